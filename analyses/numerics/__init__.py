@@ -1,0 +1,1 @@
+"""The mathematics the analyses share: pure functions on arrays."""

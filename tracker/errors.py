@@ -1,0 +1,91 @@
+"""Every error a user can cause.
+
+Each is a `SuffrageError` and the builtin it specializes. It takes facts, keeps them, and its
+message says what to do next. The command line prints the message and exits 1; any other
+exception is a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+
+class SuffrageError(Exception):
+    """An error with a sentence for the person who can mend it."""
+
+
+class NotFoundError(SuffrageError, LookupError):
+    """Something was asked for by a name that the store does not hold."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[object] = (), hint: str = "") -> None:
+        self.kind, self.name, self.known = kind, name, [str(k) for k in known]
+        super().__init__(f"No {kind} {str(name)!r}. {_known(str(name), self.known)}{' ' + hint if hint else ''}".strip())
+
+
+class AmbiguousError(SuffrageError, ValueError):
+    """A name that means several things here."""
+
+
+class BadInputError(SuffrageError, ValueError):
+    """A file that cannot be taken in; nothing of it is stored.
+
+    Args:
+        path: the file.
+        problems: what is wrong, each with its line or column; ten are shown.
+        count: how many problems there are, where more were met than are kept.
+        advice: what to do next.
+    """
+
+    shown = 10
+
+    def __init__(
+        self, path: str | Path, problems: str | Sequence[str], *, count: int | None = None, advice: str = ""
+    ) -> None:
+        self.path = Path(path)
+        self.problems = [problems] if isinstance(problems, str) else list(problems)
+        self.count = len(self.problems) if count is None else count
+        self.advice = advice
+        if self.count == 1 and self.problems:
+            text = f"{self.path}: {self.problems[0]}"
+        else:
+            shown = self.problems[: self.shown]
+            text = f"{self.path}: {self.count} problems, nothing was stored:\n  " + "\n  ".join(shown)
+            if self.count > len(shown):
+                text += f"\n  and {self.count - len(shown)} more"
+        super().__init__(f"{text}\n{advice}" if advice else text)
+
+
+class UnknownFormatError(BadInputError):
+    """No format recognised the file; says which were tried and why each declined."""
+
+
+class ConflictError(SuffrageError, ValueError):
+    """New data contradicts what is stored."""
+
+
+class DatabaseError(SuffrageError, RuntimeError):
+    """The database cannot be used as it is: version, connection, disk."""
+
+
+class SqlError(SuffrageError, ValueError):
+    """A statement given to `suffrage sql` that is wrong, too slow, or not a read."""
+
+
+class SelectionError(SuffrageError, ValueError):
+    """The chosen runs, prompts or options do not make a table the analysis can work on."""
+
+
+class PublishingWarning(UserWarning):
+    """MLflow could not be reached; the finding is safe in the database."""
+
+
+def _known(name: str, known: Sequence[str]) -> str:
+    if not known:
+        return "None are stored yet."
+    near = get_close_matches(name, known, n=3, cutoff=0.6)
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    listed = ", ".join(known[:8])
+    return f"Known: {listed}{f' and {len(known) - 8} more' if len(known) > 8 else ''}."

@@ -1,0 +1,1 @@
+"""The way out: arrays and frames, never ORM rows."""

@@ -1,0 +1,140 @@
+"""What every analysis returns, and is.
+
+An analysis is a function of arrays, marked with `analysis`. Its positional parameters are inputs
+that know how to load themselves (`PerformanceMatrix`, `TaskMatrix`), its keyword-only parameters
+are the options of its command and the parameters of its record. It returns a `Report` around one
+`Finding`: scalar fields are the metrics, array fields are the artifacts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A number that is not given, and why.
+
+    Attributes:
+        reason: in plain words, such as ``"invariant under this null"``.
+    """
+
+    reason: str
+
+
+Metric = float | Absent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(ABC):
+    """The answer of an analysis in numbers.
+
+    Subclasses are frozen dataclasses. A subclass whose metrics have dotted names overrides `metrics`.
+    """
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The scalar fields by name; an `Absent` value carries the reason."""
+        return {
+            name: value if isinstance(value, Absent) else float(value)
+            for name, value in self._fields().items()
+            if isinstance(value, (bool, int, float, np.number, Absent))
+        }
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """The array fields by name."""
+        return {name: value for name, value in self._fields().items() if isinstance(value, np.ndarray)}
+
+    @property
+    def headline(self) -> Sequence[str]:
+        """Names of at most about fifty metrics worth comparing across findings; all by default."""
+        return tuple(self.metrics)
+
+    @abstractmethod
+    def summary(self) -> str:
+        """What was found, in plain words: one short paragraph, with its numbers."""
+
+    def _fields(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptValues:
+    """One number per prompt: weights, slopes, difficulties.
+
+    Attributes:
+        prompt_ids: ``(n,)`` int64, primary keys of ``prompt``.
+        values: ``(n,)`` float64; NaN is stored as absent.
+    """
+
+    prompt_ids: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedModels:
+    """Models in the order of one scheme.
+
+    Attributes:
+        models: names, in any order.
+        score: ``(n_models,)`` what they are ranked by.
+        rank: ``(n_models,)`` 1 is best; ties share the mean rank.
+        low, high: ``(n_models,)`` interval of the score, if there is one.
+        rank_low, rank_high: ``(n_models,)`` interval of the rank, if there is one.
+    """
+
+    models: tuple[str, ...]
+    score: NDArray[np.float64]
+    rank: NDArray[np.float64]
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    rank_low: NDArray[np.float64] | None = None
+    rank_high: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finding with what belongs beside it; all of it is stored, then published.
+
+    Attributes:
+        finding: the answer.
+        prompt_values: by name.
+        task_values: by name, each a mapping from task name to a number.
+        rankings: by scheme.
+        tables: by name; stored as Parquet.
+        figures: by name, each a function that draws it; called only when the finding is recorded.
+        notes: sentences for the person at the terminal (what was dropped, what to do next).
+    """
+
+    finding: Finding
+    prompt_values: Mapping[str, PromptValues] = field(default_factory=dict)
+    task_values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    rankings: Mapping[str, RankedModels] = field(default_factory=dict)
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+F = TypeVar("F", bound=Callable[..., Report])
+
+
+def analysis(function: F) -> F:
+    """Mark a function as an analysis: the module that holds it becomes a command.
+
+    The command is named after the module (``prompt_correlation`` → ``prompt-correlation``), its help
+    is the module's docstring, its options are the function's keyword-only parameters.
+    """
+    function.__suffrage_analysis__ = True  # type: ignore[attr-defined]
+    return function

@@ -1,0 +1,1 @@
+"""The tables, in the order data flows: catalogue, measurements, findings, views."""
