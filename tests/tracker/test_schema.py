@@ -1,0 +1,257 @@
+"""The schema: models equal migrations, up and down with data, comments, constraints."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from tracker import schema
+from tracker.database import (
+    bare_engine,
+    connect,
+    current_version,
+    downgrade,
+    ensure_current,
+    known_versions,
+    transaction,
+    upgrade,
+)
+from tracker.errors import DatabaseError
+from tracker.schema.views import VIEWS
+
+OLD_DATABASES = sorted((Path(__file__).parents[1] / "old_databases").glob("*.sql"))
+
+
+def fill(engine: sa.Engine, name: str = "b") -> dict[str, int]:
+    """One row of everything a score needs; returns the keys."""
+    with transaction(engine) as session:
+        benchmark = schema.Benchmark(name=name)
+        model, metric = schema.Model(name=f"m-{name}"), schema.Metric(name=f"accuracy-{name}")
+        session.add_all([benchmark, model, metric])
+        session.flush()
+        task = schema.Task(benchmark_id=benchmark.id, name="t")
+        run = schema.Run(benchmark_id=benchmark.id, model_id=model.id)
+        session.add_all([task, run])
+        session.flush()
+        prompt = schema.Prompt(task_id=task.id, text="?", content_hash="h", choices=["a", "b"])
+        session.add(prompt)
+        session.flush()
+        session.add(schema.Score(run_id=run.id, metric_id=metric.id, prompt_id=prompt.id, trial=0, value=0.5))
+        return {"run": run.id, "metric": metric.id, "prompt": prompt.id, "benchmark": benchmark.id}
+
+
+class TestMigrations:
+    def test_models_equal_migrations(self, store: sa.Engine) -> None:
+        from alembic import command
+        from alembic.config import Config
+
+        from tracker.database import migrations_folder
+
+        config = Config()
+        config.set_main_option("script_location", str(migrations_folder()))
+        with store.begin() as connection:
+            config.attributes["connection"] = connection
+            command.check(config)  # raises where they differ
+        assert current_version(store) == known_versions()[-1]
+
+    def test_up_down_up_leaves_an_empty_store_of_the_same_shape(self, store: sa.Engine) -> None:
+        before = sa.inspect(store).get_table_names()
+        fill(store)
+        downgrade(store, "base")
+        assert set(sa.inspect(store).get_table_names()) <= {"suffrage_version"}
+        assert sa.inspect(store).get_view_names() == []
+        upgrade(store)
+        assert sa.inspect(store).get_table_names() == before
+        fill(store)
+
+    def test_upgrading_a_store_with_data_keeps_the_data(self, store: sa.Engine) -> None:
+        keys = fill(store)
+        upgrade(store)
+        with transaction(store, write=False) as session:
+            assert session.get(schema.Prompt, keys["prompt"]).choices == ["a", "b"]
+
+    def test_revision_numbers_are_those_of_the_file_names(self) -> None:
+        from alembic.config import Config
+        from alembic.script import ScriptDirectory
+
+        from tracker.database import migrations_folder
+
+        config = Config()
+        config.set_main_option("script_location", str(migrations_folder()))
+        script = ScriptDirectory.from_config(config)
+        assert sorted(r.revision for r in script.walk_revisions()) == known_versions()
+
+    @pytest.mark.parametrize("dump", OLD_DATABASES, ids=lambda p: p.stem)
+    def test_every_old_database_upgrades_with_its_data(self, dump: Path, tmp_path: Path) -> None:
+        path = tmp_path / "old.db"
+        with sqlite3.connect(path) as raw:
+            raw.executescript(dump.read_text())
+        raw.close()
+        engine = bare_engine(f"sqlite:///{path}")
+        upgrade(engine)
+        ensure_current(engine)
+        with engine.connect() as connection:
+            assert connection.scalar(sa.text("SELECT count(*) FROM leaderboard")) > 0
+            assert connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall() == []
+
+    def test_there_is_an_old_database_of_every_version(self) -> None:
+        assert {p.stem[:4] for p in OLD_DATABASES} >= set(known_versions())
+
+
+class TestVersions:
+    def test_an_empty_store_is_upgraded_by_itself(self, tmp_path: Path) -> None:
+        engine = connect(f"sqlite:///{tmp_path}/new.db")
+        assert current_version(engine) == known_versions()[-1]
+
+    def test_a_newer_store_is_refused_with_the_remedy(self, store: sa.Engine) -> None:
+        with store.begin() as connection:
+            connection.execute(sa.text("UPDATE suffrage_version SET version_num = '9999'"))
+        with pytest.raises(DatabaseError, match="pip install --upgrade suffrage"):
+            ensure_current(store)
+
+    def test_an_older_store_is_refused_with_the_remedy(self, store: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tracker.database.known_versions", lambda: ["0001", "9999"])
+        with pytest.raises(DatabaseError, match="suffrage db upgrade"):
+            ensure_current(store)
+
+    def test_a_file_that_is_no_database_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "x.db").write_text("this is a text file, long enough to be read as a header " * 20)
+        with pytest.raises(DatabaseError, match="not a SQLite file"):
+            connect(f"sqlite:///{tmp_path}/x.db")
+
+    def test_a_failed_migration_is_undone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = bare_engine(f"sqlite:///{tmp_path}/new.db")
+        monkeypatch.setattr("uuid.uuid4", lambda: (_ for _ in ()).throw(RuntimeError("boom")))
+        with pytest.raises(RuntimeError, match="boom"):
+            upgrade(engine)
+        assert sa.inspect(engine).get_table_names() == []
+
+
+class TestTables:
+    def test_every_table_and_column_says_what_it_holds(self) -> None:
+        silent = [t.name for t in schema.metadata.sorted_tables if not t.comment]
+        silent += [str(c) for t in schema.metadata.sorted_tables for c in t.columns if not c.comment]
+        assert silent == []
+
+    def test_the_views_are_those_of_the_module(self, store: sa.Engine) -> None:
+        assert set(sa.inspect(store).get_view_names()) == set(VIEWS)
+
+    @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), None])
+    def test_a_score_that_is_no_number_is_refused(self, store: sa.Engine, value: float | None) -> None:
+        keys = fill(store)
+        with pytest.raises(exc.IntegrityError), transaction(store) as session:
+            session.execute(
+                sa.insert(schema.Score).values(
+                    run_id=keys["run"], metric_id=keys["metric"], prompt_id=keys["prompt"], trial=1, value=value
+                )
+            )
+
+    @pytest.mark.parametrize("parent", ["run", "metric", "prompt"])
+    def test_a_score_without_parent_is_refused(self, store: sa.Engine, parent: str) -> None:
+        keys = fill(store) | {parent: 999}
+        with pytest.raises(exc.IntegrityError), transaction(store) as session:
+            session.execute(
+                sa.insert(schema.Score).values(
+                    run_id=keys["run"], metric_id=keys["metric"], prompt_id=keys["prompt"], trial=1, value=1.0
+                )
+            )
+
+    @pytest.mark.parametrize("statement", ["DELETE FROM {}", "UPDATE {} SET id = id + 1000"])
+    @pytest.mark.parametrize("parent", ["prompt", "metric"])
+    def test_what_has_scores_cannot_go_away(self, store: sa.Engine, parent: str, statement: str) -> None:
+        fill(store)
+        with pytest.raises(exc.IntegrityError), transaction(store) as session:
+            session.execute(sa.text(statement.format(parent)))
+
+    @pytest.mark.parametrize("statement", ["UPDATE score SET prompt_id = 999", "UPDATE score SET metric_id = 999"])
+    def test_a_score_cannot_be_moved_to_nowhere(self, store: sa.Engine, statement: str) -> None:
+        fill(store)
+        with pytest.raises(exc.IntegrityError), transaction(store) as session:
+            session.execute(sa.text(statement))
+
+    def test_prompts_without_scores_can_be_deleted(self, store: sa.Engine) -> None:
+        fill(store)
+        with transaction(store) as session:
+            session.execute(sa.text("DELETE FROM score"))
+            session.execute(sa.text("DELETE FROM prompt"))
+        with transaction(store, write=False) as session:
+            assert session.scalar(sa.text("SELECT count(*) FROM prompt")) == 0
+
+    def test_scores_go_with_their_run(self, store: sa.Engine) -> None:
+        keys = fill(store)
+        with transaction(store) as session:
+            session.execute(sa.text("DELETE FROM run WHERE id = :run"), {"run": keys["run"]})
+        with transaction(store, write=False) as session:
+            assert session.scalar(sa.text("SELECT count(*) FROM score")) == 0
+
+    def test_a_number_of_a_finding_has_a_value_or_a_reason(self, store: sa.Engine) -> None:
+        fill(store)
+        with transaction(store) as session:
+            session.add(schema.Analysis(name="a", parameters={}, selection={}, input_digest="", code_version=""))
+        for value, reason in ((None, None), (1.0, "why")):
+            with pytest.raises(exc.IntegrityError), transaction(store) as session:
+                session.add(schema.FindingMetric(analysis_id=1, name="x", value=value, reason=reason))
+
+    @pytest.mark.parametrize(
+        ("table", "columns", "word"),
+        [(schema.Run, "condition", "half"), (schema.Run, "status", "odd")],
+    )
+    def test_a_word_outside_its_list_is_refused(self, store: sa.Engine, table: type, columns: str, word: str) -> None:
+        fill(store)
+        with pytest.raises(exc.IntegrityError), transaction(store) as session:
+            session.execute(sa.text(f"UPDATE run SET {columns} = '{word}'"))
+
+
+class TestPostgresTriggers:
+    """The two foreign keys that triggers stand in for hold against concurrency too."""
+
+    def test_a_prompt_cannot_be_deleted_while_its_scores_are_being_stored(self, postgres_url: str) -> None:
+        import threading
+
+        engine = connect(postgres_url)
+        keys = fill(engine)
+        with transaction(engine) as session:
+            spare = schema.Prompt(task_id=1, text="spare", content_hash=uuid.uuid4().hex)
+            session.add(spare)
+            session.flush()
+            spare_id = spare.id
+        errors: list[BaseException] = []
+
+        def delete() -> None:
+            try:
+                with transaction(engine) as session:
+                    session.execute(sa.text("DELETE FROM prompt WHERE id = :id"), {"id": spare_id})
+            except exc.IntegrityError as error:
+                errors.append(error)
+
+        with transaction(engine) as session:
+            session.add(
+                schema.Score(run_id=keys["run"], metric_id=keys["metric"], prompt_id=spare_id, trial=0, value=1.0)
+            )
+            session.flush()
+            thread = threading.Thread(target=delete)
+            thread.start()
+            thread.join(0.5)
+            assert thread.is_alive(), "the delete waits for the scores"
+        thread.join(10)
+        assert len(errors) == 1
+
+    def test_deletes_above_read_committed_are_refused(self, postgres_url: str) -> None:
+        engine = connect(postgres_url)
+        fill(engine)
+        with (
+            pytest.raises(exc.DBAPIError, match="READ COMMITTED"),
+            engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
+        ):
+            connection.execute(sa.text("DELETE FROM prompt WHERE id = 999"))
+
+    def test_prompts_with_scores_cannot_be_truncated(self, postgres_url: str) -> None:
+        engine = connect(postgres_url)
+        fill(engine)
+        with pytest.raises(exc.IntegrityError), transaction(engine) as session:
+            session.execute(sa.text("TRUNCATE prompt CASCADE"))

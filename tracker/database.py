@@ -1,0 +1,221 @@
+"""The store: connect to it, write to it in transactions, keep its schema up to date."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+from sqlmodel import Session
+
+from tracker.errors import DatabaseError
+
+DEFAULT_URL = "sqlite:///suffrage.db"
+VERSION_TABLE = "suffrage_version"
+BUSY_SECONDS = 60
+UPGRADE_LOCK = 0x5AFF_7A6E
+WRITER_LOCK = 0x5AFF_7A6F
+
+
+def database_url(given: str | None = None) -> str:
+    """The store's address: as given, else from the environment, else a file in the current folder.
+
+    Args:
+        given: a URL such as ``sqlite:///results.db`` or ``postgresql://user@host/name``.
+
+    Raises:
+        DatabaseError: the URL names no engine that is supported.
+    """
+    text = given or os.environ.get("SUFFRAGE_DATABASE_URL") or os.environ.get("DATABASE_URL") or DEFAULT_URL
+    try:
+        url = sa.make_url(text)
+    except exc.ArgumentError:
+        raise DatabaseError(
+            "That is not a database URL. Give sqlite:///FILE.db or postgresql://USER@HOST/NAME."
+        ) from None
+    if url.get_backend_name() in ("postgres", "postgresql"):
+        url = url.set(drivername="postgresql+psycopg")
+    elif url.get_backend_name() != "sqlite":
+        raise DatabaseError(f"{url.get_backend_name()} is not supported. Give a sqlite:/// or postgresql:// URL.")
+    elif url.database in (None, "", ":memory:"):
+        raise DatabaseError("The store must be a file: give sqlite:///FILE.db.")
+    return url.render_as_string(hide_password=False)
+
+
+def connect(url: str | None = None) -> sa.Engine:
+    """An engine on the store, its schema at head.
+
+    An empty store is upgraded on the spot; one of another version is refused.
+
+    Raises:
+        DatabaseError: it cannot be reached, or its version is not this program's.
+    """
+    engine = bare_engine(url)
+    ensure_current(engine)
+    return engine
+
+
+def bare_engine(url: str | None = None) -> sa.Engine:
+    """An engine on the store, whatever its version."""
+    engine = sa.create_engine(database_url(url), connect_args=_connect_args(database_url(url)))
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+@contextmanager
+def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = False) -> Iterator[Session]:
+    """A session whose work is committed at the end, or undone altogether.
+
+    Args:
+        engine: the store.
+        write: whether anything is written; a SQLite writer waits for its turn at the start.
+        exclusive: on PostgreSQL, wait until no other exclusive transaction runs (SQLite writers always do).
+
+    Raises:
+        DatabaseError: the disk is full, the server is gone, or another program held the store for too long.
+    """
+    bound = engine.execution_options(begin="IMMEDIATE" if write else "DEFERRED")
+    try:
+        with Session(bound, expire_on_commit=False) as session, session.begin():
+            if exclusive and engine.dialect.name == "postgresql":
+                session.execute(sa.select(sa.func.pg_advisory_xact_lock(WRITER_LOCK)))
+            yield session
+    except exc.OperationalError as error:
+        raise DatabaseError(explain(error, engine)) from error
+
+
+def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
+    """What an operational error of the driver means, and what to do next."""
+    said = str(error.orig).splitlines()[0] if error.orig else str(error)
+    where = engine.url.render_as_string(hide_password=True)
+    if "full" in said or "disk I/O" in said or "No space" in said:
+        return f"{where}: the disk is full ({said}). Nothing of this step was stored; free some space and run it again."
+    if "locked" in said:
+        return f"{where}: another program has been writing for over {BUSY_SECONDS} s. Try again when it has finished."
+    if "readonly" in said or "read-only" in said:
+        return f"{where}: the store cannot be written ({said}). Check the permissions of the file and its folder."
+    if "unable to open" in said:
+        return f"{where}: the file cannot be opened. Check that its folder exists and can be written."
+    return f"{where}: {said}. Check that the server runs and that the URL is right."
+
+
+# --- versions ---
+
+
+def migrations_folder() -> Path:
+    """Where the migrations lie: in the installed package, else in the repository."""
+    packaged = Path(__file__).parent / "migrations"
+    return packaged if packaged.is_dir() else Path(__file__).parent.parent / "migrations"
+
+
+def known_versions() -> list[str]:
+    """The versions this program knows, oldest first."""
+    return sorted(path.name[:4] for path in (migrations_folder() / "versions").glob("[0-9]*.py"))
+
+
+def current_version(engine: sa.Engine) -> str | None:
+    """The version of the store's schema; None where it is empty."""
+    try:
+        with engine.connect() as connection:
+            if not sa.inspect(connection).has_table(VERSION_TABLE):
+                return None
+            return connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))
+    except exc.DatabaseError as error:
+        if "not a database" in str(error):
+            raise DatabaseError(f"{engine.url.database} is not a SQLite file. Give another --database.") from error
+        raise DatabaseError(explain(error, engine)) from error
+
+
+def ensure_current(engine: sa.Engine) -> None:
+    """Upgrade an empty store; refuse one of another version.
+
+    Raises:
+        DatabaseError: with the command that mends it.
+    """
+    version, head = current_version(engine), known_versions()[-1]
+    if version is None:
+        upgrade(engine)
+    elif version not in known_versions():
+        raise DatabaseError(
+            f"The store is at version {version}, newer than this program's {head}. "
+            "Upgrade the program: pip install --upgrade suffrage"
+        )
+    elif version != head:
+        raise DatabaseError(f"The store is at version {version}, this program needs {head}. Run: suffrage db upgrade")
+
+
+def upgrade(engine: sa.Engine, revision: str = "head") -> None:
+    """Bring the schema to a version, in one transaction; concurrent callers wait for each other."""
+    _migrate(engine, "upgrade", revision)
+
+
+def downgrade(engine: sa.Engine, revision: str) -> None:
+    """Take the schema back to an earlier version, or to ``base``, which removes everything."""
+    _migrate(engine, "downgrade", revision)
+
+
+def _migrate(engine: sa.Engine, direction: str, revision: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    sqlite = engine.dialect.name == "sqlite"
+    try:
+        with engine.execution_options(begin="IMMEDIATE").connect() as connection:
+            if sqlite:  # else a table copied to be altered takes its children along
+                _raw(connection).execute("PRAGMA foreign_keys=OFF")
+            try:
+                with connection.begin():
+                    if not sqlite:
+                        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(UPGRADE_LOCK)))
+                    config.attributes["connection"] = connection
+                    getattr(command, direction)(config, revision)
+                    if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()):
+                        raise DatabaseError(f"The migration left {len(broken)} rows without a parent; it was undone.")
+            finally:
+                if sqlite:
+                    _raw(connection).execute("PRAGMA foreign_keys=ON")
+    except exc.OperationalError as error:
+        raise DatabaseError(explain(error, engine)) from error
+
+
+# --- SQLite ---
+
+
+def _connect_args(url: str) -> dict[str, Any]:
+    return {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {}
+
+
+def _raw(connection: sa.Connection) -> sqlite3.Connection:
+    raw = connection.connection.dbapi_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return raw
+
+
+def _prepare_sqlite(raw: sqlite3.Connection, _: object) -> None:
+    raw.isolation_level = None  # the driver begins no transaction; _begin_sqlite does
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:  # switching to WAL does not wait for other openers by itself
+        try:
+            if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                raw.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+    raw.execute("PRAGMA foreign_keys=ON")
+    raw.execute("PRAGMA synchronous=FULL")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}")

@@ -1,0 +1,37 @@
+"""Which data a question is asked of: the same choices everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """A choice of data from one benchmark.
+
+    Attributes:
+        benchmark: its name, or name@revision.
+        metric: name of the metric; None where the benchmark has only one.
+        condition: ``full`` or ``answer_only``.
+        variant: wording or perturbation of the prompts.
+        models: names; none means all.
+        tasks: names; none means all.
+        runs: keys of runs; none means the latest complete run of each model.
+        as_of: only what the store knew at that time.
+    """
+
+    benchmark: str
+    metric: str | None = None
+    condition: str = "full"
+    variant: str = ""
+    models: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    runs: tuple[int, ...] = ()
+    as_of: datetime | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The choices that differ from the defaults, in types that JSON knows."""
+        said = {name: value for name, value in asdict(self).items() if value not in (None, ())}
+        return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in said.items()}

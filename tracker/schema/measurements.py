@@ -1,0 +1,133 @@
+"""What was observed: runs, scores, answers, embeddings, and the files they came from."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from tracker.schema.table import BigInt, Double, Instant, Json, Table, column, finite, now, one_of
+
+CONDITIONS = ("full", "answer_only")
+RUN_STATUSES = ("partial", "complete")
+ANSWER_STATUSES = ("ok", "error", "empty")
+
+
+class Source(Table, table=True):
+    """A file, or the files of one run, as taken in."""
+
+    __table_args__ = ({"comment": "A file, or the files of one run, as taken in"},)
+    id: int | None = column("key", key=True, default=None)
+    identity: str = column("SHA-256 of content and of the options it was read with", unique=True)
+    digest: str = column("SHA-256 of the bytes on disk")
+    path: str = column("name of the file when it was taken in")
+    format: str = column("name of the format it was read as")
+    harness: str | None = column("program and version that wrote it, where known", default=None)
+    ingested: datetime = column("when it was taken in, UTC", kind=Instant, default_factory=now)
+
+
+class Run(Table, table=True):
+    """One model answering one benchmark once."""
+
+    __table_args__ = (
+        sa.UniqueConstraint("benchmark_id", "model_id", "condition", "variant", "label"),
+        one_of("condition", CONDITIONS),
+        one_of("status", RUN_STATUSES),
+        sa.Index("ix_run_model_id", "model_id"),
+        {"comment": "One model answering one benchmark once; a larger id came later", "sqlite_autoincrement": True},
+    )
+    id: int | None = column("key; a larger one came later", key=True, default=None)
+    benchmark_id: int = column("what was asked", to="benchmark.id")
+    model_id: int = column("who answered", to="model.id")
+    condition: str = column("full, or answer_only: the question was withheld", default="full")
+    variant: str = column("wording or perturbation of the prompts; '' is the plain one", default="")
+    label: str = column(
+        "what tells it from other runs of the model: the harness's time stamp, or '', #2, ...", default=""
+    )
+    few_shot: int | None = column("worked examples before each question; null where unknown or mixed", default=None)
+    settings: Any = column("how the model was run, by name", kind=Json, default=None)
+    limited: bool = column("whether only a part of the benchmark was asked on purpose", default=False)
+    status: str = column(
+        "complete, or partial while it is still being written; queries take complete runs", default="complete"
+    )
+    n_scores: int = column("how many rows of score it has", kind=BigInt, default=0)
+    checksum: str = column("order-free 128-bit checksum of its rows of score, hexadecimal", default="0" * 32)
+    started: datetime | None = column("when the model was run, UTC; null where unknown", kind=Instant, default=None)
+    ingested: datetime = column("when it was taken in, UTC", kind=Instant, default_factory=now)
+
+
+class RunSource(Table, table=True):
+    """Which files a run came from."""
+
+    __tablename__ = "run_source"
+    __table_args__ = ({"comment": "Which files a run came from"},)
+    run_id: int = column("the run", key=True, to="run.id", cascade=True)
+    source_id: int = column("the file", key=True, to="source.id", index=True)
+
+
+class Score(Table, table=True):
+    """A number for one prompt in one run under one metric; what was not measured has no row."""
+
+    __table_args__ = (
+        finite("value"),
+        {"comment": "A number for one prompt; what was not measured has no row", "sqlite_with_rowid": False},
+    )
+    run_id: int = column("the run", key=True, to="run.id", cascade=True)
+    metric_id: int = column("the metric", key=True, to="metric.id")
+    prompt_id: int = column("the prompt", key=True, to="prompt.id")
+    trial: int = column("0 for the first answer to the prompt, 1 for the second, ...", key=True)
+    value: float = column("the score, in the metric's unit; finite", kind=Double)
+
+
+class Answer(Table, table=True):
+    """What a model said."""
+
+    __table_args__ = (
+        one_of("status", ANSWER_STATUSES),
+        {"comment": "What a model said", "sqlite_with_rowid": False},
+    )
+    run_id: int = column("the run", key=True, to="run.id", cascade=True)
+    prompt_id: int = column("the prompt", key=True, to="prompt.id")
+    extraction: str = column("how the answer was read off; '' is the only or plain way", key=True)
+    trial: int = column("0 for the first answer to the prompt, 1 for the second, ...", key=True)
+    text: str | None = column("the answer as extracted", default=None)
+    probability: float | None = column(
+        "the model's own probability of this answer, in [0, 1]", kind=Double, default=None
+    )
+    status: str = column("ok, error (the model failed), empty (nothing could be extracted)", default="ok")
+
+
+class TaskScore(Table, table=True):
+    """A score for a whole task, where nothing finer was published."""
+
+    __tablename__ = "task_score"
+    __table_args__ = (finite("value"), {"comment": "A score for a whole task, where nothing finer was published"})
+    run_id: int = column("the run", key=True, to="run.id", cascade=True)
+    metric_id: int = column("the metric", key=True, to="metric.id")
+    task_id: int = column("the task", key=True, to="task.id")
+    value: float = column("the score, in the metric's unit; finite", kind=Double)
+    stderr: float | None = column("standard error as published", kind=Double, default=None)
+    n_prompts: int | None = column("number of prompts behind it, as published", default=None)
+
+
+class Encoder(Table, table=True):
+    """What turns a prompt's text into a vector."""
+
+    __table_args__ = (
+        sa.UniqueConstraint("name", "revision", "template"),
+        {"comment": "What turns a prompt's text into a vector"},
+    )
+    id: int | None = column("key", key=True, default=None)
+    name: str = column("such as all-MiniLM-L6-v2")
+    revision: str = column("version of its weights; '' where unknown", default="")
+    template: str = column("which text of the prompt goes in", default="question+choices")
+    dimensions: int = column("length of its vectors")
+
+
+class Embedding(Table, table=True):
+    """A prompt's vector."""
+
+    __table_args__ = (sa.UniqueConstraint("encoder_id", "prompt_id"), {"comment": "A prompt's vector"})
+    id: int | None = column("key", key=True, default=None)
+    encoder_id: int = column("what made it", to="encoder.id")
+    prompt_id: int = column("the prompt", to="prompt.id")
+    vector: bytes = column("little-endian float32, as many as the encoder has dimensions")

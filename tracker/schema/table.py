@@ -1,0 +1,96 @@
+"""What all tables share: names of constraints, types that both engines know, comments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlmodel import Field, SQLModel
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class Table(SQLModel):
+    """Base of all tables, on a MetaData of our own."""
+
+    metadata = metadata
+
+
+Json = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+Double = sa.Double()
+Instant = sa.DateTime(timezone=True)
+BigInt = sa.BigInteger()
+
+
+def now() -> datetime:
+    """The current time in UTC."""
+    return datetime.now(UTC)
+
+
+def column(
+    comment: str,
+    *,
+    default: Any = ...,
+    default_factory: Callable[[], Any] | None = None,
+    key: bool = False,
+    to: str | None = None,
+    cascade: bool = False,
+    kind: Any = None,
+    index: bool = False,
+    unique: bool = False,
+) -> Any:
+    """A commented column.
+
+    Args:
+        comment: what it holds, in which unit.
+        default: value of a new row; none means that it must be given.
+        default_factory: the same, computed.
+        key: part of the primary key.
+        to: ``table.column`` it refers to.
+        cascade: whether rows go with the row they refer to.
+        kind: SQLAlchemy type, where the annotation does not say it.
+        index: whether to index it by itself.
+        unique: whether its values are unique.
+    """
+    options: dict[str, Any] = {"sa_column_kwargs": {"comment": comment}}
+    if default_factory is not None:
+        options["default_factory"] = default_factory
+    elif default is not ...:
+        options["default"] = default
+        if default is None and not key:
+            options["nullable"] = True
+    if key:
+        options["primary_key"] = True
+    if to is not None:
+        options["foreign_key"] = to
+        if cascade:
+            options["ondelete"] = "CASCADE"
+    if kind is not None:
+        options["sa_type"] = kind
+    if index:
+        options["index"] = True
+    if unique:
+        options["unique"] = True
+    return Field(**options)
+
+
+def finite(name: str) -> sa.CheckConstraint:
+    """A check that a number is neither NaN nor infinite, on either engine."""
+    return sa.CheckConstraint(f"{name} BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308", name="finite")
+
+
+def one_of(name: str, values: tuple[str, ...]) -> sa.CheckConstraint:
+    """A check that a text column holds one of a few words."""
+    listed = ", ".join(f"'{v}'" for v in values)
+    return sa.CheckConstraint(f"{name} IN ({listed})", name=name)
