@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -215,3 +216,28 @@ def metric_description(name: str, options: ReadOptions | None = None) -> MetricD
         lower=known.lower if told.lower is None else told.lower,
         upper=known.upper if told.upper is None else told.upper,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A file as read, and found to be sound; nothing of it is stored yet.
+
+    Attributes:
+        path: the file the user named, or that was found in the folder they named.
+        files: every file that belongs to it; what is stored is stored of all of them, or of none.
+        format: name of the format.
+        harness: program and version that wrote it, where known.
+        digest: SHA-256 of the files' bytes.
+        identity: SHA-256 of digest, format and the options it was read with: the same again changes nothing.
+        measurements: its blocks, in the order in which they must be stored.
+        notes: what the reader should be told ("3 columns were not scores: ...").
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    format: str
+    harness: str | None = None
+    digest: str
+    identity: str
+    measurements: Sequence[Measurement]
+    notes: Sequence[str] = ()
