@@ -1,0 +1,38 @@
+"""Look after the store: upgrade it, say its version, check that it is sound."""
+
+from __future__ import annotations
+
+import click
+
+from tracker.cli.options import database_option
+from tracker.cli.output import say
+
+
+@click.group()
+def command() -> None:
+    """Look after the store."""
+
+
+@command.command()
+@database_option
+def upgrade(database: str | None) -> None:
+    """Bring the store to this program's version; it is made if there is none."""
+    from tracker.database import bare_engine, current_version, upgrade
+
+    engine = bare_engine(database)
+    before = current_version(engine)
+    upgrade(engine)
+    after = current_version(engine)
+    say(f"Already at version {after}." if before == after else f"Upgraded from {before or 'nothing'} to {after}.")
+
+
+@command.command()
+@database_option
+def current(database: str | None) -> None:
+    """Say the store's address, its version, and this program's."""
+    from tracker.database import bare_engine, current_version, known_versions
+
+    engine = bare_engine(database)
+    click.echo(f"{engine.url.render_as_string(hide_password=True)}")
+    click.echo(f"store   {current_version(engine) or 'empty'}")
+    click.echo(f"program {known_versions()[-1]}")

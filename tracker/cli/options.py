@@ -1,0 +1,107 @@
+"""Options that several commands share, each said once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+from tracker.queries.selection import Selection
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    help="The store. Else SUFFRAGE_DATABASE_URL, else DATABASE_URL, else sqlite:///suffrage.db.",
+)
+
+format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="How to print the data, on stdout; everything else goes to stderr.",
+)
+
+mlflow_options = _together(
+    click.option(
+        "--tracking-uri",
+        envvar="MLFLOW_TRACKING_URI",
+        default="sqlite:///mlflow.db",
+        show_default=True,
+        show_envvar=True,
+        metavar="URI",
+        help="Where MLflow keeps what is published.",
+    ),
+    click.option("--no-mlflow", is_flag=True, help="Record in the store only; `suffrage publish` makes it up later."),
+)
+
+_selection = _together(
+    click.option("--metric", metavar="NAME", help="Which scores; needed where several metrics are stored."),
+    click.option(
+        "--condition",
+        type=click.Choice(["full", "answer_only"]),
+        default="full",
+        show_default=True,
+        help="Runs that saw the whole prompt, or the answer options only.",
+    ),
+    click.option("--variant", default="", metavar="NAME", help="Wording of the prompts; the plain one by default."),
+    click.option("--models", "models", metavar="A,B", multiple=True, help="Only these models."),
+    click.option("--tasks", "tasks", metavar="A,B", multiple=True, help="Only these tasks."),
+    click.option("--runs", "runs", metavar="1,2", multiple=True, help="These runs; else the latest of each model."),
+    click.option("--as-of", type=click.DateTime(), help="Only what the store knew at that time, UTC."),
+)
+
+
+def selection_options(function: F) -> F:
+    """The options that choose data; the command receives them as one keyword, ``selection``.
+
+    The command must take an argument ``benchmark``.
+    """
+    import functools
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        options["selection"] = _as_selection(options)
+        return function(*args, **options)
+
+    return _selection(wrapped)  # type: ignore[arg-type]
+
+
+def _as_selection(options: dict[str, Any]) -> Selection:
+    from datetime import UTC
+
+    as_of: datetime | None = options.pop("as_of")
+    try:
+        runs = tuple(int(run) for run in _split(options.pop("runs")))
+    except ValueError as error:
+        raise click.BadParameter(f"--runs takes numbers, as `suffrage runs` lists them ({error})") from None
+    return Selection(
+        benchmark=options.pop("benchmark"),
+        metric=options.pop("metric"),
+        condition=options.pop("condition"),
+        variant=options.pop("variant"),
+        models=_split(options.pop("models")),
+        tasks=_split(options.pop("tasks")),
+        runs=runs,
+        as_of=as_of.replace(tzinfo=UTC) if as_of else None,
+    )
+
+
+def _split(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Values given by repeating an option or with commas between them."""
+    return tuple(part.strip() for one in given for part in one.split(",") if part.strip())

@@ -1,0 +1,110 @@
+"""How commands print: data on stdout as table, JSON or CSV; everything else on stderr."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+
+def say(text: str) -> None:
+    """A remark for the person, on stderr."""
+    click.echo(text, err=True)
+
+
+def print_rows(rows: Iterable[Any], output_format: str, *, columns: Sequence[str] | None = None) -> None:
+    """Print rows.
+
+    Args:
+        rows: dataclasses, mappings, or sequences (which need ``columns``).
+        output_format: table, json or csv.
+        columns: names of the columns; by default the fields of the first row.
+    """
+    records = [_record(row, columns) for row in rows]
+    names = list(columns or (records[0] if records else ()))
+    if output_format == "json":
+        click.echo(json.dumps([{n: _plain(r[n]) for n in names} for r in records], indent=2, ensure_ascii=False))
+    elif output_format == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([[_text(r[n], full=True) for n in names] for r in records])
+    elif not records:
+        say("Nothing to show.")
+    else:
+        _print_table(names, records)
+
+
+def print_record(record: Mapping[str, Any], output_format: str) -> None:
+    """Print one thing: as JSON, or as a table of names and values."""
+    if output_format == "json":
+        click.echo(json.dumps({k: _plain(v) for k, v in record.items()}, indent=2, ensure_ascii=False))
+    else:
+        print_rows([{"name": k, "value": _text(v, full=True)} for k, v in record.items()], output_format)
+
+
+def _print_table(names: Sequence[str], records: Sequence[Mapping[str, Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    on_terminal = sys.stdout.isatty()
+    console = Console(file=sys.stdout, width=None if on_terminal else 10_000, highlight=False, soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for name in names:
+        numeric = all(isinstance(r[name], (int, float)) or r[name] is None for r in records)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left", no_wrap=numeric)
+    for record in records:
+        table.add_row(*(_text(record[n]) for n in names))
+    with console.capture() as capture:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def _record(row: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}
+    if isinstance(row, Mapping):
+        return row
+    if columns is None:
+        raise TypeError("rows that are plain sequences need column names")
+    return dict(zip(columns, row, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if hasattr(value, "item"):
+        return _plain(value.item())
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def _text(value: Any, *, full: bool = False) -> str:
+    value = _plain(value)
+    if value is None:
+        return "" if full else "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return (
+            repr(value) if full else f"{value:.4g}" if abs(value) >= 1000 or 0 < abs(value) < 1e-3 else f"{value:.4f}"
+        )
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_text(v, full=full) for v in value)
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else str(value)
