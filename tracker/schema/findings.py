@@ -26,9 +26,7 @@ class Analysis(Table, table=True):
     seed: int | None = column("seed of its random numbers; null where it draws none", kind=BigInt, default=None)
     input_digest: str = column("SHA-256 of the data it saw")
     code_version: str = column("version of the code that ran")
-    filter_id: int | None = column(
-        "the finding whose kept prompts it was restricted to", to="analysis.id", default=None
-    )
+    filter_id: int | None = column("the finding whose kept prompts it saw", to="analysis.id", default=None)
     weights_id: int | None = column("the finding whose prompt weights it used", to="analysis.id", default=None)
     encoder_id: int | None = column("whose vectors it used", to="encoder.id", default=None)
     status: str = column("complete or failed", default="complete")

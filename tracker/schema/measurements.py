@@ -40,15 +40,11 @@ class Run(Table, table=True):
     model_id: int = column("who answered", to="model.id")
     condition: str = column("full, or answer_only: the question was withheld", default="full")
     variant: str = column("wording or perturbation of the prompts; '' is the plain one", default="")
-    label: str = column(
-        "what tells it from other runs of the model: the harness's time stamp, or '', #2, ...", default=""
-    )
+    label: str = column("the harness's time stamp; else '' for the first, then #2, #3", default="")
     few_shot: int | None = column("worked examples before each question; null where unknown or mixed", default=None)
     settings: Any = column("how the model was run, by name", kind=Json, default=None)
     limited: bool = column("whether only a part of the benchmark was asked on purpose", default=False)
-    status: str = column(
-        "complete, or partial while it is still being written; queries take complete runs", default="complete"
-    )
+    status: str = column("complete, or partial while it is being written", default="complete")
     n_scores: int = column("how many rows of score it has", kind=BigInt, default=0)
     checksum: str = column("order-free 128-bit checksum of its rows of score, hexadecimal", default="0" * 32)
     started: datetime | None = column("when the model was run, UTC; null where unknown", kind=Instant, default=None)
@@ -90,9 +86,7 @@ class Answer(Table, table=True):
     extraction: str = column("how the answer was read off; '' is the only or plain way", key=True)
     trial: int = column("0 for the first answer to the prompt, 1 for the second, ...", key=True)
     text: str | None = column("the answer as extracted", default=None)
-    probability: float | None = column(
-        "the model's own probability of this answer, in [0, 1]", kind=Double, default=None
-    )
+    probability: float | None = column("the model's own probability of it, in [0, 1]", kind=Double, default=None)
     status: str = column("ok, error (the model failed), empty (nothing could be extracted)", default="ok")
 
 

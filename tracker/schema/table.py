@@ -28,7 +28,7 @@ class Table(SQLModel):
 
 
 Json = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
-Double = sa.Double()
+Double: sa.Double[float] = sa.Double()
 Instant = sa.DateTime(timezone=True)
 BigInt = sa.BigInteger()
 
