@@ -1,0 +1,38 @@
+# Two commands for people: `make demo` and `make test`. One virtual environment, .venv, serves both.
+PYTHON ?= python3
+BIN = .venv/bin
+PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt
+
+.PHONY: demo test lint bench soak clean
+
+demo: .venv/core.stamp
+	$(BIN)/suffrage demo
+
+test: lint
+	$(BIN)/pytest -n 2
+
+lint: .venv/all.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/all.stamp
+	$(BIN)/python -m benchmarks
+
+soak: .venv/all.stamp
+	$(BIN)/pytest -m soak -n 2
+
+clean:
+	rm -rf .venv
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/core.stamp: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	touch $@
+
+.venv/all.stamp: .venv/core.stamp
+	$(PIP) --editable '.[models,test]'
+	touch $@

@@ -1,0 +1,1 @@
+"""Ours beside its peer, in one run, as a ratio."""

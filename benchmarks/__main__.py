@@ -1,0 +1,38 @@
+"""Run every benchmark: ours beside its peer, in one run, one JSON line each.
+
+`python -m benchmarks [MODULE ...]` prints the lines and writes them to benchmarks/results.json.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import benchmarks
+
+RESULTS = Path(__file__).parent / "results.json"
+
+
+def main(names: list[str]) -> None:
+    chosen = names or sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if not m.name.startswith("_"))
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in chosen:
+        lines = []
+        for line in importlib.import_module(f"benchmarks.{name}").measurements():
+            print(json.dumps(line), flush=True)
+            lines.append(line)
+        kept[name] = {
+            "suffrage": version("suffrage"),
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "measurements": lines,
+        }
+        RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+
+
+main(sys.argv[1:])
