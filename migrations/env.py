@@ -20,10 +20,13 @@ def include(item, name, kind, reflected, compare_to):
 def run(connection):
     """Migrate on an open connection; whoever opened it commits.
 
-    Views hold no data: they are dropped before and, at the newest version, created anew after.
+    Views hold no data: they are dropped before and, at the newest version, created anew after, unless
+    the caller only compares.
     """
-    for view in VIEWS:
-        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view}")
+    comparing = context.config.attributes.get("comparing", False)
+    if not comparing:
+        for view in VIEWS:
+            connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view}")
     context.configure(
         connection=connection,
         target_metadata=tracker.schema.metadata,
@@ -34,7 +37,7 @@ def run(connection):
     )
     with context.begin_transaction():
         context.run_migrations()
-    if context.get_context().get_current_heads() == (known_versions()[-1],):
+    if not comparing and context.get_context().get_current_heads() == (known_versions()[-1],):
         for statement in VIEWS.values():
             connection.exec_driver_sql(statement.replace("%", "%%"))
 

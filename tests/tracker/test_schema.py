@@ -18,6 +18,8 @@ from tracker.database import (
     downgrade,
     ensure_current,
     known_versions,
+    schema_differences,
+    stray_rows,
     transaction,
     upgrade,
 )
@@ -47,16 +49,7 @@ def fill(engine: sa.Engine, name: str = "b") -> dict[str, int]:
 
 class TestMigrations:
     def test_models_equal_migrations(self, store: sa.Engine) -> None:
-        from alembic import command
-        from alembic.config import Config
-
-        from tracker.database import migrations_folder
-
-        config = Config()
-        config.set_main_option("script_location", str(migrations_folder()))
-        with store.begin() as connection:
-            config.attributes["connection"] = connection
-            command.check(config)  # raises where they differ
+        assert schema_differences(store) == []
         assert current_version(store) == known_versions()[-1]
 
     def test_up_down_up_leaves_an_empty_store_of_the_same_shape(self, store: sa.Engine) -> None:
@@ -130,6 +123,29 @@ class TestVersions:
         with pytest.raises(RuntimeError, match="boom"):
             upgrade(engine)
         assert sa.inspect(engine).get_table_names() == []
+
+
+class TestSoundness:
+    def test_a_changed_table_is_noticed(self, store: sa.Engine) -> None:
+        with store.begin() as connection:
+            connection.execute(sa.text("ALTER TABLE model ADD COLUMN extra INTEGER"))
+        assert any("extra" in difference for difference in schema_differences(store))
+
+    def test_a_score_without_prompt_is_noticed(self, store: sa.Engine) -> None:
+        keys = fill(store)
+        with transaction(store, write=False) as session:
+            assert stray_rows(session) == []
+        with store.connect() as connection:
+            raw = connection.connection.dbapi_connection
+            if store.dialect.name == "sqlite":
+                raw.execute("PRAGMA foreign_keys=OFF")
+                connection.execute(sa.text("DELETE FROM prompt"))
+            else:
+                connection.execute(sa.text("SET session_replication_role = replica"))
+                connection.execute(sa.text("DELETE FROM prompt WHERE id = :id"), {"id": keys["prompt"]})
+            connection.commit()
+        with transaction(store, write=False) as session:
+            assert len(stray_rows(session)) == 1
 
 
 class TestTables:

@@ -58,7 +58,8 @@ class Discovered(click.Group):
 
             near = get_close_matches(args[0], self.list_commands(ctx), n=3)
             if near:
-                error.message += f" Did you mean {' or '.join(near)}?"
+                hint = f"Did you mean {' or '.join(near)}?"
+                raise click.UsageError(f"{error.message} {hint}", ctx) from None
             raise
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -79,7 +79,7 @@ def selection_options(function: F) -> F:
         options["selection"] = _as_selection(options)
         return function(*args, **options)
 
-    return _selection(wrapped)  # type: ignore[arg-type]
+    return _selection(cast(F, wrapped))
 
 
 def _as_selection(options: dict[str, Any]) -> Selection:

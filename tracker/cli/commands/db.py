@@ -36,3 +36,27 @@ def current(database: str | None) -> None:
     click.echo(f"{engine.url.render_as_string(hide_password=True)}")
     click.echo(f"store   {current_version(engine) or 'empty'}")
     click.echo(f"program {known_versions()[-1]}")
+
+
+@command.command()
+@database_option
+def check(database: str | None) -> None:
+    """Check the store: its tables, its references, the checksum of every run. Exit 1 if anything is wrong."""
+    import sys
+
+    from tracker.database import connect, schema_differences, stray_rows, transaction
+    from tracker.ingest.checksums import verify_checksums
+
+    engine = connect(database)
+    wrong = [f"schema: {difference}" for difference in schema_differences(engine)]
+    with transaction(engine, write=False) as session:
+        wrong += [f"references: {row}" for row in stray_rows(session)]
+        wrong += [
+            f"run {run}: its scores are not those that were stored; ingest its file again with --on-conflict update"
+            for run in verify_checksums(session)
+        ]
+    for line in wrong:
+        click.echo(line)
+    if wrong:
+        sys.exit(1)
+    say("Sound: tables, references and checksums are as they should be.")

@@ -1,0 +1,159 @@
+"""Take in results: tables, leaderboards, prompt tables, lm-evaluation-harness folders."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracker.cli.options import database_option, mlflow_options
+from tracker.cli.output import say
+from tracker.errors import SuffrageError
+from tracker.ingest.measurement import ReadOptions
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tracker.ingest.store import Stored
+
+
+class _DryRunOverError(Exception):
+    """Undoes the transaction of a dry run."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--benchmark", metavar="NAME", help="What the prompts belong to; over what the file says.")
+@click.option("--model", metavar="NAME", help="Who answered; for files of one model.")
+@click.option("--metric", metavar="NAME", help="How the scores are called, where the file does not say.")
+@click.option("--lower-is-better", is_flag=True, help="Smaller scores are better under this metric.")
+@click.option("--bounds", type=(float, float), metavar="LOW HIGH", help="Smallest and largest possible score.")
+@click.option("--condition", type=click.Choice(["full", "answer_only"]), help="Whether the models saw the question.")
+@click.option(
+    "--orient",
+    type=click.Choice(["prompts", "models"]),
+    default="prompts",
+    show_default=True,
+    help="What the rows of a wide table are.",
+)
+@click.option(
+    "--values",
+    type=click.Choice(["scores", "predictions"]),
+    default="scores",
+    show_default=True,
+    help="What the cells of a wide table are; predictions are scored against the stored gold answers.",
+)
+@click.option(
+    "--probability-kind",
+    type=click.Choice(["letters", "likelihoods"]),
+    help="What a column gold_probability was computed from.",
+)
+@click.option("--format", "format_name", metavar="NAME", help="Read as this format instead of recognising it.")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["rerun", "skip", "update", "error"]),
+    default="rerun",
+    show_default=True,
+    help="Scores that contradict those stored: a new run of the model, keep the stored, overwrite them, or stop.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
+@database_option
+@mlflow_options
+def command(
+    paths: tuple[Path, ...],
+    lower_is_better: bool,
+    bounds: tuple[float, float] | None,
+    format_name: str | None,
+    on_conflict: str,
+    dry_run: bool,
+    database: str | None,
+    tracking_uri: str,
+    no_mlflow: bool,
+    **read: Any,
+) -> None:
+    """Take in results from files and folders.
+
+    Formats are recognised by themselves. Each file is stored whole or not at all; the same file twice
+    changes nothing; a rerun of a model is a new run.
+    """
+    from tracker.database import connect
+
+    options = ReadOptions(
+        higher_is_better=False if lower_is_better else None,
+        lower=bounds[0] if bounds else None,
+        upper=bounds[1] if bounds else None,
+        **read,
+    )
+    engine = connect(database)
+    run_ids, failed = ingest_files(
+        engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run
+    )
+    if run_ids and not no_mlflow and not dry_run:
+        from tracker.recording.publishing import publish_runs
+
+        publish_runs(engine, run_ids, tracking_uri)
+    if failed:
+        sys.exit(1)
+
+
+def ingest_files(
+    engine: Engine,
+    paths: Sequence[Path],
+    options: ReadOptions,
+    *,
+    format_name: str | None = None,
+    on_conflict: str = "rerun",
+    dry_run: bool = False,
+) -> tuple[list[int], int]:
+    """Store each file in a transaction of its own, saying on stderr what became of it.
+
+    Returns:
+        keys of the runs that are new or were extended, and how many files could not be taken in.
+    """
+    from tracker.database import transaction
+    from tracker.ingest.discovery import find, prepare
+    from tracker.ingest.store import store
+
+    run_ids: list[int] = []
+    failed = 0
+    for path in find(paths):
+        try:
+            with _progress(path) as advance:
+                reading = prepare(path, options, format=format_name, progress=advance)
+            with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
+                stored = store(session, reading, options, on_conflict=on_conflict)  # type: ignore[arg-type]
+                if dry_run:
+                    raise _DryRunOverError
+        except SuffrageError as error:
+            say(f"Error: {error}")
+            failed += 1
+            continue
+        run_ids += stored.run_ids
+        _report(path, reading.format, stored, dry_run=dry_run)
+    return run_ids, failed
+
+
+def _report(path: Path, format_name: str, stored: Stored, *, dry_run: bool) -> None:
+    would = "would be " if dry_run else ""
+    say(f"{path} ({format_name}): {would}{stored.summary()}")
+    for note in stored.notes:
+        say(f"  note: {note}")
+
+
+@contextmanager
+def _progress(path: Path) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(path.name, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
