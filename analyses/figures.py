@@ -1,0 +1,143 @@
+"""Findings as pictures: labelled, legible in grey and to the colour-blind, without global state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.resampling import Comparison
+from analyses.numerics.similarity import SimilarityTest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+OBSERVED, DRAWN, INK, FAINT = "#D55E00", "#56B4E9", "#222222", "#888888"
+"""Vermilion and sky blue of Okabe & Ito's palette for all kinds of colour vision; two greys for text."""
+
+MAX_BARS = 40
+NAMES = {
+    "hamming": "Hamming",
+    "cosine": "cosine\n(zero rows = 0)",
+    "cosine_nonzero": "cosine\n(no zero rows)",
+    "jaccard": "Jaccard\n(0/0 = 1)",
+    "jaccard_empty0": "Jaccard\n(0/0 = 0)",
+    "mean": "mean",
+    "p75": "75th percentile",
+    "p95": "95th percentile",
+    "variance": "variance",
+    "ks_d": "KS distance D",
+}
+
+
+def canvas(width: float, height: float) -> Figure:
+    """An empty figure of a size in inches, laid out without overlaps."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=150, layout="constrained")
+
+
+def plain(axes: Axes) -> None:
+    """Take away what carries no information."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(colors=INK, labelsize=8, color=FAINT)
+
+
+def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
+    """How similar pairs of prompts are, beside pairs of prompts in the drawn tables: one panel per similarity.
+
+    Args:
+        tests: what to show.
+        drawn: the null in a few words.
+    """
+    n_columns = min(3, len(tests))
+    n_rows = -(-len(tests) // n_columns)
+    figure = canvas(max(5.0, 3.5 * n_columns), 0.6 + 2.6 * n_rows)
+    panels = np.atleast_1d(figure.subplots(n_rows, n_columns, squeeze=False)).ravel()
+    for axes, test in zip(panels, tests, strict=False):
+        edges, observed, permuted = shares(test)
+        axes.stairs(permuted, edges, fill=True, color=DRAWN, alpha=0.75, label=f"{drawn} (all draws)")
+        axes.stairs(observed, edges, color=OBSERVED, linewidth=1.6, label="observed")
+        axes.set_title(NAMES.get(test.name, test.name).replace("\n", " "), fontsize=10, color=INK)
+        axes.set_xlabel("similarity of two prompts", fontsize=9)
+        axes.set_ylabel("share of pairs", fontsize=9)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.yaxis.set_major_formatter(
+            lambda share, _: f"{share:.0%}" if share >= 0.01 or share == 0 else f"{share:.1%}"
+        )
+        plain(axes)
+    for axes in panels[len(tests) :]:
+        axes.set_visible(False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Edges of at most `MAX_BARS` bars, and the share of pairs in each, observed and drawn.
+
+    A similarity with few evenly spaced values gets one bar per value; any other gets equal bins.
+    """
+    low = min(0.0, float(np.floor(test.values[np.flatnonzero(test.observed + test.pooled)].min() * 10) / 10))
+    steps = np.diff(test.values)
+    if test.width == 0 and test.values.size <= MAX_BARS and np.allclose(steps, steps[0]):
+        edges = np.concatenate([test.values - steps[0] / 2, [test.values[-1] + steps[0] / 2]])
+    else:
+        edges = np.linspace(low, 1.0, MAX_BARS + 1)
+    place = np.clip(np.searchsorted(edges, test.values + test.width / 2 + 1e-12, side="right") - 1, 0, edges.size - 2)
+
+    def share(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.bincount(place, weights=counts, minlength=edges.size - 1) / max(1, counts.sum())
+
+    return edges, share(test.observed), share(test.pooled)
+
+
+def null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
+    """Each statistic under the null with the observed value as a line: similarities down, statistics across.
+
+    A p-value is written only where there is one.
+
+    Args:
+        tests: what to show.
+        drawn: the null in a few words.
+    """
+    statistics = list(tests[0].comparisons)
+    figure = canvas(2.5 * len(statistics), 0.7 + 1.75 * len(tests))
+    panels = figure.subplots(len(tests), len(statistics), squeeze=False)
+    for row, test in zip(panels, tests, strict=True):
+        for axes, statistic in zip(row, statistics, strict=True):
+            null_panel(axes, test.comparisons[statistic])
+            if row is panels[0]:
+                axes.set_title(NAMES.get(statistic, statistic), fontsize=10, color=INK)
+            if row is panels[-1]:
+                axes.set_xlabel("value of the statistic", fontsize=8)
+        row[0].set_ylabel(f"{NAMES.get(test.name, test.name)}\n\ndraws", fontsize=9)
+    handles, labels = panels[0][-1].get_legend_handles_labels()
+    labels = [f"{label}: {drawn}" if label == "null" else label for label in labels]
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def null_panel(axes: Axes, comparison: Comparison) -> None:
+    """One null distribution with the observed value as a line, and the p-value above if there is one."""
+    null = comparison.null[np.isfinite(comparison.null)]
+    values = np.append(null, comparison.observed) if np.isfinite(comparison.observed) else null
+    if values.size:
+        low, high = float(values.min()), float(values.max())
+        margin = max(0.06 * (high - low), 1e-3 * max(abs(high), 1e-3))
+        edges: Any = np.linspace(low - margin, high + margin, 61)
+        axes.hist(null, bins=edges, color=DRAWN, alpha=0.85, label="null")
+        axes.set_xlim(edges[0], edges[-1])
+    if np.isfinite(comparison.observed):
+        axes.axvline(comparison.observed, color=OBSERVED, linewidth=1.8, label="observed")
+    note = "no test" if comparison.reason else f"p = {comparison.pvalue:.3g}"
+    if comparison.is_discrete and not comparison.reason:
+        note += " (discrete)"
+    axes.text(0.98, 1.0, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=INK)
+    axes.locator_params(axis="x", nbins=3)
+    axes.locator_params(axis="y", nbins=3)
+    plain(axes)

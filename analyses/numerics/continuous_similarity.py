@@ -1,0 +1,318 @@
+"""Cosine similarity of the rows of a continuous table, against tables with shuffled columns.
+
+Every pair is computed, none is stored: one pass sums and bins, a second keeps only the pairs in the
+bins that hold the wanted percentiles, so that these are exact. Sums run in a fixed order, so results
+are the same bytes for any number of workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.bit_tables import BitTable, unpacked
+from analyses.numerics.compilation import kernel
+from analyses.numerics.distributions import PERCENTILES, STATISTICS, compare_distances
+from analyses.numerics.null_tables import shuffled_scores
+from analyses.numerics.resampling import Comparison, blocks_of, compared, map_blocks
+from analyses.numerics.similarity import SimilarityTest, SimilarityTests
+from analyses.numerics.streams import stream_key
+
+BINS = 1 << 14
+"""Bins over [-1, 1], or over [0, 1] where no score is negative. KS distances are taken at their edges
+and are at most the largest share of one bin below the distance at every point."""
+
+TIE = 1e-10
+"""Statistics closer than this are counted as ties: rounding then never makes a p-value smaller."""
+
+ONE_VARYING_COLUMN = "only one model has scores that vary, so shuffling only reorders the prompts"
+
+
+@kernel
+def _dots(row: Any, columns: Any, begin: int, dots: Any) -> None:
+    total = dots[begin:]
+    total[:] = 0.0
+    for column in range(row.size):
+        score = row[column]
+        if score != 0.0:
+            other = columns[column, begin:]
+            for j in range(total.size):
+                total[j] += score * other[j]
+
+
+@kernel
+def count_cosines(
+    scores: Any, columns: Any, patterns: Any, starts: Any, lowest: float, counts: Any, moments: Any,
+    wanted: Any, found: Any, sums: Any, partners: Any,
+) -> None:  # fmt: skip
+    """Bin the cosine of every pair of rows over the columns measured in both.
+
+    Args:
+        scores: ``(n, k)`` float64, 0 where missing, rows grouped by pattern; ``columns``: its transpose.
+        patterns: ``(n_patterns, k)`` float64, 1 where measured; ``starts``: where each group begins.
+        lowest: lower edge of the first bin; the last ends at 1.
+        counts: ``(BINS,)`` int64, filled, in the pass in which ``found`` is empty.
+        moments: ``(2,)`` float64, filled likewise: the sum of the similarities and of their squares.
+        wanted: ``(BINS,)`` bool: bins whose similarities are written to ``found``, in any order.
+        found: float64.
+        sums, partners: ``(n,)``, filled: sum of each row's similarities, and their number; or ``(0,)``.
+    """
+    n, k = scores.shape
+    scale = BINS / (1.0 - lowest)
+    dots = np.empty(n)
+    square_right = np.empty(n)
+    n_found = 0
+    square_left = np.empty(patterns.shape[0])
+    overlap = np.empty(patterns.shape[0])
+    for g in range(patterns.shape[0]):
+        for j in range(n):
+            total = 0.0
+            for column in range(k):
+                total += scores[j, column] * scores[j, column] * patterns[g, column]
+            square_right[j] = total
+        for h in range(patterns.shape[0]):
+            overlap[h] = (patterns[g] * patterns[h]).sum()
+        for i in range(starts[g], starts[g + 1]):
+            for h in range(patterns.shape[0]):
+                total = 0.0
+                for column in range(k):
+                    total += scores[i, column] * scores[i, column] * patterns[h, column]
+                square_left[h] = total
+            _dots(scores[i], columns, i + 1, dots)
+            for h in range(g, patterns.shape[0]):
+                if overlap[h] == 0.0:
+                    continue
+                first, second = max(starts[h], i + 1), starts[h + 1]
+                if first >= second:
+                    continue
+                value, right = dots[first:second], square_right[first:second]
+                left = square_left[h]
+                for x in range(value.size):
+                    size = np.sqrt(left * right[x])
+                    value[x] = min(1.0, max(lowest, value[x] / size)) if size > 0.0 else 0.0
+                if found.size:
+                    for x in range(value.size):
+                        if wanted[min(BINS - 1, np.int64((value[x] - lowest) * scale))]:
+                            found[n_found] = value[x]
+                            n_found += 1
+                    continue
+                total = squares = 0.0
+                for x in range(value.size):
+                    total += value[x]
+                    squares += value[x] * value[x]
+                    counts[min(BINS - 1, np.int64((value[x] - lowest) * scale))] += 1
+                moments[0] += total
+                moments[1] += squares
+                if sums.size:
+                    sums[i] += total
+                    partners[i] += value.size
+                    for x in range(value.size):
+                        sums[first + x] += value[x]
+                        partners[first + x] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the measured cells are; the same for the observed table and every draw.
+
+    Attributes:
+        bits: the pattern of measured cells, packed.
+        patterns: ``(n_patterns, k)`` float64.
+        lowest: lower edge of the first bin.
+        n_pairs: pairs that share a measured cell.
+    """
+
+    bits: BitTable
+    patterns: NDArray[np.float64]
+    lowest: float
+    n_pairs: int
+
+    @classmethod
+    def of(cls, table: NDArray[np.float64]) -> Layout:
+        """The layout of a ``(n, k)`` table with NaN where not measured."""
+        bits = BitTable.of(np.where(np.isnan(table), np.nan, 1.0))
+        patterns = unpacked(bits.patterns, table.shape[1]).astype(np.float64)
+        sizes = np.diff(bits.starts)
+        shared = (patterns @ patterns.T > 0) * np.outer(sizes, sizes)
+        n_pairs = (int(shared.sum()) - table.shape[0]) // 2
+        return cls(bits, patterns, 0.0 if np.nanmin(table) >= 0 else -1.0, n_pairs)
+
+    @property
+    def width(self) -> float:
+        """Of a bin."""
+        return (1.0 - self.lowest) / BINS
+
+    def zero_pairs(self, scores: NDArray[np.float64]) -> int:
+        """Pairs that share a cell and have a row whose scores are all zero."""
+        sizes = np.diff(self.bits.starts)
+        zeros = np.add.reduceat((~scores.any(axis=1)).astype(np.int64), self.bits.starts[:-1])
+        share = self.patterns @ self.patterns.T > 0
+
+        def pairs(members: NDArray[np.int64]) -> int:
+            return int(((share * np.outer(members, members)).sum() - members.sum()) // 2)
+
+        return pairs(sizes) - pairs(sizes - zeros)
+
+    def run(
+        self, scores: NDArray[np.float64], counts: NDArray[np.int64], moments: NDArray[np.float64],
+        wanted: NDArray[np.bool_], found: NDArray[np.float64], sums: NDArray[np.float64],
+        partners: NDArray[np.int64],
+    ) -> None:  # fmt: skip
+        """One pass of `count_cosines`."""
+        count_cosines(
+            scores, np.ascontiguousarray(scores.T), self.patterns, self.bits.starts, self.lowest, counts, moments,
+            wanted, found, sums, partners,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One table's distribution.
+
+    Attributes:
+        counts: ``(BINS,)`` int64.
+        zero_pairs: pairs with a row of zeros.
+        statistics: ``(n_similarities, 4)``.
+    """
+
+    counts: NDArray[np.int64]
+    zero_pairs: int
+    statistics: NDArray[np.float64]
+
+    def without_zero_rows(self, lowest: float) -> NDArray[np.int64]:
+        """Counts without the pairs that have a row of zeros."""
+        counts = self.counts.copy()
+        counts[int(-lowest * BINS / (1.0 - lowest))] -= self.zero_pairs
+        return counts
+
+
+def _describe(scores: NDArray[np.float64], layout: Layout, names: tuple[str, ...]) -> Drawn:
+    counts, moments, none = np.zeros(BINS, np.int64), np.zeros(2), np.empty(0)
+    no_one = np.empty(0, np.int64)
+    layout.run(scores, counts, moments, np.empty(0, np.bool_), none, none, no_one)
+    drawn = Drawn(counts, layout.zero_pairs(scores), np.full((len(names), len(STATISTICS)), np.nan))
+    of_name = {"cosine": counts, "cosine_nonzero": drawn.without_zero_rows(layout.lowest)}
+    places: dict[tuple[str, int], tuple[int, int, float]] = {}
+    wanted = np.zeros(BINS, np.bool_)
+    for name in names:
+        passed = np.cumsum(of_name[name])
+        for p, (numerator, denominator) in enumerate(PERCENTILES if passed[-1] else ()):
+            low, part = divmod((int(passed[-1]) - 1) * numerator, denominator)
+            places[name, p] = (low, min(low + 1, int(passed[-1]) - 1), part / denominator)
+            wanted[np.searchsorted(passed, places[name, p][:2], side="right")] = True
+    found = np.empty(int(counts[wanted].sum()))
+    if found.size:
+        layout.run(scores, counts, moments, wanted, found, none, no_one)
+    found.sort()
+    for i, name in enumerate(names):
+        total = int(of_name[name].sum())
+        if not total:
+            continue
+        mean = moments[0] / total
+        drawn.statistics[i, 0], drawn.statistics[i, 3] = mean, max(0.0, moments[1] / total - mean * mean)
+        mine = _without_zeros(found, drawn.zero_pairs) if name == "cosine_nonzero" else found
+        before = np.concatenate([[0], np.cumsum(of_name[name])])
+        kept = np.concatenate([[0], np.cumsum(np.where(wanted, of_name[name], 0))])
+        for p in range(len(PERCENTILES)):
+            low, high, part = places[name, p]
+            bins = np.searchsorted(before, (low, high), side="right") - 1
+            a, b = mine[kept[bins] + (low, high) - before[bins]]
+            drawn.statistics[i, 1 + p] = a + (b - a) * part
+    return drawn
+
+
+def _without_zeros(found: NDArray[np.float64], n_zeros: int) -> NDArray[np.float64]:
+    """Sorted similarities without ``n_zeros`` of the zeros, if their bin is among them."""
+    at = int(np.searchsorted(found, 0.0))
+    there = int(np.searchsorted(found, 0.0, side="right")) - at
+    return np.delete(found, slice(at, at + min(n_zeros, there)))
+
+
+def _draw_block(
+    block: int, *, runs: list[range], ordered: NDArray[np.float64], layout: Layout, names: tuple[str, ...],
+    key: NDArray[np.uint64],
+) -> list[Drawn]:  # fmt: skip
+    bits = layout.bits
+    return [
+        _describe(
+            shuffled_scores(ordered, bits.cells, bits.cell_starts, bits.rows.shape[0], key, permutation), layout, names
+        )
+        for permutation in runs[block]
+    ]
+
+
+def can_have_zero_rows(table: NDArray[np.float64]) -> bool:
+    """Whether a table with these columns and missing cells, shuffled or not, can have a row of zeros."""
+    has_zero = (table == 0).any(axis=0)
+    return bool((has_zero | np.isnan(table)).all(axis=1).any())
+
+
+def continuous_similarities(table: NDArray[np.float64], *, n_permutations: int, seed: int) -> SimilarityTests:
+    """Compare the cosines of a continuous table's rows with those after shuffling its columns.
+
+    "cosine" gives a row of zeros similarity 0 to all others; "cosine_nonzero" leaves such rows out and
+    is computed where the table or a draw can have one.
+
+    Args:
+        table: ``(n, k)`` float64, NaN where missing, ``n >= 2``; every row and column has a measured cell.
+        n_permutations: draws, at least 1.
+        seed: of all draws.
+    """
+    layout = Layout.of(table)
+    bits = layout.bits
+    scores = np.ascontiguousarray(np.nan_to_num(table[bits.order]))
+    names = ("cosine", "cosine_nonzero") if can_have_zero_rows(table) else ("cosine",)
+    columns = np.repeat(np.arange(table.shape[1]), np.diff(bits.cell_starts))
+    measured = scores[bits.cells, columns]
+    ordered = measured[np.lexsort((measured, columns))]
+    runs = blocks_of(n_permutations, max(1, min(20, 20_000_000 // (layout.n_pairs + 1))))
+    task = partial(_draw_block, runs=runs, ordered=ordered, layout=layout, names=names, key=stream_key(seed))
+    draws = [drawn for block in map_blocks(task, len(runs)) for drawn in block]
+    observed = _describe(scores, layout, names)
+    varying = int((np.nanmax(table, axis=0) > np.nanmin(table, axis=0)).sum())
+    reason = ONE_VARYING_COLUMN if varying < 2 and bits.is_complete else ""
+    n = table.shape[0]
+    return SimilarityTests(
+        tests=tuple(_test(name, i, layout, observed, draws, reason) for i, name in enumerate(names)),
+        n_pairs=layout.n_pairs,
+        n_disjoint=n * (n - 1) // 2 - layout.n_pairs,
+        mean_to_others={"cosine": _mean_to_others(scores, layout)},
+    )
+
+
+def _mean_to_others(scores: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
+    n = scores.shape[0]
+    sums, partners, means = np.zeros(n), np.zeros(n, np.int64), np.full(n, np.nan)
+    layout.run(scores, np.zeros(BINS, np.int64), np.zeros(2), np.empty(0, np.bool_), np.empty(0), sums, partners)
+    some = partners > 0
+    means[layout.bits.order[some]] = sums[some] / partners[some]
+    return means
+
+
+def _test(name: str, i: int, layout: Layout, observed: Drawn, draws: list[Drawn], reason: str) -> SimilarityTest:
+    def counts_of(drawn: Drawn) -> NDArray[np.int64]:
+        return drawn.without_zero_rows(layout.lowest) if name == "cosine_nonzero" else drawn.counts
+
+    mine = counts_of(observed)
+    counts = np.stack([counts_of(drawn) for drawn in draws])
+    pooled = counts.sum(axis=0)
+    null = np.stack([drawn.statistics[i] for drawn in draws])
+    difference = np.nan_to_num(null - observed.statistics[i])
+    signs = np.where(np.abs(difference) < TIE, 0, np.sign(difference)).astype(np.int8)
+    comparisons: dict[str, Comparison] = {
+        statistic: compared(observed.statistics[i, s], null[:, s], signs[:, s], reason)
+        for s, statistic in enumerate(STATISTICS)
+    }
+    comparisons["ks_d"] = compared(*compare_distances(mine, counts, mine + pooled), reason)
+    return SimilarityTest(
+        name=name,
+        values=layout.lowest + layout.width * np.arange(BINS),
+        width=layout.width,
+        observed=mine,
+        pooled=pooled,
+        comparisons=comparisons,
+    )

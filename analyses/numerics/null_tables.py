@@ -1,0 +1,161 @@
+"""Tables drawn under a null hypothesis: columns shuffled, or both margins held.
+
+Missing cells stay where they are under both. Every draw is a function of (seed, permutation), so
+that any worker can make any of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.bit_tables import BitTable, bit, flip
+from analyses.numerics.compilation import kernel
+from analyses.numerics.streams import BACKWARD, COLUMNS, FORWARD, PAIRS, fill_below
+
+TRADES_PER_COLUMN = 10
+"""Trades between two draws of the ``margins`` null, for each column of the table."""
+
+
+@kernel
+def _place_ones(cells: Any, cell_starts: Any, ones: Any, key: Any, permutation: int, rows: Any) -> None:
+    rows[:] = np.uint64(0)
+    draws = np.empty(rows.shape[0], np.int64)
+    for column in range(ones.size):
+        start = cell_starts[column]
+        n = cell_starts[column + 1] - start
+        rarer = min(ones[column], n - ones[column])
+        fill_below(draws[:rarer], n - rarer + 1, 1, key, COLUMNS, permutation, column)
+        for i in range(rarer):
+            row = cells[start + draws[i]]
+            row += np.int64(bit(rows, row, column)) * (cells[start + n - rarer + i] - row)
+            flip(rows, row, column)
+        if rarer != ones[column]:
+            for i in range(start, start + n):
+                flip(rows, cells[i], column)
+
+
+def shuffled_columns(table: BitTable, key: NDArray[np.uint64], permutation: int) -> NDArray[np.uint64]:
+    """The table with each column's scores shuffled among the rows measured in it.
+
+    Only how many ones a column has is kept, so the draw does not depend on where they were: a uniform
+    subset of the measured rows is chosen for the rarer of the two scores.
+
+    Source: Ailem et al. 2024, section 3.2; Floyd's algorithm for a random subset (Bentley & Floyd 1987).
+
+    Returns:
+        ``(n, n_words)`` uint64, packed like ``table.rows``.
+    """
+    rows = np.empty_like(table.rows)
+    _place_ones(table.cells, table.cell_starts, table.ones, key, permutation, rows)
+    return rows
+
+
+@kernel
+def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpose: int, permutation: int) -> None:
+    n = rows.shape[0]
+    firsts, seconds = np.empty(n_trades, np.int64), np.empty(n_trades, np.int64)
+    fill_below(firsts, n_columns, 0, key, purpose + PAIRS, permutation, 0)
+    fill_below(seconds, n_columns - 1, 0, key, purpose + PAIRS, permutation, 1)
+    differing, draws = np.empty(n, np.int64), np.empty(n, np.int64)
+    for trade in range(n_trades):
+        a, b = firsts[trade], seconds[trade]
+        b += np.int64(b >= a)
+        at_a, at_b, word_a, word_b = np.uint64(a & 63), np.uint64(b & 63), a >> 6, b >> 6
+        n_differing = 0
+        ones = 0
+        for i in range(n):
+            differing[n_differing] = i
+            in_a = (rows[i, word_a] >> at_a) & np.uint64(1)
+            in_b = (rows[i, word_b] >> at_b) & np.uint64(1)
+            both = (masks[i, word_a] >> at_a) & (masks[i, word_b] >> at_b) & np.uint64(1)
+            differs = np.int64((in_a ^ in_b) & both)
+            n_differing += differs
+            ones += differs * np.int64(in_a)
+        fill_below(draws[:n_differing], n_differing, -1, key, purpose, permutation, trade)
+        for d in range(n_differing):
+            i = differing[d]
+            wants = draws[d] < ones
+            ones -= np.int64(wants)
+            change = np.uint64(wants) ^ ((rows[i, word_a] >> at_a) & np.uint64(1))
+            rows[i, word_a] ^= change << at_a
+            rows[i, word_b] ^= change << at_b
+
+
+def traded(
+    table: BitTable, rows: NDArray[np.uint64], key: NDArray[np.uint64], purpose: int, permutation: int
+) -> NDArray[np.uint64]:
+    """``rows`` after a run of the chain whose steps keep every row sum and column sum.
+
+    A step picks two columns at random, looks at the rows measured in both where they differ, and deals
+    the ones of the first column out again among these rows, uniformly. That step is its own reverse
+    and leaves the uniform distribution over tables with these margins and missing cells as it is.
+    A swap of one checkerboard is the smallest change it can make, so on complete tables every table
+    with the same margins can be reached.
+
+    Source: the "curveball" trade of Strona et al. 2014, along columns; `TRADES_PER_COLUMN` steps per column.
+    """
+    result = rows.copy()
+    if table.n_columns > 1:
+        _trade(result, table.masks, table.n_columns, TRADES_PER_COLUMN * table.n_columns, key, purpose, permutation)
+    return result
+
+
+def common_ancestor(table: BitTable, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The table from which every draw of the ``margins`` null starts: the chain run back from the observed one.
+
+    Since the chain is its own reverse, the observed table and the draws made forward from the ancestor
+    are exchangeable under the null, however few the steps: p-values from them are valid.
+
+    Source: Besag & Clifford 1989, the parallel method.
+    """
+    return traded(table, table.rows, key, BACKWARD, 0)
+
+
+def fixed_margins(
+    table: BitTable, ancestor: NDArray[np.uint64], key: NDArray[np.uint64], permutation: int
+) -> NDArray[np.uint64]:
+    """A table with the row sums, column sums and missing cells of ``table``; ``(n, n_words)`` uint64."""
+    return traded(table, ancestor, key, FORWARD, permutation)
+
+
+@kernel
+def _shuffle(scores: Any, cells: Any, cell_starts: Any, key: Any, permutation: int, result: Any) -> None:
+    draws = np.empty(result.shape[0], np.int64)
+    for column in range(cell_starts.size - 1):
+        start, stop = cell_starts[column], cell_starts[column + 1]
+        values = scores[start:stop].copy()
+        fill_below(draws[: values.size], values.size, -1, key, COLUMNS, permutation, column)
+        for i in range(values.size):
+            last = values.size - 1 - i
+            values[last], values[draws[i]] = values[draws[i]], values[last]
+        for i in range(values.size):
+            result[cells[start + i], column] = values[i]
+
+
+def shuffled_scores(
+    scores: NDArray[np.float64],
+    cells: NDArray[np.int64],
+    cell_starts: NDArray[np.int64],
+    n_rows: int,
+    key: NDArray[np.uint64],
+    permutation: int,
+) -> NDArray[np.float64]:
+    """A table of any scores with each column shuffled among its measured cells.
+
+    Args:
+        scores: the measured scores, column after column.
+        cells: ``scores.shape`` int64, the row of each.
+        cell_starts: ``(k + 1,)`` int64, where each column begins in them.
+        n_rows: of the table.
+        key: of the seed.
+        permutation: which draw.
+
+    Returns:
+        ``(n_rows, k)`` float64, 0 where not measured.
+    """
+    result = np.zeros((n_rows, cell_starts.size - 1))
+    _shuffle(scores, cells, cell_starts, key, permutation, result)
+    return result

@@ -1,0 +1,120 @@
+"""Permutation tests: where the work is divided, and what is concluded from the draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+ATOM_SHARE = 0.01
+"""A statistic is called discrete when one value makes up more than this share of its null distribution."""
+
+
+def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
+    """``[task(0), task(1), ...]``, the one place where work is spread over workers.
+
+    ``joblib.parallel_config(n_jobs=..., backend=...)`` around the caller decides on how many and of
+    which kind; without it the blocks run one after the other. A task must depend on nothing but the
+    number of its block, so that the results are the same bytes for any of these choices.
+    """
+    return list(Parallel(prefer="threads")(delayed(task)(block) for block in range(n_blocks)))
+
+
+def blocks_of(n: int, size: int) -> list[range]:
+    """``0 .. n - 1`` in runs of ``size``; the last may be shorter."""
+    return [range(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """One statistic of the observed table beside the same statistic of tables drawn under the null.
+
+    All p-values count the observed table among the draws, so none is 0 and each is at most ``alpha``
+    in at most ``alpha`` of the tables that obey the null (the mid-p only approximately).
+
+    Attributes:
+        observed: the statistic of the observed table.
+        null: ``(n_permutations,)`` float64, the statistic of each drawn table.
+        n_greater: how many draws are greater.
+        n_equal: how many are equal, decided without rounding on binary tables; draws in which the
+            statistic does not exist are counted here.
+        reason: why there are no p-values; empty if there are.
+    """
+
+    observed: float
+    null: NDArray[np.float64]
+    n_greater: int
+    n_equal: int
+    reason: str = ""
+
+    @property
+    def n_permutations(self) -> int:
+        """Number of draws."""
+        return self.null.size
+
+    @property
+    def pvalue(self) -> float:
+        """Upper tail, ``(1 + #{null >= observed}) / (B + 1)``."""
+        return (1 + self.n_greater + self.n_equal) / (self.n_permutations + 1)
+
+    @property
+    def pvalue_lower(self) -> float:
+        """Lower tail, ``(1 + #{null <= observed}) / (B + 1)``."""
+        return (1 + self.n_permutations - self.n_greater) / (self.n_permutations + 1)
+
+    @property
+    def pvalue_mid(self) -> float:
+        """Upper tail with half the weight of ties: ``(#{null > observed} + (1 + #{null = observed}) / 2) / (B + 1)``."""
+        return (self.n_greater + (1 + self.n_equal) / 2) / (self.n_permutations + 1)
+
+    @property
+    def pvalue_two_sided(self) -> float:
+        """Twice the smaller tail, at most 1."""
+        return min(1.0, 2 * min(self.pvalue, self.pvalue_lower))
+
+    @property
+    def null_mean(self) -> float:
+        """Mean over the draws; NaN if there is none in which the statistic exists."""
+        found = self.null[np.isfinite(self.null)]
+        return float(found.mean()) if found.size else float("nan")
+
+    @property
+    def null_sd(self) -> float:
+        """Standard deviation over the draws, with ``B - 1``; 0 for a single draw."""
+        found = self.null[np.isfinite(self.null)]
+        return float(found.std(ddof=1)) if found.size > 1 else 0.0
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether one value makes up more than `ATOM_SHARE` of the draws, so that p-values move in jumps."""
+        found = np.round(self.null[np.isfinite(self.null)], 12)
+        if not found.size:
+            return True
+        atom = int(np.unique(found, return_counts=True)[1].max())
+        return atom > max(1.0, ATOM_SHARE * self.n_permutations)
+
+
+def compared(observed: float, null: NDArray[np.float64], signs: NDArray[np.int8], reason: str = "") -> Comparison:
+    """A `Comparison` from the sign of ``null - observed`` for each draw.
+
+    Args:
+        observed: the statistic of the observed table; NaN, where it does not exist, is a reason of its own.
+        null: ``(n_permutations,)`` float64.
+        signs: ``(n_permutations,)`` int8, -1, 0 or 1.
+        reason: why the statistic cannot be a test, if that is known.
+    """
+    if not reason and not np.isfinite(observed):
+        reason = "the observed table has no pair of prompts for which it exists"
+    return Comparison(
+        observed=float(observed),
+        null=null,
+        n_greater=int((signs > 0).sum()),
+        n_equal=int((signs == 0).sum()),
+        reason=reason,
+    )

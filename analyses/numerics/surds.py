@@ -1,0 +1,81 @@
+"""Sums of square roots, compared exactly.
+
+A similarity of binary rows is a fraction, or a fraction times the square root of an integer. Square
+roots of different square-free integers are linearly independent over the fractions, so a sum has one
+representation, and two sums are equal just when their representations are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+
+
+@lru_cache(maxsize=1 << 16)
+def square_free(n: int) -> tuple[int, int]:
+    """``(f, g)`` with ``n == f * g * g`` and ``f`` free of squares, for ``n >= 1``."""
+    free, root, p = n, 1, 2
+    while p * p <= free:
+        while free % (p * p) == 0:
+            free //= p * p
+            root *= p
+        p += 1
+    return free, root
+
+
+class Surd:
+    """``sum(fraction * sqrt(f))`` over square-free integers ``f``; a fraction is the case ``f = 1``."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Mapping[int, Fraction]) -> None:
+        self.terms = {f: q for f, q in terms.items() if q}
+
+    @classmethod
+    def of(cls, number: int | Fraction) -> Surd:
+        """A fraction as a surd."""
+        return cls({1: Fraction(number)})
+
+    @classmethod
+    def cosine(cls, both: int, left: int, right: int) -> Surd:
+        """``both / sqrt(left * right)``, for ``left, right >= 1``."""
+        free, root = square_free(left * right)
+        return cls({free: Fraction(both, free * root)})
+
+    def __add__(self, other: Surd) -> Surd:
+        terms = dict(self.terms)
+        for f, q in other.terms.items():
+            terms[f] = terms.get(f, Fraction(0)) + q
+        return Surd(terms)
+
+    def __mul__(self, other: Surd | Fraction | int) -> Surd:
+        if not isinstance(other, Surd):
+            return Surd({f: q * other for f, q in self.terms.items()})
+        terms: dict[int, Fraction] = {}
+        for f, p in self.terms.items():
+            for g, q in other.terms.items():
+                free, root = square_free(f * g)
+                terms[free] = terms.get(free, Fraction(0)) + p * q * root
+        return Surd(terms)
+
+    def __sub__(self, other: Surd) -> Surd:
+        return self + other * -1
+
+    def sign(self) -> int:
+        """-1, 0 or 1, decided on integers: no rounding can change it."""
+        if not self.terms:
+            return 0
+        bits = 64
+        while True:
+            total = 0
+            for f, q in self.terms.items():
+                root = isqrt((q.numerator * q.numerator * f) << (2 * bits)) // q.denominator
+                total += root if q > 0 else -root
+            if abs(total) > 2 * len(self.terms):
+                return 1 if total > 0 else -1
+            bits *= 2
+
+    def __float__(self) -> float:
+        return float(sum(float(q) * float(f) ** 0.5 for f, q in self.terms.items()))
