@@ -1,0 +1,1 @@
+"""Simulated benchmarks with a planted truth."""
