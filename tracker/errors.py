@@ -77,8 +77,12 @@ class SelectionError(SuffrageError, ValueError):
     """The chosen runs, prompts or options do not make a table the analysis can work on."""
 
 
-class PublishingWarning(UserWarning):
-    """MLflow could not be reached; the finding is safe in the database."""
+class PluginError(SuffrageError, ImportError):
+    """An analysis that was found but cannot be used as it is written or installed."""
+
+
+class PublishingError(SuffrageError, RuntimeError):
+    """MLflow could not be reached or used; what was recorded is safe in the store."""
 
 
 def _known(name: str, known: Sequence[str]) -> str:

@@ -87,7 +87,7 @@ def _as_selection(options: dict[str, Any]) -> Selection:
 
     as_of: datetime | None = options.pop("as_of")
     try:
-        runs = tuple(int(run) for run in _split(options.pop("runs")))
+        runs = tuple(int(run) for run in split(options.pop("runs")))
     except ValueError as error:
         raise click.BadParameter(f"--runs takes numbers, as `suffrage runs` lists them ({error})") from None
     return Selection(
@@ -95,13 +95,13 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         metric=options.pop("metric"),
         condition=options.pop("condition"),
         variant=options.pop("variant"),
-        models=_split(options.pop("models")),
-        tasks=_split(options.pop("tasks")),
+        models=split(options.pop("models")),
+        tasks=split(options.pop("tasks")),
         runs=runs,
         as_of=as_of.replace(tzinfo=UTC) if as_of else None,
     )
 
 
-def _split(given: tuple[str, ...]) -> tuple[str, ...]:
+def split(given: tuple[str, ...]) -> tuple[str, ...]:
     """Values given by repeating an option or with commas between them."""
     return tuple(part.strip() for one in given for part in one.split(",") if part.strip())
