@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 OBSERVED, DRAWN, INK, FAINT = "#D55E00", "#56B4E9", "#222222", "#888888"
 """Vermilion and sky blue of Okabe & Ito's palette for all kinds of colour vision; two greys for text."""
 
-MAX_BARS = 40
+MAX_BARS, FEW_BARS = 40, 20
 NAMES = {
-    "hamming": "Hamming",
-    "cosine": "cosine\n(zero rows = 0)",
-    "cosine_nonzero": "cosine\n(no zero rows)",
+    "cosine": "Cosine\n(zero rows = 0)",
+    "cosine_nonzero": "Cosine\n(no zero rows)",
     "jaccard": "Jaccard\n(0/0 = 1)",
     "jaccard_empty0": "Jaccard\n(0/0 = 0)",
     "mean": "mean",
@@ -62,7 +61,7 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
         edges, observed, permuted = shares(test)
         axes.stairs(permuted, edges, fill=True, color=DRAWN, alpha=0.75, label=f"{drawn} (all draws)")
         axes.stairs(observed, edges, color=OBSERVED, linewidth=1.6, label="observed")
-        axes.set_title(NAMES.get(test.name, test.name).replace("\n", " "), fontsize=10, color=INK)
+        axes.set_title(named(test, tests).replace("\n", " "), fontsize=10, color=INK)
         axes.set_xlabel("similarity of two prompts", fontsize=9)
         axes.set_ylabel("share of pairs", fontsize=9)
         axes.set_xlim(edges[0], edges[-1])
@@ -77,21 +76,29 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
     return figure
 
 
+def named(test: SimilarityTest, tests: Sequence[SimilarityTest]) -> str:
+    """A similarity's name, with its convention where another one is shown beside it."""
+    rival = any(other.name.startswith(test.name.split("_")[0]) for other in tests if other is not test)
+    return NAMES.get(test.name, test.name) if rival else test.name.split("_")[0].capitalize()
+
+
 def shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Edges of at most `MAX_BARS` bars, and the share of pairs in each, observed and drawn.
 
-    A similarity with few evenly spaced values gets one bar per value; any other gets equal bins.
+    A similarity with few evenly spaced values gets one bar per value; any other gets equal bins, wide ones
+    if it has so few values that narrow ones would stay empty.
     """
+    bars = FEW_BARS if test.values.size < MAX_BARS**2 else MAX_BARS
     low = min(0.0, float(np.floor(test.values[np.flatnonzero(test.observed + test.pooled)].min() * 10) / 10))
     steps = np.diff(test.values)
     if test.width == 0 and test.values.size <= MAX_BARS and np.allclose(steps, steps[0]):
         edges = np.concatenate([test.values - steps[0] / 2, [test.values[-1] + steps[0] / 2]])
     else:
-        edges = np.linspace(low, 1.0, MAX_BARS + 1)
+        edges = np.linspace(low, 1.0, bars + 1)
     place = np.clip(np.searchsorted(edges, test.values + test.width / 2 + 1e-12, side="right") - 1, 0, edges.size - 2)
 
     def share(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.bincount(place, weights=counts, minlength=edges.size - 1) / max(1, counts.sum())
+        return np.asarray(np.bincount(place, weights=counts, minlength=edges.size - 1) / max(1, counts.sum()))
 
     return edges, share(test.observed), share(test.pooled)
 
@@ -111,11 +118,11 @@ def null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
     for row, test in zip(panels, tests, strict=True):
         for axes, statistic in zip(row, statistics, strict=True):
             null_panel(axes, test.comparisons[statistic])
-            if row is panels[0]:
-                axes.set_title(NAMES.get(statistic, statistic), fontsize=10, color=INK)
-            if row is panels[-1]:
-                axes.set_xlabel("value of the statistic", fontsize=8)
-        row[0].set_ylabel(f"{NAMES.get(test.name, test.name)}\n\ndraws", fontsize=9)
+            axes.set_xlabel("value of the statistic", fontsize=8)
+            axes.label_outer()
+        row[0].set_ylabel(f"{named(test, tests)}\n\ndraws", fontsize=9)
+    for axes, statistic in zip(panels[0], statistics, strict=True):
+        axes.set_title(NAMES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
     handles, labels = panels[0][-1].get_legend_handles_labels()
     labels = [f"{label}: {drawn}" if label == "null" else label for label in labels]
     figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses import figures
-from analyses.numerics.binary_similarity import SIMILARITIES, binary_similarities
+from analyses.numerics.binary_similarity import binary_similarities
 from analyses.numerics.continuous_similarity import continuous_similarities
 from analyses.numerics.pair_lattice import MAX_COLUMNS
 from analyses.numerics.resampling import Comparison
@@ -32,6 +32,12 @@ VARIANTS = {"hamming": ("hamming",), "cosine": ("cosine", "cosine_nonzero"), "ja
 STATISTICS = ("mean", "p75", "p95", "variance", "ks_d")
 HEADLINE_SIMILARITIES = ("hamming", "cosine", "jaccard")
 ALPHA = 0.05
+"""Below this, the summary says that chance does not explain what was seen."""
+KEPT = {
+    "columns": "every model's scores shuffled",
+    "margins": "every model's and every prompt's number right kept",
+}
+MEANING = {"hamming.variance": "variance, over pairs of prompts, of the share of models that agree on both (Hamming)"}
 PVALUES = ("pvalue", "pvalue_lower", "pvalue_mid", "pvalue_two_sided")
 
 
@@ -117,24 +123,21 @@ class PromptCorrelation(Finding):
     def _verdict(self) -> list[str]:
         names = self.comparisons
         name = "hamming.variance" if "hamming.variance" in names else f"{self.similarities.tests[0].name}.mean"
-        chosen = names[name]
-        kept = "each model's scores" if self.null == "columns" else "each model's and each prompt's number right"
+        test = names[name]
         table = f"{self.n_prompts:,} prompts and {self.n_models} models"
-        if chosen.reason:
-            return [f"On {table} there is nothing to test: {chosen.reason}."]
-        what = {
-            "hamming.variance": "how much pairs of prompts differ in the share of models that agree on them (variance)",
-        }.get(name, f"the mean {_words(name.split('.')[0])} of pairs of prompts")
-        if chosen.pvalue <= ALPHA:
-            verdict = "are more alike than chance allows"
-        elif chosen.pvalue_lower <= ALPHA:
-            verdict = "are less alike than chance allows"
+        if test.reason:
+            return [f"On {table} there is nothing to test: {test.reason}."]
+        what = MEANING.get(name, f"mean {name.split('.')[0]} similarity of two prompts")
+        if test.pvalue <= ALPHA:
+            verdict = "more alike than chance allows"
+        elif test.pvalue_lower <= ALPHA:
+            verdict = "less alike than chance allows"
         else:
-            verdict = "are as alike as chance would make them"
+            verdict = "as alike as chance would make them"
         return [
-            f"On {table}, prompts {verdict}: {what} is {chosen.observed:.5f}, where {self.n_permutations:,} tables with "
-            f"the same {kept[5:] if kept.startswith('each ') else kept} gave {chosen.null_mean:.5f} "
-            f"(sd {chosen.null_sd:.2g}); p = {chosen.pvalue:.3g}, lower tail {chosen.pvalue_lower:.3g}."
+            f"On {table}, prompts are {verdict}: the {what} is {test.observed:.5f}; {self.n_permutations:,} tables "
+            f"with {KEPT[self.null]} gave {test.null_mean:.5f} (sd {test.null_sd:.2g}), "
+            f"p = {test.pvalue:.3g}, lower tail {test.pvalue_lower:.3g}."
         ]
 
     def _caveats(self) -> list[str]:
@@ -148,7 +151,7 @@ class PromptCorrelation(Finding):
             ("jaccard", "jaccard_empty0", "pairs of prompts that no model got right"),
         ):
             said += self._disagreement(one, other, words)
-        if self.null == "columns" and not next(iter(names.values())).reason:
+        if self.null == "columns" and not all(test.reason for test in names.values()):
             said.append(
                 "Shuffled columns also have no hard and easy prompts: any spread of difficulty shows here. "
                 "The null `margins` keeps the difficulties."
@@ -185,12 +188,6 @@ class PromptCorrelation(Finding):
         return pa.Table.from_pylist(
             rows, schema=pa.schema([*fields, ("discrete", pa.bool_()), ("reason", pa.string())])
         )
-
-
-def _words(similarity: str) -> str:
-    return {"cosine": "cosine", "jaccard": "Jaccard similarity", "hamming": "Hamming similarity"}.get(
-        similarity, similarity
-    )
 
 
 def _metrics_of(name: str, comparison: Comparison) -> dict[str, Metric]:
@@ -237,7 +234,6 @@ def permutation_test(
     binary = _is_binary(Q)
     if binary:
         wanted = tuple(name for choice in CHOICES if choice in similarities for name in VARIANTS[choice])
-        assert set(wanted) <= set(SIMILARITIES)
         tests = binary_similarities(Q, n_permutations=n_permutations, null=null, similarities=wanted, seed=seed)
     else:
         tests = continuous_similarities(Q, n_permutations=n_permutations, seed=seed)
@@ -276,54 +272,49 @@ def _kr20(Q: NDArray[np.float64]) -> Metric:
 
 def _refuse(Q: NDArray[np.float64], n_permutations: int, null: str, similarities: tuple[str, ...], seed: int) -> None:
     n, k = Q.shape
-    unknown = [name for name in similarities if name not in CHOICES]
-    if unknown or not similarities:
-        raise SelectionError(f"No similarity {', '.join(map(repr, unknown)) or 'chosen'}. Known: {', '.join(CHOICES)}.")
-    if n_permutations < 1 or seed < 0:
-        raise SelectionError("n_permutations must be at least 1, and seed at least 0.")
-    if null not in ("columns", "margins"):
-        raise SelectionError(f"No null {null!r}. Known: columns, margins.")
-    if np.isinf(Q).any():
-        raise SelectionError(
-            f"{int(np.isinf(Q).sum())} scores are infinite. Leave out these runs, or choose another metric."
-        )
-    if k < 2:
-        raise SelectionError(
-            f"Prompts are compared by which models get them right, and there are {k} models. Ingest or choose at least 2."
-        )
-    if n < 3:
-        raise SelectionError(
-            f"There are {n} prompts with scores; pairs can be compared from 3 on. Choose more tasks, or a larger benchmark."
-        )
+    unknown = ", ".join(repr(name) for name in similarities if name not in CHOICES)
+    binary = _is_binary(Q)
+    problems = {
+        f"No similarity {unknown or 'chosen'}. Known: {', '.join(CHOICES)}.": bool(unknown) or not similarities,
+        f"No null {null!r}. Known: columns, margins.": null not in KEPT,
+        f"n_permutations is {n_permutations}; it must be at least 1.": n_permutations < 1,
+        f"seed is {seed}; it must be at least 0.": seed < 0,
+        f"{int(np.isinf(Q).sum())} scores are infinite. Leave out their runs, or choose another metric.": bool(
+            np.isinf(Q).any()
+        ),
+        f"Prompts are compared by the models that get them right; models here: {k}. Choose at least 2.": k < 2,
+        f"Pairs of prompts can be compared from 3 prompts on, here: {n}. Choose more tasks or a larger benchmark.": n
+        < 3,
+        f"{k} models are more than the {MAX_COLUMNS} that can be compared exactly at once. Choose fewer.": binary
+        and k > MAX_COLUMNS,
+        "The null `margins` exists for scores of 0 and 1 only; these are continuous. Use `columns`.": not binary
+        and null == "margins",
+        "Continuous scores have the cosine only. Choose `cosine`, or a metric of 0 and 1.": not binary
+        and "cosine" not in similarities,
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            raise SelectionError(problem)
     if _constant(Q).all():
         raise SelectionError(
-            "Every model has the same score on every prompt, so there is nothing to compare. Choose another metric or other models."
+            "Every model has the same score on every prompt, so there is nothing to compare. "
+            "Choose another metric or other models."
         )
-    if _is_binary(Q):
-        if k > MAX_COLUMNS:
-            raise SelectionError(
-                f"{k} models are more than the {MAX_COLUMNS} that can be compared exactly at once. Choose fewer models."
-            )
-    elif null == "margins":
-        raise SelectionError(
-            "The null `margins` exists for scores of 0 and 1 only, and these are continuous. Use `columns`."
-        )
-    elif "cosine" not in similarities:
-        raise SelectionError("Continuous scores have the cosine only. Choose `cosine`, or a metric of 0 and 1.")
 
 
-def _measured(scores: PerformanceMatrix) -> tuple[PerformanceMatrix, tuple[str, ...], list[str]]:
-    """The prompts and models with at least one score, the models' names, and what was left out."""
+def _measured(scores: PerformanceMatrix) -> tuple[PerformanceMatrix, NDArray[np.float64], tuple[str, ...], list[str]]:
+    """The prompts that have a score, the table of them by the models that have one, and what was left out."""
+    there = ~np.isnan(scores.Q)
+    rows, columns = np.asarray(there.any(axis=1)), np.asarray(there.any(axis=0))
+    kept = scores.rows(rows)
+    models = tuple(np.array(scores.models, dtype=np.str_)[columns].tolist())
     notes = []
-    empty = np.isnan(scores.Q).all(axis=0)
-    models = tuple(model for model, drop in zip(scores.models, empty, strict=True) if not drop)
-    if empty.any():
-        left_out = [model for model, drop in zip(scores.models, empty, strict=True) if drop]
+    if not columns.all():
+        left_out = [model for model in scores.models if model not in models]
         notes.append(f"Left out {len(left_out)} models without any score: {', '.join(left_out[:5])}.")
-    rows = ~np.isnan(scores.Q).all(axis=1)
     if not rows.all():
         notes.append(f"Left out {int((~rows).sum()):,} prompts without any score.")
-    return scores.rows(rows), models, notes
+    return kept, np.ascontiguousarray(kept.Q[:, columns]), models, notes
 
 
 def _notes(found: PromptCorrelation, Q: NDArray[np.float64], models: tuple[str, ...]) -> list[str]:
@@ -341,7 +332,7 @@ def _notes(found: PromptCorrelation, Q: NDArray[np.float64], models: tuple[str, 
     if found.similarities.n_disjoint:
         notes.append(f"{found.similarities.n_disjoint:,} pairs of prompts share no model and are in no statistic.")
     if found.n_constant_models:
-        names = [model for model, constant in zip(models, _constant(Q), strict=True) if constant]
+        names = [models[column] for column in np.flatnonzero(_constant(Q))]
         notes.append(f"The same score on every prompt: {', '.join(names[:5])}. Consider leaving such models out.")
     if 1 / (found.n_permutations + 1) > ALPHA:
         notes.append(
@@ -373,8 +364,7 @@ def analyze(
     Raises:
         SelectionError: see `permutation_test`.
     """
-    kept, models, notes = _measured(scores)
-    Q = np.ascontiguousarray(kept.Q[:, ~np.isnan(scores.Q).all(axis=0)])
+    kept, Q, models, notes = _measured(scores)
     if not Q.size:
         raise SelectionError("No prompt has a score from any model here. Ingest scores, or choose another metric.")
     found = permutation_test(Q, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed)

@@ -43,17 +43,17 @@ class BitTable:
     @property
     def n_columns(self) -> int:
         """Number of columns."""
-        return self.ones.size
+        return int(self.ones.size)
 
     @property
     def n_patterns(self) -> int:
         """Number of distinct patterns of missing cells; 1 for a complete table."""
-        return self.patterns.shape[0]
+        return int(self.patterns.shape[0])
 
     @property
     def is_complete(self) -> bool:
         """Whether every cell was measured."""
-        return self.cells.size == self.rows.shape[0] * self.n_columns
+        return bool(self.cells.size == self.rows.shape[0] * self.n_columns)
 
     @classmethod
     def of(cls, table: NDArray[np.float64]) -> BitTable:

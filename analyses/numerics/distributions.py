@@ -80,8 +80,8 @@ def exact_statistic(lattice: Lattice, counts: NDArray[np.int64], statistic: int)
         weight = Fraction(part, PERCENTILES[statistic - 1][1])
         return lattice.surd(i) * (1 - weight) + lattice.surd(j) * weight
     first, second = Surd({}), Fraction(0)
-    for i in np.flatnonzero(counts):
-        value, number = lattice.surd(int(i)), int(counts[i])
+    for at in np.flatnonzero(counts):
+        value, number = lattice.surd(int(at)), int(counts[at])
         first = first + value * number
         if statistic == 3:
             second += (value * value).terms.get(1, Fraction(0)) * number
@@ -185,7 +185,7 @@ def exact_distance(counts: NDArray[np.int64], pool: NDArray[np.int64]) -> Fracti
 def compare_distances(
     observed: NDArray[np.int64], counts: NDArray[np.int64], pool: NDArray[np.int64]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.int8]]:
-    """The observed KS distance from the pool, each draw's, and the signs of the differences, decided without rounding."""
+    """The observed KS distance from the pool, each draw's, and the signs of the exact differences."""
     mine, others = np.empty(1), np.empty(counts.shape[0])
     distances(observed[None, :], pool, mine)
     distances(counts, pool, others)

@@ -64,8 +64,8 @@ def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpo
         a, b = firsts[trade], seconds[trade]
         b += np.int64(b >= a)
         at_a, at_b, word_a, word_b = np.uint64(a & 63), np.uint64(b & 63), a >> 6, b >> 6
-        n_differing = 0
-        ones = 0
+        n_differing: Any = 0
+        ones: Any = 0
         for i in range(n):
             differing[n_differing] = i
             in_a = (rows[i, word_a] >> at_a) & np.uint64(1)

@@ -82,7 +82,7 @@ def _add_columns(row: Any, common: Any, lanes: Any, begin: int, end: int, planes
     """
     depth = 0
     added = 0
-    waiting = -1
+    waiting: Any = -1
     carried = carry[begin:end]
     nothing = planes[planes.shape[0] - 1, begin:end]
     nothing[:] = np.uint64(0)
@@ -216,7 +216,7 @@ def count_by_pattern(
     for g in range(starts.size - 1):
         for h in range(g, starts.size - 1):
             common = patterns[g] & patterns[h]
-            overlap = 0
+            overlap: Any = 0
             for w in range(n_words):
                 overlap += np.int64(popcount(common[w]))
             same = g == h

@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def pvalue_mid(self) -> float:
-        """Upper tail with half the weight of ties: ``(#{null > observed} + (1 + #{null = observed}) / 2) / (B + 1)``."""
+        """Upper tail, ties weighing half: ``(#{null > observed} + (1 + #{null = observed}) / 2) / (B + 1)``."""
         return (self.n_greater + (1 + self.n_equal) / 2) / (self.n_permutations + 1)
 
     @property
