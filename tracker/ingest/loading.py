@@ -1,0 +1,174 @@
+"""Rows in bulk, into the store and out of it, the fastest way of each engine that keeps its checks.
+
+All of it runs on the connection of the session, inside its transaction. SQLite takes many rows per
+statement: binding is then the cost, and values arrive bit for bit, which text would not promise.
+PostgreSQL takes binary COPY, packed as arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy import exc
+from sqlmodel import Session
+
+from tracker.ingest.columns import ScoreColumn, pack, unpack
+from tracker.schema import Answer, Score
+
+ROWS_PER_STATEMENT = 200
+ROWS_PER_COPY = 1_000_000
+COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+COPY_END = b"\xff\xff"
+
+_PACKED_SCORE = np.dtype(
+    [("fields", ">i2")]
+    + [(f"{part}{n}", ">i4") for n in range(4) for part in ("length", "key")]
+    + [("length", ">i4"), ("value", ">f8")]
+)
+
+
+def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) -> None:
+    """Insert scores that the store does not hold yet.
+
+    Args:
+        session: where to.
+        columns: run and scores, best in ascending order of run and metric.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: a score exists, or its run, metric or prompt does not.
+    """
+    if session.connection().dialect.name == "sqlite":
+        for run_id, column in columns:
+            _insert_into_sqlite(session, run_id, column)
+        return
+    held: list[NDArray[Any]] = []
+    size = 0
+    for run_id, column in columns:
+        held.append(_packed(run_id, column))
+        size += len(column)
+        if size >= ROWS_PER_COPY:
+            _copy_scores(session, held)
+            held, size = [], 0
+    if held:
+        _copy_scores(session, held)
+
+
+def insert_answers(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert answers that the store does not hold yet.
+
+    Args:
+        session: where to.
+        rows: run, prompt, extraction, trial, text, probability, status of each.
+    """
+    _insert_rows(session, Answer, rows)
+
+
+def _insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ...]]) -> None:
+    if not rows:
+        return
+    described: sa.Table = table.__table__
+    names = [column.name for column in described.columns]
+    with driver(session) as cursor:
+        if session.connection().dialect.name == "sqlite":
+            cursor.executemany(f"INSERT INTO {described.name} VALUES ({', '.join('?' * len(names))})", rows)
+        else:
+            with cursor.copy(f"COPY {described.name} ({', '.join(names)}) FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+
+def fresh_keys(session: Session, table: type[Any], n: int) -> range | list[int]:
+    """Keys for ``n`` new rows; nobody else can be given them before this transaction ends."""
+    name = table.__tablename__
+    if session.connection().dialect.name == "sqlite":  # the only writer, since BEGIN IMMEDIATE
+        last = session.scalar(sa.select(sa.func.max(table.id))) or 0
+        return range(last + 1, last + 1 + n)
+    drawn = sa.func.nextval(sa.func.pg_get_serial_sequence(name, "id"))
+    return list(session.scalars(sa.select(drawn).select_from(sa.func.generate_series(1, n))))
+
+
+def stored_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
+    """The scores of a run by metric."""
+    statement = (
+        sa.select(Score.metric_id, Score.prompt_id, Score.trial, Score.value)  # type: ignore[call-overload]
+        .where(Score.run_id == run_id)
+        .order_by(Score.metric_id, Score.prompt_id, Score.trial)
+    )
+    kind = np.dtype([("metric", np.int64), ("prompt", np.int64), ("trial", np.int64), ("value", np.float64)])
+    rows = np.fromiter(raw_rows(session, statement), dtype=kind)
+    metrics, starts = np.unique(rows["metric"], return_index=True)
+    return {
+        int(metric): ScoreColumn(
+            metric_id=int(metric), keys=pack(part["prompt"], part["trial"]), values=part["value"].copy()
+        )
+        for metric, part in zip(metrics, np.split(rows, starts[1:]), strict=True)
+    }
+
+
+def raw_rows(session: Session, statement: sa.Select[Any]) -> Iterator[tuple[Any, ...]]:
+    """Rows of a query as the driver gives them, several times faster than as objects.
+
+    Args:
+        session: where from.
+        statement: a query whose columns are numbers and texts: nothing is converted.
+    """
+    result = session.connection().execute(statement)
+    cursor: Any = result.cursor
+    yield from cursor
+    result.close()
+
+
+@contextmanager
+def driver(session: Session) -> Iterator[Any]:
+    """The driver's own cursor inside the session's transaction; its errors become SQLAlchemy's."""
+    connection = session.connection()
+    dialect = connection.dialect
+    cursor = connection.connection.cursor()
+    try:
+        yield cursor
+    except dialect.loaded_dbapi.Error as error:
+        raise exc.DBAPIError.instance(
+            "bulk insert", None, error, dialect.loaded_dbapi.Error, dialect=dialect
+        ) from error
+    finally:
+        cursor.close()
+
+
+def _insert_into_sqlite(session: Session, run_id: int, column: ScoreColumn) -> None:
+    prompts, trials = unpack(column.keys)
+    cells = np.empty((len(column), 3), dtype=object)
+    cells[:, 0], cells[:, 1], cells[:, 2] = prompts.tolist(), trials.tolist(), column.values.tolist()
+    whole = len(column) - len(column) % ROWS_PER_STATEMENT
+    with driver(session) as cursor:
+        for n_rows, part in ((ROWS_PER_STATEMENT, cells[:whole]), (1, cells[whole:])):
+            holes = ", ".join(f"(?1, ?2, ?{3 * n + 3}, ?{3 * n + 4}, ?{3 * n + 5})" for n in range(n_rows))
+            cursor.executemany(
+                f"INSERT INTO score (run_id, metric_id, prompt_id, trial, value) VALUES {holes}",
+                ((run_id, column.metric_id, *row) for row in part.reshape(-1, 3 * n_rows).tolist()),
+            )
+
+
+def _packed(run_id: int, column: ScoreColumn) -> NDArray[Any]:
+    packed = np.empty(len(column), dtype=_PACKED_SCORE)
+    packed["fields"] = 5
+    keys = (run_id, column.metric_id, *unpack(column.keys))
+    for n, key in enumerate(keys):
+        packed[f"length{n}"], packed[f"key{n}"] = 4, key
+    packed["length"], packed["value"] = 8, column.values
+    return packed
+
+
+def _copy_scores(session: Session, packed: Sequence[NDArray[Any]]) -> None:
+    with (
+        driver(session) as cursor,
+        cursor.copy("COPY score (run_id, metric_id, prompt_id, trial, value) FROM STDIN (FORMAT BINARY)") as copy,
+    ):
+        copy.write(COPY_HEADER)
+        for part in packed:
+            copy.write(part.tobytes())
+        copy.write(COPY_END)

@@ -1,0 +1,302 @@
+"""Which prompt a file means: by the name it gives it, else by its content; those that are new are made."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy import exc
+from sqlmodel import Session
+
+from tracker.errors import AmbiguousError, BadInputError, ConflictError
+from tracker.ingest.identities import Identities
+from tracker.ingest.loading import fresh_keys
+from tracker.ingest.measurement import Prompts
+from tracker.ingest.shelf import ALIAS, PROMPT, Content, Shelf
+from tracker.ingest.texts import accepted_answers, content_hash, storable, storable_json
+from tracker.schema import Prompt
+
+
+class PromptBook:
+    """The prompts that one file names, resolved to keys.
+
+    Args:
+        session: the store.
+        identities: the names of its benchmarks and tasks.
+        path: the file, for messages.
+        on_conflict: what becomes of a gold answer that contradicts the stored one: ``update`` overwrites it,
+            ``skip`` keeps it, anything else is an error.
+    """
+
+    def __init__(self, session: Session, identities: Identities, path: Path, on_conflict: str) -> None:
+        self.session, self.identities, self.path, self.on_conflict = session, identities, path, on_conflict
+        self.n_new = 0
+        self.notes: list[str] = []
+        self._shelves: dict[int, Shelf] = {}
+        self._resolved: dict[tuple[int, int], tuple[Prompts, NDArray[np.int64]]] = {}
+
+    def keys(self, prompts: Prompts, benchmark_id: int) -> NDArray[np.int64]:
+        """Keys of the prompts, ``(n,)`` int64; the same object is resolved once.
+
+        Raises:
+            AmbiguousError: a key means several prompts, because tasks are missing.
+            BadInputError: text or gold answer contradict those stored.
+            ConflictError: a prompt cannot move to the task that the file names.
+        """
+        given = (id(prompts), benchmark_id)
+        if given not in self._resolved:
+            shelf = self._shelves.setdefault(benchmark_id, Shelf(self.session, benchmark_id))
+            found = _Resolution(self, shelf, prompts).keys()
+            self._resolved[given] = (prompts, np.array(found, dtype=np.int64))
+        return self._resolved[given][1]
+
+
+class _Resolution:
+    """One block of prompts on its way into the store: changes are gathered, then written."""
+
+    def __init__(self, book: PromptBook, shelf: Shelf, prompts: Prompts) -> None:
+        self.book, self.shelf, self.prompts = book, shelf, prompts
+        self.namespace = storable(prompts.namespace)
+        self.names = shelf.named(self.namespace)
+        self.made: dict[int, dict[str, Any]] = {}
+        self.aliases: list[dict[str, Any]] = []
+        self.moved: dict[int, int] = {}
+        self.filled: dict[int, dict[str, Any]] = defaultdict(dict)
+        self.problems: list[str] = []
+        self.doubtful: list[tuple[int, int, str]] = []
+        self.n_answers_changed = 0
+        self.has_content = any(
+            part is not None for part in (prompts.text, prompts.answer, prompts.split, prompts.details, prompts.choices)
+        )
+
+    def keys(self) -> list[int]:
+        """Resolve, write, and return the keys."""
+        prompts = self.prompts
+        labels = list(map(storable, prompts.keys))
+        if prompts.tasks is None:
+            found = self._without_tasks(labels)
+            nowhere: int | None = None
+        else:
+            known = self.book.identities.tasks(self.shelf.benchmark_id, dict.fromkeys(prompts.tasks))
+            ids = {name: known[storable(name)] for name in set(prompts.tasks)}
+            labelled = [(ids[task], label) for task, label in zip(prompts.tasks, labels, strict=True)]
+            found = [self.names.get(pair) for pair in labelled]
+            nowhere = known.get("")
+        missing = [row for row, key in enumerate(found) if key is None]
+        if missing:
+            if prompts.tasks is None:
+                none = self.book.identities.tasks(self.shelf.benchmark_id, [""])[""]
+                labelled = [(none, label) for label in labels]
+            self._complete(found, missing, labelled, nowhere)
+        keys = [key for key in found if key is not None]
+        if self.has_content:
+            for row, key in enumerate(keys):
+                if key not in self.made or self.made[key]["row"] != row:
+                    self._check(row, key)
+            self._settle_doubts()
+        if self.problems:
+            raise BadInputError(self.book.path, self.problems, advice="Nothing of this file was stored.")
+        self._write()
+        return keys
+
+    def _without_tasks(self, labels: list[str]) -> list[int | None]:
+        by_key: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for (task, key), prompt in self.names.items():
+            by_key[key].append((task, prompt))
+        unclear = [label for label in labels if len(by_key.get(label, ())) > 1]
+        if unclear:
+            tasks = sorted(repr(self.book.identities.task_names[task]) for task, _ in by_key[unclear[0]])
+            raise AmbiguousError(
+                f"{self.book.path}: the tasks {', '.join(tasks[:8])} all have a prompt {unclear[0]!r}"
+                f"{f', and {len(unclear) - 1} more are unclear' if len(unclear) > 1 else ''}. "
+                "Add a column 'task' that says which is meant."
+            )
+        return [by_key[label][0][1] if label in by_key else None for label in labels]
+
+    def _complete(
+        self, found: list[int | None], missing: list[int], labelled: list[tuple[int, str]], nowhere: int | None
+    ) -> None:
+        fresh = iter(fresh_keys(self.book.session, Prompt, len(missing)))
+        taken = set(self.names.values())
+        claimed: dict[str, int] = {}
+        for row in missing:
+            task, label = labelled[row]
+            if (task, label) not in self.names:
+                if label in claimed and claimed[label] != task:
+                    names = self.book.identities.task_names
+                    raise AmbiguousError(
+                        f"{self.book.path}: prompt {label!r} was stored without a task, and this file has it in both "
+                        f"{names[claimed[label]]!r} and {names[task]!r}. Ingest the first file again with its tasks, "
+                        "into a new store or under another --benchmark."
+                    )
+                key = self.names.pop((nowhere, label), None) if nowhere is not None else None
+                if key is not None:
+                    claimed[label] = task
+                    self._move(key, task)
+                else:
+                    key = self._bound(row, task, nowhere, taken)
+                    if key is None:
+                        key = next(fresh)
+                        self._make(row, key, task)
+                    self.aliases.append({"task_id": task, "namespace": self.namespace, "key": label, "prompt_id": key})
+                    taken.add(key)
+                self.names[task, label] = key
+            found[row] = self.names[task, label]
+
+    def _bound(self, row: int, task: int, nowhere: int | None, taken: set[int]) -> int | None:
+        """The first prompt with this content that has no name here yet."""
+        hashed = self._hash(row)
+        if hashed is None:
+            return None
+        for place in (
+            (task, nowhere)
+            if self.prompts.tasks is not None
+            else self.book.identities.tasks(self.shelf.benchmark_id).values()
+        ):
+            free = [key for key in self.shelf.same(place, hashed) if key not in taken] if place is not None else []
+            if free:
+                key = min(free, key=lambda k: self.shelf.contents[k].occurrence)
+                if self.prompts.tasks is not None and place != task:
+                    self._move(key, task)
+                return key
+        return None
+
+    def _move(self, key: int, task: int) -> None:
+        content = self.shelf.contents[key]
+        self.shelf.put(key, content, task, content.hash)
+        self.moved[key] = task
+
+    def _make(self, row: int, key: int, task: int) -> None:
+        text, choices, answer, split, details = self._given(row)
+        content = Content(task, answer=answer, split=split, has_details=details is not None)
+        hashed = self._hash(row)
+        if self.has_content or self.shelf.is_open:
+            self.shelf.put(key, content, task, hashed)
+        self.made[key] = {
+            "row": row, "id": key, "task_id": task, "content_hash": hashed, "occurrence": content.occurrence,
+            "text": text, "choices": choices, "answer": answer, "split": split, "details": details,
+        }  # fmt: skip
+
+    def _check(self, row: int, key: int) -> None:
+        """Fill in what the store lacks of a prompt, and gather what contradicts it."""
+        content = self.shelf.contents[key]
+        text, choices, answer, split, details = self._given(row)
+        hashed = self._hash(row)
+        if hashed is not None and content.hash is None:
+            self.shelf.put(key, content, content.task_id, hashed)
+            self.filled[key] |= {"text": text, "content_hash": hashed, "occurrence": content.occurrence}
+            if choices is not None:
+                self.filled[key]["choices"] = choices
+        elif hashed is not None and hashed != content.hash:
+            self.doubtful.append((row, key, "text"))
+        if answer is not None and content.answer is None:
+            content.answer = self.filled[key]["answer"] = answer
+        elif answer is not None and answer != content.answer:
+            self.doubtful.append((row, key, "answer"))
+        if split is not None and content.split is None:
+            content.split = self.filled[key]["split"] = split
+        if details is not None and not content.has_details:
+            content.has_details = True
+            self.filled[key]["details"] = details
+
+    def _settle_doubts(self) -> None:
+        """A text without its choices does not contradict the text with them, nor a letter its option."""
+        if not self.doubtful:
+            return
+        held = {
+            key: (text, choices) for key, text, choices in self.shelf.stored_texts([k for _, k, _ in self.doubtful])
+        }
+        for row, key, what in self.doubtful:
+            stored_text, stored_choices = held.get(key, (None, None))
+            waiting = self.made.get(key, {}) | self.filled.get(key, {})
+            stored_text, stored_choices = waiting.get("text", stored_text), waiting.get("choices", stored_choices)
+            text, choices, answer, _, _ = self._given(row)
+            if what == "text":
+                alike = text is not None and content_hash(text, None) == content_hash(stored_text or "", None)
+                if alike and choices is not None and stored_choices is None:
+                    hashed = content_hash(text or "", choices)
+                    self.shelf.put(key, self.shelf.contents[key], self.shelf.contents[key].task_id, hashed)
+                    occurrence = self.shelf.contents[key].occurrence
+                    self.filled[key] |= {"choices": choices, "content_hash": hashed, "occurrence": occurrence}
+                elif not alike or choices is not None:
+                    self.problems.append(f"{self._place(row)}: a prompt whose text contradicts the stored one")
+                continue
+            gold = self.shelf.contents[key].answer or ""
+            if answer is None or answer.strip() in accepted_answers(gold, choices or stored_choices):
+                continue
+            if self.book.on_conflict == "update":
+                self.shelf.contents[key].answer = self.filled[key]["answer"] = answer
+                self.n_answers_changed += 1
+            elif self.book.on_conflict == "skip":
+                self.n_answers_changed += 1
+            else:
+                self.problems.append(
+                    f"{self._place(row)}: its gold answer {answer!r} contradicts the stored one, {gold!r}"
+                )
+        if self.n_answers_changed:
+            done = "overwritten" if self.book.on_conflict == "update" else "kept, against this file"
+            self.book.notes.append(f"{self.n_answers_changed} gold answers of the store were {done}")
+
+    def _write(self) -> None:
+        connection = self.book.session.connection()
+        if self.moved:
+            moves = [{"key_": key, "task_id": task, "occurrence": self.shelf.contents[key].occurrence}
+                     for key, task in self.moved.items()]  # fmt: skip
+            connection.execute(sa.update(PROMPT).where(PROMPT.c.id == sa.bindparam("key_")), moves)
+            try:
+                connection.execute(
+                    sa.update(ALIAS).where(ALIAS.c.prompt_id == sa.bindparam("key_")),
+                    [{"key_": move["key_"], "task_id": move["task_id"]} for move in moves],
+                )
+            except exc.IntegrityError as error:
+                raise ConflictError(
+                    f"{self.book.path}: it moves prompts that were stored without a task into tasks in which other "
+                    "prompts have their names already. Ingest it under another --benchmark."
+                ) from error
+            self.shelf.names = {self.namespace: self.names}
+        if self.made:
+            connection.execute(
+                sa.insert(PROMPT), [{k: v for k, v in row.items() if k != "row"} for row in self._final_rows()]
+            )
+            self.book.n_new += len(self.made)
+        if self.aliases:
+            connection.execute(sa.insert(ALIAS), self.aliases)
+        alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+        for key, values in self.filled.items():
+            if key not in self.made:
+                alike[tuple(sorted(values))].append({"key_": key, **values})
+        for rows in alike.values():
+            connection.execute(sa.update(PROMPT).where(PROMPT.c.id == sa.bindparam("key_")), rows)
+
+    def _final_rows(self) -> Iterator[dict[str, Any]]:
+        for key, row in self.made.items():
+            yield row | self.filled.get(key, {})
+
+    def _given(self, row: int) -> tuple[str | None, list[str] | None, str | None, str | None, Any]:
+        p = self.prompts
+        choices = p.choices[row] if p.choices is not None else None
+        return (
+            _text(p.text, row),
+            None if choices is None else [storable(str(choice)) for choice in choices],
+            _text(p.answer, row),
+            _text(p.split, row),
+            storable_json(p.details[row]) if p.details is not None else None,
+        )
+
+    def _hash(self, row: int) -> str | None:
+        text, choices, *_ = self._given(row)
+        return None if text is None else content_hash(text, choices)
+
+    def _place(self, row: int) -> str:
+        line = "" if self.prompts.lines is None else f"line {self.prompts.lines[row]}, "
+        return f"{line}prompt {self.prompts.keys[row]!r}"
+
+
+def _text(column: Any, row: int) -> str | None:
+    value = None if column is None else column[row]
+    return None if value is None else storable(value)

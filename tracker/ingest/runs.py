@@ -1,0 +1,189 @@
+"""Which stored run a draft is, what it adds to it, and what it contradicts."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlmodel import Session, select
+
+from tracker.errors import ConflictError
+from tracker.ingest.answers import Key, Said, agrees, stored_answers
+from tracker.ingest.columns import Comparison, ScoreColumn, compare, unpack
+from tracker.ingest.drafts import Draft, TaskValue
+from tracker.ingest.loading import stored_scores
+from tracker.schema import Run, RunSource, TaskScore
+
+OnConflict = Literal["rerun", "skip", "update", "error"]
+OUR_LABEL = re.compile(r"^(?:#(\d+))?$")
+N_NAMED = 3
+
+
+@dataclass(eq=False)
+class Decision:
+    """What becomes of a draft.
+
+    Attributes:
+        draft: what the file says.
+        run: the run it goes to; not in the store yet where ``is_new``.
+        columns, answers, task_scores: what is inserted.
+        changed_columns, changed_answers, changed_task_scores: what overwrites stored values.
+        n_unchanged, n_skipped: scores that were stored already, alike or otherwise.
+        note: what the reader should be told.
+    """
+
+    draft: Draft
+    run: Run
+    is_new: bool
+    columns: list[ScoreColumn] = field(default_factory=list)
+    answers: dict[Key, Said] = field(default_factory=dict)
+    task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
+    changed_columns: list[ScoreColumn] = field(default_factory=list)
+    changed_answers: dict[Key, Said] = field(default_factory=dict)
+    changed_task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
+    n_unchanged: int = 0
+    n_skipped: int = 0
+    note: str = ""
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether an existing run gains or changes a value."""
+        parts: tuple[Any, ...] = (
+            self.answers, self.task_scores, self.changed_answers, self.changed_task_scores,
+            *self.columns, *self.changed_columns,
+        )  # fmt: skip
+        return any(len(part) for part in parts)
+
+
+class StoredRuns:
+    """The runs of the drafts' models that the store holds.
+
+    Args:
+        session: the store.
+        drafts: what a file says.
+        path: the file, for messages.
+        source_id: the file's key where it was taken in before: its runs then go before later ones.
+    """
+
+    def __init__(self, session: Session, drafts: Sequence[Draft], path: Path, source_id: int | None = None) -> None:
+        self.session, self.path = session, path
+        runs: Any = Run
+        asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, runs.label, runs.id)
+        models = sorted({draft.model_id for draft in drafts})
+        asked = asked.where(runs.benchmark_id.in_(sorted({draft.benchmark_id for draft in drafts})))
+        if len(models) <= 1000:
+            asked = asked.where(runs.model_id.in_(models))
+        self._labels: dict[tuple[int, int, str, str], dict[str, int]] = defaultdict(dict)
+        for *identity, label, key in session.execute(asked.order_by(runs.id)):
+            self._labels[tuple(identity)][label] = key
+        linked = select(RunSource.run_id).where(RunSource.source_id == source_id)
+        self._linked = set(session.scalars(linked)) if source_id is not None else set()
+
+    def decide(self, draft: Draft, on_conflict: OnConflict) -> Decision:
+        """Find the run of a draft, compare, and say what is to be written.
+
+        Raises:
+            ConflictError: stored values are contradicted, and that is not to be resolved.
+        """
+        labels = self._labels[draft.identity]
+        if draft.label:
+            key = labels.get(draft.label)
+        else:
+            ours = [key for label, key in labels.items() if OUR_LABEL.match(label)]
+            key = max([key for key in ours if key in self._linked] or ours, default=None)
+        if key is None:
+            return _new(draft, draft.label)
+        decision, different, n_compared = self._compared(draft, self.session.get_one(Run, key), on_conflict)
+        if not different:
+            return decision
+        n_different = len(different)
+        few = ", ".join(map(repr, draft.prompt_names(sorted(set(different))[:N_NAMED])))
+        said = f"{draft.model}: {n_different} of {n_compared} values differ from those stored"
+        said += f" (prompts {few}{', ...' if n_different > N_NAMED else ''})" if few else ""
+        if on_conflict == "error" or (on_conflict == "rerun" and draft.label):
+            named = f" for the run {draft.label!r}" if draft.label else ""
+            raise ConflictError(
+                f"{self.path}: {said}{named}. Keep what is stored with --on-conflict skip, "
+                "or overwrite it with --on-conflict update."
+            )
+        if on_conflict == "rerun":
+            last = max(int(number.group(1) or 1) for number in map(OUR_LABEL.match, labels) if number)
+            again = _new(draft, f"#{last + 1}")
+            again.note = f"{said}: stored as a new run, {again.run.label}"
+            return again
+        decision.note = f"{said}: {'the stored ones were kept' if on_conflict == 'skip' else 'overwritten'}"
+        return decision
+
+    def _compared(self, draft: Draft, run: Run, on_conflict: OnConflict) -> tuple[Decision, list[int], int]:
+        assert run.id is not None
+        update = on_conflict == "update"
+        decision = Decision(draft, run, is_new=False)
+        different: list[int] = []
+        n_compared = 0
+        held = stored_scores(self.session, run.id) if draft.columns else {}
+        for column in draft.columns:
+            beside: Comparison = compare(column, held.get(column.metric_id))
+            changed = column.where(beside.different)
+            decision.columns.append(column.where(beside.new))
+            different += unpack(changed.keys)[0].tolist()
+            n_compared += int((~beside.new).sum())
+            decision.n_unchanged += int((~beside.new & ~beside.different).sum())
+            if update:
+                decision.changed_columns.append(changed)
+            else:
+                decision.n_skipped += len(changed)
+        stored = stored_answers(self.session, run.id) if draft.answers else {}
+        for key, answer in draft.answers.items():
+            known = stored.get(key)
+            if known is None:
+                decision.answers[key] = answer
+                continue
+            n_compared += 1
+            agree = agrees(answer, known)
+            if not agree:
+                different.append(key[0])
+            if (agree and known[1] is None and answer[1] is not None) or (update and not agree):
+                decision.changed_answers[key] = answer
+        tasks = self._stored_task_scores(run.id) if draft.task_scores else {}
+        for pair, value in draft.task_scores.items():
+            if pair not in tasks:
+                decision.task_scores[pair] = value
+                continue
+            n_compared += 1
+            if tasks[pair] == value[0]:
+                decision.n_unchanged += 1
+            else:
+                different.append(-1)
+                if update:
+                    decision.changed_task_scores[pair] = value
+                else:
+                    decision.n_skipped += 1
+        return decision, different, n_compared
+
+    def _stored_task_scores(self, run_id: int) -> dict[tuple[int, int], float]:
+        rows = self.session.execute(
+            sa.select(TaskScore.metric_id, TaskScore.task_id, TaskScore.value).where(TaskScore.run_id == run_id)  # type: ignore[call-overload]
+        )
+        return {(metric, task): value for metric, task, value in rows}
+
+
+def _new(draft: Draft, label: str) -> Decision:
+    run = Run(
+        benchmark_id=draft.benchmark_id,
+        model_id=draft.model_id,
+        condition=draft.condition,
+        variant=draft.variant,
+        label=label,
+        few_shot=draft.few_shot,
+        settings=draft.settings or None,
+        limited=draft.limited,
+        started=draft.started,
+    )
+    return Decision(
+        draft, run, is_new=True, columns=draft.columns, answers=draft.answers, task_scores=draft.task_scores
+    )

@@ -1,0 +1,264 @@
+"""The only writer of measurements: a file is stored whole, or not at all.
+
+`store` resolves the names in a reading, finds out what is new, and writes it. It never commits:
+whoever opened the transaction does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlmodel import Session, select
+
+from tracker.ingest.answers import Gold
+from tracker.ingest.checksums import checksum, combined
+from tracker.ingest.columns import unpack
+from tracker.ingest.drafts import Drafting
+from tracker.ingest.identities import Identities
+from tracker.ingest.loading import insert_answers, insert_scores, stored_scores
+from tracker.ingest.measurement import Prompts, Reading, ReadOptions
+from tracker.ingest.prompts import PromptBook
+from tracker.ingest.runs import Decision, OnConflict, StoredRuns
+from tracker.ingest.texts import storable
+from tracker.schema import Answer, Run, RunSource, Score, Source, TaskScore
+
+N_NOTES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """A run that a file belongs to.
+
+    Attributes:
+        id: its key.
+        benchmark, model, condition, variant, label: which run it is.
+    """
+
+    id: int
+    benchmark: str
+    model: str
+    condition: str
+    variant: str
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What storing a file changed.
+
+    Attributes:
+        source_id: key of the file.
+        already_known: whether the same file was taken in before with the same options; then nothing changed.
+        benchmarks: names of those it concerns.
+        runs_new, runs_extended, runs_unchanged: its runs; extended ones gained or changed a value.
+        n_scores, n_scores_unchanged, n_scores_skipped, n_scores_updated: scores of prompts and tasks: written
+            anew, stored before, different ones kept, different ones overwritten.
+        n_answers: answers written anew.
+        notes: what the reader should be told.
+    """
+
+    source_id: int
+    already_known: bool = False
+    benchmarks: tuple[str, ...] = ()
+    n_prompts_new: int = 0
+    n_models_new: int = 0
+    runs_new: tuple[StoredRun, ...] = ()
+    runs_extended: tuple[StoredRun, ...] = ()
+    runs_unchanged: tuple[StoredRun, ...] = ()
+    n_scores: int = 0
+    n_scores_unchanged: int = 0
+    n_scores_skipped: int = 0
+    n_scores_updated: int = 0
+    n_answers: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def run_ids(self) -> list[int]:
+        """Keys of the runs that are new or were extended."""
+        return [run.id for run in (*self.runs_new, *self.runs_extended)]
+
+    def summary(self) -> str:
+        """What changed, in one line."""
+        if self.already_known:
+            return "taken in before, nothing changed"
+        counts = (
+            (self.n_prompts_new, "new prompt"),
+            (self.n_models_new, "new model"),
+            (len(self.runs_new), "new run"),
+            (len(self.runs_extended), "extended run"),
+            (self.n_scores, "score"),
+            (self.n_scores_updated, "overwritten score"),
+            (self.n_scores_skipped, "score left as stored"),
+            (self.n_answers, "answer"),
+        )
+        parts = [_counted(n, what) for n, what in counts if n]
+        return ", ".join(parts) if parts else "nothing new"
+
+
+def store(session: Session, reading: Reading, options: ReadOptions, *, on_conflict: OnConflict = "rerun") -> Stored:
+    """Store a reading.
+
+    Args:
+        session: an open transaction that writes; on PostgreSQL an exclusive one.
+        reading: the file.
+        options: what the user said of it.
+        on_conflict: what becomes of scores that contradict the stored ones: ``rerun`` makes a new run of the model
+            (for runs that the file labels: an error), ``skip`` keeps the stored, ``update`` overwrites them.
+
+    Raises:
+        BadInputError: the file contradicts itself, a stored prompt, or a metric's bounds.
+        AmbiguousError: it is not clear which prompt is meant.
+        ConflictError: it contradicts what is stored.
+    """
+    source = session.scalar(select(Source).where(Source.identity == reading.identity))
+    if source is not None and on_conflict != "update" and not _lost_its_runs(session, source, reading):
+        assert source.id is not None
+        return Stored(source_id=source.id, already_known=True, notes=tuple(reading.notes))
+    identities = Identities(session, reading.path)
+    book = PromptBook(session, identities, reading.path, on_conflict)
+    drafts = Drafting(reading, options, identities, book, Gold(session, reading.path)).drafts()
+    stored_runs = StoredRuns(session, drafts, reading.path, source.id if source else None)
+    decisions = [stored_runs.decide(draft, on_conflict) for draft in drafts]
+    if source is None:
+        source = Source(
+            identity=reading.identity,
+            digest=reading.digest,
+            path=storable(str(reading.path)),
+            format=reading.format,
+            harness=reading.harness,
+        )
+        session.add(source)
+    _write(session, decisions)
+    session.flush()
+    assert source.id is not None
+    _link(session, source.id, decisions)
+    session.flush()
+
+    def runs(chosen: Sequence[Decision]) -> tuple[StoredRun, ...]:
+        return tuple(_stored_run(decision, identities) for decision in chosen)
+
+    old = [d for d in decisions if not d.is_new]
+    remarks = [d.note for d in decisions if d.note]
+    if len(remarks) > N_NOTES:
+        remarks = [*remarks[:N_NOTES], f"and {len(remarks) - N_NOTES} more runs like these"]
+    return Stored(
+        source_id=source.id,
+        benchmarks=tuple(identities.benchmark_names.values()),
+        n_prompts_new=book.n_new,
+        n_models_new=identities.n_models_new,
+        runs_new=runs([d for d in decisions if d.is_new]),
+        runs_extended=runs([d for d in old if d.changes_something]),
+        runs_unchanged=runs([d for d in old if not d.changes_something]),
+        n_scores=sum(sum(map(len, d.columns)) + len(d.task_scores) for d in decisions),
+        n_scores_unchanged=sum(d.n_unchanged for d in decisions),
+        n_scores_skipped=sum(d.n_skipped for d in decisions),
+        n_scores_updated=sum(sum(map(len, d.changed_columns)) + len(d.changed_task_scores) for d in decisions),
+        n_answers=sum(len(d.answers) for d in decisions),
+        notes=(*reading.notes, *book.notes, *remarks),
+    )
+
+
+def _lost_its_runs(session: Session, source: Source, reading: Reading) -> bool:
+    """Whether a file's runs were all deleted since, so that it may come in again."""
+    has_runs = any(not isinstance(block, Prompts) for block in reading.measurements)
+    linked = sa.exists().where(RunSource.source_id == source.id)  # type: ignore[arg-type]
+    return has_runs and not session.scalar(sa.select(linked))
+
+
+def _write(session: Session, decisions: Sequence[Decision]) -> None:
+    for decision in decisions:
+        run, draft = decision.run, decision.draft
+        added = checksum(decision.columns)
+        run.n_scores += sum(map(len, decision.columns))
+        run.checksum = combined(run.checksum, added)
+        if not decision.is_new:
+            run.few_shot = run.few_shot if run.few_shot == draft.few_shot else None
+            run.limited = run.limited or draft.limited
+            run.started = run.started or draft.started
+            if missing := {name: value for name, value in draft.settings.items() if name not in (run.settings or {})}:
+                run.settings = {**(run.settings or {}), **missing}
+    session.add_all([decision.run for decision in decisions if decision.is_new])
+    session.flush()
+    by_run = sorted(((_key(d.run), d) for d in decisions), key=lambda pair: pair[0])
+    insert_scores(session, ((key, column) for key, d in by_run for column in d.columns if len(column)))
+    insert_answers(
+        session,
+        [
+            (key, prompt, extraction, trial, *said)
+            for key, d in by_run
+            for (prompt, extraction, trial), said in sorted(d.answers.items(), key=lambda row: row[0])
+        ],
+    )
+    session.add_all(
+        TaskScore(run_id=key, metric_id=metric, task_id=task, value=value, stderr=stderr, n_prompts=n)
+        for key, d in by_run
+        for (metric, task), (value, stderr, n) in d.task_scores.items()
+    )
+    for key, decision in by_run:
+        _overwrite(session, key, decision)
+
+
+def _overwrite(session: Session, run_id: int, decision: Decision) -> None:
+    connection = session.connection()
+    if rows := [
+        {"run": run_id, "metric": column.metric_id, "prompt": prompt, "nth": trial, "value": value}
+        for column in decision.changed_columns
+        for prompt, trial, value in zip(*(p.tolist() for p in (*unpack(column.keys), column.values)), strict=True)
+    ]:
+        connection.execute(_where(Score, run_id="run", metric_id="metric", prompt_id="prompt", trial="nth"), rows)
+    if rows := [
+        {
+            "run": run_id,
+            "prompt": prompt,
+            "how": how,
+            "nth": trial,
+            "text": text,
+            "probability": chance,
+            "status": status,
+        }
+        for (prompt, how, trial), (text, chance, status) in decision.changed_answers.items()
+    ]:
+        connection.execute(_where(Answer, run_id="run", prompt_id="prompt", extraction="how", trial="nth"), rows)
+    if rows := [
+        {"run": run_id, "metric": metric, "task": task, "value": value, "stderr": stderr, "n_prompts": n}
+        for (metric, task), (value, stderr, n) in decision.changed_task_scores.items()
+    ]:
+        connection.execute(_where(TaskScore, run_id="run", metric_id="metric", task_id="task"), rows)
+    if any(map(len, decision.changed_columns)):
+        columns = list(stored_scores(session, run_id).values())
+        decision.run.n_scores, decision.run.checksum = sum(map(len, columns)), checksum(columns)
+
+
+def _where(table: type, **keys: str) -> sa.Update:
+    described: sa.Table = table.__table__  # type: ignore[attr-defined]
+    return sa.update(described).where(*(described.c[column] == sa.bindparam(name) for column, name in keys.items()))
+
+
+def _link(session: Session, source_id: int, decisions: Sequence[Decision]) -> None:
+    known = set(session.scalars(select(RunSource.run_id).where(RunSource.source_id == source_id)))
+    keys = dict.fromkeys(_key(decision.run) for decision in decisions)
+    session.add_all(RunSource(run_id=key, source_id=source_id) for key in keys if key not in known)
+
+
+def _stored_run(decision: Decision, identities: Identities) -> StoredRun:
+    run = decision.run
+    return StoredRun(
+        id=_key(run),
+        benchmark=identities.benchmark_names[run.benchmark_id],
+        model=decision.draft.model,
+        condition=run.condition,
+        variant=run.variant,
+        label=run.label,
+    )
+
+
+def _key(run: Run) -> int:
+    assert run.id is not None
+    return run.id
+
+
+def _counted(n: int, what: str) -> str:
+    noun, _, rest = what.partition(" left")
+    return f"{n:,} {noun}{'' if n == 1 else 's'}{' left' + rest if rest else ''}"

@@ -1,0 +1,67 @@
+"""What text a store can hold, and the hash by which a prompt's content is known."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+from unicodedata import is_normalized, normalize
+
+import orjson
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def storable(text: str) -> str:
+    """The text without what no database stores: NUL and halves of surrogate pairs become U+FFFD."""
+    if text.isascii():
+        return text.replace("\0", REPLACEMENT) if "\0" in text else text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = "".join(REPLACEMENT if "\ud800" <= letter <= "\udfff" else letter for letter in text)
+    return text.replace("\0", REPLACEMENT)
+
+
+def storable_json(value: Any) -> Any:
+    """The same for nested values; numbers that are not finite become null, unknown types their text."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {storable(str(name)): storable_json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [storable_json(part) for part in value]
+    return storable(str(value))
+
+
+def content_hash(text: str, choices: Sequence[str] | None) -> str:
+    """SHA-256 of a prompt's content: canonical JSON of text and choices, both in Unicode form NFC."""
+    content = [_nfc(text), None if choices is None else [_nfc(choice) for choice in choices]]
+    return hashlib.sha256(orjson.dumps(content)).hexdigest()
+
+
+def accepted_answers(gold: str, choices: Sequence[str] | None) -> frozenset[str]:
+    """What counts as the gold answer, once surrounding space is taken off.
+
+    The gold answer itself, letter case included. With choices, the letter of an option (A for the first)
+    and its text are the same answer, unless the text of an option is itself such a letter.
+    """
+    gold = gold.strip()
+    if not choices:
+        return frozenset([gold])
+    options = [choice.strip() for choice in choices]
+    letters = [chr(ord("A") + n) for n in range(min(len(options), 26))]
+    if not set(letters) & set(options):
+        for names, others in ((options[:26], letters), (letters, options)):
+            if gold in names:
+                return frozenset([gold, others[names.index(gold)]])
+    return frozenset([gold])
+
+
+def _nfc(text: str) -> str:
+    return text if is_normalized("NFC", text) else normalize("NFC", text)
