@@ -123,6 +123,8 @@ def known_versions() -> list[str]:
 
 def current_version(engine: sa.Engine) -> str | None:
     """The version of the store's schema; None where it is empty."""
+    if engine.dialect.name == "sqlite" and not Path(str(engine.url.database)).exists():
+        return None  # looking makes no file
     try:
         with engine.connect() as connection:
             if not sa.inspect(connection).has_table(VERSION_TABLE):

@@ -1,0 +1,132 @@
+"""The command line: light to start, documented whole, one sentence for what a user can mend."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tracker.cli import COMMANDS, main, suffrage
+from tracker.errors import SuffrageError
+
+ROOT = Path(__file__).parents[3]
+HEAVY = {"numpy", "pandas", "pyarrow", "sqlalchemy", "sqlmodel", "alembic", "mlflow", "numba", "matplotlib", "rich"}
+NAMES = sorted(path.stem.replace("_", "-") for path in COMMANDS.glob("[a-z]*.py"))
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(suffrage, arguments)
+    if isinstance(result.exception, SuffrageError):
+        result.exit_code = 1
+    elif result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Top-level packages that a command imports, in a fresh interpreter."""
+    code = (
+        "import sys, json, contextlib\nfrom tracker.cli import suffrage\n"
+        f"with contextlib.suppress(SystemExit):\n    suffrage.main({list(arguments)!r})\n"
+        "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+class TestStartUp:
+    def test_the_overview_imports_nothing_heavy(self) -> None:
+        assert imported_by("--help") & HEAVY == set()
+
+    def test_the_list_of_analyses_imports_nothing_heavy(self) -> None:
+        assert imported_by("analyze", "--help") & {"numba", "mlflow", "matplotlib", "pandas", "scipy"} == set()
+
+    def test_the_leaderboard_imports_neither_mlflow_nor_pandas(self, sqlite_url: str) -> None:
+        heavy = {"mlflow", "pandas", "matplotlib", "numba", "statsmodels", "alembic"}
+        assert imported_by("leaderboard", "none", "--database", sqlite_url) & heavy == set()
+
+
+class TestDocumentation:
+    @pytest.mark.parametrize("name", NAMES)
+    def test_every_command_is_in_the_readme(self, name: str) -> None:
+        assert f"suffrage {name}" in (ROOT / "README.md").read_text()
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_every_command_explains_itself(self, name: str) -> None:
+        shown = run(name, "--help")
+        assert shown.exit_code == 0
+        assert "Usage: suffrage" in shown.output or "Usage: " in shown.output
+        assert len(shown.output.splitlines()) > 4
+
+    def test_every_option_has_help(self) -> None:
+        import click
+
+        def silent(command: click.Command, path: str) -> list[str]:
+            found = [
+                f"{path} {p.name}"
+                for p in command.params
+                if isinstance(p, click.Option) and not p.help and not p.hidden
+            ]
+            if isinstance(command, click.Group):
+                context = click.Context(command)
+                for name in command.list_commands(context):
+                    child = command.get_command(context, name)
+                    assert child is not None
+                    found += silent(child, f"{path} {name}")
+            return found
+
+        assert silent(suffrage, "suffrage") == []
+
+
+class TestErrors:
+    def test_a_mistyped_command_is_answered_with_the_near_one(self) -> None:
+        assert "Did you mean leaderboard" in run("leaderbord").output
+
+    def test_what_a_user_can_mend_has_no_traceback(self, sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main(["leaderboard", "nowhere", "--database", sqlite_url])
+        assert stopped.value.code == 1
+        said = capsys.readouterr().err
+        assert said.startswith("Error: No benchmark 'nowhere'")
+        assert "Traceback" not in said
+
+    @pytest.mark.parametrize(
+        "url", ["mysql://u:secret@h/d", "postgresql://u:secret@127.0.0.1:1/d", "postgres://u:secret@127.0.0.1:1/d"]
+    )
+    def test_passwords_are_never_printed(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main(["benchmarks", "--database", url])
+        assert stopped.value.code == 1
+        out = capsys.readouterr()
+        assert "secret" not in out.out + out.err
+        assert "Error: " in out.err
+
+
+class TestSettings:
+    def test_the_flag_goes_before_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from tracker.database import database_url
+
+        assert database_url() == "sqlite:///suffrage.db"
+        monkeypatch.setenv("DATABASE_URL", "sqlite:///general.db")
+        assert database_url() == "sqlite:///general.db"
+        monkeypatch.setenv("SUFFRAGE_DATABASE_URL", "postgres://host/name")
+        assert database_url() == "postgresql+psycopg://host/name"
+        assert database_url("sqlite:///flag.db") == "sqlite:///flag.db"
+
+    def test_looking_at_nothing_makes_no_file(self, tmp_path: Path) -> None:
+        assert run("db", "current", "--database", f"sqlite:///{tmp_path}/none.db").exit_code == 0
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestStore:
+    def test_upgrade_makes_a_store_that_check_finds_sound(self, tmp_path: Path) -> None:
+        url = f"sqlite:///{tmp_path}/new.db"
+        assert "Upgraded from nothing" in run("db", "upgrade", "--database", url).stderr
+        assert "Already at version" in run("db", "upgrade", "--database", url).stderr
+        checked = run("db", "check", "--database", url)
+        assert checked.exit_code == 0
+        assert "Sound" in checked.stderr
