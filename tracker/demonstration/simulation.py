@@ -223,7 +223,8 @@ def _shared(values: NDArray[np.float64], group: NDArray[np.int64]) -> NDArray[np
 def _noise(shape: tuple[int, int], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Standard normal noise, which near-duplicates have in common but for a small rest."""
     common, own = rng.standard_normal(shape), rng.standard_normal(shape)
-    return np.sqrt(LIKENESS) * _shared(common, group) + np.sqrt(1 - LIKENESS) * own
+    noise: NDArray[np.float64] = LIKENESS**0.5 * _shared(common, group) + (1 - LIKENESS) ** 0.5 * own
+    return noise
 
 
 def _full(truth: Truth, task: NDArray[np.int64], gold: NDArray[np.int64], rng: np.random.Generator) -> Responses:
@@ -270,7 +271,8 @@ def _responses(
     astray = (rng.random(right.shape)[:, :, None] >= pull[:, None, :]).sum(axis=2) + 1
     predicted = (gold[:, None] + np.where(right, 0, astray)) % N_CHOICES
     rest = np.clip(rng.uniform(0.05, 0.9, right.shape) * (1 - top), 1 - 3 * top, 0.9 * top)  # no option above the top
-    return Responses(predicted=predicted, gold_probability=np.round(np.where(right, top, rest), 4), right=right)
+    gold_probability = np.where(right, top, rest).round(4).astype(np.float64)
+    return Responses(predicted=predicted, gold_probability=gold_probability, right=right)
 
 
 def letters(predicted: NDArray[np.int64]) -> NDArray[np.str_]:
