@@ -18,8 +18,9 @@ class Selection:
         variant: wording or perturbation of the prompts.
         models: names; none means all.
         tasks: names; none means all.
-        runs: keys of runs; none means the latest complete run of each model.
-        as_of: only what the store knew at that time.
+        runs: keys of runs, of any condition; none means the latest complete run of each model that has scores under
+            the metric.
+        as_of: only runs that were taken in by that time; UTC where it names no time zone.
     """
 
     benchmark: str

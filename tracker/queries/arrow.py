@@ -1,0 +1,126 @@
+"""The one door from SQL to Arrow.
+
+Rows come through ADBC on a connection of its own: what a session has written but not yet committed
+is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from tracker.database import BUSY_SECONDS
+from tracker.errors import DatabaseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlmodel import Session
+
+BATCH_ROWS = 65_536
+
+
+def read_arrow(source: Session | sa.Engine | sa.Connection, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+    """The rows of a query as one Arrow table.
+
+    Args:
+        source: the store, or a session on it.
+        sql: one query; each ``?`` stands for a parameter, where there are any.
+        parameters: numbers and texts, in the order of the question marks.
+
+    Raises:
+        DatabaseError: the engine refused the query, or cannot be reached.
+    """
+    with arrow_reader(source, sql, parameters) as reader:
+        return reader.read_all()
+
+
+@contextmanager
+def arrow_reader(
+    source: Session | sa.Engine | sa.Connection, sql: str, parameters: Sequence[Any] = ()
+) -> Iterator[pa.RecordBatchReader]:
+    """The rows of a query as Arrow batches, one after the other; for the rest see `read_arrow`.
+
+    SQLite has no column types to speak of: they are read off the first 65,536 rows, so a column that
+    is NULL in all of those and not later fails.
+    """
+    # The packages' dbapi modules import pandas, which costs more than most queries.
+    import adbc_driver_manager as adbc
+    import pyarrow as pa
+
+    engine = _engine(source)
+    sqlite = engine.dialect.name == "sqlite"
+    try:
+        with (
+            adbc.AdbcDatabase(**_address(engine)) as database,
+            adbc.AdbcConnection(database) as connection,
+            adbc.AdbcStatement(connection) as statement,
+        ):
+            wait, guard = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}", "SET default_transaction_read_only = on"
+            statement.set_sql_query(wait if sqlite else guard)
+            _stream(statement).read_all()
+            if sqlite:
+                statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+            if parameters:
+                row = pa.RecordBatch.from_pydict({str(i): [value] for i, value in enumerate(parameters)})
+                statement.set_sql_query(sql if sqlite else _numbered(sql))
+                statement.bind(row)
+            else:
+                statement.set_sql_query(sql)
+            with _stream(statement) as reader:
+                yield reader
+    except adbc.Error as error:
+        where = engine.url.render_as_string(hide_password=True)
+        raise DatabaseError(f"{where}: {str(error).splitlines()[0]}") from error
+
+
+def number_columns(rows: pa.Table | pa.RecordBatch) -> list[NDArray[Any]]:
+    """The columns of numbers as arrays, without copying where they lie in one piece; NULL is not allowed."""
+    # Arrow's own to_numpy imports pandas.
+    return [
+        np.from_dlpack(column)
+        if not hasattr(column, "chunks")
+        else np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks] or [np.empty(0, dtype=np.int64)])
+        for column in rows.columns
+    ]
+
+
+def _engine(source: Session | sa.Engine | sa.Connection) -> sa.Engine:
+    if isinstance(source, sa.Engine):
+        return source
+    if isinstance(source, sa.Connection):
+        return source.engine
+    return source.get_bind().engine
+
+
+def _stream(statement: Any) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
+    handle, _ = statement.execute_query()
+    return pa.RecordBatchReader._import_from_c(handle.address)
+
+
+def _numbered(sql: str) -> str:
+    first, *rest = sql.split("?")
+    return first + "".join(f"${number}{part}" for number, part in enumerate(rest, start=1))
+
+
+def _address(engine: sa.Engine) -> dict[str, str]:
+    if engine.dialect.name == "sqlite":
+        import adbc_driver_sqlite
+
+        path = Path(engine.url.database or "").resolve()
+        return {"driver": adbc_driver_sqlite._driver_path(), "uri": f"{path.as_uri()}?mode=ro"}
+    import adbc_driver_postgresql
+    from psycopg.conninfo import make_conninfo
+
+    _, options = engine.dialect.create_connect_args(engine.url)
+    return {
+        "driver": adbc_driver_postgresql._driver_path(),
+        "uri": make_conninfo(**{name: value for name, value in options.items() if name != "context"}),
+    }

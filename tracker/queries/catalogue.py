@@ -1,0 +1,273 @@
+"""What the store holds: benchmarks, models, runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError
+from tracker.queries import tables
+from tracker.queries.resolution import benchmark_label, find_benchmark, measured
+
+KEYS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkRow:
+    """A benchmark and how much is known of it.
+
+    Attributes:
+        name, revision: as stored.
+        n_tasks, n_prompts: how many it has.
+        n_with_text: prompts whose text is known.
+        n_models, n_runs: how many answered it, counting complete runs.
+        metrics: names of the metrics it has scores under.
+    """
+
+    name: str
+    revision: str
+    n_tasks: int
+    n_prompts: int
+    n_with_text: int
+    n_models: int
+    n_runs: int
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRow:
+    """A model and what is known of it.
+
+    Attributes:
+        name: its name.
+        aliases: its other names.
+        organization, family, parameters, released, open_weights: as stored; None where unknown.
+        n_runs: its complete runs.
+        benchmarks: those it answered.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    organization: str | None
+    family: str | None
+    parameters: int | None
+    released: date | None
+    open_weights: bool | None
+    n_runs: int
+    benchmarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow:
+    """A run.
+
+    Attributes:
+        id: its key; a larger one came later.
+        benchmark, model: who answered what.
+        condition, variant, label, few_shot, settings, limited, status: as stored.
+        n_scores: scores of single prompts.
+        means: mean score by metric, over prompts where there are any, else over tasks.
+        started, ingested: when it was run (None where unknown) and taken in, UTC.
+        sources: files it came from.
+    """
+
+    id: int
+    benchmark: str
+    model: str
+    condition: str
+    variant: str
+    label: str
+    few_shot: int | None
+    settings: Any
+    limited: bool
+    status: str
+    n_scores: int
+    means: Mapping[str, float]
+    started: datetime | None
+    ingested: datetime
+    sources: tuple[str, ...]
+
+
+def benchmarks(session: Session) -> list[BenchmarkRow]:
+    """Every benchmark, by name."""
+    kept = tables.benchmark.c
+    tasks = _counted(session, sa.select(tables.task.c.benchmark_id, sa.func.count()).group_by(sa.text("1")))
+    asked = (
+        sa.select(tables.task.c.benchmark_id, sa.func.count(), sa.func.count(tables.prompt.c.content_hash))
+        .join(tables.prompt, tables.prompt.c.task_id == tables.task.c.id)
+        .group_by(tables.task.c.benchmark_id)
+    )
+    prompts = _counted(session, asked)
+    runs = _counted(
+        session,
+        sa.select(tables.run.c.benchmark_id, sa.func.count(), sa.func.count(tables.run.c.model_id.distinct()))
+        .where(tables.run.c.status == "complete")
+        .group_by(tables.run.c.benchmark_id),
+    )
+    pairs = (
+        sa.select(tables.run.c.benchmark_id, tables.metric.c.name)
+        .select_from(sa.join(tables.metric, tables.run, sa.true()))
+        .where(tables.run.c.status == "complete", sa.or_(measured("prompt"), measured("task")))
+        .distinct()
+    )
+    metrics: dict[int, list[str]] = {}
+    for key, name in session.execute(pairs):
+        metrics.setdefault(key, []).append(name)
+    rows = [
+        BenchmarkRow(
+            name=name,
+            revision=revision,
+            n_tasks=tasks.get(key, (0,))[0],
+            n_prompts=prompts.get(key, (0, 0))[0],
+            n_with_text=prompts.get(key, (0, 0))[1],
+            n_models=runs.get(key, (0, 0))[1],
+            n_runs=runs.get(key, (0, 0))[0],
+            metrics=tuple(sorted(metrics.get(key, ()))),
+        )
+        for key, name, revision in session.execute(sa.select(kept.id, kept.name, kept.revision))
+    ]
+    return sorted(rows, key=lambda row: (row.name, row.revision))
+
+
+def models(session: Session) -> list[ModelRow]:
+    """Every model, by name."""
+    aliases: dict[int, list[str]] = {}
+    for name, key in session.execute(sa.select(tables.model_alias.c.name, tables.model_alias.c.model_id)):
+        aliases.setdefault(key, []).append(name)
+    answered: dict[int, list[str]] = {}
+    pairs = (
+        sa.select(tables.run.c.model_id, tables.benchmark.c.name, tables.benchmark.c.revision)
+        .join(tables.benchmark, tables.benchmark.c.id == tables.run.c.benchmark_id)
+        .where(tables.run.c.status == "complete")
+    )
+    for key, name, revision in session.execute(pairs):
+        answered.setdefault(key, []).append(benchmark_label(name, revision))
+    rows = [
+        ModelRow(
+            name=row.name,
+            aliases=tuple(sorted(aliases.get(row.id, ()))),
+            organization=row.organization,
+            family=row.family,
+            parameters=row.parameters,
+            released=row.released,
+            open_weights=row.open_weights,
+            n_runs=len(answered.get(row.id, ())),
+            benchmarks=tuple(sorted(set(answered.get(row.id, ())))),
+        )
+        for row in session.execute(sa.select(tables.model))
+    ]
+    return sorted(rows, key=lambda row: row.name)
+
+
+def runs(session: Session, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
+    """Every run, or those of a benchmark or a model, the latest first.
+
+    Raises:
+        NotFoundError: there is no such benchmark or model.
+    """
+    terms = []
+    if benchmark is not None:
+        terms.append(tables.run.c.benchmark_id == find_benchmark(session, benchmark).id)
+    if model is not None:
+        terms.append(tables.run.c.model_id == _model_key(session, model))
+    return _rows_of_runs(session, terms)
+
+
+def run(session: Session, key: int) -> RunRow:
+    """One run.
+
+    Raises:
+        NotFoundError: there is none with this key.
+    """
+    found = _rows_of_runs(session, [tables.run.c.id == key])
+    if not found:
+        raise NotFoundError("run", key, session.scalars(sa.select(tables.run.c.id).order_by(tables.run.c.id)).all())
+    return found[0]
+
+
+def in_utc(moment: datetime) -> datetime:
+    """A stored moment with its time zone, which SQLite does not keep."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> list[RunRow]:
+    query = (
+        sa.select(
+            tables.run,
+            tables.model.c.name.label("model"),
+            tables.benchmark.c.name.label("benchmark"),
+            tables.benchmark.c.revision.label("revision"),
+        )
+        .join(tables.model, tables.model.c.id == tables.run.c.model_id)
+        .join(tables.benchmark, tables.benchmark.c.id == tables.run.c.benchmark_id)
+        .where(*terms)
+        .order_by(tables.run.c.id.desc())
+    )
+    found = session.execute(query).all()
+    means = _means(session, [row.id for row in found])
+    files: dict[int, list[str]] = {}
+    pairs = (
+        sa.select(tables.run_source.c.run_id, tables.source.c.path)
+        .join(tables.source, tables.source.c.id == tables.run_source.c.source_id)
+        .join(tables.run, tables.run.c.id == tables.run_source.c.run_id)
+        .where(*terms)
+        .order_by(tables.source.c.id)
+    )
+    for key, path in session.execute(pairs):
+        files.setdefault(key, []).append(path)
+    return [
+        RunRow(
+            id=row.id,
+            benchmark=benchmark_label(row.benchmark, row.revision),
+            model=row.model,
+            condition=row.condition,
+            variant=row.variant,
+            label=row.label,
+            few_shot=row.few_shot,
+            settings=row.settings,
+            limited=row.limited,
+            status=row.status,
+            n_scores=row.n_scores,
+            means=means.get(row.id, {}),
+            started=None if row.started is None else in_utc(row.started),
+            ingested=in_utc(row.ingested),
+            sources=tuple(files.get(row.id, ())),
+        )
+        for row in found
+    ]
+
+
+def _means(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, float]]:
+    """Mean score of each run by metric, in the order of the metrics' names."""
+    names = {key: name for key, name in session.execute(sa.select(tables.metric.c.id, tables.metric.c.name))}  # noqa: C416
+    means: dict[int, dict[str, float]] = {}
+    for scores in (tables.task_score, tables.score):  # scores of prompts come last and prevail
+        for start in range(0, len(run_ids), KEYS_AT_ONCE):
+            query = (
+                sa.select(scores.c.run_id, scores.c.metric_id, sa.func.avg(scores.c.value))
+                .where(scores.c.run_id.in_(run_ids[start : start + KEYS_AT_ONCE]))
+                .group_by(scores.c.run_id, scores.c.metric_id)
+            )
+            for key, metric_id, mean in session.execute(query):
+                means.setdefault(key, {})[names[metric_id]] = mean
+    return {key: dict(sorted(by_metric.items())) for key, by_metric in means.items()}
+
+
+def _counted(session: Session, query: sa.Select[Any]) -> dict[int, tuple[int, ...]]:
+    return {key: tuple(counts) for key, *counts in session.execute(query)}
+
+
+def _model_key(session: Session, wanted: str) -> int:
+    named = sa.select(tables.model.c.name, tables.model.c.id)
+    known = {name: key for name, key in session.execute(named)}  # noqa: C416
+    also = sa.select(tables.model_alias.c.name, tables.model_alias.c.model_id)
+    keys = {name: key for name, key in session.execute(also)} | known  # noqa: C416
+    if wanted not in keys:
+        raise NotFoundError("model", wanted, sorted(known))
+    key: int = keys[wanted]
+    return key

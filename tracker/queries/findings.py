@@ -1,0 +1,269 @@
+"""What was found, and whether it still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError
+from tracker.queries import tables
+from tracker.queries.catalogue import in_utc
+from tracker.queries.resolution import benchmark_label, find_benchmark
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingRow:
+    """A finding as listed.
+
+    Attributes:
+        id: its key; a larger one came later.
+        name: which question it answers.
+        benchmark: what it is about; None where it is about several.
+        status: complete or failed.
+        summary: the answer in plain words, or what went wrong.
+        headline: its headline numbers by name; None where one is not given.
+        recorded: when, UTC.
+        stale: why it should be asked again; '' where its data are still the latest.
+    """
+
+    id: int
+    name: str
+    benchmark: str | None
+    status: str
+    summary: str
+    headline: Mapping[str, float | None]
+    recorded: datetime
+    stale: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A number of a finding.
+
+    Attributes:
+        name: such as ``hamming.variance.pvalue``.
+        value: the number; None where it is not given.
+        reason: why it is not given; '' where it is.
+        headline: whether it is a headline number.
+    """
+
+    name: str
+    value: float | None
+    reason: str
+    headline: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """A file of a finding.
+
+    Attributes:
+        name: file name.
+        media_type: what is in it.
+        n_bytes: its size.
+    """
+
+    name: str
+    media_type: str
+    n_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingRecord(FindingRow):
+    """Everything that is recorded of a finding, except the content of its files.
+
+    Attributes:
+        parameters: options it ran with.
+        selection: which data it saw.
+        seed: of its random numbers; None where it draws none.
+        input_digest: SHA-256 of the data it saw.
+        code_version: of the code that ran.
+        timings: seconds by step.
+        numbers: every number, by name.
+        artifacts: its files, by name.
+        run_ids: keys of the runs it rests on.
+    """
+
+    parameters: Any
+    selection: Any
+    seed: int | None
+    input_digest: str
+    code_version: str
+    timings: Any
+    numbers: tuple[Number, ...]
+    artifacts: tuple[Artifact, ...]
+    run_ids: tuple[int, ...]
+
+
+def findings(session: Session, *, benchmark: str | None = None, name: str | None = None) -> list[FindingRow]:
+    """Every finding, or those about a benchmark or of a question, the latest first.
+
+    Raises:
+        NotFoundError: there is no such benchmark, or no finding of that name.
+    """
+    terms = []
+    if benchmark is not None:
+        terms.append(tables.analysis.c.benchmark_id == find_benchmark(session, benchmark).id)
+    if name is not None:
+        known = session.scalars(sa.select(tables.analysis.c.name).distinct()).all()
+        if name not in known:
+            raise NotFoundError("finding of", name, sorted(known))
+        terms.append(tables.analysis.c.name == name)
+    rows = _analyses(session, terms)
+    numbers = _numbers(session, terms)
+    stale = _stale(session, terms, {row.id: row.selection for row in rows})
+    return [FindingRow(**_listed(row, numbers.get(row.id, ()), stale.get(row.id, ""))) for row in rows]
+
+
+def finding(session: Session, key: int) -> FindingRecord:
+    """One finding with its numbers.
+
+    Raises:
+        NotFoundError: there is none with this key.
+    """
+    terms = [tables.analysis.c.id == key]
+    rows = _analyses(session, terms)
+    if not rows:
+        known = session.scalars(sa.select(tables.analysis.c.id).order_by(tables.analysis.c.id)).all()
+        raise NotFoundError("finding", key, known)
+    row = rows[0]
+    numbers = _numbers(session, terms).get(key, [])
+    files = tables.finding_artifact.c
+    kept = sa.select(files.name, files.media_type, sa.func.length(files.content)).where(files.analysis_id == key)
+    stored = session.execute(kept.order_by(files.name))
+    used = sa.select(tables.analysis_run.c.run_id).where(tables.analysis_run.c.analysis_id == key).distinct()
+    return FindingRecord(
+        **_listed(row, numbers, _stale(session, terms, {key: row.selection}).get(key, "")),
+        parameters=row.parameters,
+        selection=row.selection,
+        seed=row.seed,
+        input_digest=row.input_digest,
+        code_version=row.code_version,
+        timings=row.timings,
+        numbers=tuple(numbers),
+        artifacts=tuple(
+            Artifact(name=n, media_type=m, n_bytes=b) for n, m, b in session.execute(kept.order_by("name"))
+        ),
+        run_ids=tuple(sorted(session.scalars(used))),
+    )
+
+
+def artifact(session: Session, key: int, name: str) -> bytes:
+    """The content of a finding's file.
+
+    Raises:
+        NotFoundError: the finding has no file of that name.
+    """
+    files = tables.finding_artifact.c
+    content = session.scalar(sa.select(files.content).where(files.analysis_id == key, files.name == name))
+    if content is None:
+        known = session.scalars(sa.select(files.name).where(files.analysis_id == key).order_by(files.name)).all()
+        raise NotFoundError(f"file of finding {key}", name, known)
+    return bytes(content)
+
+
+def _analyses(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> Sequence[sa.Row[Any]]:
+    query = (
+        sa.select(
+            tables.analysis,
+            tables.benchmark.c.name.label("benchmark"),
+            tables.benchmark.c.revision.label("revision"),
+        )
+        .outerjoin(tables.benchmark, tables.benchmark.c.id == tables.analysis.c.benchmark_id)
+        .where(*terms)
+        .order_by(tables.analysis.c.id.desc())
+    )
+    return session.execute(query).all()
+
+
+def _listed(row: sa.Row[Any], numbers: Sequence[Number], stale: str) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "benchmark": None if row.benchmark is None else benchmark_label(row.benchmark, row.revision),
+        "status": row.status,
+        "summary": row.summary or row.error or "",
+        "headline": {number.name: number.value for number in numbers if number.headline},
+        "recorded": in_utc(row.recorded),
+        "stale": stale,
+    }
+
+
+def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[int, list[Number]]:
+    kept = tables.finding_metric
+    query = (
+        sa.select(kept.c.analysis_id, kept.c.name, kept.c.value, kept.c.reason, kept.c.headline)
+        .join(tables.analysis, tables.analysis.c.id == kept.c.analysis_id)
+        .where(*terms)
+    )
+    found: dict[int, list[Number]] = {}
+    for key, name, value, reason, headline in session.execute(query):
+        found.setdefault(key, []).append(Number(name=name, value=value, reason=reason or "", headline=headline))
+    return {key: sorted(numbers, key=lambda number: number.name) for key, numbers in found.items()}
+
+
+def _stale(
+    session: Session, terms: Sequence[sa.ColumnElement[bool]], selections: Mapping[int, Mapping[str, Any]]
+) -> dict[int, str]:
+    """Why findings no longer rest on the latest data, by key.
+
+    A run may have changed since, or its model may have a later one; the latter does not count where
+    the runs or a date were chosen on purpose.
+    """
+    later = tables.run.alias("later")
+    query = (
+        sa.select(
+            tables.analysis_run.c.analysis_id,
+            tables.analysis_run.c.run_id,
+            (tables.analysis_run.c.checksum != tables.run.c.checksum).label("changed"),
+            tables.model.c.name.label("model"),
+            sa.func.max(later.c.id).label("later"),
+        )
+        .join(tables.analysis, tables.analysis.c.id == tables.analysis_run.c.analysis_id)
+        .join(tables.run, tables.run.c.id == tables.analysis_run.c.run_id)
+        .join(tables.model, tables.model.c.id == tables.run.c.model_id)
+        .outerjoin(
+            later,
+            sa.and_(
+                *(later.c[same] == tables.run.c[same] for same in ("benchmark_id", "model_id", "condition", "variant")),
+                later.c.status == "complete",
+                later.c.id > tables.run.c.id,
+            ),
+        )
+        .where(*terms)
+        .group_by(
+            tables.analysis_run.c.analysis_id,
+            tables.analysis_run.c.run_id,
+            tables.analysis_run.c.checksum,
+            tables.run.c.checksum,
+            tables.model.c.name,
+        )
+    )
+    changed: dict[int, list[int]] = {}
+    superseded: dict[int, list[str]] = {}
+    for row in session.execute(query):
+        chosen = selections[row.analysis_id] or {}
+        if row.changed:
+            changed.setdefault(row.analysis_id, []).append(row.run_id)
+        elif row.later is not None and not chosen.get("runs") and not chosen.get("as_of"):
+            superseded.setdefault(row.analysis_id, []).append(f"{row.model} (run {row.later})")
+    reasons: dict[int, str] = {}
+    for key in {*changed, *superseded}:
+        parts = []
+        if key in changed:
+            parts.append(f"changed since: run {_some(changed[key])}")
+        if key in superseded:
+            parts.append(f"a later run exists of {_some(superseded[key])}")
+        reasons[key] = "; ".join(parts)
+    return reasons
+
+
+def _some(things: Sequence[object], shown: int = 3) -> str:
+    named = [str(thing) for thing in things]
+    rest = f" and {len(named) - shown} more" if len(named) > shown else ""
+    return ", ".join(sorted(named)[:shown]) + rest

@@ -1,0 +1,262 @@
+"""From the words of a selection to the keys they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import AmbiguousError, NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.selection import Selection
+
+Unit = Literal["prompt", "task"]
+
+
+@dataclass(frozen=True)
+class BenchmarkKey:
+    """A benchmark as stored.
+
+    Attributes:
+        id: primary key.
+        label: its name, or name@revision.
+    """
+
+    id: int
+    label: str
+
+
+@dataclass(frozen=True)
+class MetricKey:
+    """A metric as stored.
+
+    Attributes:
+        id: primary key.
+        name: its name.
+        higher_is_better: whether larger scores are better.
+    """
+
+    id: int
+    name: str
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
+class ChosenRun:
+    """A run that a selection asks for.
+
+    Attributes:
+        id: primary key.
+        column: the model's name; with the run's key where the model was chosen more than once.
+        condition: ``full`` or ``answer_only``.
+    """
+
+    id: int
+    column: str
+    condition: str
+
+
+def benchmark_label(name: str, revision: str) -> str:
+    """What people call a benchmark: its name, with the revision where there is one."""
+    return f"{name}@{revision}" if revision else name
+
+
+def find_benchmark(session: Session, wanted: str) -> BenchmarkKey:
+    """The benchmark of that name, or name@revision.
+
+    Raises:
+        NotFoundError: there is none.
+        AmbiguousError: several revisions bear the name, and none is the plain one.
+    """
+    stored = session.execute(
+        sa.select(tables.benchmark.c.id, tables.benchmark.c.name, tables.benchmark.c.revision)
+    ).all()
+    by_label = {benchmark_label(name, revision): key for key, name, revision in stored}
+    if wanted in by_label:
+        return BenchmarkKey(by_label[wanted], wanted)
+    named = sorted(benchmark_label(name, revision) for _, name, revision in stored if name == wanted)
+    if len(named) > 1:
+        raise AmbiguousError(f"Benchmark {wanted!r} has several revisions. Name one: {', '.join(named)}.")
+    if not named:
+        hint = "" if stored else "Ingest a results file first: suffrage ingest PATH"
+        raise NotFoundError("benchmark", wanted, sorted(by_label), hint)
+    return BenchmarkKey(by_label[named[0]], named[0])
+
+
+def measured(unit: Unit) -> sa.ColumnElement[bool]:
+    """Whether `Run` has scores under `Metric`, of prompts or of whole tasks.
+
+    A scalar subquery, so that both engines look one key up instead of reading all scores.
+    """
+    scores = tables.score if unit == "prompt" else tables.task_score
+    found = (
+        sa.select(sa.literal(1))
+        .where(scores.c.run_id == tables.run.c.id, scores.c.metric_id == tables.metric.c.id)
+        .limit(1)
+    )
+    return found.correlate(tables.run, tables.metric).scalar_subquery().is_not(None)
+
+
+def find_metric(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, units: Sequence[Unit]
+) -> tuple[MetricKey, Unit]:
+    """The metric of a selection, and what its scores are of.
+
+    Args:
+        session: the store.
+        benchmark: that of the selection.
+        selection: names a metric, or leaves it open where there is only one.
+        units: which scores will do; the first under which there are any is taken.
+
+    Raises:
+        NotFoundError: the benchmark has no scores under the metric.
+        SelectionError: it has scores under several metrics and none was named, or it has none at all.
+    """
+    for unit in units:
+        query = (
+            sa.select(tables.metric.c.id, tables.metric.c.name, tables.metric.c.higher_is_better)
+            .select_from(sa.join(tables.metric, tables.run, sa.true()))
+            .where(*_runs_of(benchmark, selection), measured(unit))
+            .distinct()
+        )
+        found = {row.name: MetricKey(*row) for row in session.execute(query)}
+        if selection.metric in found:
+            return found[selection.metric], unit
+        if selection.metric is None and len(found) == 1:
+            return next(iter(found.values())), unit
+        if selection.metric is None and found:
+            names = ", ".join(sorted(found))
+            raise SelectionError(f"{benchmark.label} has {len(found)} metrics: {names}. Choose one with --metric.")
+    raise _no_scores(session, benchmark, selection, units)
+
+
+def chosen_runs(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
+) -> list[ChosenRun]:
+    """The runs of a selection, in the order of the models' names.
+
+    Unless runs are given, that is each model's latest complete run with scores under the metric.
+
+    Args:
+        session: the store.
+        benchmark: that of the selection.
+        metric: under which the runs must have scores.
+        unit: of prompts, of tasks, or (None) of either.
+        selection: models, runs, condition, variant and date.
+
+    Raises:
+        NotFoundError: a model or run is not there.
+        SelectionError: no run is left.
+    """
+    has_scores = measured(unit) if unit else sa.or_(measured("prompt"), measured("task"))
+    query = (
+        sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
+        .join(tables.model, tables.model.c.id == tables.run.c.model_id)
+        .join(tables.metric, tables.metric.c.id == metric.id)
+        .where(*_runs_of(benchmark, selection), has_scores)
+        .order_by(tables.run.c.id)
+    )
+    rows = session.execute(query).all()
+    if selection.runs:
+        _all_there(session, benchmark, metric, selection.runs, {row.id for row in rows})
+    else:
+        rows = list({row.name: row for row in rows}.values())  # the largest key of each model comes last
+    if selection.models:
+        wanted = _model_names(session, selection.models, [row.name for row in rows])
+        rows = [row for row in rows if row.name in wanted]
+    if not rows:
+        raise _no_scores(session, benchmark, selection, ("prompt", "task") if unit is None else (unit,))
+    names = [row.name for row in rows]
+    rows = sorted(rows, key=lambda row: (row.name, row.id))
+    return [
+        ChosenRun(row.id, row.name if names.count(row.name) == 1 else f"{row.name} (run {row.id})", row.condition)
+        for row in rows
+    ]
+
+
+def chosen_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection) -> dict[int, str]:
+    """Name of each task of a selection by its key, in the order of the names.
+
+    Raises:
+        NotFoundError: the benchmark has no task of that name.
+    """
+    stored = session.execute(
+        sa.select(tables.task.c.id, tables.task.c.name).where(tables.task.c.benchmark_id == benchmark.id)
+    ).all()
+    names = {row.name for row in stored}
+    for wanted in selection.tasks:
+        if wanted not in names:
+            raise NotFoundError("task", wanted, sorted(names))
+    kept = [row for row in stored if not selection.tasks or row.name in selection.tasks]
+    return {row.id: row.name for row in sorted(kept, key=lambda row: row.name)}
+
+
+def _runs_of(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnElement[bool]]:
+    terms = [tables.run.c.benchmark_id == benchmark.id, tables.run.c.status == "complete"]
+    if selection.runs:  # runs given by key may be of any condition
+        return [*terms, tables.run.c.id.in_(selection.runs)]
+    terms += [tables.run.c.condition == selection.condition, tables.run.c.variant == selection.variant]
+    if selection.as_of is not None:
+        moment = selection.as_of if selection.as_of.tzinfo else selection.as_of.replace(tzinfo=UTC)
+        terms.append(tables.run.c.ingested <= moment.astimezone(UTC))
+    return terms
+
+
+def _all_there(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, wanted: Sequence[int], found: set[int]
+) -> None:
+    for key in sorted(set(wanted) - found):
+        run = session.execute(sa.select(tables.run).where(tables.run.c.id == key)).first()
+        if run is None or run.benchmark_id != benchmark.id:
+            known = session.scalars(
+                sa.select(tables.run.c.id).where(tables.run.c.benchmark_id == benchmark.id).order_by(tables.run.c.id)
+            )
+            raise NotFoundError(f"run of {benchmark.label}", key, known.all())
+        if run.status != "complete":
+            raise SelectionError(f"Run {key} is still being written. Choose another, or ingest its file again.")
+        raise SelectionError(f"Run {key} has no scores under {metric.name}. Leave it out, or choose another metric.")
+
+
+def _model_names(session: Session, wanted: Sequence[str], known: Sequence[str]) -> set[str]:
+    aliases = sa.select(tables.model_alias.c.name.label("alias"), tables.model.c.name).join(
+        tables.model, tables.model.c.id == tables.model_alias.c.model_id
+    )
+    names = {row.alias: row.name for row in session.execute(aliases)} | {name: name for name in known}
+    for name in wanted:
+        if names.get(name) not in known:
+            raise NotFoundError("model with such scores", name, sorted(set(known)))
+    return {names[name] for name in wanted}
+
+
+def _no_scores(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, units: Sequence[Unit]
+) -> NotFoundError | SelectionError:
+    """Why a selection is empty: the first of its terms that nothing stored meets."""
+    if selection.runs:
+        _all_there(session, benchmark, MetricKey(0, selection.metric or "any metric", True), selection.runs, set())
+    every = (
+        sa.select(tables.metric.c.name, tables.run.c.condition, tables.run.c.variant)
+        .select_from(sa.join(tables.metric, tables.run, sa.true()))
+        .where(tables.run.c.benchmark_id == benchmark.id, tables.run.c.status == "complete")
+        .distinct()
+    )
+    here = session.execute(every.where(sa.or_(*(measured(unit) for unit in units)))).all()
+    if not here:
+        if units == ("prompt",) and session.execute(every.where(measured("task"))).first():
+            return SelectionError(f"{benchmark.label} holds scores of whole tasks only; this needs scores per prompt.")
+        return SelectionError(f"{benchmark.label} has no scores yet. Take some in: suffrage ingest PATH")
+    metrics = sorted({row.name for row in here})
+    if selection.metric is not None and selection.metric not in metrics:
+        return NotFoundError(f"metric with scores in {benchmark.label}", selection.metric, metrics)
+    if (selection.condition, selection.variant) not in {(row.condition, row.variant) for row in here}:
+        stored = sorted({row.condition + (f" ({row.variant})" if row.variant else "") for row in here})
+        asked = selection.condition + (f" ({selection.variant})" if selection.variant else "")
+        return SelectionError(f"No run of {benchmark.label} is {asked}. Stored: {', '.join(stored)}.")
+    if selection.as_of is not None:
+        return SelectionError(f"Of {benchmark.label} nothing was stored by {selection.as_of}. Choose a later date.")
+    where = f" under {selection.metric}" if selection.metric else ""
+    return SelectionError(f"No run of {benchmark.label} has scores{where} under the condition {selection.condition}.")

@@ -1,0 +1,297 @@
+"""Anybody's SQL, reading only: the engine itself refuses everything else.
+
+On SQLite the file is opened read-only and an authorizer allows nothing but reading. On PostgreSQL the
+statement runs as a server-side cursor in a read-only transaction, sent in a way that admits one
+statement only; a superuser's rights are put down first, since some of their functions write files from
+within a query.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from tracker.database import BUSY_SECONDS, bare_engine
+from tracker.errors import DatabaseError, SqlError
+
+if TYPE_CHECKING:
+    import psycopg
+
+ROWS_AT_ONCE = 1000
+LONGEST_VALUE = 50_000_000
+
+READING_PRAGMAS = frozenset(
+    "collation_list compile_options database_list foreign_key_list function_list index_info index_list index_xinfo "
+    "pragma_list table_info table_list table_xinfo".split()
+)
+WRITING_FUNCTIONS = frozenset("edit fts3_tokenizer load_extension readfile writefile".split())
+# A superuser whose rights were put down could take them up again with these, or hide their name from us.
+LIFTING = re.compile(r"set_config|(query|cursor)_to_xml|ts_stat|ts_rewrite|u&\"", re.IGNORECASE)
+
+READING_ONLY = "Only statements that read are allowed: SELECT, VALUES or WITH … SELECT, one at a time."
+SUPERUSER_NOTE = (
+    "You are connected as a superuser; the statement runs with the rights of pg_read_all_data. "
+    "Better connect as a role that can only read (see docs/sql.md)."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlResult:
+    """What a statement returned.
+
+    Attributes:
+        columns: their names, in order.
+        rows: tuples of values as the engine gives them, read as they are asked for.
+        notes: what the person at the terminal should know.
+    """
+
+    columns: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+    notes: tuple[str, ...] = ()
+
+
+@contextmanager
+def read_only_sql(
+    store: sa.Engine | str, statement: str, *, limit_seconds: float = 30.0, max_rows: int | None = None
+) -> Iterator[SqlResult]:
+    """Run one statement that can only read; its rows are there while the context lasts.
+
+    Args:
+        store: the store, or its URL.
+        statement: one query.
+        limit_seconds: how long the engine may work on it; time the caller spends on rows does not count.
+        max_rows: stop after as many rows.
+
+    Raises:
+        SqlError: it is wrong, too slow, or not a read; also while the rows are read.
+        DatabaseError: the store cannot be reached.
+    """
+    engine = bare_engine(store) if isinstance(store, str) else store
+    text = _checked(statement)
+    clock = _Clock(limit_seconds)
+    read = _read_sqlite if engine.dialect.name == "sqlite" else _read_postgresql
+    with read(engine, text, clock) as result:
+        yield SqlResult(columns=result.columns, rows=islice(result.rows, max_rows), notes=result.notes)
+
+
+class _Clock:
+    """Seconds that the engine has left, counted only between entering and leaving."""
+
+    def __init__(self, seconds: float, on_end: Callable[[], object] | None = None) -> None:
+        self.limit, self.left, self.on_end = seconds, seconds, on_end
+        self._deadline = 0.0
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> None:
+        self._deadline = time.monotonic() + self.left
+        if self.on_end is not None:
+            self._timer = threading.Timer(max(self.left, 0), self.on_end)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.left = self._deadline - time.monotonic()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    @property
+    def error(self) -> SqlError:
+        return SqlError(f"The statement was stopped after {self.limit:g} s. Narrow it down, or allow it more time.")
+
+
+def _checked(statement: str) -> str:
+    if not statement.strip().strip(";"):
+        raise SqlError("The statement is empty. Try: SELECT * FROM leaderboard")
+    if "\0" in statement:
+        raise SqlError("The statement contains a NUL character. Remove it.")
+    try:
+        statement.encode()
+    except UnicodeEncodeError:
+        raise SqlError("The statement is not valid Unicode. Type it anew.") from None
+    return statement
+
+
+def _with_hint(message: str, missing: str | None, names: list[str]) -> SqlError:
+    """The engine's message; where a table is missing, with those that there are."""
+    message = message[:1].upper() + message[1:].rstrip(".") + "."
+    if missing is None:
+        return SqlError(message)
+    near = get_close_matches(missing, names, n=2)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Tables and views: {', '.join(sorted(names))}."
+    return SqlError(f"{message} {hint}")
+
+
+# --- SQLite ---
+
+
+@contextmanager
+def _read_sqlite(engine: sa.Engine, statement: str, clock: _Clock) -> Iterator[SqlResult]:
+    path = Path(engine.url.database or "").resolve()
+    try:
+        raw = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+    except sqlite3.OperationalError as error:
+        raise DatabaseError(f"{path}: {error}. Check that the file is there and can be read.") from error
+    try:
+        names = _guard_sqlite(raw, clock)
+        try:
+            with clock:
+                cursor = raw.execute(statement)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise _sqlite_error(error, clock, names) from error
+        if cursor.description is None:
+            raise SqlError(READING_ONLY)
+        yield SqlResult(columns=tuple(c[0] for c in cursor.description), rows=_sqlite_rows(cursor, clock, names))
+    finally:
+        raw.close()
+
+
+def _guard_sqlite(raw: sqlite3.Connection, clock: _Clock) -> list[str]:
+    """Close every way out of reading; returns the names of tables and views."""
+    try:
+        raw.execute("PRAGMA query_only = ON")
+        raw.execute("PRAGMA trusted_schema = OFF")
+        listed = raw.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        for table in ("json_each('[]')", "json_tree('[]')", "pragma_table_info('run')", "pragma_table_list"):
+            raw.execute(f"SELECT 1 FROM {table}").fetchall()  # made on first use, which the authorizer would refuse
+    except sqlite3.DatabaseError as error:
+        raise DatabaseError(f"The store cannot be read: {error}.") from error
+    raw.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    raw.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+    raw.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
+    raw.set_authorizer(_authorize)
+    raw.set_progress_handler(lambda: clock.is_over, 10_000)
+    return [name for (name,) in listed]
+
+
+def _authorize(action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None) -> int:
+    if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE):
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in WRITING_FUNCTIONS:
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_PRAGMA and (first or "").lower() in READING_PRAGMAS:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY
+
+
+def _sqlite_rows(cursor: sqlite3.Cursor, clock: _Clock, names: list[str]) -> Iterator[tuple[Any, ...]]:
+    while True:
+        try:
+            with clock:
+                rows = cursor.fetchmany(ROWS_AT_ONCE)
+        except sqlite3.Error as error:
+            raise _sqlite_error(error, clock, names) from error
+        if not rows:
+            return
+        yield from rows
+
+
+def _sqlite_error(error: sqlite3.Error | sqlite3.Warning, clock: _Clock, names: list[str]) -> SqlError:
+    said = str(error)
+    if said == "interrupted":
+        return clock.error
+    if "not authorized" in said or "prohibited" in said or "one statement" in said or "readonly" in said:
+        return SqlError(f"{said[:1].upper()}{said[1:].rstrip('.')}. {READING_ONLY}")
+    missing = said.removeprefix("no such table: ") if said.startswith("no such table: ") else None
+    return _with_hint(said, missing, names)
+
+
+# --- PostgreSQL ---
+
+
+@contextmanager
+def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterator[SqlResult]:
+    import psycopg
+
+    _, options = engine.dialect.create_connect_args(engine.url)
+    try:
+        raw = psycopg.connect(**options, autocommit=True)
+    except psycopg.OperationalError as error:
+        raise DatabaseError(
+            f"{engine.url.render_as_string(hide_password=True)}: the server does not answer."
+        ) from error
+    clock.on_end = raw.cancel
+    try:
+        notes = _guard_postgresql(raw, statement, clock)
+        try:
+            with clock, raw.cursor() as cursor:
+                # Binary results go through the extended protocol, which admits one statement only.
+                cursor.execute(f"DECLARE reading NO SCROLL CURSOR FOR {statement}".encode(), binary=True)
+            with clock, raw.cursor() as cursor:
+                cursor.execute("FETCH 0 FROM reading")
+                columns = tuple(column.name for column in cursor.description or ())
+        except psycopg.Error as error:
+            raise _postgresql_error(error, clock, engine) from error
+        yield SqlResult(columns=columns, rows=_postgresql_rows(raw, clock, engine), notes=notes)
+    finally:
+        raw.close()  # undoes the transaction
+
+
+def _guard_postgresql(raw: psycopg.Connection[Any], statement: str, clock: _Clock) -> tuple[str, ...]:
+    """Begin a transaction that can only read, with as few rights as that takes."""
+    raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    raw.execute("SET LOCAL cursor_tuple_fraction = 1")
+    # Should the connection break, the server stops too; the statement could switch this off, the clock it cannot.
+    raw.execute(f"SET LOCAL statement_timeout = {int(clock.limit * 1000) + 1000}")
+    row = raw.execute(
+        "SELECT rolsuper, EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'pg_read_all_data') "
+        "FROM pg_roles WHERE rolname = session_user"
+    ).fetchone()
+    is_superuser, can_step_down = row or (True, False)
+    if not is_superuser:
+        return ()
+    if not can_step_down:
+        raise SqlError("As a superuser no statement is safe on this server. Connect as a role that can only read.")
+    if found := LIFTING.search(statement):
+        raise SqlError(f"{found.group()} is refused to superusers. Connect as a role that can only read.")
+    raw.execute("SET LOCAL ROLE pg_read_all_data")
+    return (SUPERUSER_NOTE,)
+
+
+def _postgresql_rows(raw: psycopg.Connection[Any], clock: _Clock, engine: sa.Engine) -> Iterator[tuple[Any, ...]]:
+    import psycopg
+
+    while True:
+        try:
+            with clock:
+                rows = raw.execute(f"FETCH {ROWS_AT_ONCE} FROM reading").fetchall()
+        except psycopg.Error as error:
+            raise _postgresql_error(error, clock, engine) from error
+        if not rows:
+            return
+        yield from rows
+
+
+def _postgresql_error(error: psycopg.Error, clock: _Clock, engine: sa.Engine) -> SqlError:
+    from psycopg import errors
+
+    if isinstance(error, errors.QueryCanceled):
+        return clock.error
+    said = error.diag.message_primary or str(error).splitlines()[0]
+    if isinstance(error, errors.ReadOnlySqlTransaction | errors.InsufficientPrivilege | errors.FeatureNotSupported):
+        return SqlError(f"{said[:1].upper()}{said[1:]}. {READING_ONLY}")
+    if isinstance(error, errors.SyntaxError) and _reads(error, "multiple commands"):
+        return SqlError(READING_ONLY)
+    missing = None
+    if isinstance(error, errors.UndefinedTable) and (named := re.search(r'relation "(.+?)"', said)):
+        missing = named.group(1)
+    inspector = sa.inspect(engine) if missing else None
+    return _with_hint(said, missing, [*inspector.get_table_names(), *inspector.get_view_names()] if inspector else [])
+
+
+def _reads(error: psycopg.Error, words: str) -> bool:
+    return words in (error.diag.message_primary or "")

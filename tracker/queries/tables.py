@@ -1,0 +1,21 @@
+"""The tables as queries name them: columns, not attributes of rows."""
+
+from __future__ import annotations
+
+from tracker.schema import metadata
+
+analysis = metadata.tables["analysis"]
+analysis_run = metadata.tables["analysis_run"]
+benchmark = metadata.tables["benchmark"]
+finding_artifact = metadata.tables["finding_artifact"]
+finding_metric = metadata.tables["finding_metric"]
+metric = metadata.tables["metric"]
+model = metadata.tables["model"]
+model_alias = metadata.tables["model_alias"]
+prompt = metadata.tables["prompt"]
+run = metadata.tables["run"]
+run_source = metadata.tables["run_source"]
+score = metadata.tables["score"]
+source = metadata.tables["source"]
+task = metadata.tables["task"]
+task_score = metadata.tables["task_score"]
