@@ -1,0 +1,60 @@
+"""`suffrage demo`: what a newcomer sees, and what it leaves alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tracker.cli import main
+
+
+def suffrage(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracker.cli", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
+    first = suffrage("demo", folder=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "simulated" in first.stdout.splitlines()[0]
+    assert {path.name for path in tmp_path.iterdir()} == {"suffrage-demo"}
+    for said in ("$ suffrage ingest suffrage-demo/scores.parquet", "150 easy prompts", "p = ", "suffrage ui"):
+        assert said in first.stdout
+    assert all(len(line) <= 100 for line in first.stdout.splitlines())
+    assert "\x1b" not in first.stdout
+
+    again = suffrage("demo", folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "were there already" in again.stdout
+    assert again.stderr.count("taken in before, nothing changed") == 3
+
+    def found(output: str) -> list[str]:
+        return re.findall(r"observed .*", output)
+
+    assert found(again.stdout) == found(first.stdout) != []
+
+
+class TestErrors:
+    def test_a_folder_with_other_things_is_left_alone(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "thesis.txt").write_text("mine")
+        with pytest.raises(SystemExit, match="1"):
+            main(["demo", "--folder", str(tmp_path)])
+        assert "holds other things. Give a new folder: suffrage demo --folder NAME" in capsys.readouterr().err
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+    def test_a_folder_of_another_seed_is_left_alone(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "SIMULATED.txt").write_text("was written by `suffrage demo --seed 1`.\n")
+        with pytest.raises(SystemExit, match="1"):
+            main(["demo", "--folder", str(tmp_path)])
+        assert "another seed" in capsys.readouterr().err
+
+    def test_a_file_in_the_folders_place_is_named(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "demo").write_text("mine")
+        with pytest.raises(SystemExit, match="1"):
+            main(["demo", "--folder", str(tmp_path / "demo")])
+        assert "demo is a file. Give a new folder" in capsys.readouterr().err
+        assert (tmp_path / "demo").read_text() == "mine"

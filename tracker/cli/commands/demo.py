@@ -1,0 +1,253 @@
+"""See it all at work on a simulated benchmark whose truth is known."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracker.errors import BadInputError, ConflictError, SuffrageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tracker.demonstration.simulation import Simulation
+    from tracker.recording.pipeline import Recorded
+
+WIDTH = 98
+NOTICE = "SIMULATED.txt"
+MOST_TESTS = 6
+
+
+@click.command()
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("suffrage-demo"),
+    show_default=True,
+    help="Where everything is written; made if it is not there.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the simulation.")
+@click.option("--database", metavar="URL", help="The store.  [default: suffrage.db in the folder]")
+@click.option("--no-mlflow", is_flag=True, help="Record in the store only.")
+def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> None:
+    """See it all at work on a simulated benchmark whose truth is known.
+
+    Writes result files of invented models, takes them in, prints the leaderboard, runs every analysis and
+    puts what was planted beside what was found. Store and MLflow's store lie in the folder; nothing else
+    is touched. Under a minute.
+    """
+    from tracker.database import connect
+    from tracker.demonstration.simulation import simulate
+
+    known = _claim(folder, seed)
+    url = database or _sqlite_url(folder / "suffrage.db")
+    tracking_uri = None if no_mlflow else _sqlite_url(folder / "mlflow.db")
+
+    _say("Everything here is simulated: models, organizations and prompts are invented, and the truth is known.")
+    simulation = simulate(seed=seed)
+    _describe_planted(simulation)
+    _write(simulation, folder, known=known)
+    engine = connect(url)
+    _ingest(engine, folder, tracking_uri)
+    _print_leaderboard(engine, simulation)
+    _compare(engine, simulation)
+    for name in _analyses():
+        _analyze(engine, name, tracking_uri)
+    _print_next(engine, tracking_uri)
+
+
+def _claim(folder: Path, seed: int) -> bool:
+    """Make sure that the folder is ours to write; returns whether an earlier demonstration made it.
+
+    Raises:
+        ConflictError: it holds other things, or a demonstration with another seed.
+        BadInputError: it cannot be written.
+    """
+    notice = f"Everything in this folder is simulated and was written by `suffrage demo --seed {seed}`.\n"
+    try:
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / NOTICE).write_text(notice, encoding="utf-8")
+            return False
+        if not folder.is_dir():
+            raise ConflictError(f"{folder} is a file. Give a new folder: suffrage demo --folder NAME")
+        if not (folder / NOTICE).is_file():
+            raise ConflictError(f"{folder} holds other things. Give a new folder: suffrage demo --folder NAME")
+        if (folder / NOTICE).read_text(encoding="utf-8") != notice:
+            raise ConflictError(
+                f"{folder} holds a demonstration with another seed. Give a new folder: suffrage demo --folder NAME"
+            )
+    except OSError as error:
+        raise BadInputError(folder, f"cannot be written ({error.strerror})", advice="Give another --folder.") from None
+    return True
+
+
+def _sqlite_url(path: Path) -> str:
+    import sqlalchemy as sa
+
+    return sa.URL.create("sqlite", database=str(path)).render_as_string()
+
+
+def _describe_planted(simulation: Simulation) -> None:
+    n_prompts, n_models = simulation.full.right.shape
+    _say(
+        f"{n_models} models answered {n_prompts:,} multiple-choice prompts in {len(set(simulation.tasks))} tasks by "
+        "an item-response model, once in full and once with the question withheld."
+    )
+
+
+def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
+    from tracker.demonstration.files import RESULT_FILES, write_files
+
+    _head("Result files")
+    write_files(simulation, folder)
+    for file in RESULT_FILES:
+        click.echo(f"  {folder / file.name}")
+        click.echo(f"      {file.holds}")
+    if known:
+        _say("They were there already, from an earlier demonstration.")
+
+
+def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
+    from tracker.cli.commands.ingest import ingest_files
+    from tracker.demonstration.files import RESULT_FILES
+
+    _head("Taking them in")
+    run_ids: list[int] = []
+    for file in RESULT_FILES:
+        _prompt(file.command(folder))
+        stored, failed = ingest_files(engine, [folder / file.name], file.options)
+        if failed:
+            sys.exit(1)
+        run_ids += stored
+    if run_ids and tracking_uri:
+        from tracker.recording.publishing import publish_runs
+
+        publish_runs(engine, run_ids, tracking_uri)
+
+
+def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
+    from tracker.database import transaction
+    from tracker.demonstration.comparison import selection
+    from tracker.queries.leaderboard import leaderboard
+
+    _head("The leaderboard, with the planted abilities beside it")
+    _prompt(_command("leaderboard"))
+    ability = dict(zip(simulation.models, simulation.truth.ability.tolist(), strict=True))
+    with transaction(engine, write=False) as session:
+        board = leaderboard(session, selection())
+    longest = max(len(row.model) for row in board.rows)
+    click.echo()
+    click.echo(click.style(f"  rank  {'model':<{longest}}     n    mean  stderr  by task  planted ability", dim=True))
+    for row in board.rows:
+        rank, plain, by_task = (
+            math.nan if number is None else number for number in (row.rank, row.stderr, row.stderr_clustered)
+        )
+        click.echo(
+            f"  {rank:>4g}  {row.model:<{longest}}  {row.n:>4,}  {row.mean:.4f}  {plain:.4f}   {by_task:.4f}"
+            f"            {ability[row.model]:+.2f}"
+        )
+    for note in board.notes:
+        _say(note)
+
+
+def _compare(engine: Engine, simulation: Simulation) -> None:
+    from tracker.database import transaction
+    from tracker.demonstration.comparison import beside_the_truth
+
+    _head("What was planted, and what the scores show of it")
+    with transaction(engine, write=False) as session:
+        lines = beside_the_truth(session, simulation)
+    width = 30
+    for line in lines:
+        left, right = textwrap.wrap(line.planted, width), textwrap.wrap(line.found, WIDTH - width - 5)
+        for i in range(max(len(left), len(right))):
+            beside = right[i] if i < len(right) else ""
+            click.echo(f"  {left[i] if i < len(left) else '':<{width}}   {beside}".rstrip())
+
+
+def _analyses() -> list[str]:
+    from tracker.recording.discovery import available_analyses
+
+    return [name for name, found in available_analyses().items() if not found.problem]
+
+
+def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
+    from tracker.demonstration.comparison import ASKED, EXPECTED, selection
+    from tracker.recording.discovery import find_analysis
+    from tracker.recording.pipeline import run_analysis
+
+    _head(find_analysis(name).question)
+    if name in EXPECTED:
+        _say(EXPECTED[name])
+    for parameters in ASKED.get(name, ({},)):
+        _prompt(_command("analyze", name, parameters=parameters))
+        try:
+            recorded = run_analysis(engine, name, selection(), parameters, publish_to=tracking_uri)
+        except SuffrageError as error:
+            _say(f"Not run: {error}")
+            continue
+        _print_found(recorded)
+
+
+def _print_found(recorded: Recorded) -> None:
+    from tracker.demonstration.comparison import SHOWN
+
+    finding = recorded.report.finding
+    _say(f"Found: {finding.summary()}")
+    tests = list(_tests(finding.metrics, SHOWN.get(recorded.analysis, finding.headline)))[:MOST_TESTS]
+    for line in tests:
+        click.echo(f"    {line}")
+    _say(f"All of it: suffrage show {recorded.analysis_id}")
+    if recorded.publishing_problem:
+        _say(f"Not in MLflow: {recorded.publishing_problem}")
+
+
+def _tests(metrics: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
+    """A line for each of these statistics that has a p-value."""
+    for name in names:
+        value, expected, p = (metrics.get(name + suffix) for suffix in ("", ".null_mean", ".pvalue"))
+        if isinstance(value, float) and isinstance(p, float):
+            chance = f"{expected:9.5f}" if isinstance(expected, float) else " " * 9
+            yield f"{name:<20} observed {value:9.5f}   by chance {chance}   p = {p:.4f}"
+
+
+def _command(*words: str, parameters: Mapping[str, Any] | None = None) -> str:
+    from tracker.demonstration.files import BENCHMARK, METRIC
+
+    options = [part for key, value in (parameters or {}).items() for part in (f"--{key.replace('_', '-')}", str(value))]
+    return shlex.join(["suffrage", *words, BENCHMARK, "--metric", METRIC, *options])
+
+
+def _print_next(engine: Engine, tracking_uri: str | None) -> None:
+    url = engine.url.set(drivername=engine.dialect.name).render_as_string(hide_password=True)
+    _head("Next")
+    _say("In this shell, point to the demonstration's stores; then look around.")
+    click.echo()
+    click.echo(f"  export SUFFRAGE_DATABASE_URL={shlex.quote(url)}")
+    if tracking_uri:
+        click.echo(f"  export MLFLOW_TRACKING_URI={shlex.quote(tracking_uri)}")
+        click.echo("  suffrage ui                       every run and finding in MLflow")
+    click.echo("  suffrage analyses                 what was found")
+    click.echo('  suffrage sql "SELECT * FROM leaderboard"')
+    _say("Then your own results: suffrage ingest PATH --benchmark NAME --database sqlite:///suffrage.db")
+
+
+def _head(text: str) -> None:
+    click.echo()
+    click.echo(click.style(text, bold=True))
+
+
+def _say(text: str) -> None:
+    click.echo(textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+
+
+def _prompt(command_line: str) -> None:
+    click.echo(f"  $ {click.style(command_line, fg='cyan')}")

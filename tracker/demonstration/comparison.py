@@ -1,0 +1,139 @@
+"""What was planted beside what the store says of it, in plain words.
+
+Nothing is taken from the simulation but the truth: every number on the right is computed from stored scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.demonstration.files import BENCHMARK, METRIC
+from tracker.demonstration.simulation import GUESSING, Simulation, Truth
+from tracker.queries.performance import PerformanceMatrix, performance_matrix
+from tracker.queries.selection import Selection
+from tracker.schema import Benchmark, PromptAlias, Task
+
+ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {"prompt-correlation": ({}, {"null": "margins"})}
+"""Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
+
+EXPECTED: Mapping[str, str] = {
+    "prompt-correlation": (
+        "Planted: easy and hard prompts, groups of near-duplicates, tasks that favour different models. So prompts "
+        "should agree more than chance allows: under shuffled columns through difficulty alone, and still where "
+        "every prompt keeps its number right (margins), through groups and tasks."
+    ),
+}
+"""What the planted truth should make an analysis find."""
+
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "prompt-correlation": (
+        "hamming.variance",
+        "hamming.ks_d",
+        "cosine.variance",
+        "cosine.ks_d",
+        "jaccard.variance",
+        "jaccard.ks_d",
+    ),
+}
+"""Which tests of an analysis are printed; otherwise the first few of its headline."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that was planted, and what is found of it."""
+
+    planted: str
+    found: str
+
+
+def selection(condition: str = "full") -> Selection:
+    """The simulated benchmark's scores under one condition."""
+    return Selection(benchmark=BENCHMARK, metric=METRIC, condition=condition)
+
+
+def beside_the_truth(session: Session, simulation: Simulation) -> list[Line]:
+    """A line for each thing planted."""
+    keys = stored_keys(session)
+    full = _in_order_of(simulation, performance_matrix(session, selection()), keys)
+    blind = _in_order_of(simulation, performance_matrix(session, selection("answer_only")), keys)
+    truth = simulation.truth
+    lines = [_abilities(truth, full)]
+    if truth.easy.any():
+        lines.append(_easy(truth, full))
+    if truth.leaked.any():
+        lines.append(_leaked(truth, blind))
+    if (truth.group >= 0).any():
+        lines.append(_groups(truth, full))
+    return lines
+
+
+def stored_keys(session: Session) -> dict[int, str]:
+    """What the files call each stored prompt."""
+    described: Any = (PromptAlias, Task, Benchmark)
+    alias, task, benchmark = (one.__table__.c for one in described)
+    found = session.execute(
+        sa.select(alias.prompt_id, alias.key)
+        .join(Task, task.id == alias.task_id)
+        .join(Benchmark, benchmark.id == task.benchmark_id)
+        .where(benchmark.name == BENCHMARK, alias.namespace == "")
+    )
+    return {row.prompt_id: row.key for row in found}
+
+
+def _in_order_of(simulation: Simulation, scores: PerformanceMatrix, keys: Mapping[int, str]) -> NDArray[np.float64]:
+    """``(n_prompts, n_models)`` stored scores, rows and columns as in the simulation."""
+    row = {keys[prompt]: i for i, prompt in enumerate(scores.prompt_ids.tolist())}
+    rows = [row[key] for key in simulation.keys]
+    return scores.Q[np.ix_(rows, [scores.models.index(model) for model in simulation.models])]
+
+
+def _abilities(truth: Truth, full: NDArray[np.float64]) -> Line:
+    from scipy.stats import kendalltau
+
+    means = full.mean(axis=0)
+    tau = kendalltau(truth.ability, means).statistic
+    low, high = truth.ability.min(), truth.ability.max()
+    return Line(
+        f"{len(means)} models with abilities from {low:.1f} to {high:.1f}",
+        f"mean scores from {means.min():.2f} to {means.max():.2f}, in the planted order but for a few neighbours: "
+        f"Kendall tau {tau:.2f}"
+        if tau < 1
+        else f"mean scores from {means.min():.2f} to {means.max():.2f}, in exactly the planted order",
+    )
+
+
+def _easy(truth: Truth, full: NDArray[np.float64]) -> Line:
+    all_right = np.asarray((full == 1).all(axis=1))
+    return Line(
+        f"{truth.easy.sum()} easy prompts",
+        f"{all_right.sum()} prompts that every model gets right, {(all_right & truth.easy).sum()} of them planted",
+    )
+
+
+def _leaked(truth: Truth, blind: NDArray[np.float64]) -> Line:
+    seen, unseen = (blind[:, who].mean() for who in (truth.remembers, ~truth.remembers))
+    n = int(truth.remembers.sum())
+    return Line(
+        f"{truth.leaked.sum()} leaked prompts that {n} models have seen",
+        f"without the question these {n} get {seen:.1%} right, the others {unseen:.1%}; guessing gives {GUESSING:.0%}",
+    )
+
+
+def _groups(truth: Truth, full: NDArray[np.float64]) -> Line:
+    members = np.flatnonzero(truth.group >= 0)
+    group, answers = truth.group[members], full[members]
+    alike = (answers[:, None] == answers).mean(axis=2)
+    same = (group[:, None] == group) & ~np.eye(len(group), dtype=bool)
+    other = group[:, None] != group
+    return Line(
+        f"{len(np.unique(group))} groups of near-duplicates, {len(members)} prompts",
+        f"two of a group are both right or both wrong for {alike[same].mean():.0%} of the models, "
+        f"two of different groups for {alike[other].mean():.0%}",
+    )
