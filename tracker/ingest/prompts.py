@@ -110,7 +110,8 @@ class _Resolution:
             by_key[key].append((task, prompt))
         unclear = [label for label in labels if len(by_key.get(label, ())) > 1]
         if unclear:
-            tasks = sorted(repr(self.book.identities.task_names[task]) for task, _ in by_key[unclear[0]])
+            names = {key: name for name, key in self.book.identities.tasks(self.shelf.benchmark_id).items()}
+            tasks = sorted(repr(names[task]) for task, _ in by_key[unclear[0]])
             raise AmbiguousError(
                 f"{self.book.path}: the tasks {', '.join(tasks[:8])} all have a prompt {unclear[0]!r}"
                 f"{f', and {len(unclear) - 1} more are unclear' if len(unclear) > 1 else ''}. "

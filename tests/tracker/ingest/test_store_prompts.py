@@ -1,0 +1,231 @@
+"""Which prompt a file means: by name, by content, with and without tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from readings import ACCURACY, answers, everything, held, keep, prompts, scores, values
+
+from tracker import schema
+from tracker.database import transaction
+from tracker.errors import AmbiguousError, BadInputError, ConflictError
+from tracker.ingest.measurement import MetricDescription
+from tracker.ingest.texts import accepted_answers, content_hash
+
+Q1, Q2, Q3 = ("t", "q1"), ("t", "q2"), ("t", "q3")
+U1 = ("u", "q1")
+
+
+def known(engine: sa.Engine) -> list[tuple[object, ...]]:
+    """Task, text, occurrence, answer of every prompt."""
+    with transaction(engine, write=False) as session:
+        asked = "SELECT task.name, text, occurrence, answer FROM prompt p JOIN task ON task.id = task_id ORDER BY p.id"
+        return [tuple(row) for row in session.execute(sa.text(asked))]
+
+
+class TestNames:
+    def test_a_key_without_task_is_looked_up_in_all_tasks(self, store: sa.Engine) -> None:
+        keep(store, scores({Q1: 1, Q2: 0}))
+        assert keep(store, scores({"q2": 1}, "n")).n_prompts_new == 0
+        assert values(store, "n") == {Q2: 1.0}
+
+    def test_a_key_of_several_tasks_is_ambiguous_without_task(self, store: sa.Engine) -> None:
+        keep(store, scores({Q1: 1, U1: 0}))
+        with pytest.raises(AmbiguousError, match=r"tasks 't', 'u' all have a prompt 'q1'.*column 'task'"):
+            keep(store, scores({"q1": 1}, "n"))
+
+    def test_a_key_nobody_knows_is_a_prompt_without_task(self, store: sa.Engine) -> None:
+        keep(store, scores({"q1": 1}))
+        assert known(store) == [("", None, 0, None)]
+
+    def test_a_prompt_without_task_moves_to_the_task_that_a_file_gives(self, store: sa.Engine) -> None:
+        keep(store, scores({"q1": 1, "q2": 1}))
+        said = keep(store, scores({Q1: 0, ("u", "q2"): 0}, "n"))
+        assert said.n_prompts_new == 0
+        assert values(store) == {Q1: 1.0, ("u", "q2"): 1.0}
+
+    def test_a_prompt_without_task_that_a_file_has_in_two_tasks_is_ambiguous(self, store: sa.Engine) -> None:
+        keep(store, scores({"q1": 1}))
+        with pytest.raises(AmbiguousError, match=r"'q1' was stored without a task.*both 't' and 'u'"):
+            keep(store, scores({Q1: 1, U1: 1}, "n"))
+
+    def test_the_same_key_in_another_benchmark_is_another_prompt(self, store: sa.Engine) -> None:
+        from tracker.ingest.measurement import ReadOptions
+
+        keep(store, scores({Q1: 1}))
+        assert keep(store, scores({Q1: 1}), options=ReadOptions(benchmark="c")).n_prompts_new == 1
+
+    def test_a_namespace_is_one_harness_way_of_naming(self, store: sa.Engine) -> None:
+        keep(store, scores({Q1: 1}))
+        of = prompts([Q1], namespace="lm_eval")
+        assert keep(store, scores({Q1: 1}, "n", of=of)).n_prompts_new == 1
+
+    def test_a_move_onto_names_already_taken_is_refused(self, store: sa.Engine) -> None:
+        keep(store, prompts([("t", "5")], text=["y"], namespace="h"))
+        keep(store, prompts(["a"], text=["x"]), prompts([("", "5")], text=["x"], namespace="h"))
+        before = everything(store)
+        with pytest.raises(ConflictError, match="another --benchmark"):
+            keep(store, scores({("t", "a"): 1}))
+        assert everything(store) == before
+
+
+class TestContent:
+    def test_another_harness_is_recognised_by_content(self, store: sa.Engine) -> None:
+        keep(store, scores({Q1: 1, Q2: 1}, of=prompts([Q1, Q2], text=["one", "two"])))
+        of = prompts([("t", "0"), ("t", "1")], text=["two", "one"], namespace="h")
+        assert keep(store, scores({"x": 0.25, "y": 0.5}, "n", of=of)).n_prompts_new == 0
+        with transaction(store, write=False) as session:
+            found = {row[7]: row[9] for row in held(session)["scores"] if row[1] == "n" and row[6] == ""}
+        assert found == {"q2": 0.25, "q1": 0.5}
+
+    def test_content_is_recognised_without_tasks_too(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1], text=["one"]))
+        assert keep(store, prompts(["0"], text=["one"], namespace="h")).n_prompts_new == 0
+
+    def test_content_known_without_task_moves_to_the_task_that_a_file_gives(self, store: sa.Engine) -> None:
+        keep(store, prompts(["q1"], text=["one"]))
+        assert keep(store, prompts([("t", "0")], text=["one"], namespace="h")).n_prompts_new == 0
+        assert known(store) == [("t", "one", 0, None)]
+
+    def test_equal_prompts_of_a_task_are_told_apart_by_occurrence(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1, Q2], text=["same", "same"]))
+        assert [row[2] for row in known(store)] == [0, 1]
+        assert keep(store, prompts([("t", "a"), ("t", "b")], text=["same"] * 2, namespace="h")).n_prompts_new == 0
+        assert keep(store, prompts([("t", "c")], text=["same"], namespace="h")).n_prompts_new == 1
+        assert [row[2] for row in known(store)] == [0, 1, 2]
+
+    def test_unicode_forms_of_a_text_are_one_content(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1], text=["caf\u00e9"]))
+        assert keep(store, prompts([Q1], text=["cafe\u0301"])).n_prompts_new == 0
+
+    def test_text_may_arrive_after_scores(self, store: sa.Engine) -> None:
+        keep(store, scores({Q1: 1, Q2: 1}))
+        keep(store, prompts([Q1, Q2], text=["same", "same"], answer=["A", None], split=["test", "test"]))
+        assert known(store) == [("t", "same", 0, "A"), ("t", "same", 1, None)]
+        with transaction(store, write=False) as session:
+            assert session.get(schema.Prompt, 1).content_hash == content_hash("same", None)
+
+    def test_answer_split_and_details_are_filled_in_later(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1], text=["one"]))
+        keep(store, prompts([Q1], answer=["B"], split=["dev"], details=[{"x": [1]}]))
+        with transaction(store, write=False) as session:
+            prompt = session.get(schema.Prompt, 1)
+            assert (prompt.answer, prompt.split, prompt.details) == ("B", "dev", {"x": [1]})
+
+    def test_choices_may_arrive_after_the_text_and_may_be_left_out_later(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1], text=["one"]))
+        keep(store, prompts([Q1], text=["one"], choices=[["x", "y"]]))
+        keep(store, prompts([Q1], text=["one"]))
+        with transaction(store, write=False) as session:
+            prompt = session.get(schema.Prompt, 1)
+            assert (prompt.choices, prompt.content_hash) == (["x", "y"], content_hash("one", ["x", "y"]))
+
+    def test_a_file_that_names_a_prompt_twice_makes_it_once(self, store: sa.Engine) -> None:
+        assert keep(store, prompts([Q1, Q1], text=["one", None], answer=[None, "A"])).n_prompts_new == 1
+        assert known(store) == [("t", "one", 0, "A")]
+
+    def test_content_in_a_second_block_of_the_same_file_is_filled_in(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1], text=["one"]), scores({Q2: 1}), prompts([Q2], text=["two"]))
+        assert known(store) == [("t", "one", 0, None), ("t", "two", 0, None)]
+
+
+class TestContradictions:
+    def test_another_text_is_refused_with_its_line(self, store: sa.Engine) -> None:
+        keys = [("t", f"q{n}") for n in range(12)]
+        keep(store, prompts(keys, text=[f"text {n}" for n in range(12)]))
+        before = everything(store)
+        expected = r"(?s)12 problems.*line 2, prompt 'q0': a prompt whose text contradicts the stored one.*2 more"
+        with pytest.raises(BadInputError, match=expected):
+            keep(store, scores(dict.fromkeys(keys, 1), of=prompts(keys, text=[f"other {n}" for n in range(12)])))
+        assert everything(store) == before
+
+    def test_other_choices_are_refused(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1], text=["one"], choices=[["x", "y"]]))
+        with pytest.raises(BadInputError, match="text contradicts"):
+            keep(store, prompts([Q1], text=["one"], choices=[["x", "z"]]))
+
+    def test_two_texts_for_one_prompt_in_a_file_are_refused(self, store: sa.Engine) -> None:
+        with pytest.raises(BadInputError, match="line 3, prompt 'q1': a prompt whose text contradicts"):
+            keep(store, prompts([Q1, Q1], text=["one", "two"]))
+
+    def test_another_gold_answer_is_refused(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1], answer=["A"]))
+        with pytest.raises(BadInputError, match="gold answer 'B' contradicts the stored one, 'A'"):
+            keep(store, prompts([Q1], answer=["B"]))
+
+    @pytest.mark.parametrize(("on_conflict", "left"), [("skip", "A"), ("update", "B")])
+    def test_another_gold_answer_is_kept_or_overwritten_if_told(
+        self, store: sa.Engine, on_conflict: str, left: str
+    ) -> None:
+        keep(store, prompts([Q1], answer=["A"]))
+        said = keep(store, prompts([Q1], answer=["B"]), on_conflict=on_conflict)
+        assert known(store)[0][3] == left
+        assert "1 gold answer" in said.notes[0]
+
+    def test_the_letter_of_the_gold_option_does_not_contradict_its_text(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1], text=["one"], choices=[["x", "y"]], answer=["B"]))
+        keep(store, prompts([Q1], answer=["y"]))
+        assert known(store)[0][3] == "B"
+
+
+class TestAnswersScoredHere:
+    def test_answers_are_scored_against_the_stored_gold_answers(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1, Q2, Q3, U1], answer=["A", "B", "C", "D"]))
+        said = keep(
+            store,
+            answers(
+                {Q1: " A ", Q2: "A", Q3: None, U1: "D"},
+                scored_as=ACCURACY,
+                predicted=np.array([True, True, True, False]),
+            ),
+        )
+        assert values(store) == {Q1: 1.0, Q2: 0.0, Q3: 0.0}
+        assert (said.n_scores, said.n_answers) == (3, 3)
+        with transaction(store, write=False) as session:
+            assert {(row[5], row[-1]) for row in held(session)["answers"]} == {
+                ("q1", "ok"),
+                ("q2", "ok"),
+                ("q3", "empty"),
+            }
+
+    def test_letters_and_options_are_the_same_answer(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1, Q2], text=["1", "2"], choices=[["x", "y"], ["x", "y"]], answer=["B", "y"]))
+        keep(store, answers({Q1: "y", Q2: "B"}, scored_as=ACCURACY))
+        keep(store, answers({Q1: "x", Q2: "A"}, "n", scored_as=ACCURACY))
+        assert values(store) == {Q1: 1.0, Q2: 1.0}
+        assert values(store, "n") == {Q1: 0.0, Q2: 0.0}
+
+    def test_a_model_that_failed_was_not_measured(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1, Q2], answer=["A", "B"]))
+        keep(store, answers({Q1: None, Q2: "B"}, status=["error", "ok"], scored_as=ACCURACY))
+        assert values(store) == {Q2: 1.0}
+
+    def test_gold_answers_may_come_in_the_same_file(self, store: sa.Engine) -> None:
+        keep(store, answers({Q1: "A"}, scored_as=MetricDescription(name="exact_match")), prompts([Q1], answer=["A"]))
+        assert values(store) == {Q1: 1.0}
+
+    def test_missing_gold_answers_are_asked_for(self, store: sa.Engine) -> None:
+        with pytest.raises(BadInputError, match=r"(?s)no gold answer.*Ingest a prompt table with the gold answers"):
+            keep(store, answers({Q1: "A"}, scored_as=ACCURACY))
+
+    def test_different_answers_to_one_prompt_are_refused(self, store: sa.Engine) -> None:
+        from tracker.ingest.measurement import Answers, RunDescription
+
+        block = Answers(run=RunDescription(model="m"), prompts=prompts([Q1, Q1]), text=["A", "B"])
+        with pytest.raises(BadInputError, match="line 3, prompt 'q1': answered 'A', then 'B'"):
+            keep(store, block)
+
+    @pytest.mark.parametrize(
+        ("gold", "choices", "accepted"),
+        [
+            (" A", None, {"A"}),
+            ("A", ["x", "y"], {"A", "x"}),
+            ("y ", ["x", "y"], {"y", "B"}),
+            ("A", ["B", "A"], {"A"}),  # options that are letters: only the word counts
+            ("C", ["x", "y"], {"C"}),
+            ("opt29", [f"opt{n}" for n in range(30)], {"opt29"}),
+        ],
+    )
+    def test_what_counts_as_the_gold_answer(self, gold: str, choices: list[str] | None, accepted: set[str]) -> None:
+        assert accepted_answers(gold, choices) == accepted
