@@ -94,6 +94,8 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: Any, *, full: bool = False) -> str:
+    if isinstance(value, datetime) and not full:
+        return f"{value:%Y-%m-%d %H:%M}"
     value = _plain(value)
     if value is None:
         return "" if full else "–"
@@ -106,5 +108,7 @@ def _text(value: Any, *, full: bool = False) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(_text(v, full=full) for v in value)
     if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False)
+        if full:
+            return json.dumps(value, ensure_ascii=False)
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
     return value if isinstance(value, str) else str(value)

@@ -1,0 +1,25 @@
+"""List what was concluded, the latest first."""
+
+from __future__ import annotations
+
+import click
+
+from tracker.cli.options import database_option, format_option
+from tracker.cli.output import print_rows
+
+SHOWN = ("id", "name", "benchmark", "recorded", "stale", "summary")
+
+
+@click.command()
+@click.option("--benchmark", metavar="NAME", help="Only findings about this benchmark.")
+@click.option("--name", metavar="QUESTION", help="Only findings of this question, such as prompt-correlation.")
+@database_option
+@format_option
+def command(benchmark: str | None, name: str | None, database: str | None, output_format: str) -> None:
+    """List what was concluded, the latest first; `suffrage show ID` tells one whole."""
+    from tracker.database import connect, transaction
+    from tracker.queries.findings import findings
+
+    with transaction(connect(database), write=False) as session:
+        rows = findings(session, benchmark=benchmark, name=name)
+    print_rows(rows, output_format, columns=SHOWN if output_format == "table" else None)

@@ -1,0 +1,20 @@
+"""List the benchmarks in the store."""
+
+from __future__ import annotations
+
+import click
+
+from tracker.cli.options import database_option, format_option
+from tracker.cli.output import print_rows
+
+
+@click.command()
+@database_option
+@format_option
+def command(database: str | None, output_format: str) -> None:
+    """List the benchmarks in the store: tasks, prompts, models, runs, metrics."""
+    from tracker.database import connect, transaction
+    from tracker.queries.catalogue import benchmarks
+
+    with transaction(connect(database), write=False) as session:
+        print_rows(benchmarks(session), output_format)

@@ -1,0 +1,63 @@
+"""Rank the models of a benchmark, with standard errors and coverage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tracker.cli.options import database_option, format_option, selection_options
+from tracker.cli.output import print_rows, say
+from tracker.queries.selection import Selection
+
+if TYPE_CHECKING:
+    from tracker.queries.leaderboard import LeaderboardRow
+
+
+@click.command()
+@click.argument("benchmark")
+@selection_options
+@database_option
+@format_option
+def command(selection: Selection, database: str | None, output_format: str) -> None:
+    """Rank the models of a benchmark by their mean score.
+
+    Beside the plain standard error stands the one clustered by task (CR1); the 95 % interval uses it
+    where there are tasks. A model that lacks scores is shown below the others, without a rank.
+    """
+    from tracker.database import connect, transaction
+    from tracker.queries.leaderboard import leaderboard
+
+    with transaction(connect(database), write=False) as session:
+        board = leaderboard(session, selection)
+    if output_format != "table":
+        print_rows(board.rows, output_format)
+        return
+    tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
+    better = "larger" if board.higher_is_better else "smaller"
+    say(f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}; {better} is better.")
+    print_rows([_shown(row) for row in board.rows], output_format)
+    for row in board.rows:
+        if row.unranked:
+            say(f"{row.model} has no rank: {row.unranked}.")
+    reasons = {row.unclustered for row in board.rows if row.unclustered}
+    if len(reasons) == 1:
+        say(f"No standard error clustered by task: {reasons.pop()}.")
+    for note in board.notes:
+        say(note)
+
+
+def _shown(row: LeaderboardRow) -> dict[str, object]:
+    whole = row.rank is not None and row.rank.is_integer()
+    return {
+        "rank": int(row.rank) if row.rank is not None and whole else row.rank,
+        "model": row.model,
+        "mean": row.mean,
+        "95 % low": row.low,
+        "95 % high": row.high,
+        "stderr": row.stderr,
+        "clustered": row.stderr_clustered,
+        "n": row.n,
+        "coverage": row.coverage,
+        "run": row.run_id,
+    }

@@ -1,0 +1,59 @@
+"""Show a finding whole: its words, numbers, options, data and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracker.cli.options import database_option, format_option
+from tracker.cli.output import print_record, print_rows, say
+
+
+@click.command()
+@click.argument("key", metavar="ID", type=int)
+@click.option("--run", "is_run", is_flag=True, help="ID is that of a run, not of a finding.")
+@click.option(
+    "--save", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write its files there."
+)
+@database_option
+@format_option
+def command(key: int, is_run: bool, save: Path | None, database: str | None, output_format: str) -> None:
+    """Show a finding whole: its words, numbers, options, data and files. IDs: `suffrage analyses`."""
+    import dataclasses
+
+    from tracker.database import connect, transaction
+    from tracker.queries.catalogue import run
+    from tracker.queries.findings import artifact, finding
+
+    engine = connect(database)
+    if is_run:
+        with transaction(engine, write=False) as session:
+            print_record(dataclasses.asdict(run(session, key)), output_format)
+        return
+    with transaction(engine, write=False) as session:
+        found = finding(session, key)
+        contents = {file.name: artifact(session, key, file.name) for file in found.artifacts} if save else {}
+    if output_format == "json":
+        print_record(dataclasses.asdict(found), output_format)
+    elif output_format == "csv":
+        print_rows(found.numbers, output_format)
+    else:
+        say(f"{found.name} on {found.benchmark}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
+        say(f"\n{found.summary}\n")
+        if found.stale:
+            say(f"Stale: {found.stale}. Ask again with `suffrage analyze {found.name} {found.benchmark}`.\n")
+        print_rows(
+            [{"number": n.name, "value": n.value, "why not": n.reason} for n in found.numbers if n.headline],
+            output_format,
+        )
+        say("")
+        say(f"data     {found.selection}, {len(found.run_ids)} runs")
+        say(f"options  {found.parameters}")
+        say(f"files    {', '.join(file.name for file in found.artifacts)} (--save FOLDER writes them)")
+        say(f"numbers  {len(found.numbers)} in all; --format csv lists them")
+    if save:
+        save.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            (save / name).write_bytes(content)
+        say(f"Wrote {len(contents)} files to {save}.")
