@@ -37,16 +37,18 @@ format_option = click.option(
     help="How to print the data, on stdout; everything else goes to stderr.",
 )
 
+tracking_uri_option = click.option(
+    "--tracking-uri",
+    envvar="MLFLOW_TRACKING_URI",
+    default="sqlite:///mlflow.db",
+    show_default=True,
+    show_envvar=True,
+    metavar="URI",
+    help="Where MLflow keeps what is published.",
+)
+
 mlflow_options = _together(
-    click.option(
-        "--tracking-uri",
-        envvar="MLFLOW_TRACKING_URI",
-        default="sqlite:///mlflow.db",
-        show_default=True,
-        show_envvar=True,
-        metavar="URI",
-        help="Where MLflow keeps what is published.",
-    ),
+    tracking_uri_option,
     click.option("--no-mlflow", is_flag=True, help="Record in the store only; `suffrage publish` makes it up later."),
 )
 

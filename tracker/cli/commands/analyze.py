@@ -1,0 +1,194 @@
+"""Ask a question of a benchmark; the answer is recorded and shown in MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracker.cli.options import database_option, format_option, mlflow_options, selection_options, split
+from tracker.cli.output import print_record, print_rows, say
+
+if TYPE_CHECKING:
+    from tracker.queries.selection import Selection
+    from tracker.recording.declaration import Declaration, Parameter
+    from tracker.recording.pipeline import Recorded
+
+OWN_NAMES = ("benchmark", "selection", "workers", "database", "tracking_uri", "no_mlflow", "output_format")
+
+
+class Analyses(click.Group):
+    """A group whose commands are the analyses that are installed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, read from their sources."""
+        from tracker.recording.discovery import available_analyses
+
+        return list(available_analyses())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of an analysis, which is imported now."""
+        from tracker.recording.declaration import load_declaration
+
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        return _command(load_declaration(cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The questions; an analysis that cannot be used says why."""
+        from tracker.recording.discovery import available_analyses
+
+        every = available_analyses().values()
+        with formatter.section("Analyses"):
+            formatter.write_dl(
+                [(one.name, f"(not usable: {one.problem})" if one.problem else one.question) for one in every]
+            )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; a mistyped one is answered with those that are near."""
+        from tracker.recording.discovery import find_analysis
+
+        if not args[0].startswith("-"):
+            find_analysis(args[0])
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Analyses)
+def command() -> None:
+    """Ask a question of a benchmark.
+
+    The answer is recorded in the store, with its numbers, arrays and figures, and shown in MLflow.
+    """
+
+
+def _command(declaration: Declaration) -> click.Command:
+    def run(
+        selection: Selection,
+        workers: int,
+        database: str | None,
+        tracking_uri: str,
+        no_mlflow: bool,
+        output_format: str,
+        **parameters: Any,
+    ) -> None:
+        from tracker.database import connect
+        from tracker.recording.pipeline import run_analysis
+
+        recorded = run_analysis(
+            connect(database),
+            declaration,
+            selection,
+            parameters,
+            workers=workers,
+            publish_to=None if no_mlflow else tracking_uri,
+        )
+        _print(recorded, output_format)
+
+    decorated: Any = format_option(run)
+    decorated = mlflow_options(decorated)
+    decorated = database_option(decorated)
+    decorated = click.option(
+        "--workers",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Compute on N cores; -1 means all.",
+        callback=_workers,
+    )(decorated)
+    decorated = selection_options(decorated)
+    taken = {parameter.name for parameter in decorated.__click_params__} | set(OWN_NAMES)
+    for parameter in reversed(declaration.parameters):
+        decorated = _option(declaration, parameter, taken)(decorated)
+    decorated = click.argument("benchmark")(decorated)
+    question, _, rest = declaration.help.partition("\n")
+    made: click.Command = click.command(name=declaration.name, help=f"{question}\n{rest}", short_help=question)(
+        decorated
+    )
+    return made
+
+
+def _option(declaration: Declaration, parameter: Parameter, taken: set[str]) -> Callable[[Any], Any]:
+    from tracker.errors import PluginError
+    from tracker.recording.declaration import REQUIRED
+
+    if parameter.name in taken:
+        raise PluginError(
+            f"The analysis {declaration.name} cannot be used: its parameter {parameter.name} is an option that every "
+            "analysis has. Give it another name."
+        )
+    flag = "--" + parameter.name.replace("_", "-")
+    required = parameter.default is REQUIRED
+    default = None if required else parameter.default
+    options: dict[str, Any] = {"help": parameter.help, "required": required, "show_default": default not in (None, ())}
+    if parameter.type is bool and not parameter.many:
+        return click.option(f"{flag}/--no-{flag[2:]}", parameter.name, default=default, **options)
+    kind: Any = click.Choice(parameter.choices) if parameter.choices else parameter.type
+    if parameter.many:
+        shown = ",".join(str(one) for one in default or ())
+        return click.option(
+            flag,
+            parameter.name,
+            default=(shown,) if shown else default,
+            multiple=True,
+            metavar="A,B",
+            callback=_several(click.types.convert_type(kind)),
+            **options,
+        )
+    return click.option(flag, parameter.name, default=default, type=kind, **options)
+
+
+def _several(kind: click.ParamType[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Values given by repeating an option or with commas between them, each converted."""
+
+    def convert(ctx: click.Context, option: click.Parameter, given: tuple[str, ...] | None) -> Any:
+        return None if given is None else tuple(kind.convert(one, option, ctx) for one in split(given))
+
+    return convert
+
+
+def _workers(ctx: click.Context, option: click.Parameter, value: int) -> int:
+    if value < 1 and value != -1:
+        raise click.BadParameter("give a number of cores, or -1 for all of them")
+    return value
+
+
+def _print(recorded: Recorded, output_format: str) -> None:
+    shown = [metric for metric in recorded.metrics if metric.headline]
+    summary = recorded.report.finding.summary()
+    if output_format == "json":
+        print_record(
+            {
+                "analysis_id": recorded.analysis_id,
+                "analysis": recorded.analysis,
+                "summary": summary,
+                "metrics": {metric.name: metric.value for metric in shown},
+                "absent": {metric.name: metric.reason for metric in shown if metric.reason},
+                "mlflow_run_id": recorded.mlflow_run_id,
+            },
+            output_format,
+        )
+    elif output_format == "csv":
+        print_rows(_rows(shown), output_format, columns=("name", "value", "reason"))
+    else:
+        click.echo(f"{summary}\n")
+        if any(metric.reason for metric in shown):
+            print_rows(_rows(shown), output_format, columns=("name", "value", "reason"))
+        else:
+            print_rows([row[:2] for row in _rows(shown)], output_format, columns=("name", "value"))
+    for note in recorded.report.notes:
+        say(f"Note: {note}")
+    if recorded.publishing_problem:
+        say(f"Warning: {recorded.publishing_problem}")
+    rest = len(recorded.metrics) - len(shown)
+    more = f" with {rest} more numbers" if rest else ""
+    say(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it{more}.")
+    if recorded.mlflow_run_id:
+        say("In MLflow: `suffrage ui` shows it beside earlier ones.")
+
+
+def _rows(metrics: Sequence[Any]) -> list[tuple[str, float | None, str]]:
+    return [(metric.name, metric.value, metric.reason or "") for metric in metrics]

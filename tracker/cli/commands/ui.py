@@ -1,0 +1,57 @@
+"""Show in the browser what is published in MLflow."""
+
+from __future__ import annotations
+
+import click
+
+from tracker.cli.options import tracking_uri_option
+from tracker.cli.output import say
+
+HOST = "127.0.0.1"
+
+
+@click.command()
+@tracking_uri_option
+@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Of this machine.")
+def command(tracking_uri: str, port: int) -> None:
+    """Show in the browser what is published in MLflow.
+
+    Serves the MLflow store on 127.0.0.1 until you press Ctrl-C; where it is a server already, says its
+    address.
+    """
+    from tracker.recording.mlflow_store import mlflow_store
+
+    if mlflow_store(tracking_uri).is_server:
+        say("A server shows it already:")
+        click.echo(mlflow_store(tracking_uri).shown)
+        return
+    _refuse_taken(port)
+
+    import os
+    import sys
+
+    from tracker.recording.publishing import prepare_store
+    from tracker.recording.quiet import SETTINGS
+
+    store = prepare_store(tracking_uri)
+    say(f"Serving {store.shown}; it takes some seconds to start. Ctrl-C stops it.")
+    click.echo(f"http://{HOST}:{port}")
+    sys.stdout.flush()
+    server = ["-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
+    where = ["--backend-store-uri", store.uri, "--default-artifact-root", f"{store.artifacts}"]
+    os.execve(sys.executable, [sys.executable, *server, *where], SETTINGS | dict(os.environ))
+
+
+def _refuse_taken(port: int) -> None:
+    import socket
+
+    from tracker.errors import PublishingError
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise PublishingError(
+                f"Port {port} is in use ({error.strerror}). Choose another: suffrage ui --port {port % 65535 + 1}"
+            ) from error

@@ -1,0 +1,107 @@
+"""Arrays, tables and pictures as bytes: equal contents, equal bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import PluginError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from tracker.recording.finding import Report
+
+PARQUET = "application/vnd.apache.parquet"
+PNG = "image/png"
+ARRAYS = "arrays.parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """A file of a finding.
+
+    Attributes:
+        name: file name, with its ending.
+        media_type: such as image/png.
+        content: its bytes.
+    """
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+def artifacts_of(report: Report) -> list[Artifact]:
+    """Everything of a report that is kept as a file: its arrays in one, each table, each figure.
+
+    Raises:
+        PluginError: two of them would have one name.
+    """
+    artifacts = []
+    if report.finding.arrays:
+        artifacts.append(Artifact(name=ARRAYS, media_type=PARQUET, content=arrays_as_bytes(report.finding.arrays)))
+    for name, table in report.tables.items():
+        artifacts.append(Artifact(name=f"{name}.parquet", media_type=PARQUET, content=table_as_bytes(table)))
+    for name, draw in report.figures.items():
+        artifacts.append(Artifact(name=f"{name}.png", media_type=PNG, content=figure_as_bytes(draw)))
+    names = [artifact.name for artifact in artifacts]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise PluginError(f"The analysis returns two artifacts called {twice[0]}. Rename its table.")
+    return artifacts
+
+
+def arrays_as_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Parquet with one row; each column holds one array as a list in C order, its shape in the field's metadata."""
+    import pyarrow as pa
+
+    fields, columns = [], []
+    for name, array in arrays.items():
+        values = pa.array(np.ascontiguousarray(array).reshape(-1))
+        fields.append(pa.field(name, pa.list_(values.type), metadata={"shape": json.dumps(array.shape)}))
+        columns.append(pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values))
+    return table_as_bytes(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
+
+
+def arrays_from_bytes(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays that `arrays_as_bytes` was given."""
+    table = table_from_bytes(content)
+    return {
+        field.name: column.chunk(0)
+        .flatten()
+        .to_numpy(zero_copy_only=False)
+        .reshape(json.loads((field.metadata or {})[b"shape"]))
+        for field, column in zip(table.schema, table.columns, strict=True)
+    }
+
+
+def table_as_bytes(table: pa.Table) -> bytes:
+    """Parquet, compressed."""
+    import pyarrow.parquet as pq
+
+    buffer = BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def table_from_bytes(content: bytes) -> pa.Table:
+    """The table that `table_as_bytes` was given."""
+    import pyarrow.parquet as pq
+
+    return pq.read_table(BytesIO(content))
+
+
+def figure_as_bytes(draw: Callable[[], Figure]) -> bytes:
+    """PNG, without the version of the program that drew it."""
+    figure = draw()
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    figure.clear()
+    return buffer.getvalue()

@@ -1,0 +1,179 @@
+"""What an analysis declares by its signature: its inputs, its parameters, its help."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from tracker.errors import PluginError, SelectionError
+from tracker.recording.discovery import AnalysisModule, find_analysis
+
+if TYPE_CHECKING:
+    from tracker.recording.finding import Report
+
+SCALARS = (int, float, bool, str)
+REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """An option of an analysis.
+
+    Attributes:
+        name: as in the signature.
+        type: of one value.
+        choices: the values allowed; none means any of the type.
+        many: whether it takes any number of values, as a tuple.
+        default: `REQUIRED` where it must be given.
+        help: what it does.
+    """
+
+    name: str
+    type: type
+    choices: tuple[Any, ...] = ()
+    many: bool = False
+    default: Any = REQUIRED
+    help: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """An analysis, ready to be run.
+
+    Attributes:
+        name: such as ``prompt-correlation``.
+        function: arrays in, a `Report` out.
+        inputs: type of each positional parameter; it loads itself for a selection.
+        parameters: the keyword-only ones.
+        help: docstring of its module.
+        code_version: version of the package, and checksum of the module's source.
+    """
+
+    name: str
+    function: Callable[..., Report]
+    inputs: Mapping[str, Any]
+    parameters: Sequence[Parameter]
+    help: str
+    code_version: str
+
+    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Every parameter with its value: as given, else its default.
+
+        Raises:
+            SelectionError: one is not known, or must be given and is not.
+        """
+        known = {parameter.name: parameter.default for parameter in self.parameters}
+        if unknown := sorted(set(given) - set(known)):
+            raise SelectionError(f"{self.name} has no parameter {unknown[0]!r}. It has: {', '.join(known) or 'none'}.")
+        values = known | dict(given)
+        if missing := [name for name, value in values.items() if value is REQUIRED]:
+            raise SelectionError(f"{self.name} needs a value for {missing[0]}.")
+        return values
+
+
+def load_declaration(name: str) -> Declaration:
+    """Import an analysis by name and read its signature.
+
+    Raises:
+        NotFoundError: there is none of that name.
+        PluginError: it cannot be imported, or its signature is not one of an analysis.
+    """
+    found = find_analysis(name)
+    if found.problem:
+        raise _refusal(found, found.problem)
+    try:
+        module = importlib.import_module(found.module)
+    except Exception as error:
+        raise _refusal(found, f"importing {found.module} fails: {type(error).__name__}: {error}") from error
+    marked = [
+        function
+        for function in vars(module).values()
+        if getattr(function, "__suffrage_analysis__", False) and function.__module__ == module.__name__
+    ]
+    if len(marked) != 1:
+        raise _refusal(found, f"{found.module} marks {len(marked)} functions with @analysis; it must mark one")
+    return declare(marked[0], found)
+
+
+def declare(function: Callable[..., Report], found: AnalysisModule) -> Declaration:
+    """Read a function's signature.
+
+    Raises:
+        PluginError: it is not one of an analysis.
+    """
+    refuse = partial(_refusal, found)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise refuse(f"an annotation cannot be resolved ({error}); import it outside TYPE_CHECKING") from error
+    inputs: dict[str, Any] = {}
+    parameters: list[Parameter] = []
+    for name, said in inspect.signature(function).parameters.items():
+        hint = hints.get(name)
+        if said.kind in (said.VAR_POSITIONAL, said.VAR_KEYWORD):
+            raise refuse(f"it takes *{name}; each input and parameter must be named")
+        if hint is None:
+            raise refuse(f"{name} has no annotation")
+        if said.kind is said.KEYWORD_ONLY:
+            parameters.append(_parameter(refuse, name, hint, said.default))
+        elif not callable(getattr(hint, "load", None)) or not hasattr(hint, "digest"):
+            raise refuse(f"the input {name} is a {_shown(hint)}, which has no load and digest; parameters come after *")
+        else:
+            inputs[name] = hint
+    if not inputs:
+        raise refuse("it has no input; the first parameter says what it looks at, such as scores: PerformanceMatrix")
+    doc = inspect.getdoc(inspect.getmodule(function)) or ""
+    return Declaration(
+        name=found.name,
+        function=function,
+        inputs=inputs,
+        parameters=tuple(parameters),
+        help=doc,
+        code_version=_code_version(found),
+    )
+
+
+def _parameter(refuse: Callable[[str], PluginError], name: str, hint: Any, default: Any) -> Parameter:
+    described = ""
+    choices: tuple[Any, ...] = ()
+    many = False
+    kind = hint
+    while kind not in SCALARS:
+        origin, arguments = get_origin(kind), get_args(kind)
+        if origin is Annotated:
+            described = described or next((one for one in arguments[1:] if isinstance(one, str)), "")
+            kind = arguments[0]
+        elif origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+            kind = next(one for one in arguments if one is not type(None))
+        elif origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis and not many:
+            many, kind = True, arguments[0]
+        elif origin is Literal and len({type(one) for one in arguments}) == 1:
+            choices, kind = arguments, type(arguments[0])
+        else:
+            raise refuse(
+                f"the parameter {name} is a {_shown(hint)}; "
+                "it can be an int, float, bool, str, Literal, tuple[..., ...] of these, or one of them | None"
+            )
+    return Parameter(name=name, type=kind, choices=choices, many=many, default=default, help=described)
+
+
+def _shown(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+
+
+def _refusal(found: AnalysisModule, why: str) -> PluginError:
+    where = f" in {found.path}" if found.path else ""
+    return PluginError(f"The analysis {found.name}{where} cannot be used: {why}.")
+
+
+def _code_version(found: AnalysisModule) -> str:
+    said = found.distribution or found.module
+    if found.path is None:
+        return said
+    return f"{said}, {found.path.name} {hashlib.sha256(found.path.read_bytes()).hexdigest()[:12]}"

@@ -1,0 +1,88 @@
+"""Where MLflow keeps what is published: its address, and the files that belong to it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+import sqlalchemy as sa
+
+from tracker.errors import PublishingError
+
+DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+SERVERS = ("http", "https", "databricks")
+ARTIFACT_FOLDER = "mlartifacts"
+SECRET = re.compile(r"pass|pwd|secret|token|key|sig", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MlflowStore:
+    """An MLflow store.
+
+    Attributes:
+        uri: its tracking URI; that of a file is absolute.
+        shown: the same without passwords: what is printed, and kept in `publication`.
+        file: the SQLite file it is; None where it is not.
+        artifacts: folder for the files of MLflow runs; None where a server decides.
+    """
+
+    uri: str
+    shown: str
+    file: Path | None = None
+    artifacts: Path | None = None
+
+    @property
+    def is_server(self) -> bool:
+        """Whether somebody else runs it, and shows it."""
+        return self.uri.startswith(SERVERS)
+
+
+def mlflow_store(tracking_uri: str, engine: sa.Engine | None = None) -> MlflowStore:
+    """The MLflow store at a tracking URI.
+
+    Args:
+        tracking_uri: as the user gives it.
+        engine: our own store, which must be another one.
+
+    Raises:
+        PublishingError: MLflow cannot keep anything there.
+    """
+    scheme, separator, rest = tracking_uri.partition(":")
+    scheme = scheme.lower().partition("+")[0]
+    advice = "Give sqlite:///FILE.db, or the address of a server such as http://127.0.0.1:5000."
+    if not separator and scheme != "databricks":
+        raise PublishingError(f"{without_passwords(tracking_uri)!r} is no MLflow tracking URI. {advice}")
+    if scheme == "file":
+        raise PublishingError(f"MLflow does not keep runs in plain folders any more ({tracking_uri}). {advice}")
+    if scheme in SERVERS:
+        return MlflowStore(uri=tracking_uri.rstrip("/"), shown=without_passwords(tracking_uri).rstrip("/"))
+    if scheme not in DATABASES:
+        raise PublishingError(f"MLflow cannot use a tracking URI that begins with {scheme}:. {advice}")
+    if scheme != "sqlite":
+        folder = Path.cwd() / ARTIFACT_FOLDER
+        return MlflowStore(uri=tracking_uri, shown=without_passwords(tracking_uri), artifacts=folder)
+    name, _, options = rest.removeprefix("///").partition("?")
+    if not rest.startswith("///") or not name or name == ":memory:":
+        raise PublishingError(f"{tracking_uri} names no file. {advice}")
+    file = Path(unquote(name)).absolute()
+    if engine is not None and engine.dialect.name == "sqlite" and file == Path(engine.url.database or "").absolute():
+        raise PublishingError(f"{file} is the store itself. Give MLflow a file of its own: sqlite:///mlflow.db.")
+    if not file.parent.is_dir():
+        raise PublishingError(f"There is no folder {file.parent} for MLflow's file. Make it, or give another URI.")
+    uri = f"sqlite:///{file}{'?' + options if options else ''}"
+    return MlflowStore(uri=uri, shown=uri, file=file, artifacts=file.parent / ARTIFACT_FOLDER)
+
+
+def without_passwords(uri: str) -> str:
+    """The URI with *** for every password in it."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return re.sub(r"//[^/]*@", "//***@", uri)
+    user, at, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    netloc = f"{name}{colon and ':***'}{at}{host}"
+    query = [(key, "***" if SECRET.search(key) else value) for key, value in parse_qsl(parts.query)]
+    return urlunsplit(parts._replace(netloc=netloc, query=urlencode(query, safe="*/")))

@@ -1,0 +1,144 @@
+"""From a question to its record: load, compute, record, publish."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from tracker.database import transaction
+from tracker.errors import PluginError, PublishingError
+from tracker.queries import tables
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selection import Selection
+from tracker.recording.artifacts import artifacts_of
+from tracker.recording.declaration import Declaration, load_declaration
+from tracker.recording.mlflow_store import mlflow_store
+from tracker.recording.record import MetricRow, Question, metric_rows, record
+
+if TYPE_CHECKING:
+    from tracker.recording.finding import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A finding that is safe in the store.
+
+    Attributes:
+        analysis_id: its key.
+        analysis: name of the question.
+        report: what the analysis returned.
+        metrics: as stored.
+        mlflow_run_id: the MLflow run that shows it; None where it was not published.
+        publishing_problem: why it was not, in a sentence; None where it was, or was not meant to be.
+    """
+
+    analysis_id: int
+    analysis: str
+    report: Report
+    metrics: Sequence[MetricRow]
+    mlflow_run_id: str | None = None
+    publishing_problem: str | None = None
+
+
+def run_analysis(
+    engine: sa.Engine,
+    analysis: str | Declaration,
+    selection: Selection,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    workers: int = 1,
+    publish_to: str | None = None,
+) -> Recorded:
+    """Ask a question of a selection, record the answer, publish it.
+
+    The same inputs and parameters give the same metrics and artifacts, byte for byte, whatever the
+    number of workers. Nothing is recorded of an analysis that fails.
+
+    Args:
+        engine: the store.
+        analysis: its name, or its declaration.
+        selection: which data.
+        parameters: those that differ from the defaults.
+        workers: how many may compute at once; -1 means one for each core.
+        publish_to: MLflow's tracking URI; None records only. If MLflow cannot be reached, the finding
+            is recorded all the same and the result says so.
+
+    Raises:
+        SuffrageError: there is no such analysis, data or parameter, or the data do not suit the question.
+    """
+    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
+    values = declaration.complete(parameters or {})
+    if publish_to is not None:
+        mlflow_store(publish_to, engine)  # what can never work is refused before it is computed
+    clock = _Clock()
+    inputs, question = _load(engine, declaration, selection, values)
+    clock.lap("load")
+    report = _compute(declaration, inputs, values, workers)
+    clock.lap("compute")
+    artifacts, metrics = artifacts_of(report), metric_rows(report.finding)
+    clock.lap("draw")
+    with transaction(engine) as session:
+        analysis_id = record(session, question, report, metrics, artifacts, clock.laps)
+    recorded = Recorded(analysis_id=analysis_id, analysis=declaration.name, report=report, metrics=metrics)
+    return recorded if publish_to is None else _published(engine, recorded, publish_to)
+
+
+def _load(
+    engine: sa.Engine, declaration: Declaration, selection: Selection, parameters: Mapping[str, Any]
+) -> tuple[list[Any], Question]:
+    with transaction(engine, write=False) as session:
+        benchmark = find_benchmark(session, selection.benchmark)
+        inputs = {name: kind.load(session, selection) for name, kind in declaration.inputs.items()}
+        used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
+        run = tables.run
+        stored = sa.select(run.c.id, run.c.checksum).where(run.c.id.in_({key for _, key in used}))
+        checksums = dict(session.execute(stored).tuples())
+    digests = [one.digest for one in inputs.values()]
+    return list(inputs.values()), Question(
+        analysis=declaration.name,
+        code_version=declaration.code_version,
+        selection=selection,
+        parameters=parameters,
+        benchmark_id=benchmark.id,
+        input_digest=digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest(),
+        runs={(role, key): checksums[key] for role, key in used},
+    )
+
+
+def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mapping[str, Any], workers: int) -> Report:
+    import joblib
+
+    from tracker.recording.finding import Report
+
+    with joblib.parallel_config(n_jobs=workers):
+        report = declaration.function(*inputs, **parameters)
+    if not isinstance(report, Report):
+        raise PluginError(f"The analysis {declaration.name} returned a {type(report).__name__}, not a Report.")
+    return report
+
+
+def _published(engine: sa.Engine, recorded: Recorded, tracking_uri: str) -> Recorded:
+    from tracker.recording.publishing import publish_analysis
+
+    try:
+        return replace(recorded, mlflow_run_id=publish_analysis(engine, recorded.analysis_id, tracking_uri))
+    except PublishingError as error:
+        return replace(recorded, publishing_problem=str(error))
+
+
+class _Clock:
+    """Seconds spent on each step."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        """End a step, begin the next."""
+        until = time.perf_counter()
+        self.laps[step], self._since = round(until - self._since, 4), until

@@ -1,0 +1,299 @@
+"""From the store to MLflow; the only module that knows MLflow.
+
+What is published is made from the store alone, each thing once. MLflow runs carry tags that say which
+store and which analysis or run they show: before one is made, MLflow is asked for it, so that nothing is
+published twice even if a program ends between publishing and noting it in the table `publication`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from tracker.database import known_versions, transaction
+from tracker.errors import NotFoundError, PublishingError
+from tracker.queries import tables
+from tracker.recording.exhibit import LONGEST_PARAMETER, LONGEST_TAG, Exhibit, Kind, ascii_name, cut
+from tracker.recording.exhibit_of_analysis import analysis_versions, exhibit_of_analysis
+from tracker.recording.exhibit_of_run import exhibit_of_run, run_versions
+from tracker.recording.mlflow_store import MlflowStore, mlflow_store, without_passwords
+from tracker.recording.quiet import quiet_environment, quiet_loggers
+from tracker.recording.turns import one_publisher, one_user
+from tracker.schema import Publication
+
+PER_BATCH = 100
+"""Parameters that MLflow takes in one call."""
+
+ASKED_ONE_BY_ONE = 30
+"""Up to so many things MLflow is asked for each; beyond, for all of this store at once."""
+
+Progress = Callable[[int, int], None]
+Wanted = dict[tuple[Kind, int], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What publishing has done.
+
+    Attributes:
+        mlflow_runs: the MLflow run of everything that was asked for, by kind and key.
+        n_new: how many of them were made just now.
+    """
+
+    mlflow_runs: Mapping[tuple[Kind, int], str]
+    n_new: int
+
+
+def publish_analysis(engine: sa.Engine, analysis_id: int, tracking_uri: str) -> str:
+    """Publish a finding; the key of its MLflow run.
+
+    Raises:
+        NotFoundError: there is no such finding.
+        PublishingError: MLflow could not be reached or used.
+    """
+    with transaction(engine, write=False) as session:
+        wanted: Wanted = {("analysis", key): said for key, said in analysis_versions(session, [analysis_id]).items()}
+        if not wanted:
+            raise NotFoundError("analysis", analysis_id, analysis_versions(session))
+    return _publish(engine, wanted, tracking_uri).mlflow_runs["analysis", analysis_id]
+
+
+def publish_runs(
+    engine: sa.Engine, run_ids: Collection[int], tracking_uri: str, progress: Progress | None = None
+) -> Published:
+    """Publish complete runs, each as an MLflow run in the experiment of its benchmark.
+
+    Args:
+        engine: the store.
+        run_ids: which; those that are not complete are left out.
+        tracking_uri: of MLflow.
+        progress: told how many are done, of how many.
+
+    Raises:
+        PublishingError: MLflow could not be reached or used.
+    """
+    with transaction(engine, write=False) as session:
+        wanted: Wanted = {("run", key): said for key, said in run_versions(session, run_ids).items()}
+    return _publish(engine, wanted, tracking_uri, progress)
+
+
+def publish_missing(engine: sa.Engine, tracking_uri: str, progress: Progress | None = None) -> Published:
+    """Publish every finding and every complete run that MLflow does not show as it is now.
+
+    Raises:
+        PublishingError: MLflow could not be reached or used.
+    """
+    with transaction(engine, write=False) as session:
+        wanted: Wanted = {("run", key): said for key, said in run_versions(session).items()}
+        wanted |= {("analysis", key): said for key, said in analysis_versions(session).items()}
+    return _publish(engine, wanted, tracking_uri, progress)
+
+
+def prepare_store(tracking_uri: str) -> MlflowStore:
+    """Make MLflow's store if there is none yet.
+
+    Raises:
+        PublishingError: MLflow could not be reached or used.
+    """
+    store = mlflow_store(tracking_uri)
+    with _client(store):
+        return store
+
+
+def _publish(engine: sa.Engine, wanted: Wanted, tracking_uri: str, progress: Progress | None = None) -> Published:
+    store = mlflow_store(tracking_uri, engine)
+    if not wanted:
+        return Published(mlflow_runs={}, n_new=0)
+    with transaction(engine, write=False) as session:
+        database_id = session.scalars(sa.select(tables.database.c.id)).one()
+    done: dict[tuple[Kind, int], str] = {}
+    new = 0
+    with one_publisher(engine), _client(store) as client:
+        gallery = _Gallery(client, store, database_id)
+        shown = gallery.shown(wanted)
+        try:
+            for number, ((kind, key), said) in enumerate(wanted.items(), start=1):
+                there = shown.get((kind, key), [])
+                current = [run for run in there if _is_finished(run) and run.data.tags.get("suffrage.content") == said]
+                if current:
+                    done[kind, key] = current[0].info.run_id
+                else:
+                    with transaction(engine, write=False) as session:
+                        exhibit = (exhibit_of_analysis if kind == "analysis" else exhibit_of_run)(session, key)
+                    done[kind, key] = gallery.hang(exhibit)
+                    new += 1
+                gallery.take_down(run for run in there if run.info.run_id != done[kind, key])
+                if progress:
+                    progress(number, len(wanted))
+        finally:
+            _note(engine, store, done, wanted)
+    return Published(mlflow_runs=done, n_new=new)
+
+
+def _note(engine: sa.Engine, store: MlflowStore, done: Mapping[tuple[Kind, int], str], wanted: Wanted) -> None:
+    with transaction(engine) as session:
+        for (kind, key), mlflow_run_id in done.items():
+            row = session.get(Publication, (store.shown, kind, key))
+            if row is None or (row.mlflow_run_id, row.version) != (mlflow_run_id, wanted[kind, key]):
+                session.merge(
+                    Publication(
+                        tracking_uri=store.shown,
+                        kind=kind,
+                        ref_id=key,
+                        mlflow_run_id=mlflow_run_id,
+                        version=wanted[kind, key],
+                    )
+                )
+
+
+class _Gallery:
+    """The part of an MLflow store that shows one store of ours."""
+
+    def __init__(self, client: Any, store: MlflowStore, database_id: str) -> None:
+        self.client, self.store, self.database_id = client, store, database_id
+        self.experiments: dict[str, str] = {}
+
+    def shown(self, wanted: Collection[tuple[Kind, int]]) -> dict[tuple[Kind, int], list[Any]]:
+        """The MLflow runs of each thing: finished ones first, those that people have deleted last."""
+        from mlflow.entities import ViewType
+
+        experiments = self.client.search_experiments(filter_string="name LIKE 'suffrage/%'", view_type=ViewType.ALL)
+        ours = f"tags.`suffrage.database_id` = '{self.database_id}'"
+        filters = [ours]
+        if len(wanted) <= ASKED_ONE_BY_ONE:
+            filters = [f"{ours} AND tags.`suffrage.{kind}_id` = '{key}'" for kind, key in wanted]
+        found: dict[tuple[Kind, int], list[Any]] = {}
+        for wish in filters if experiments else ():
+            token = None
+            while True:
+                page = self.client.search_runs(
+                    [one.experiment_id for one in experiments], wish, ViewType.ALL, page_token=token
+                )
+                for run in page:
+                    for kind in ("analysis", "run"):
+                        if key := run.data.tags.get(f"suffrage.{kind}_id"):
+                            found.setdefault((kind, int(key)), []).append(run)
+                token = page.token
+                if not token:
+                    break
+        for runs in found.values():
+            runs.sort(key=lambda run: (not _is_finished(run), run.info.lifecycle_stage != "active", run.info.run_id))
+        return found
+
+    def hang(self, exhibit: Exhibit) -> str:
+        """Make the MLflow run of an exhibit; the tag that says it is whole is its status, set last."""
+        from mlflow.entities import Metric, Param
+
+        ended = _milliseconds(exhibit.ended)
+        tags = dict(exhibit.tags) | {
+            f"suffrage.{exhibit.kind}_id": str(exhibit.ref_id),
+            "suffrage.database_id": self.database_id,
+            "suffrage.content": exhibit.version,
+            "suffrage.publisher": f"suffrage {version('suffrage')}",
+            "suffrage.schema": known_versions()[-1],
+            "mlflow.note.content": exhibit.note,
+            "mlflow.source.name": "suffrage",
+        }
+        run_id: str = self.client.create_run(
+            self._experiment(exhibit),
+            start_time=_milliseconds(exhibit.started),
+            run_name=ascii_name(exhibit.run_name),
+            tags={name: cut(value, LONGEST_TAG) for name, value in tags.items()},
+        ).info.run_id
+        parameters = [Param(name, cut(value, LONGEST_PARAMETER)) for name, value in exhibit.parameters.items()]
+        metrics = [Metric(name, value, ended, 0) for name, value in exhibit.metrics.items()]
+        self.client.log_batch(run_id, metrics=metrics, params=parameters[:PER_BATCH])
+        for start in range(PER_BATCH, len(parameters), PER_BATCH):
+            self.client.log_batch(run_id, params=parameters[start : start + PER_BATCH])
+        if exhibit.files:
+            with tempfile.TemporaryDirectory(prefix="suffrage-") as folder:
+                for name, content in exhibit.files.items():
+                    path = Path(folder, name)
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_bytes(content)
+                self.client.log_artifacts(run_id, folder)
+        self.client.set_terminated(run_id, "FINISHED", ended)
+        return run_id
+
+    def take_down(self, runs: Iterator[Any]) -> None:
+        """Delete MLflow runs that show what is no longer so, or were never finished."""
+        for run in runs:
+            if run.info.lifecycle_stage == "active":
+                self.client.delete_run(run.info.run_id)
+
+    def _experiment(self, exhibit: Exhibit) -> str:
+        if exhibit.experiment not in self.experiments:
+            self.experiments[exhibit.experiment] = self._find_or_make(exhibit)
+        return self.experiments[exhibit.experiment]
+
+    def _find_or_make(self, exhibit: Exhibit) -> str:
+        from mlflow.exceptions import MlflowException
+
+        found = self.client.get_experiment_by_name(exhibit.experiment)
+        if found is None:
+            tags = {
+                "mlflow.note.content": exhibit.about_experiment,
+                "mlflow.experimentKind": "custom_model_development",
+            }
+            if exhibit.primary_metric:
+                tags["mlflow.experiment.primaryMetric.name"] = exhibit.primary_metric
+                tags["mlflow.experiment.primaryMetric.greaterIsBetter"] = str(exhibit.higher_is_better)
+            where = self.store.artifacts and self.store.artifacts.as_uri()
+            try:
+                return str(self.client.create_experiment(exhibit.experiment, artifact_location=where, tags=tags))
+            except MlflowException:  # another store's publisher may have been faster
+                found = self.client.get_experiment_by_name(exhibit.experiment)
+                if found is None:
+                    raise
+        if found.lifecycle_stage != "active":
+            self.client.restore_experiment(found.experiment_id)
+        return str(found.experiment_id)
+
+
+def _is_finished(run: Any) -> bool:
+    return bool(run.info.status == "FINISHED")
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@contextmanager
+def _client(store: MlflowStore) -> Iterator[Any]:
+    """MLflow's client, quiet; whatever goes wrong in it is one sentence."""
+    with quiet_environment():
+        import filelock
+        import requests
+        from alembic.util import CommandError
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
+        try:
+            with quiet_loggers():
+                client = MlflowClient(tracking_uri=store.uri)
+                with one_user(store):  # MLflow's first use makes 60 tables, which two processes cannot do at once
+                    client.search_experiments(max_results=1)
+                yield client
+        except (MlflowException, requests.RequestException, exc.SQLAlchemyError, CommandError, OSError) as error:
+            why = "it was busy for too long" if isinstance(error, filelock.Timeout) else _first_sentence(error, store)
+            raise PublishingError(
+                f"MLflow at {store.shown} did not take it ({why}). "
+                "Everything is safe in the store; `suffrage publish` makes it up."
+            ) from error
+
+
+def _first_sentence(error: Exception, store: MlflowStore) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = (lines[0] if lines else type(error).__name__).replace(store.uri, store.shown)
+    for address in [word for word in said.split() if "://" in word]:
+        said = said.replace(address, without_passwords(address))
+    return cut(said, 300).rstrip(".")

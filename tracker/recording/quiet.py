@@ -1,0 +1,47 @@
+"""MLflow without telemetry, logs, warnings and prints, and without requests that never end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SETTINGS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",  # a request that timed out may have been served: a retry would do it twice
+    "MLFLOW_ARTIFACT_UPLOAD_DOWNLOAD_TIMEOUT": "60",
+}
+LOGGERS = ("mlflow", "alembic", "urllib3")
+
+
+@contextmanager
+def quiet_environment() -> Iterator[None]:
+    """MLflow's settings where the user has made none, and no warnings; afterwards all is as before."""
+    mine = [name for name in SETTINGS if name not in os.environ]
+    os.environ.update({name: SETTINGS[name] for name in mine})
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for name in mine:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def quiet_loggers() -> Iterator[None]:
+    """No log lines of MLflow, which must have been imported: that sets its loggers' levels."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

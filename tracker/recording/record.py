@@ -1,0 +1,171 @@
+"""A report as rows: everything of a finding, written in one transaction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import ConflictError
+from tracker.queries import tables
+from tracker.queries.selection import Selection
+from tracker.recording.artifacts import Artifact
+from tracker.recording.exhibit import MOST_METRICS
+from tracker.schema import Analysis
+
+if TYPE_CHECKING:
+    from tracker.recording.finding import Finding, RankedModels, Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What was asked, of which data.
+
+    Attributes:
+        analysis: its name.
+        code_version: of the code that answered.
+        selection: as the user chose.
+        parameters: every one, by name.
+        benchmark_id: the benchmark it is about.
+        input_digest: of everything that was loaded.
+        runs: the checksum of each run by role and key.
+    """
+
+    analysis: str
+    code_version: str
+    selection: Selection
+    parameters: Mapping[str, Any]
+    benchmark_id: int
+    input_digest: str
+    runs: Mapping[tuple[str, int], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricRow:
+    """A number of a finding, or the reason why there is none.
+
+    Attributes:
+        name: such as ``hamming.variance.pvalue``.
+        value: finite, or None.
+        reason: None where there is a value.
+        headline: whether it is shown in MLflow.
+    """
+
+    name: str
+    value: float | None
+    reason: str | None
+    headline: bool
+
+
+def metric_rows(finding: Finding) -> list[MetricRow]:
+    """A finding's metrics in their order; a number that is not finite is absent, with that as the reason."""
+    from tracker.recording.finding import Absent
+
+    headline = set(list(finding.headline)[:MOST_METRICS])
+    rows = []
+    for name, metric in finding.metrics.items():
+        if isinstance(metric, Absent):
+            value, reason = None, metric.reason
+        elif math.isfinite(metric):
+            value, reason = float(metric), None
+        else:
+            value, reason = None, "not a number" if math.isnan(metric) else "infinite"
+        rows.append(MetricRow(name=name, value=value, reason=reason, headline=name in headline))
+    return rows
+
+
+def record(
+    session: Session,
+    question: Question,
+    report: Report,
+    metrics: Sequence[MetricRow],
+    artifacts: Sequence[Artifact],
+    timings: Mapping[str, float],
+) -> int:
+    """Write a report; the key of its analysis.
+
+    Raises:
+        ConflictError: a run it rests on has been deleted since.
+    """
+    keys = {run_id for _, run_id in question.runs}
+    there = set(session.scalars(sa.select(tables.run.c.id).where(tables.run.c.id.in_(keys))))
+    if gone := sorted(keys - there):
+        raise ConflictError(f"Run {gone[0]} was deleted while it was being analysed. Run the analysis again.")
+    seed = question.parameters.get("seed")
+    analysis = Analysis(
+        benchmark_id=question.benchmark_id,
+        name=question.analysis,
+        parameters=dict(question.parameters),
+        selection=question.selection.as_json(),
+        seed=seed if isinstance(seed, int) else None,
+        input_digest=question.input_digest,
+        code_version=question.code_version,
+        summary=report.finding.summary(),
+        timings=dict(timings),
+    )
+    session.add(analysis)
+    session.flush()
+    assert analysis.id is not None
+    key = {"analysis_id": analysis.id}
+    _insert(
+        session,
+        tables.analysis_run,
+        ({**key, "run_id": run, "role": role, "checksum": said} for (role, run), said in question.runs.items()),
+    )
+    _insert(
+        session,
+        tables.finding_metric,
+        ({**key, "name": m.name, "value": m.value, "reason": m.reason, "headline": m.headline} for m in metrics),
+    )
+    _insert(
+        session,
+        tables.finding_artifact,
+        ({**key, "name": a.name, "media_type": a.media_type, "content": a.content} for a in artifacts),
+    )
+    for name, values in report.prompt_values.items():
+        pairs = zip(values.prompt_ids.tolist(), values.values.tolist(), strict=True)
+        rows = ({**key, "name": name, "prompt_id": prompt, "value": value} for prompt, value in pairs)
+        _insert(session, tables.prompt_value, (row for row in rows if math.isfinite(row["value"])))
+    _record_task_values(session, key, question.benchmark_id, report.task_values)
+    _record_rankings(session, key, report.rankings)
+    return analysis.id
+
+
+def _record_task_values(
+    session: Session, key: Mapping[str, int], benchmark_id: int, task_values: Mapping[str, Mapping[str, float]]
+) -> None:
+    task = tables.task
+    keys = sa.select(task.c.name, task.c.id).where(task.c.benchmark_id == benchmark_id)
+    tasks = dict(session.execute(keys).tuples()) if task_values else {}
+    for name, values in task_values.items():
+        rows = ({**key, "name": name, "task_id": tasks[task], "value": float(v)} for task, v in values.items())
+        _insert(session, tables.task_value, (row for row in rows if math.isfinite(row["value"])))
+
+
+def _record_rankings(session: Session, key: Mapping[str, int], rankings: Mapping[str, RankedModels]) -> None:
+    models = dict(session.execute(sa.select(tables.model.c.name, tables.model.c.id)).tuples()) if rankings else {}
+    for scheme, ranked in rankings.items():
+        columns = {
+            name: values.tolist()
+            for name in ("rank", "score", "low", "high", "rank_low", "rank_high")
+            if (values := getattr(ranked, name)) is not None
+        }
+        rows = []
+        for place, model in enumerate(ranked.models):
+            numbers = {name: _finite(values[place]) for name, values in columns.items()}
+            if numbers["rank"] is not None and numbers["score"] is not None:
+                rows.append({**key, "scheme": scheme, "model_id": models[model], **numbers})
+        _insert(session, tables.ranking, rows)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _insert(session: Session, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
+    if listed := list(rows):
+        session.execute(sa.insert(table), listed)
