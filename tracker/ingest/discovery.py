@@ -1,0 +1,274 @@
+"""File formats, found through the entry-point group `suffrage.formats`, and the files that they recognise."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import pkgutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+
+from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
+from tracker.ingest.measurement import Measurement, Reading, ReadOptions
+
+GROUP = "suffrage.formats"
+OURS = "suffrage"
+CHUNK = 1 << 22
+
+
+def formats() -> Mapping[str, ModuleType]:
+    """Every format by name, such as ``wide-table``; ours keep their names.
+
+    A plug-in that cannot be used is warned of and left out.
+    """
+    return _formats(tuple(sys.path))
+
+
+def find(
+    paths: Sequence[Path],
+    options: ReadOptions | None = None,
+    *,
+    format: str | None = None,
+    skipped: Callable[[Path, str], None] | None = None,
+) -> list[Path]:
+    """The files to read: those named, and those that a format recognises in the folders named.
+
+    Prompt tables come first, since answers are scored against what they hold; a file that belongs to
+    another is read with that one. Hidden files are passed over.
+
+    Args:
+        paths: files and folders.
+        options: what the user says about them.
+        format: name of the only format to look for.
+        skipped: told of each file of a folder that nothing recognises, and why.
+
+    Raises:
+        BadInputError: a path that does not exist, or a folder without results.
+        NotFoundError: no such format.
+    """
+    options = options or ReadOptions()
+    known = _asked(format)
+    found: dict[Path, ModuleType | None] = {}
+    for path in paths:
+        if not path.exists():
+            raise BadInputError(path, "does not exist.")
+        if not path.is_dir():
+            found.setdefault(path, _recognised(path, options, known)[0])
+            continue
+        others: dict[Path, str] = {}
+        results = 0
+        for file in _files(path):
+            module, reasons = _recognised(file, options, known)
+            if module is not None:
+                results += 1
+                found.setdefault(file, module)
+            else:
+                others[file] = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        if not results:
+            raise BadInputError(path, _nothing_in(path, others, known))
+        if skipped is not None:
+            for file, reason in others.items():
+                skipped(file, reason)
+    first = [path for path, module in found.items() if getattr(module, "NAMES_PROMPTS", False)]
+    return first + _primaries({path: module for path, module in found.items() if path not in first})
+
+
+def prepare(
+    path: Path,
+    options: ReadOptions,
+    *,
+    format: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Reading:
+    """Recognise a file and read all of it.
+
+    Args:
+        path: the file.
+        options: what the user says about it.
+        format: name of its format; None to recognise it.
+        progress: told of the bytes read so far, and of all.
+
+    Raises:
+        UnknownFormatError: no format recognises the file, or several do.
+        BadInputError: it is not sound.
+        NotFoundError: no such format.
+    """
+    if not path.exists():
+        raise BadInputError(path, "does not exist.")
+    if path.is_dir():
+        raise BadInputError(path, "is a folder; its files are read one by one.")
+    known = _asked(format)
+    try:
+        if path.stat().st_size == 0:
+            raise BadInputError(path, "is empty.")
+        name, module = _chosen(path, options, known, forced=format is not None)
+        companions = getattr(module, "companions", lambda _: ())
+        files = (path, *companions(path))
+        digest = _digest(files, progress)
+        blocks: list[Measurement] = []
+        notes: list[str] = []
+        for part in module.read(path, options):
+            if isinstance(part, str):
+                notes.append(part)
+            else:
+                blocks.append(part)
+        if not blocks:
+            raise BadInputError(path, "holds no scores, answers or prompts.", advice="\n".join(notes))
+        harness = getattr(module, "harness", lambda _: None)(path)
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
+    said = json.dumps([digest, name, asdict(options)], sort_keys=True)
+    return Reading(
+        path=path,
+        files=files,
+        format=name,
+        harness=harness,
+        digest=digest,
+        identity=hashlib.sha256(said.encode()).hexdigest(),
+        measurements=blocks,
+        notes=notes,
+    )
+
+
+@lru_cache(maxsize=4)
+def _formats(_search_path: tuple[str, ...]) -> Mapping[str, ModuleType]:
+    found: dict[str, ModuleType] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name != OURS, entry.name, entry.value)):
+        for module in _modules(entry):
+            name = module.__name__.rpartition(".")[2].replace("_", "-")
+            if not callable(getattr(module, "declines", None)) or not callable(getattr(module, "read", None)):
+                _warn(f"{module.__name__} is no format: it needs the functions declines and read")
+            elif name in found and found[name] is not module:
+                found[f"{entry.name}:{name}"] = module
+            else:
+                found[name] = module
+    return MappingProxyType(found)
+
+
+def _modules(entry: EntryPoint) -> Iterator[ModuleType]:
+    package = _imported(entry.module, entry.name)
+    if package is None:
+        return
+    folders = getattr(package, "__path__", None)
+    if folders is None or hasattr(package, "read"):
+        yield package
+        return
+    for info in sorted(pkgutil.iter_modules(folders), key=lambda info: info.name):
+        module = None if info.name.startswith("_") else _imported(f"{package.__name__}.{info.name}", entry.name)
+        if module is not None:
+            yield module
+
+
+def _imported(name: str, entry: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - whatever a plug-in raises must cost only itself
+        _warn(f"the format {name} of the entry point {entry!r} cannot be used: {type(error).__name__}: {error}")
+        return None
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def _asked(format: str | None) -> Mapping[str, ModuleType]:
+    known = formats()
+    if format is None:
+        return known
+    if format not in known:
+        raise NotFoundError("format", format, known)
+    return {format: known[format]}
+
+
+def _recognised(
+    path: Path, options: ReadOptions, known: Mapping[str, ModuleType]
+) -> tuple[ModuleType | None, dict[str, str]]:
+    """The most specific format that recognises a file, and why the others decline."""
+    reasons: dict[str, str] = {}
+    best: list[ModuleType] = []
+    for name, module in known.items():
+        reason = module.declines(path, options)
+        if reason is not None:
+            reasons[name] = reason
+        elif not best or _specificity(module) > _specificity(best[0]):
+            best = [module]
+        elif _specificity(module) == _specificity(best[0]):
+            best.append(module)
+    if len(best) > 1:
+        names = [name for name, module in known.items() if module in best]
+        raise UnknownFormatError(path, f"could be any of {', '.join(names)}; say which with --format.")
+    return (best[0] if best else None), reasons
+
+
+def _specificity(module: ModuleType) -> int:
+    return int(getattr(module, "SPECIFICITY", 0))
+
+
+def _chosen(
+    path: Path, options: ReadOptions, known: Mapping[str, ModuleType], *, forced: bool
+) -> tuple[str, ModuleType]:
+    if forced:
+        return next(iter(known.items()))
+    module, reasons = _recognised(path, options, known)
+    if module is None:
+        tried = [f"{name}: {reason}" for name, reason in reasons.items()]
+        text = "no format recognises this file. Tried: " + "; ".join(tried) + "."
+        raise UnknownFormatError(path, text, advice="If you know what it is, name its format with --format.")
+    return next((name, one) for name, one in known.items() if one is module)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise BadInputError(error.filename or folder, f"cannot be opened: {error.strerror}.") from error
+
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
+
+
+def _primaries(found: Mapping[Path, ModuleType | None]) -> list[Path]:
+    """The files without those that belong to another of them."""
+    kept: list[Path] = []
+    claimed: set[Path] = set()
+    for path, module in found.items():
+        if path.absolute() in claimed:
+            continue
+        belonging = {file.absolute() for file in getattr(module, "companions", lambda _: ())(path)}
+        claimed |= belonging
+        kept = [file for file in kept if file.absolute() not in belonging]
+        kept.append(path)
+    return kept
+
+
+def _nothing_in(folder: Path, others: Mapping[Path, str], known: Mapping[str, ModuleType]) -> str:
+    looked = f"looked for {', '.join(known)}"
+    if not others:
+        return f"this folder holds no files ({looked})."
+    file, reason = next(iter(others.items()))
+    count = f"{len(others)} files" if len(others) > 1 else "one file"
+    return f"this folder holds no results: {count}, none recognised ({looked}). {file.relative_to(folder)}: {reason}."
+
+
+def _digest(files: Sequence[Path], progress: Callable[[int, int], None] | None) -> str:
+    """SHA-256 of a file, or of the SHA-256 of each of several."""
+    total = sum(file.stat().st_size for file in files)
+    done = 0
+    digests = []
+    for path in files:
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                done += len(chunk)
+                if progress is not None:
+                    progress(done, total)
+        digests.append(digest.hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()

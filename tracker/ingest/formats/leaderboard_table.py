@@ -1,0 +1,98 @@
+"""CSV or Parquet leaderboard: one row per model, one column of scores per task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tracker.errors import BadInputError
+from tracker.ingest.cells import check_bounds, codes, is_missing, is_number, numbers, strings, told_condition
+from tracker.ingest.headings import is_row_number, plain, roles
+from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores, metric_description
+from tracker.ingest.sniffing import Head, head
+from tracker.ingest.tables import Problems, Table, read_table
+
+SPECIFICITY = 10
+SUMMARIES = ("average", "avg", "mean", "overall", "rank", "#")
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no leaderboard."""
+    top = head(path)
+    if isinstance(top, str):
+        return top
+    role = roles(top.names)
+    if "model" not in role:
+        return "no column model"
+    if options.orient == "models":
+        return "the columns are said to be prompts"
+    if options.values == "predictions":
+        return "the cells are said to be predicted answers"
+    if "prompt" in role or "text" in role:
+        return f"the column {role.get('prompt') or role['text']!r} names prompts"
+    if not _candidates(top, role["model"]):
+        return "no column beside the models holds numbers"
+    return None
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """A block per row: one model on all tasks."""
+    table = read_table(path)
+    role = roles(table.names)
+    if "model" not in role:
+        raise BadInputError(path, "no column is called model.")
+    if options.model:
+        raise BadInputError(path, "--model names the model of a file of one; this is a leaderboard of several.")
+    problems = Problems(table)
+    condition = told_condition(table, options)
+    tasks, passed_over = _task_columns(table, role["model"])
+    if passed_over:
+        yield f"columns that are no scores of a task were passed over: {', '.join(passed_over)}"
+    if not tasks:
+        raise BadInputError(path, "no column beside the models holds numbers.")
+    metric = metric_description(options.metric or "score", options)
+    T = np.empty((len(tasks), len(table)))
+    for place, name in enumerate(tasks):
+        T[place] = numbers(table, name, problems)
+        check_bounds(T[place], metric, name, problems)
+    models = codes(table, role["model"])
+    if "" in models.names:
+        problems.add(np.flatnonzero(models.rows == models.names.index("")), role["model"], ["the model has no name"])
+    problems.check()
+    seen: dict[int, list[int]] = {}
+    for row, code in enumerate(models.rows.tolist()):
+        earlier = seen.setdefault(code, [])
+        if any(np.array_equal(T[:, row], T[:, other], equal_nan=True) for other in earlier):
+            continue
+        earlier.append(row)
+        label = "" if len(earlier) == 1 else f"entry {len(earlier)}"
+        run = RunDescription(model=models.names[code], benchmark=options.benchmark, condition=condition, label=label)
+        yield TaskScores(run=run, metric=metric, tasks=tasks, values=T[:, row].copy())
+    for code, rows in seen.items():
+        if len(rows) > 1:
+            places = ", ".join(table.place(row) for row in rows)
+            yield f"{models.names[code]!r} is listed {len(rows)} times with different scores ({places}): a run each"
+
+
+def _candidates(top: Head, model: str) -> list[str]:
+    found = []
+    for name in top.names:
+        cells = [cell for cell in top.column(name) if not is_missing(cell)]
+        if name != model and not is_row_number(name) and plain(name) not in SUMMARIES and any(map(is_number, cells)):
+            found.append(name)
+    return found
+
+
+def _task_columns(table: Table, model: str) -> tuple[list[str], list[str]]:
+    """Columns that hold a number anywhere, and others; summaries of the row are no tasks."""
+    tasks: list[str] = []
+    others: list[str] = []
+    for name in table.names:
+        if name == model or is_row_number(name):
+            continue
+        held: Sequence[str | None] = [] if plain(name) in SUMMARIES else strings(table, name).to_pylist()
+        cells = [cell for cell in held if cell is not None and not is_missing(cell)]
+        (tasks if any(map(is_number, cells)) else others).append(name)
+    return tasks, others

@@ -1,0 +1,234 @@
+"""CSV or Parquet table with one row per prompt and one column per model: scores, or predicted answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.cells import (
+    check_bounds,
+    codes,
+    is_missing,
+    is_number,
+    numbers,
+    shortened,
+    strings,
+    told_condition,
+)
+from tracker.ingest.contents import HEAD_ROWS
+from tracker.ingest.headings import CONTENT, is_row_number, roles
+from tracker.ingest.measurement import (
+    Answers,
+    Measurement,
+    MetricDescription,
+    Prompts,
+    ReadOptions,
+    RunDescription,
+    Scores,
+    metric_description,
+)
+from tracker.ingest.prompt_columns import NamedPrompts, named_prompts
+from tracker.ingest.sniffing import Head, head
+from tracker.ingest.tables import Problems, Table, read_table
+
+Column = tuple[NDArray[Any], NDArray[np.bool_]]
+"""Cells of a column, and whether each says anything."""
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no wide table."""
+    top = head(path)
+    if isinstance(top, str):
+        return top
+    if options.orient == "models":
+        return None if len(top.names) > 1 else "there is only one column"
+    role = roles(top.names)
+    if "model" in role:
+        return f"the column {role['model']!r} names models (with prompts as columns: --orient models)"
+    part = _parts(top)
+    if isinstance(part, str):
+        return part
+    models = _models(top.names, part)
+    if not models:
+        return "no column is left for the models"
+    if options.values == "predictions":
+        return None
+    for name in models:
+        cells = [cell for cell in top.column(name) if not is_missing(cell)]
+        if not cells or any(map(is_number, cells)):
+            return None
+    return "no column holds numbers (predicted answers: --values predictions)"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """A block per model; all share their prompts."""
+    table = read_table(path)
+    problems = Problems(table)
+    metric = metric_description(
+        options.metric or ("exact_match" if options.values == "predictions" else "score"), options
+    )
+    cells = _Answers() if options.values == "predictions" else _Numbers(metric)
+    condition = told_condition(table, options)
+    turned = options.orient == "models"
+    prompts, columns = (_models_in_rows if turned else _prompts_in_rows)(table, options, problems, cells.column)
+    problems.check(cells.advice(columns))
+    if options.model and len(columns) > 1:
+        raise BadInputError(path, f"holds {len(columns)} models; --model names the model of a file of one.")
+    empty = [name for name, (_, present) in columns.items() if not present.any()]
+    if empty:
+        yield f"models without a single value were passed over: {', '.join(empty)}"
+    for number, block in enumerate(prompts.blocks):
+        part = slice(int(prompts.starts[number]), int(prompts.starts[number + 1]))
+        for name, (values, present) in columns.items():
+            if present[part].any():
+                run = RunDescription(model=options.model or name, benchmark=block.benchmark, condition=condition)
+                places = f"{'model' if turned else 'column'} {name!r}"
+                yield cells.block(run, metric, block, values[part], present[part], places)
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    metric: MetricDescription
+
+    def column(self, table: Table, name: str, problems: Problems) -> Column:
+        values = numbers(table, name, problems)
+        check_bounds(values, self.metric, name, problems)
+        return values, ~np.isnan(values)
+
+    def advice(self, columns: Mapping[str, Column]) -> str:
+        wordy = [name for name, (_, present) in columns.items() if not present.any()]
+        if not wordy:
+            return ""
+        return (
+            f"No cell of {wordy[0]!r} is a number. Predicted answers are read with --values predictions, "
+            "tables with text beside the scores in their long form."
+        )
+
+    def block(
+        self,
+        run: RunDescription,
+        metric: MetricDescription,
+        prompts: Prompts,
+        values: NDArray[Any],
+        present: NDArray[np.bool_],
+        places: str,
+    ) -> Measurement:
+        measured = np.where(present, values, np.nan)
+        return Scores(run=run, metric=metric, prompts=prompts, values=measured, places=places)
+
+
+class _Answers:
+    def column(self, table: Table, name: str, problems: Problems) -> Column:
+        values = np.array(strings(table, name).to_pylist(), dtype=object)
+        answered = np.array([cell is not None for cell in values], dtype=bool)
+        missing = np.array([cell is not None and is_missing(cell) for cell in values], dtype=bool)
+        # A model that filled no cell at all was not asked; in any other column an empty cell is an empty answer.
+        return values, ~missing & (answered & ~missing).any()
+
+    def advice(self, columns: Mapping[str, Column]) -> str:
+        return ""
+
+    def block(
+        self,
+        run: RunDescription,
+        metric: MetricDescription,
+        prompts: Prompts,
+        values: NDArray[Any],
+        present: NDArray[np.bool_],
+        places: str,
+    ) -> Measurement:
+        text = [value if said else None for value, said in zip(values, present, strict=True)]
+        return Answers(run=run, prompts=prompts, text=text, scored_as=metric, predicted=present, places=places)
+
+
+def _prompts_in_rows(
+    table: Table,
+    options: ReadOptions,
+    problems: Problems,
+    column: Callable[[Table, str, Problems], Column],
+) -> tuple[NamedPrompts, dict[str, Column]]:
+    rows = table.arrow.slice(0, HEAD_ROWS).to_pydict()
+    first = zip(*([None if cell is None else str(cell) for cell in cells] for cells in rows.values()), strict=True)
+    part = _parts(Head(tuple(table.names), tuple(first)))
+    if isinstance(part, str):
+        raise BadInputError(table.path, f"{part}.", advice="Name the column that names the prompts prompt_id.")
+    prompts = named_prompts(table, part, options, problems)
+    columns = {}
+    for name in _models(table.names, part):
+        values, present = column(table, name, problems)
+        columns[name] = _folded(values, present, prompts, name, problems)
+    if not columns:
+        raise BadInputError(table.path, "no column is left for the models.")
+    return prompts, columns
+
+
+def _models_in_rows(
+    table: Table,
+    options: ReadOptions,
+    problems: Problems,
+    column: Callable[[Table, str, Problems], Column],
+) -> tuple[NamedPrompts, dict[str, Column]]:
+    names = [name for name in table.names if not is_row_number(name)] or table.names
+    header = roles(names).get("model", names[0])
+    keys = [name for name in names if name != header]
+    if not keys:
+        raise BadInputError(table.path, "there is only one column, so no prompts.")
+    models = codes(table, header)
+    if "" in models.names:
+        problems.add(np.flatnonzero(models.rows == models.names.index("")), header, ["the model has no name"])
+    columns = [column(table, key, problems) for key in keys]
+    values = np.array([cells for cells, _ in columns]).T
+    present = np.array([said for _, said in columns]).T
+    found: dict[str, Column] = {}
+    for row, code in enumerate(models.rows.tolist()):
+        name = models.names[code]
+        if name not in found:
+            found[name] = values[row], present[row]
+        elif not np.array_equal(values[row][present[row]], found[name][0][present[row]]):
+            problems.add([row], header, [f"{name!r} stands in an earlier row with other values"])
+    prompts = Prompts(keys=keys, benchmark=options.benchmark)
+    return NamedPrompts(np.arange(len(keys)), [prompts], np.array([0, len(keys)])), found
+
+
+def _folded(
+    values: NDArray[Any], present: NDArray[np.bool_], prompts: NamedPrompts, name: str, problems: Problems
+) -> Column:
+    """A column with one cell per prompt; rows of the same prompt must agree where both say something."""
+    telling = np.flatnonzero(present)
+    said = np.full(len(prompts), -1, dtype=np.int64)
+    said[prompts.rows[telling[::-1]]] = telling[::-1]
+    earlier = said[prompts.rows[telling]]
+    wrong = np.flatnonzero(values[telling] != values[earlier])
+    if len(wrong):
+        words = [
+            f"prompt {prompts.name(prompts.rows[telling[at]])!r} has {shortened(str(values[telling[at]]))} here "
+            f"and {shortened(str(values[earlier[at]]))} in {problems.table.place(earlier[at])}"
+            for at in wrong[: BadInputError.shown]
+        ]
+        problems.add(telling[wrong], name, words)
+    return values[said], said >= 0
+
+
+def _parts(top: Head) -> dict[str, str] | str:
+    """Which columns name prompts and say what they are, or why none names them."""
+    role = {part: name for part, name in roles(top.names).items() if part in ("prompt", *CONTENT)}
+    if "prompt" in role or "text" in role:
+        return role
+    left = [name for name in top.names if name not in role.values()]
+    for name in left:
+        cells = top.column(name)
+        if cells and not any(map(is_number, cells)) and len(set(cells)) == len(cells):
+            return {**role, "prompt": name}
+    if left and (cells := top.column(left[0])) and len(set(cells)) == len(cells) and len(left) > 1:
+        return {**role, "prompt": left[0]}
+    return "no column is called prompt_id, and the first one does not tell the rows apart"
+
+
+def _models(names: Sequence[str], part: Mapping[str, str]) -> list[str]:
+    return [name for name in names if name not in part.values() and not is_row_number(name)]

@@ -1,0 +1,65 @@
+"""What the columns of a table are, told from their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "model": ("model", "model_name", "model_id", "llm", "system"),
+    "prompt": (
+        "prompt_id", "prompt_key", "question_id", "item_id", "instance_id", "sample_id", "example_id", "doc_id",
+        "row_id", "id", "uid", "qid", "key", "item", "idx", "index", "prompt",
+    ),
+    "benchmark": ("benchmark", "benchmark_name"),
+    "task": ("task", "task_name", "category", "subject", "subset", "domain", "dataset"),
+    "text": (
+        "text", "question", "prompt_text", "question_text", "problem", "query", "instruction", "input", "prompt",
+    ),
+    "choices": ("choices", "options", "answer_choices"),
+    "answer": (
+        "gold", "gold_answer", "correct_answer", "answer", "target", "reference", "reference_answer", "expected",
+        "label",
+    ),
+    "split": ("split",),
+    "metric": ("metric", "metric_name", "measure"),
+    "score": ("score", "value", "result", "metric_value", "correct", "is_correct"),
+    "predicted": (
+        "predicted", "prediction", "pred", "predicted_answer", "model_answer", "extracted_answer",
+    ),
+    "probability": ("predicted_probability", "prediction_probability", "confidence"),
+    "gold_probability": ("gold_probability", "gold_prob", "p_gold", "gold_confidence"),
+    "condition": ("condition",),
+    "variant": ("variant", "perturbation", "template"),
+    "trial": ("trial", "epoch", "repeat", "repetition", "attempt"),
+    "run": ("run", "run_id", "run_name", "run_label"),
+    "few_shot": ("few_shot", "num_fewshot", "n_shot", "shots"),
+    "stderr": ("stderr", "standard_error", "score_stderr", "se"),
+    "n_prompts": ("n_prompts", "n", "n_samples", "num_samples"),
+}  # fmt: skip
+CONTENT = ("benchmark", "task", "text", "choices", "answer", "split")
+ROW_NUMBERS = ("", "unnamed:_0", "__index_level_0__")
+
+
+def plain(name: str) -> str:
+    """A column's name in lower case, with underscores for spaces and dashes."""
+    return re.sub(r"[\s\-]+", "_", name.strip().lower())
+
+
+def roles(names: Sequence[str]) -> dict[str, str]:
+    """Which column plays which part; of several synonyms the first listed is it, and no column plays two."""
+    by_plain: dict[str, str] = {}
+    for name in names:
+        by_plain.setdefault(plain(name), name)
+    found: dict[str, str] = {}
+    for role, synonyms in SYNONYMS.items():
+        for synonym in synonyms:
+            if synonym in by_plain:
+                found[role] = by_plain.pop(synonym)
+                break
+    return found
+
+
+def is_row_number(name: str) -> bool:
+    """Whether a column is the unnamed index that pandas writes."""
+    return plain(name) in ROW_NUMBERS
