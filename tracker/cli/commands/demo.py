@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.errors import BadInputError, ConflictError, SuffrageError
+from tracker.errors import BadInputError, ConflictError, PublishingError, SuffrageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WIDTH = 98
 NOTICE = "SIMULATED.txt"
 MOST_TESTS = 6
+QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy'"
 
 
 @click.command()
@@ -130,7 +131,12 @@ def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
     if run_ids and tracking_uri:
         from tracker.recording.publishing import publish_runs
 
-        publish_runs(engine, run_ids, tracking_uri)
+        try:
+            published = publish_runs(engine, run_ids, tracking_uri)
+        except PublishingError as error:
+            _say(f"Not in MLflow: {error}")
+        else:
+            _say(f"{len(published.mlflow_runs)} runs are in MLflow too.")
 
 
 def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
@@ -188,6 +194,7 @@ def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
     if name in EXPECTED:
         _say(EXPECTED[name])
     for parameters in ASKED.get(name, ({},)):
+        click.echo()
         _prompt(_command("analyze", name, parameters=parameters))
         try:
             recorded = run_analysis(engine, name, selection(), parameters, publish_to=tracking_uri)
@@ -229,15 +236,16 @@ def _command(*words: str, parameters: Mapping[str, Any] | None = None) -> str:
 def _print_next(engine: Engine, tracking_uri: str | None) -> None:
     url = engine.url.set(drivername=engine.dialect.name).render_as_string(hide_password=True)
     _head("Next")
-    _say("In this shell, point to the demonstration's stores; then look around.")
+    _say("Point this shell to the demonstration's stores, then look around:")
     click.echo()
     click.echo(f"  export SUFFRAGE_DATABASE_URL={shlex.quote(url)}")
     if tracking_uri:
         click.echo(f"  export MLFLOW_TRACKING_URI={shlex.quote(tracking_uri)}")
-        click.echo("  suffrage ui                       every run and finding in MLflow")
-    click.echo("  suffrage analyses                 what was found")
-    click.echo('  suffrage sql "SELECT * FROM leaderboard"')
-    _say("Then your own results: suffrage ingest PATH --benchmark NAME --database sqlite:///suffrage.db")
+        click.echo("  suffrage ui          # every run and finding, in the browser")
+    click.echo("  suffrage analyses    # what was found")
+    click.echo(f'  suffrage sql "{QUERY}"')
+    click.echo()
+    _say("With your own results: suffrage ingest PATH --benchmark NAME")
 
 
 def _head(text: str) -> None:
