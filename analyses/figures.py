@@ -118,11 +118,10 @@ def null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
     for row, test in zip(panels, tests, strict=True):
         for axes, statistic in zip(row, statistics, strict=True):
             null_panel(axes, test.comparisons[statistic])
-            axes.set_xlabel("value of the statistic", fontsize=8)
-            axes.label_outer()
         row[0].set_ylabel(f"{named(test, tests)}\n\ndraws", fontsize=9)
-    for axes, statistic in zip(panels[0], statistics, strict=True):
-        axes.set_title(NAMES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
+    for top, bottom, statistic in zip(panels[0], panels[-1], statistics, strict=True):
+        top.set_title(NAMES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
+        bottom.set_xlabel("value of the statistic", fontsize=8)
     handles, labels = panels[0][-1].get_legend_handles_labels()
     labels = [f"{label}: {drawn}" if label == "null" else label for label in labels]
     figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
@@ -136,7 +135,7 @@ def null_panel(axes: Axes, comparison: Comparison) -> None:
     if values.size:
         low, high = float(values.min()), float(values.max())
         margin = max(0.06 * (high - low), 1e-3 * max(abs(high), 1e-3))
-        edges: Any = np.linspace(low - margin, high + margin, 61)
+        edges: Any = np.linspace(low - margin, high + margin, 52)
         axes.hist(null, bins=edges, color=DRAWN, alpha=0.85, label="null")
         axes.set_xlim(edges[0], edges[-1])
     if np.isfinite(comparison.observed):

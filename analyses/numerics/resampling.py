@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 ATOM_SHARE = 0.01
 """A statistic is called discrete when one value makes up more than this share of its null distribution."""
+CHANCE_TIE = 2
+"""Among few draws, this many may be equal by chance."""
 
 
 def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
@@ -97,7 +99,7 @@ class Comparison:
         if not found.size:
             return True
         atom = int(np.unique(found, return_counts=True)[1].max())
-        return atom > max(1.0, ATOM_SHARE * self.n_permutations)
+        return atom > max(CHANCE_TIE, ATOM_SHARE * self.n_permutations) or atom == found.size > 1
 
 
 def compared(observed: float, null: NDArray[np.float64], signs: NDArray[np.int8], reason: str = "") -> Comparison:

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_reference import ks_distances, similarities, statistics
+from scipy.spatial.distance import pdist
+from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
+from test_null_tables import draws
+
+from analyses.numerics import binary_similarity
+from analyses.numerics.binary_similarity import SIMILARITIES, Counter, binary_similarities
+from analyses.numerics.bit_tables import BitTable
+from analyses.numerics.continuous_similarity import continuous_similarities
+from analyses.numerics.distributions import compare_distances, compare_exactly
+from analyses.numerics.pair_lattice import cosine_lattice, hamming_lattice, jaccard_lattice
+
+RNG = np.random.default_rng(20)
+
+
+def check_against_loops(table: np.ndarray, tests, drawn: list[np.ndarray]) -> None:
+    """Every statistic of every table, and every count of draws that are greater or equal."""
+    for test in tests:
+        observed = similarities(table, test.name)
+        others = [similarities(t, test.name) for t in drawn]
+        assert test.observed.sum() == observed.size
+        assert test.pooled.sum() == sum(o.size for o in others)
+        if not observed.size or not all(o.size for o in others):
+            continue
+        mine, theirs = statistics(observed), [statistics(o) for o in others]
+        distances = ks_distances([observed, *others])
+        mine["ks_d"] = distances[0]
+        for other, distance in zip(theirs, distances[1:], strict=True):
+            other["ks_d"] = distance
+        for name, comparison in test.comparisons.items():
+            if name == "ks_d" and test.width:
+                continue
+            null = np.array([other[name] for other in theirs])
+            assert comparison.observed == pytest.approx(mine[name], abs=1e-11)
+            assert comparison.null == pytest.approx(null, abs=1e-11)
+            assert comparison.n_equal == (np.abs(null - mine[name]) < 1e-9).sum()
+            assert comparison.n_greater == (null > mine[name] + 1e-9).sum()
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("null", ["columns", "margins"])
+    @settings(max_examples=40, deadline=None)
+    @given(table=st.one_of(binary_tables(), binary_tables_with_gaps()), seed=st.integers(0, 99))
+    def test_binary_statistics_and_tie_counts_are_those_of_the_loops(self, null, table, seed):
+        found = binary_similarities(table, n_permutations=12, null=null, seed=seed)
+        check_against_loops(table, found.tests, draws(table, null, 12, seed))
+
+    @settings(max_examples=40, deadline=None)
+    @given(table=st.one_of(continuous_tables(), continuous_tables_with_gaps()))
+    def test_continuous_statistics_are_those_of_the_loops(self, table):
+        found = continuous_similarities(table, n_permutations=1, seed=0)
+        for test in found.tests:
+            values = similarities(table, test.name)
+            assert test.observed.sum() == values.size
+            if values.size:
+                for name, value in statistics(values).items():
+                    assert test.comparisons[name].observed == pytest.approx(value, abs=1e-9)
+
+    @pytest.mark.parametrize(("n", "k"), [(40, 3), (150, 14), (70, 70), (60, 130)])
+    def test_complete_tables_agree_with_pdist(self, n, k):
+        table = (RNG.random((n, k)) < RNG.random((n, 1))).astype(float)
+        table[0, :] = 1
+        found = {t.name: t for t in binary_similarities(table, n_permutations=1, seed=0).tests}
+        for name, values in (("hamming", 1 - pdist(table, "hamming")), ("jaccard", 1 - pdist(table == 1, "jaccard"))):
+            for statistic, value in statistics(values).items():
+                assert found[name].comparisons[statistic].observed == pytest.approx(value, abs=1e-12)
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)))
+    def test_both_ways_to_count_pairs_give_the_same_integers(self, table):
+        bits = BitTable.of(table)
+        counter = Counter.of(bits)
+        by_pattern = counter.count(bits.rows)
+        one_by_one = counter._one_by_one(bits.rows, np.empty((0, 3)), np.empty(0, np.int64))
+        for one, other in zip(by_pattern, one_by_one, strict=True):
+            assert (one == other).all()
+
+    def test_many_patterns_of_missing_cells_give_the_same_test(self, monkeypatch):
+        table = (RNG.random((60, 9)) < 0.5).astype(float)
+        table[RNG.random(table.shape) < 0.15] = np.nan
+        one = binary_similarities(table, n_permutations=30, seed=3)
+        monkeypatch.setattr(binary_similarity, "MANY_PATTERNS", 0)
+        other = binary_similarities(table, n_permutations=30, seed=3)
+        for a, b in zip(one.tests, other.tests, strict=True):
+            assert (a.pooled == b.pooled).all()
+            assert all((a.comparisons[s].null == b.comparisons[s].null).all() for s in a.comparisons)
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.one_of(binary_tables_with_gaps(), binary_tables()))
+    def test_mean_to_others_is_the_mean_over_rows_with_shared_cells(self, table):
+        means = binary_similarities(table, n_permutations=1, seed=0).mean_to_others
+        there = ~np.isnan(table)
+        for i in range(len(table)):
+            others = [j for j in range(len(table)) if j != i and (there[i] & there[j]).any()]
+            for name, values in means.items():
+                if others:
+                    pairs = [similarities(table[[i, j]], name)[0] for j in others]
+                    assert values[i] == pytest.approx(np.mean(pairs), abs=1e-12)
+                else:
+                    assert np.isnan(values[i])
+
+    def test_pvalues_approach_the_shares_among_all_arrangements(self):
+        table = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1.0]])
+        columns = [set(permutations(table[:, j])) for j in range(3)]
+        everything = [np.array(t).T for t in product(*columns)]
+        found = {t.name: t for t in binary_similarities(table, n_permutations=4000, seed=5).tests}
+        for name in SIMILARITIES:
+            exact = [statistics(similarities(t, name)) for t in everything]
+            mine = statistics(similarities(table, name))
+            for statistic, value in mine.items():
+                share = np.mean([e[statistic] >= value - 1e-9 for e in exact])
+                error = np.sqrt(share * (1 - share) / 4000) + 1 / 4000
+                assert found[name].comparisons[statistic].pvalue == pytest.approx(share, abs=4 * error)
+
+
+class TestLaws:
+    def test_equal_means_from_different_counts_tie(self):
+        lattice = jaccard_lattice(6)
+        places = {round(v, 9): i for i, v in enumerate(lattice.values)}
+        thirds = np.zeros(lattice.size, np.int64)
+        thirds[[places[round(v, 9)] for v in (1 / 2, 1 / 3, 1 / 6)]] = 1
+        ends = np.zeros(lattice.size, np.int64)
+        ends[[places[1.0], places[0.0]]] = 1, 2
+        assert compare_exactly(lattice, thirds, ends[None, :])[1][0, 0] == 0
+
+    def test_equal_means_of_square_roots_tie(self):
+        lattice = cosine_lattice(8)
+        at = {tuple(row): i for i, row in enumerate(np.round(lattice.values, 12)[:, None].tolist())}
+        eighth, half = (at[(round(v, 12),)] for v in (1 / np.sqrt(8), 1 / np.sqrt(2)))
+        one, other = np.zeros((2, lattice.size), np.int64)
+        one[eighth], other[half], other[0] = 2, 1, 1
+        statistics_, signs = compare_exactly(lattice, one, other[None, :])
+        assert signs[0, 0] == 0
+        assert signs[0, 3] == 1
+        assert statistics_[0, 0] == pytest.approx(np.sqrt(2) / 4)
+
+    def test_different_means_closer_than_rounding_do_not_tie(self):
+        lattice = hamming_lattice(400, np.array([399, 400]))
+        one = np.zeros(lattice.size, np.int64)
+        one[10] = 10**17
+        other = one.copy()
+        other[10], other[11] = one[10] - 1, 1
+        assert compare_exactly(lattice, one, other[None, :])[1][0, 0] == 1
+        assert compare_exactly(lattice, other, one[None, :])[1][0, 0] == -1
+
+    def test_equal_distances_tie_and_unequal_ones_do_not(self):
+        pool = np.array([30, 30, 30])
+        rows = np.array([[0, 10, 20], [20, 10, 0], [10, 10, 10], [11, 10, 9]])
+        mine, null, signs = compare_distances(rows[0], rows, pool)
+        assert mine == pytest.approx(1 / 3)
+        assert null[2] == 0
+        assert signs.tolist() == [0, 0, -1, -1]
+
+    @given(st.integers(1, 40))
+    def test_lattices_hold_every_value_once(self, k):
+        for lattice in (hamming_lattice(k, np.arange(1, k + 1)), cosine_lattice(k), jaccard_lattice(k)):
+            assert (np.diff(lattice.values) > 0).all()
+            assert lattice.values[0] == 0
+            assert lattice.values[-1] == 1
+            assert [float(lattice.surd(i)) for i in range(lattice.size)] == pytest.approx(lattice.values.tolist())
+
+    @settings(max_examples=30, deadline=None)
+    @given(binary_tables_with_gaps(), st.randoms(use_true_random=False))
+    def test_order_of_prompts_and_models_does_not_matter(self, table, random):
+        rows, columns = list(range(table.shape[0])), list(range(table.shape[1]))
+        random.shuffle(rows)
+        random.shuffle(columns)
+        one = binary_similarities(table, n_permutations=1, seed=0)
+        other = binary_similarities(table[rows][:, columns], n_permutations=1, seed=0)
+        for a, b in zip(one.tests, other.tests, strict=True):
+            assert (a.observed == b.observed).all()
+
+    @settings(max_examples=30, deadline=None)
+    @given(binary_tables(), st.randoms(use_true_random=False))
+    def test_pvalues_of_complete_tables_do_not_depend_on_the_order_of_prompts(self, table, random):
+        rows = list(range(table.shape[0]))
+        random.shuffle(rows)
+        one = binary_similarities(table, n_permutations=20, seed=0)
+        other = binary_similarities(table[rows], n_permutations=20, seed=0)
+        for a, b in zip(one.tests, other.tests, strict=True):
+            assert [c.pvalue for c in a.comparisons.values()] == [c.pvalue for c in b.comparisons.values()]
+
+    @settings(max_examples=30, deadline=None)
+    @given(continuous_tables(), st.randoms(use_true_random=False))
+    def test_order_does_not_matter_to_continuous_tables(self, table, random):
+        rows = list(range(table.shape[0]))
+        random.shuffle(rows)
+        one = continuous_similarities(table, n_permutations=5, seed=0)
+        other = continuous_similarities(table[rows], n_permutations=5, seed=0)
+        for a, b in zip(one.tests, other.tests, strict=True):
+            assert (a.pooled == b.pooled).all()
+            for name in ("mean", "p75", "p95", "variance"):
+                assert a.comparisons[name].observed == pytest.approx(b.comparisons[name].observed, abs=1e-12)
+                assert a.comparisons[name].pvalue == b.comparisons[name].pvalue
+
+    @given(continuous_tables(), st.floats(0.1, 10))
+    @settings(max_examples=30, deadline=None)
+    def test_cosines_do_not_change_when_all_scores_are_rescaled(self, table, factor):
+        one = continuous_similarities(table, n_permutations=1, seed=0).tests[0].comparisons
+        other = continuous_similarities(table * factor, n_permutations=1, seed=0).tests[0].comparisons
+        for name in ("mean", "p75", "p95", "variance"):
+            assert one[name].observed == pytest.approx(other[name].observed, abs=1e-9)
+
+    @settings(max_examples=40, deadline=None)
+    @given(binary_tables(), st.integers(0, 50))
+    def test_no_draw_changes_the_mean_hamming_similarity_of_a_complete_table(self, table, seed):
+        for null in ("columns", "margins"):
+            mean = binary_similarities(table, n_permutations=10, null=null, seed=seed).tests[0].comparisons["mean"]
+            assert mean.reason
+            assert mean.null == pytest.approx(np.full(10, mean.observed), abs=1e-12)

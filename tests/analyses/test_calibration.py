@@ -1,0 +1,46 @@
+"""How often tables that obey the null are called unlikely."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from analyses.prompt_correlation import PVALUES, permutation_test
+
+N_TABLES, N_PROMPTS, N_MODELS = 2000, 40, 8
+
+
+def table_under(null: str, rng: np.random.Generator) -> np.ndarray:
+    """Independent columns for `columns`; for `margins` a table whose law, given its margins, is uniform."""
+    easiness = rng.normal(0, 1, (N_PROMPTS, 1)) if null == "margins" else 0
+    odds = easiness + rng.normal(0, 0.7, (1, N_MODELS))
+    return (rng.random((N_PROMPTS, N_MODELS)) < 1 / (1 + np.exp(-odds))).astype(float)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("missing", [0.0, 0.03])
+@pytest.mark.parametrize("null", ["columns", "margins"])
+def test_pvalues_of_at_most_five_percent_come_in_five_percent_of_null_tables(null, missing):
+    rng = np.random.default_rng(5)
+    low, discrete, reported = Counter(), Counter(), Counter()
+    for seed in range(N_TABLES):
+        table = table_under(null, rng)
+        table[rng.random(table.shape) < missing] = np.nan
+        for name, comparison in permutation_test(table, n_permutations=999, null=null, seed=seed).comparisons.items():
+            if comparison.reason:
+                continue
+            reported[name] += 1
+            discrete[name] += comparison.is_discrete
+            for suffix in PVALUES:
+                low[name, suffix] += getattr(comparison, suffix) <= 0.05
+    assert reported
+    rates = {key: count / reported[key[0]] for key, count in low.items()}
+    print(f"\n{null}, {missing:.0%} missing")
+    for name in reported:
+        shown = "  ".join(f"{suffix} {rates[name, suffix]:.2%}" for suffix in PVALUES)
+        print(f"  {name:24s} discrete in {discrete[name] / reported[name]:4.0%} of tables: {shown}")
+    for (name, suffix), rate in rates.items():
+        assert rate <= 0.07, (name, suffix, rate)
+        assert rate >= 0.032 or discrete[name] > 0.5 * reported[name], (name, suffix, rate)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import io
+
+import matplotlib.image
+import numpy as np
+import pytest
+from conftest import matrix
+
+from analyses.figures import shares
+from analyses.prompt_correlation import analyze, permutation_test
+
+RNG = np.random.default_rng(11)
+BINARY = (RNG.random((60, 7)) < RNG.random((60, 1))).astype(float)
+
+
+def texts(figure) -> list[str]:
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+class TestLaws:
+    @pytest.mark.parametrize("table", [BINARY, RNG.random((40, 5)), RNG.normal(size=(40, 5))])
+    def test_pictures_are_drawn_with_labelled_axes(self, table):
+        for figure in (draw() for draw in analyze(matrix(table), n_permutations=20).figures.values()):
+            written = io.BytesIO()
+            figure.savefig(written, format="png")
+            written.seek(0)
+            assert matplotlib.image.imread(written).std() > 0.01
+            shown = [axes for axes in figure.axes if axes.get_visible()]
+            assert any(axes.get_xlabel() for axes in shown)
+            assert any(axes.get_ylabel() for axes in shown)
+
+    def test_no_pvalue_is_written_where_there_is_none(self):
+        drawn = analyze(matrix(BINARY), n_permutations=20).figures["null_distributions"]()
+        mean_hamming = drawn.axes[0].texts[0].get_text()
+        assert mean_hamming == "no test"
+        assert sum(text.startswith("p = ") for text in texts(drawn)) == 24
+
+    def test_bars_hold_every_pair_once(self):
+        for table in (BINARY, RNG.normal(size=(40, 5))):
+            for test in permutation_test(table, n_permutations=5).similarities.tests:
+                edges, observed, drawn = shares(test)
+                assert np.diff(edges) == pytest.approx(edges[1] - edges[0])
+                assert observed.sum() == pytest.approx(1)
+                assert drawn.sum() == pytest.approx(1)

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import inspect
+from typing import get_args, get_type_hints
+
+import numpy as np
+import pytest
+from conftest import matrix
+from hypothesis import given, settings
+from strategies import binary_tables_with_gaps, continuous_tables_with_gaps
+
+from analyses.prompt_correlation import analyze, permutation_test
+from tracker.errors import SelectionError
+from tracker.recording.finding import Absent
+
+RNG = np.random.default_rng(3)
+SOLVABLE = RNG.normal(0, 1.5, (80, 1)) + RNG.normal(0, 1, (1, 9))
+TABLE = (RNG.random((80, 9)) < 1 / (1 + np.exp(-SOLVABLE))).astype(float)
+
+
+@pytest.fixture(scope="module")
+def by_columns(mmlu_pro):
+    return analyze(mmlu_pro).finding
+
+
+@pytest.fixture(scope="module")
+def by_margins(mmlu_pro):
+    return analyze(mmlu_pro, null="margins").finding
+
+
+@pytest.fixture(scope="module")
+def continuous(alpaca_eval):
+    return analyze(alpaca_eval).finding
+
+
+def close(metric, value):
+    """Equal to the digits printed in the reference."""
+    digits = len(str(value).split(".")[1])
+    return metric == pytest.approx(value, abs=0.5000001 * 10**-digits)
+
+
+class TestAgainstReference:
+    def test_counts_of_the_real_table(self, by_columns, expected):
+        values, metrics = expected["mmlu_pro_1200x12"], by_columns.metrics
+        assert metrics["n_all_wrong"] == values["all_wrong_prompts"]
+        assert metrics["n_all_right"] == values["all_right_prompts"]
+        assert metrics["n_distinct"] == values["distinct_rows"]
+        assert close(metrics["row_sum.variance"], values["row_sum_variance"])
+        assert close(metrics["kr20"], values["kr20"])
+
+    @pytest.mark.parametrize(
+        ("similarity", "section"),
+        [
+            ("hamming", "hamming"),
+            ("cosine", "cosine_zero_rows_as_0"),
+            ("cosine_nonzero", "cosine_zero_rows_dropped"),
+            ("jaccard", "jaccard_empty_pairs_as_1"),
+            ("jaccard_empty0", "jaccard_empty_pairs_as_0"),
+        ],
+    )
+    def test_binary_values_and_permuted_means(self, by_columns, expected, similarity, section):
+        values, metrics = expected["mmlu_pro_1200x12"][section], by_columns.metrics
+        checked = 0
+        for statistic in ("mean", "p75", "p95", "variance"):
+            name = f"{similarity}.{statistic}"
+            if statistic in values:
+                assert close(metrics[name], values[statistic])
+                checked += 1
+            permuted = values.get(f"{statistic}_permuted", values.get(f"{statistic}_permuted_mean"))
+            if permuted is not None:
+                # Both means are of 1,000 draws; the reference is printed to five digits or six.
+                error = metrics[f"{name}.null_sd"] * np.sqrt(2 / 1000)
+                assert metrics[f"{name}.null_mean"] == pytest.approx(permuted, abs=4 * error + 6e-6)
+            if f"{statistic}_p" in values:
+                assert metrics[f"{name}.pvalue"] == pytest.approx(values[f"{statistic}_p"], abs=5e-5)
+        assert checked
+
+    @pytest.mark.parametrize("similarity", ["hamming", "cosine", "jaccard"])
+    def test_distance_from_the_pool(self, by_columns, expected, similarity):
+        value = expected["mmlu_pro_1200x12"]["ks_D_observed_vs_pooled_permuted"][similarity]
+        assert by_columns.metrics[f"{similarity}.ks_d"] == pytest.approx(value, abs=0.002)
+
+    def test_null_with_both_margins(self, by_margins, expected):
+        values = expected["mmlu_pro_1200x12"]["null_with_row_and_column_sums_fixed"]
+        metrics = by_margins.metrics
+        assert close(metrics["hamming.variance"], values["observed"])
+        sd = values["hamming_variance_sd"]
+        assert metrics["hamming.variance.null_sd"] == pytest.approx(sd, rel=0.25)
+        # The reference has 150 draws.
+        assert metrics["hamming.variance.null_mean"] == pytest.approx(
+            values["hamming_variance_mean"], abs=4 * sd / np.sqrt(150) + 5e-6
+        )
+
+    def test_continuous_values_and_permuted_means(self, continuous, expected):
+        values, metrics = expected["alpaca_eval_797x57"]["cosine"], continuous.metrics
+        for statistic in ("mean", "p75", "p95"):
+            name = f"cosine.{statistic}"
+            assert close(metrics[name], values[statistic])
+            error = metrics[f"{name}.null_sd"] * np.sqrt(2 / 1000)
+            assert metrics[f"{name}.null_mean"] == pytest.approx(values[f"{statistic}_permuted"], abs=4 * error + 6e-6)
+            assert metrics[f"{name}.pvalue"] == pytest.approx(1 / 1001)
+
+    def test_missing_cells_of_the_full_table_are_compared_over_shared_models(self, mmlu_pro_full, expected):
+        values = expected["mmlu_pro_full"]
+        found = permutation_test(mmlu_pro_full.Q, n_permutations=2)
+        assert (found.n_prompts, found.n_models) == (values["prompts"], values["models"])
+        assert found.n_missing == values["missing_cells"]
+        some = RNG.choice(mmlu_pro_full.n_prompts, 60, replace=False)
+        part = mmlu_pro_full.Q[some]
+        agree = (part[:, None] == part[None]).sum(axis=2) / (~np.isnan(part[:, None]) & ~np.isnan(part[None])).sum(
+            axis=2
+        )
+        mean = permutation_test(part, n_permutations=1).metrics["hamming.mean"]
+        assert mean == pytest.approx(agree[np.triu_indices(60, 1)].mean(), abs=1e-12)
+
+
+class TestLaws:
+    def test_mean_hamming_has_a_value_and_no_pvalue(self):
+        for null in ("columns", "margins"):
+            metrics = permutation_test(TABLE, n_permutations=30, null=null).metrics
+            assert isinstance(metrics["hamming.mean"], float)
+            for suffix in ("pvalue", "pvalue_lower", "pvalue_mid", "pvalue_two_sided"):
+                value = metrics[f"hamming.mean.{suffix}"]
+                assert isinstance(value, Absent)
+                assert "column sums" in value.reason
+
+    def test_mean_hamming_is_a_test_where_cells_are_missing(self):
+        gaps = TABLE.copy()
+        gaps[:20, 0] = np.nan
+        assert 0 < permutation_test(gaps, n_permutations=30).metrics["hamming.mean.pvalue"] <= 1
+
+    def test_row_sums_are_no_test_where_they_are_kept(self):
+        assert isinstance(
+            permutation_test(TABLE, n_permutations=9, null="margins").metrics["row_sum.variance.pvalue"], Absent
+        )
+        assert permutation_test(TABLE, n_permutations=9).metrics["row_sum.variance.pvalue"] == 0.1
+
+    def test_nothing_is_a_test_where_no_draw_can_differ(self):
+        staircase = np.tril(np.ones((6, 4)))
+        for table, null in ((staircase, "margins"), (np.column_stack([TABLE[:, 0], np.ones(80)]), "columns")):
+            found = permutation_test(table, n_permutations=20, null=null)
+            pvalues = [v for name, v in found.metrics.items() if ".pvalue" in name]
+            assert pvalues
+            assert all(isinstance(value, Absent) for value in pvalues)
+            assert "nothing to test" in found.summary()
+
+    def test_percentiles_on_one_atom_are_flagged(self, mmlu_pro):
+        metrics = permutation_test(mmlu_pro.Q, n_permutations=100).metrics
+        assert metrics["hamming.p75.discrete"] == 1
+        assert metrics["hamming.p75.pvalue"] == 1
+        assert metrics["hamming.variance.discrete"] == 0
+
+    def test_summary_says_when_the_conventions_for_zero_rows_disagree(self, mmlu_pro):
+        said = permutation_test(mmlu_pro.Q, n_permutations=100).summary()
+        assert "98 prompts" in said
+        assert "`cosine` gives 0.43386" in said
+        assert "`cosine_nonzero` gives 0.51449" in said
+        assert "no test" in said
+        assert "disagree" not in permutation_test(mmlu_pro.Q[mmlu_pro.Q.any(axis=1)], n_permutations=50).summary()
+
+    def test_headline_names_are_metrics_and_at_most_fifty(self):
+        found = permutation_test(TABLE, n_permutations=5)
+        assert set(found.headline) <= set(found.metrics)
+        assert 20 <= len(found.headline) <= 50
+        for name in ("hamming.variance.pvalue", "cosine.mean", "cosine_nonzero.mean", "jaccard.p95", "cosine.ks_d"):
+            assert name in found.headline
+
+    def test_report_holds_values_tables_and_pictures(self):
+        report = analyze(matrix(TABLE), n_permutations=20)
+        assert set(report.prompt_values) == {
+            "hamming.mean_to_others", "cosine.mean_to_others", "jaccard.mean_to_others", "n_right",
+        }  # fmt: skip
+        assert (report.prompt_values["n_right"].values == TABLE.sum(axis=1)).all()
+        assert report.prompt_values["n_right"].prompt_ids.tolist() == list(range(100, 180))
+        rows = report.tables["statistics"].to_pylist()
+        assert len(rows) == 26
+        mean_hamming = rows[0]
+        assert (mean_hamming["similarity"], mean_hamming["statistic"]) == ("hamming", "mean")
+        assert mean_hamming["pvalue"] is None
+        assert mean_hamming["reason"]
+        assert report.finding.arrays["hamming.variance.null"].shape == (20,)
+        assert set(report.figures) == {"observed_and_permuted", "null_distributions"}
+
+    def test_options_are_of_simple_types_with_help(self):
+        hints = get_type_hints(analyze, include_extras=True)
+        options = [p for p in inspect.signature(analyze).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        assert [p.name for p in options] == ["n_permutations", "null", "similarities", "seed"]
+        assert all(isinstance(get_args(hints[p.name])[1], str) for p in options)
+
+    def test_models_and_prompts_without_scores_are_left_out_with_a_note(self):
+        Q = np.column_stack([TABLE, np.full(80, np.nan)])
+        Q[5] = np.nan
+        report = analyze(matrix(Q), n_permutations=5)
+        assert (report.finding.n_prompts, report.finding.n_models) == (79, 9)
+        assert report.notes[0] == "Left out 1 models without any score: model 9."
+        assert report.notes[1] == "Left out 1 prompts without any score."
+        assert 105 not in report.prompt_values["n_right"].prompt_ids
+
+    def test_notes_name_constant_models_and_missing_cells(self):
+        Q = TABLE.copy()
+        Q[:, 2] = 1
+        Q[0, :5] = np.nan
+        Q[1, 5:] = np.nan
+        notes = " ".join(analyze(matrix(Q), n_permutations=5, null="margins").notes)
+        assert "model 2" in notes
+        assert "9 cells" in notes
+        assert "1 pairs of prompts share no model" in notes
+        assert "may not reach every table" in notes
+        assert "19 are the fewest" in notes
+
+    @settings(max_examples=30, deadline=None)
+    @given(table=binary_tables_with_gaps())
+    def test_every_table_that_can_be_tested_is(self, table):
+        report = analyze(matrix(table), n_permutations=5)
+        assert report.finding.summary()
+        pvalues = [v for name, v in report.finding.metrics.items() if ".pvalue" in name]
+        assert all(isinstance(p, Absent) or 0 < p <= 1 for p in pvalues)
+        for name, comparison in report.finding.comparisons.items():
+            assert np.isfinite(comparison.observed) or comparison.reason, name
+
+    @settings(max_examples=30, deadline=None)
+    @given(table=continuous_tables_with_gaps())
+    def test_every_continuous_table_that_can_be_tested_is(self, table):
+        report = analyze(matrix(table), n_permutations=5)
+        assert report.finding.summary()
+        assert report.tables["statistics"].num_rows >= 5
+
+    @pytest.mark.parametrize("null", ["columns", "margins"])
+    def test_few_tables_that_obey_the_null_are_called_unlikely(self, null):
+        """A coarse guard; the finer one needs thousands of tables."""
+        low = {name: 0 for name in ("hamming.variance", "cosine.mean", "jaccard.mean", "cosine.ks_d")}
+        n = 200
+        for seed in range(n):
+            rng = np.random.default_rng(seed)
+            odds = rng.normal(0, 1, (30, 1)) * (null == "margins") + rng.normal(0, 0.7, (1, 6))
+            table = (rng.random((30, 6)) < 1 / (1 + np.exp(-odds))).astype(float)
+            comparisons = permutation_test(table, n_permutations=99, null=null, seed=seed).comparisons
+            for name in low:
+                low[name] += comparisons[name].pvalue <= 0.1
+        # Four standard errors around 10 %.
+        assert all(n * 0.015 < count < n * 0.185 for count in low.values()), low
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("Q", "words"),
+        [
+            (TABLE[:, :1], "at least 2"),
+            (TABLE[:1], "here: 1"),
+            (TABLE[:2], "here: 2"),
+            (np.zeros((9, 4)), "same score on every prompt"),
+            (np.tile([0.0, 1.0, 1.0], (5, 1)), "same score on every prompt"),
+            (np.full((4, 4), np.nan), "No prompt has a score"),
+            (np.where(TABLE > 0, np.inf, 0.5), "infinite"),
+            (np.tile(TABLE, (1, 50)), "Choose fewer"),
+        ],
+    )
+    def test_tables_that_say_nothing_are_refused(self, Q, words):
+        with pytest.raises(SelectionError, match=words):
+            analyze(matrix(Q), n_permutations=3)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"n_permutations": 0}, "at least 1"),
+            ({"seed": -1}, "at least 0"),
+            ({"null": "rows"}, "Known: columns, margins"),
+            ({"similarities": ("hamming", "pearson")}, "'pearson'. Known: hamming, cosine, jaccard"),
+            ({"similarities": ()}, "Known"),
+        ],
+    )
+    def test_options_that_mean_nothing_are_refused(self, options, words):
+        with pytest.raises(SelectionError, match=words):
+            analyze(matrix(TABLE), **options)
+
+    def test_continuous_scores_refuse_what_is_for_right_and_wrong(self):
+        with pytest.raises(SelectionError, match="Use `columns`"):
+            analyze(matrix(TABLE / 2), null="margins")
+        with pytest.raises(SelectionError, match="cosine only"):
+            analyze(matrix(TABLE / 2), similarities=("jaccard",))
