@@ -228,7 +228,7 @@ class TestLaws:
     @pytest.mark.parametrize("null", ["columns", "margins"])
     def test_few_tables_that_obey_the_null_are_called_unlikely(self, null):
         """A coarse guard; the finer one needs thousands of tables."""
-        low = {name: 0 for name in ("hamming.variance", "cosine.mean", "jaccard.mean", "cosine.ks_d")}
+        low = dict.fromkeys(("hamming.variance", "cosine.mean", "jaccard.mean", "cosine.ks_d"), 0)
         n = 200
         for seed in range(n):
             rng = np.random.default_rng(seed)
