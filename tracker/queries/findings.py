@@ -146,9 +146,7 @@ def finding(session: Session, key: int) -> FindingRecord:
         code_version=row.code_version,
         timings=row.timings,
         numbers=tuple(numbers),
-        artifacts=tuple(
-            Artifact(name=n, media_type=m, n_bytes=b) for n, m, b in session.execute(kept.order_by("name"))
-        ),
+        artifacts=tuple(Artifact(name=n, media_type=m, n_bytes=b) for n, m, b in stored),
         run_ids=tuple(sorted(session.scalars(used))),
     )
 

@@ -31,11 +31,8 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 1000
 LONGEST_VALUE = 50_000_000
 
-READING_PRAGMAS = frozenset(
-    "collation_list compile_options database_list foreign_key_list function_list index_info index_list index_xinfo "
-    "pragma_list table_info table_list table_xinfo".split()
-)
-WRITING_FUNCTIONS = frozenset("edit fts3_tokenizer load_extension readfile writefile".split())
+READING_PRAGMAS = {"foreign_key_list", "index_info", "index_list", "table_info", "table_list", "table_xinfo"}
+WRITING_FUNCTIONS = {"edit", "fts3_tokenizer", "load_extension", "readfile", "writefile"}
 # A superuser whose rights were put down could take them up again with these, or hide their name from us.
 LIFTING = re.compile(r"set_config|(query|cursor)_to_xml|ts_stat|ts_rewrite|u&\"", re.IGNORECASE)
 
@@ -284,14 +281,10 @@ def _postgresql_error(error: psycopg.Error, clock: _Clock, engine: sa.Engine) ->
     said = error.diag.message_primary or str(error).splitlines()[0]
     if isinstance(error, errors.ReadOnlySqlTransaction | errors.InsufficientPrivilege | errors.FeatureNotSupported):
         return SqlError(f"{said[:1].upper()}{said[1:]}. {READING_ONLY}")
-    if isinstance(error, errors.SyntaxError) and _reads(error, "multiple commands"):
-        return SqlError(READING_ONLY)
+    if isinstance(error, errors.SyntaxError):
+        return SqlError(f"{said[:1].upper()}{said[1:]}. {READING_ONLY}")
     missing = None
     if isinstance(error, errors.UndefinedTable) and (named := re.search(r'relation "(.+?)"', said)):
         missing = named.group(1)
     inspector = sa.inspect(engine) if missing else None
     return _with_hint(said, missing, [*inspector.get_table_names(), *inspector.get_view_names()] if inspector else [])
-
-
-def _reads(error: psycopg.Error, words: str) -> bool:
-    return words in (error.diag.message_primary or "")

@@ -1,0 +1,126 @@
+"""Small stores, filled row by row through the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session, select
+
+from tracker import schema
+from tracker.database import transaction
+
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _one(session: Session, table: type, **values: object) -> int:
+    """Key of the row with these values, which is made where it is not there."""
+    found = session.exec(select(table).filter_by(**values)).first()
+    if found is None:
+        found = table(**values)
+        session.add(found)
+        session.flush()
+    return found.id
+
+
+def add_scores(
+    engine: sa.Engine,
+    Q: NDArray[np.float64],
+    *,
+    tasks: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    benchmark: str = "b",
+    revision: str = "",
+    metric: str = "accuracy",
+    higher_is_better: bool = True,
+    condition: str = "full",
+    variant: str = "",
+    label: str = "",
+    trial: int = 0,
+    ingested: datetime = WHEN,
+    status: str = "complete",
+    texts: Sequence[str] | None = None,
+) -> list[int]:
+    """Store a matrix of prompts × models, NaN as no row; returns the key of each column's run.
+
+    Prompts are told apart by their row number, models and everything else by name.
+    """
+    n, k = Q.shape
+    with transaction(engine) as session:
+        benchmark_id = _one(session, schema.Benchmark, name=benchmark, revision=revision)
+        known = session.exec(select(schema.Metric).filter_by(name=metric)).first()
+        metric_id = known.id if known else _one(session, schema.Metric, name=metric, higher_is_better=higher_is_better)
+        prompt_ids = []
+        for i in range(n):
+            task_id = _one(session, schema.Task, benchmark_id=benchmark_id, name=tasks[i] if tasks else "")
+            content = f"{benchmark}-{revision}-{i}"
+            found = session.exec(select(schema.Prompt).filter_by(task_id=task_id, content_hash=content)).first()
+            if found is None:
+                text = texts[i] if texts else f"Question {i}?"
+                found = schema.Prompt(task_id=task_id, content_hash=content, text=text, choices=["a", "b"], answer="A")
+                session.add(found)
+                session.flush()
+            prompt_ids.append(found.id)
+        runs = []
+        for j in range(k):
+            model_id = _one(session, schema.Model, name=models[j] if models else f"m{j}")
+            identity = {
+                "benchmark_id": benchmark_id,
+                "model_id": model_id,
+                "condition": condition,
+                "variant": variant,
+                "label": label,
+            }
+            run = session.exec(select(schema.Run).filter_by(**identity)).first()
+            if run is None:
+                run = schema.Run(**identity, ingested=ingested, status=status)
+                session.add(run)
+                session.flush()
+            runs.append(run.id)
+            rows = [
+                {
+                    "run_id": run.id,
+                    "metric_id": metric_id,
+                    "prompt_id": prompt_ids[i],
+                    "trial": trial,
+                    "value": float(Q[i, j]),
+                }
+                for i in range(n)
+                if not np.isnan(Q[i, j])
+            ]
+            if rows:
+                session.execute(sa.insert(schema.Score), rows)
+            run.n_scores += len(rows)
+            run.checksum = f"{run.n_scores:032x}"
+            session.add(run)
+        return runs
+
+
+def add_task_scores(
+    engine: sa.Engine, T: NDArray[np.float64], *, tasks: Sequence[str], models: Sequence[str], metric: str = "accuracy"
+) -> list[int]:
+    """Store a matrix of tasks × models as published; NaN as no row."""
+    with transaction(engine) as session:
+        benchmark_id = _one(session, schema.Benchmark, name="b", revision="")
+        metric_id = _one(session, schema.Metric, name=metric)
+        runs = []
+        for j, model in enumerate(models):
+            model_id = _one(session, schema.Model, name=model)
+            run_id = _one(session, schema.Run, benchmark_id=benchmark_id, model_id=model_id)
+            runs.append(run_id)
+            for i, task in enumerate(tasks):
+                if not np.isnan(T[i, j]):
+                    session.add(
+                        schema.TaskScore(
+                            run_id=run_id,
+                            metric_id=metric_id,
+                            task_id=_one(session, schema.Task, benchmark_id=benchmark_id, name=task),
+                            value=float(T[i, j]),
+                            stderr=0.01,
+                            n_prompts=100,
+                        )
+                    )
+        return runs

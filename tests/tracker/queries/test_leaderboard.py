@@ -1,0 +1,188 @@
+"""The leaderboard: means, standard errors, ranks, and what is missing."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores, add_task_scores
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from tracker.database import transaction
+from tracker.errors import NotFoundError
+from tracker.queries.leaderboard import Leaderboard, leaderboard, rank_by_prompts, student_quantile
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.selection import Selection
+
+NAN = float("nan")
+
+
+def matrix(Q: NDArray[np.float64], tasks: list[str], *, higher_is_better: bool = True) -> PerformanceMatrix:
+    return PerformanceMatrix(
+        Q=Q,
+        prompt_ids=np.arange(len(Q)),
+        tasks=np.array(tasks, dtype=np.str_),
+        models=tuple(f"m{j}" for j in range(Q.shape[1])),
+        run_ids=np.arange(Q.shape[1]),
+        higher_is_better=higher_is_better,
+    )
+
+
+def board(store: sa.Engine, **choices: object) -> Leaderboard:
+    with transaction(store, write=False) as session:
+        return leaderboard(session, Selection(benchmark="b", **choices))
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    def test_standard_errors_are_those_of_statsmodels(self, missing: float) -> None:
+        import statsmodels.api as sm
+
+        rng = np.random.default_rng(1)
+        tasks = [f"t{g}" for g in rng.integers(0, 7, 120)]
+        Q = rng.random((120, 4)) + np.array([hash_of(task) for task in tasks])[:, None]
+        Q[rng.random(Q.shape) < missing] = NAN
+        for row in rank_by_prompts(matrix(Q, tasks)).rows:
+            y = Q[:, row.run_id]
+            seen = ~np.isnan(y)
+            groups = np.unique(tasks, return_inverse=True)[1][seen]
+            plain = sm.OLS(y[seen], np.ones(seen.sum())).fit()
+            clustered = sm.OLS(y[seen], np.ones(seen.sum())).fit(
+                cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}, use_t=True
+            )
+            assert row.mean == pytest.approx(plain.params[0], rel=1e-12)
+            assert row.stderr == pytest.approx(plain.bse[0], rel=1e-10)
+            assert row.stderr_clustered == pytest.approx(clustered.bse[0], rel=1e-10)
+            assert (row.low, row.high) == pytest.approx(tuple(clustered.conf_int(0.05)[0]), rel=1e-10)
+
+    def test_clustering_widens_the_errors_of_real_data_as_published(self, shared: Path) -> None:
+        import json
+
+        import pandas as pd
+
+        published = json.loads((shared / "reference/prompt_level.json").read_text())
+        with open(shared / "data/mmlu_pro/scores_1200x12.csv") as file:
+            head, *rows = csv.reader(file)
+        Q = np.array([[float(x) for x in row[1:]] for row in rows])
+        prompts = pd.read_parquet(shared / "data/mmlu_pro/prompts.parquet").set_index("prompt_id")
+        keys = [key if prompts.index.dtype == object else int(key) for key in (row[0] for row in rows)]
+        tasks = prompts.loc[keys, "category"].tolist()
+        found = rank_by_prompts(matrix(Q, tasks)).rows
+        ratios = [row.stderr_clustered / row.stderr for row in found]
+        expected = published["clustered_standard_error_over_naive"]["by_category_14"]["CR1"]
+        assert len(head) == 13
+        assert [min(ratios), max(ratios)] == pytest.approx(expected, abs=0.006)
+
+    def test_the_quantile_is_that_of_scipy(self) -> None:
+        from scipy.stats import t
+
+        for degrees in (*range(1, 60), 119, 120, 1999, 12_031):
+            assert student_quantile(degrees) == pytest.approx(t.ppf(0.975, degrees), rel=1e-12)
+        assert student_quantile(5, 0.99) == pytest.approx(t.ppf(0.995, 5), rel=1e-12)
+
+
+def hash_of(task: str) -> float:
+    return int(task[1:]) / 10
+
+
+class TestLaws:
+    @given(
+        hnp.arrays(np.float64, st.tuples(st.integers(2, 8), st.integers(1, 6)), elements=st.sampled_from([0.0, 1.0])),
+        st.randoms(use_true_random=False),
+    )
+    def test_neither_the_order_of_prompts_nor_that_of_models_matters(
+        self, Q: NDArray[np.float64], random: object
+    ) -> None:
+        tasks = [f"t{i % 3}" for i in range(len(Q))]
+        first = rank_by_prompts(matrix(Q, tasks)).rows
+        order = list(range(len(Q)))
+        random.shuffle(order)
+        second = rank_by_prompts(matrix(Q[order], [tasks[i] for i in order])).rows
+        assert [(r.model, r.rank, r.mean) for r in first] == [(r.model, r.rank, r.mean) for r in second]
+
+    @given(hnp.arrays(np.float64, (7, 5), elements=st.sampled_from([0.0, 1.0, NAN])))
+    def test_ranks_are_those_of_exact_counts(self, Q: NDArray[np.float64]) -> None:
+        from scipy.stats import rankdata
+
+        rows = {row.model: row for row in rank_by_prompts(matrix(Q, [""] * 7)).rows}
+        whole = [j for j in range(5) if not np.isnan(Q[:, j]).any()]
+        expected = rankdata(-Q[:, whole].sum(axis=0)) if whole else []
+        assert [rows[f"m{j}"].rank for j in whole] == list(expected)
+        assert all(row.rank is None and row.unranked for name, row in rows.items() if int(name[1:]) not in whole)
+
+    def test_turning_the_scale_round_turns_the_order_round(self) -> None:
+        Q = np.random.default_rng(0).random((9, 4))
+        up = rank_by_prompts(matrix(Q, [""] * 9)).rows
+        down = rank_by_prompts(matrix(Q, [""] * 9, higher_is_better=False)).rows
+        assert [row.model for row in up] == [row.model for row in reversed(down)]
+        assert [row.rank for row in down] == [1, 2, 3, 4]
+
+    def test_sums_of_thirds_that_are_equal_are_tied(self) -> None:
+        Q = np.array([[0.1, 0.3], [0.2, 0.2], [0.3, 0.1]])
+        assert [row.rank for row in rank_by_prompts(matrix(Q, [""] * 3)).rows] == [1.5, 1.5]
+
+
+class TestMissing:
+    def test_a_model_that_lacks_prompts_is_shown_last_without_a_rank(self, store: sa.Engine) -> None:
+        Q = np.array([[0.0, 1.0, 1.0], [0.0, 1.0, NAN], [1.0, 1.0, 1.0]])
+        add_scores(store, Q, tasks=["x", "x", "y"])
+        found = board(store)
+        assert [(row.model, row.rank) for row in found.rows] == [("m1", 1), ("m0", 2), ("m2", None)]
+        assert found.rows[2].unranked == "1 of 3 prompts are missing"
+        assert found.rows[2].coverage == pytest.approx(2 / 3)
+        assert (found.n_units, found.n_tasks, found.unit) == (3, 2, "prompt")
+
+    def test_naming_models_does_not_hide_what_they_lack(self, store: sa.Engine) -> None:
+        Q = np.array([[0.0, 1.0, 1.0], [0.0, 1.0, NAN], [1.0, 1.0, NAN]])
+        add_scores(store, Q)
+        found = board(store, models=("m2", "m0"))
+        assert [(row.model, row.rank, row.coverage) for row in found.rows] == [("m0", 1, 1), ("m2", None, 1 / 3)]
+
+    def test_a_model_that_lacks_a_whole_task_is_not_ranked(self, store: sa.Engine) -> None:
+        add_task_scores(store, np.array([[0.5, 0.9], [0.7, NAN]]), tasks=["a", "b"], models=["x", "y"])
+        found = board(store)
+        assert [(row.model, row.rank) for row in found.rows] == [("x", 1), ("y", None)]
+        assert found.rows[1].unranked == "1 of 2 tasks are missing"
+        assert found.unit == "task"
+        assert found.rows[0].stderr == pytest.approx(0.1)
+        assert found.rows[0].stderr_clustered is None
+        assert found.rows[0].unclustered == "its scores are of whole tasks"
+
+    def test_models_with_scores_of_whole_tasks_only_are_named(self, store: sa.Engine) -> None:
+        add_scores(store, np.array([[0.0], [1.0]]), tasks=["a", "b"])
+        add_task_scores(store, np.array([[0.5]]), tasks=["a"], models=["published"])
+        assert "published" in board(store).notes[0]
+
+    @pytest.mark.parametrize(("tasks", "why"), [(["", ""], "name no tasks"), (["a", "a"], "in one task only")])
+    def test_without_two_tasks_there_is_no_clustered_error(self, store: sa.Engine, tasks: list[str], why: str) -> None:
+        add_scores(store, np.array([[0.0], [1.0]]), tasks=tasks)
+        row = board(store).rows[0]
+        assert row.stderr_clustered is None
+        assert why in row.unclustered
+        assert row.stderr == pytest.approx(0.5)
+        assert row.high - row.mean == pytest.approx(12.7062047 * 0.5)
+
+    def test_one_prompt_has_no_error_at_all(self, store: sa.Engine) -> None:
+        add_scores(store, np.array([[1.0]]))
+        row = board(store).rows[0]
+        assert (row.stderr, row.low, row.high, row.rank) == (None, None, None, 1)
+
+    def test_a_misspelt_model_is_met_with_the_known_ones(self, store: sa.Engine) -> None:
+        add_scores(store, np.array([[1.0]]), models=["gpt-4o"])
+        with pytest.raises(NotFoundError, match="Did you mean gpt-4o"):
+            board(store, models=("gpt-4",))
+
+
+class TestAgainstTheView:
+    def test_complete_data_have_the_same_means_and_order(self, store: sa.Engine) -> None:
+        Q = np.random.default_rng(3).integers(0, 2, (30, 5)).astype(float)
+        add_scores(store, Q, tasks=[f"t{i % 4}" for i in range(30)])
+        with store.connect() as connection:
+            view = dict(connection.execute(sa.text("SELECT model, mean FROM leaderboard WHERE rank IS NOT NULL")).all())
+        assert {row.model: row.mean for row in board(store).rows} == pytest.approx(view)

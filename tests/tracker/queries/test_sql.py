@@ -1,0 +1,134 @@
+"""Anybody's SQL: what it returns, what it says when it is wrong, when it is stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores
+
+from tracker.errors import DatabaseError, SqlError
+from tracker.queries.sql import read_only_sql
+
+COUNTING = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+FOREVER = COUNTING + "SELECT count(*) FROM n"
+
+
+def ask(store: sa.Engine | str, statement: str, **options: object) -> list[tuple[object, ...]]:
+    with read_only_sql(store, statement, **options) as result:
+        return list(result.rows)
+
+
+class TestReading:
+    def test_columns_and_rows_come_as_asked(self, store: sa.Engine) -> None:
+        add_scores(store, np.array([[1.0, 0.0]]))
+        with read_only_sql(store, "SELECT model, mean AS average FROM leaderboard ORDER BY rank;") as result:
+            assert result.columns == ("model", "average")
+            assert list(result.rows) == [("m0", 1.0), ("m1", 0.0)]
+
+    def test_a_url_will_do(self, store_url: str) -> None:
+        assert ask(store_url, "SELECT 1") == [(1,)]
+
+    def test_many_rows_are_read_piece_by_piece(self, store: sa.Engine) -> None:
+        add_scores(store, np.ones((50, 1)))
+        rows = ask(store, "SELECT a.id, b.id FROM prompt a CROSS JOIN prompt b ORDER BY a.id, b.id")
+        assert len(rows) == len(set(rows)) == 2500
+        assert rows == sorted(rows)
+
+    def test_only_as_many_rows_as_wanted_are_read(self, store: sa.Engine) -> None:
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+        assert ask(store, endless, max_rows=3) == [(1,), (2,), (3,)]
+
+    @pytest.mark.parametrize(
+        ("statement", "answer"),
+        [
+            ("VALUES (1, 'a')", (1, "a")),
+            ("WITH one AS (SELECT 1 AS x) SELECT x FROM one -- the end", (1,)),
+            ("SELECT '100%', 'a?b', ':x', '%s', '; DELETE FROM run'", ("100%", "a?b", ":x", "%s", "; DELETE FROM run")),
+            ("/* first */ SELECT 'ü'", ("ü",)),
+        ],
+    )
+    def test_signs_that_mean_something_elsewhere_mean_nothing_here(
+        self, store: sa.Engine, statement: str, answer: tuple[object, ...]
+    ) -> None:
+        assert ask(store, statement) == [answer]
+
+    def test_lists_in_columns_can_be_taken_apart(self, sqlite_url: str) -> None:
+        assert ask(sqlite_url, "SELECT value FROM json_each('[1, 2]')") == [(1,), (2,)]
+
+    def test_the_shape_of_the_store_can_be_asked(self, sqlite_url: str) -> None:
+        assert any(row[1] == "model_id" for row in ask(sqlite_url, "PRAGMA table_info(run)"))
+        assert ask(sqlite_url, "SELECT count(*) FROM pragma_table_info('run')")[0][0] > 10
+        assert ask(sqlite_url, "EXPLAIN QUERY PLAN SELECT * FROM run")
+
+    def test_a_superuser_is_warned(self, postgres_url: str) -> None:
+        with read_only_sql(postgres_url, "SELECT rolsuper FROM pg_roles WHERE rolname = session_user") as result:
+            is_superuser = next(result.rows)[0]
+            assert bool(result.notes) == is_superuser
+
+
+class TestErrors:
+    def test_a_missing_table_is_met_with_those_there_are(self, store: sa.Engine) -> None:
+        with pytest.raises(SqlError, match=r"leaderbord.*Did you mean leaderboard\?"):
+            ask(store, "SELECT * FROM leaderbord")
+        with pytest.raises(SqlError, match=r"zzz.*Tables and views: .*run_history"):
+            ask(store, "SELECT * FROM zzz")
+
+    def test_a_missing_column_is_named(self, store: sa.Engine) -> None:
+        with pytest.raises(SqlError, match="nix"):
+            ask(store, "SELECT nix FROM run")
+
+    @pytest.mark.parametrize("statement", ["", "  ", ";", "-- nothing", "SELECT '\0'", "SELECT '\ud800'", "SELEC 1"])
+    def test_what_is_no_statement_is_refused(self, store: sa.Engine, statement: str) -> None:
+        with pytest.raises(SqlError):
+            ask(store, statement)
+
+    def test_an_error_in_a_later_row_is_told_too(self, store: sa.Engine) -> None:
+        add_scores(store, np.ones((1500, 1)))
+        wrong = (
+            "SELECT CASE WHEN id > 1200 THEN json('{') ELSE '' END FROM prompt"
+            if store.dialect.name == "sqlite"
+            else "SELECT 1 / (id - 1200) FROM prompt"
+        )
+        with read_only_sql(store, wrong) as result, pytest.raises(SqlError):
+            list(result.rows)
+
+    def test_a_store_that_is_not_there_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(DatabaseError, match=r"none\.db"):
+            ask(sa.create_engine(f"sqlite:///{tmp_path}/none.db"), "SELECT 1")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_server_that_is_not_there_is_named_without_its_password(self) -> None:
+        with pytest.raises(DatabaseError) as error:
+            ask("postgresql://me:s3cret@127.0.0.1:1/none", "SELECT 1")
+        assert "127.0.0.1" in str(error.value)
+        assert "s3cret" not in str(error.value)
+
+
+class TestTimeLimit:
+    def test_a_statement_that_never_ends_is_stopped(self, store: sa.Engine) -> None:
+        with pytest.raises(SqlError, match=r"stopped after 0\.2 s"):
+            ask(store, FOREVER, limit_seconds=0.2)
+
+    def test_so_is_one_that_never_ends_between_two_rows(self, store: sa.Engine) -> None:
+        late = COUNTING + "SELECT 1 UNION ALL SELECT count(*) FROM n"
+        with read_only_sql(store, late, limit_seconds=0.2) as result, pytest.raises(SqlError, match="stopped after"):
+            list(result.rows)
+
+    def test_the_server_is_left_with_nothing_to_do(self, postgres_url: str) -> None:
+        with pytest.raises(SqlError, match="stopped after"):
+            ask(postgres_url, "SELECT pg_sleep(1000), 'marked'", limit_seconds=0.2)
+        busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%mar' || 'ked%' AND state = 'active'"
+        assert ask(postgres_url, busy) == [(0,)]
+
+    def test_time_spent_on_the_rows_does_not_count(self, store: sa.Engine) -> None:
+        import time
+
+        add_scores(store, np.ones((40, 1)))
+        pairs = "SELECT a.id FROM prompt a CROSS JOIN prompt b"
+        with read_only_sql(store, pairs, limit_seconds=0.5) as result:
+            next(result.rows)
+            time.sleep(0.7)
+            assert len(list(result.rows)) == 1599
