@@ -1,0 +1,89 @@
+"""Output of lm-evaluation-harness: results_*.json with samples_*.jsonl, or either alone.
+
+A file of samples is read with the results beside it that bear the same time stamp, and results with
+all their samples. Tasks without samples give one score for the whole task.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tracker.ingest.contents import GZIP
+from tracker.ingest.formats.lm_eval.results import Results
+from tracker.ingest.formats.lm_eval.samples import read_samples
+from tracker.ingest.measurement import Measurement, ReadOptions
+
+SPECIFICITY = 30
+STAMP = r"\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?"
+RESULTS_NAME = re.compile(rf"(?:.*_(?P<stamp>{STAMP})|results.*)\.json(?:\.gz)?")
+SAMPLES_NAME = re.compile(rf"(?:samples_)?(?P<task>.*?)(?:_(?P<stamp>{STAMP}))?\.jsonl(?:\.gz)?")
+RESULTS_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"results"\s*:')
+SAMPLES_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"doc_id"\s*:')
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no output of lm-evaluation-harness."""
+    if SAMPLES_NAME.fullmatch(path.name):
+        start, lack = SAMPLES_START, 'the first line does not begin with {"doc_id":'
+    elif RESULTS_NAME.fullmatch(path.name):
+        start, lack = RESULTS_START, 'the text does not begin with {"results":'
+    else:
+        return "the name is neither results_<time>.json nor samples_<task>_<time>.jsonl"
+    try:
+        if not path.is_file():
+            return "is not a file"
+        with path.open("rb") as file:
+            data = file.read(4096)
+        if data.startswith(GZIP):
+            data = zlib.decompressobj(wbits=31).decompress(data, 4096)
+    except (OSError, zlib.error) as error:
+        return f"cannot be read ({error})"
+    return None if start.match(data) else lack
+
+
+def companions(path: Path) -> Sequence[Path]:
+    """Samples with the time stamp of the results, or results with that of the samples."""
+    samples = SAMPLES_NAME.fullmatch(path.name)
+    results = None if samples else RESULTS_NAME.fullmatch(path.name)
+    name = samples or results
+    if name is None:
+        return ()
+    wanted = RESULTS_NAME if samples else SAMPLES_NAME
+    beside = ((other, wanted.fullmatch(other.name)) for other in sorted(path.parent.iterdir()) if other != path)
+    return tuple(
+        other
+        for other, its in beside
+        if its is not None and its["stamp"] == name["stamp"] and declines(other, ReadOptions()) is None
+    )
+
+
+def harness(path: Path) -> str | None:
+    """The program, with its version where the results name it."""
+    results = _results(path, ReadOptions())
+    return f"lm-eval {results.version}" if results.version else "lm-eval"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """Per task and filter: every metric, the gold option's probability, what the model said."""
+    results = _results(path, options)
+    samples = [path] if SAMPLES_NAME.fullmatch(path.name) else list(companions(path))
+    sampled = []
+    for file in samples:
+        name = SAMPLES_NAME.fullmatch(file.name)
+        task = results.task_called(name["task"] if name else file.stem)
+        sampled.append(task)
+        yield from read_samples(file, task, results, options)
+    if path not in samples:
+        yield from results.task_scores(without=sampled)
+
+
+def _results(path: Path, options: ReadOptions) -> Results:
+    name = SAMPLES_NAME.fullmatch(path.name)
+    if name is None:
+        stamp = RESULTS_NAME.fullmatch(path.name)
+        return Results.read(path, stamp["stamp"] if stamp else None, options)
+    beside = companions(path)
+    return Results.read(beside[0] if beside else None, name["stamp"], options, samples=path)

@@ -1,0 +1,183 @@
+"""One logged sample: which prompt it is, what was asked, and how likely each option was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+BACKGROUND = ("context", "passage", "article", "paragraph", "story", "premise", "sentence1", "question1")
+QUESTION = (
+    "question", "problem", "query", "prompt", "goal", "input", "instruction", "hypothesis", "sentence2", "question2",
+    "sentence", "ctx", "text", "claim",
+)  # fmt: skip
+CHOICES = ("choices", "options", "endings", "answer_choices")
+LONGEST_DETAIL = 200
+NOTHING_EXTRACTED = ("", "[invalid]")
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What was sent to the model for one prompt.
+
+    Attributes:
+        prompts: text before each continuation.
+        continuations: texts whose likelihoods were asked; empty where the model was to write.
+        loglikelihoods: one for each continuation, NaN where it is not known.
+    """
+
+    prompts: Sequence[str]
+    continuations: Sequence[str]
+    loglikelihoods: Sequence[float]
+
+    @property
+    def are_options(self) -> bool:
+        """Whether they are the options of a multiple-choice prompt."""
+        return len(self.continuations) > 1
+
+
+def requests(row: Mapping[str, Any]) -> Requests:
+    """The requests of a sample, logged as lists or as mappings, its numbers as numbers or as texts."""
+    logged = row.get("arguments")
+    if isinstance(logged, dict):
+        logged = list(logged.values())
+    pairs = [list(one.values()) if isinstance(one, dict) else one for one in logged] if isinstance(logged, list) else []
+    pairs = [pair for pair in pairs if isinstance(pair, list) and pair]
+    prompts = [pair[0] for pair in pairs if isinstance(pair[0], str)]
+    if any(len(pair) < 2 or not isinstance(pair[1], str) for pair in pairs):
+        return Requests(prompts, (), ())
+    continuations = [pair[1] for pair in pairs]
+    answers = row.get("filtered_resps")
+    if not isinstance(answers, list) or len(answers) != len(pairs) or not all(map(_is_pair, answers)):
+        answers = row.get("resps")
+        answers = (
+            [one[0] if isinstance(one, list) and one else None for one in answers] if isinstance(answers, list) else []
+        )
+    found = [_number(answer[0]) if _is_pair(answer) else math.nan for answer in answers]
+    if len(found) != len(pairs):
+        found = [math.nan] * len(pairs)
+    # Mutual information asks each option a second time, without the question.
+    if "acc_mutual_info" in row and len(pairs) % 2 == 0:
+        half = len(pairs) // 2
+        prompts, continuations, found = prompts[:half], continuations[:half], found[:half]
+    return Requests(prompts, continuations, found)
+
+
+def key(row: Mapping[str, Any]) -> str:
+    """The harness's hash of the document, made here where an old version left it out, else the document's number."""
+    logged = row.get("doc_hash")
+    if isinstance(logged, str) and logged:
+        return logged
+    doc = row.get("doc")
+    if isinstance(doc, dict):
+        text = json.dumps(doc, indent=2, ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
+    return str(row.get("doc_id"))
+
+
+def question(doc: Mapping[str, Any], sent: Requests, few_shot: int | None) -> str | None:
+    """What was asked: the document's own fields, else the text sent, where it holds no worked examples."""
+    by_name = {str(name).lower(): value for name, value in doc.items()}
+    parts = [
+        next((text for name in names if (text := _text(by_name.get(name)))), None) for names in (BACKGROUND, QUESTION)
+    ]
+    told = [part for part in parts if part]
+    if told:
+        return "\n".join(told)
+    return sent.prompts[0].strip() or None if few_shot == 0 and sent.prompts else None
+
+
+def choices(doc: Mapping[str, Any], sent: Requests) -> list[str] | None:
+    """The options: the document's own, where they are as many as were asked, else the continuations."""
+    by_name = {str(name).lower(): value for name, value in doc.items()}
+    for name in CHOICES:
+        listed = by_name.get(name)
+        listed = listed.get("text") if isinstance(listed, dict) else listed
+        if (
+            not isinstance(listed, list)
+            or len(listed) < 2
+            or (sent.are_options and len(listed) != len(sent.continuations))
+        ):
+            continue
+        if all(isinstance(one, (str, int, float)) for one in listed):
+            return [str(one).strip() for one in listed]
+    if not sent.are_options:
+        return None
+    texts = sent.continuations if len(set(sent.continuations)) > 1 else sent.prompts
+    return [text.strip() for text in texts]
+
+
+def gold(row: Mapping[str, Any], sent: Requests) -> int | None:
+    """The place of the gold option; None where there is none, or not one."""
+    target = row.get("target")
+    if not sent.are_options or isinstance(target, bool) or not re.fullmatch(r"\d{1,9}", str(target).strip()):
+        return None
+    place = int(str(target).strip())
+    return place if place < len(sent.continuations) else None
+
+
+def answer(row: Mapping[str, Any], sent: Requests) -> str | None:
+    """The gold answer: the letter of the gold option, else the target's text."""
+    place = gold(row, sent)
+    if place is not None:
+        return letter(place)
+    target = row.get("target")
+    return None if target is None or not str(target).strip() else str(target).strip()
+
+
+def probabilities(sent: Requests) -> list[float] | None:
+    """The options' likelihoods as shares of their sum; None where one is unknown or all are zero."""
+    values = sent.loglikelihoods
+    top = max(values, default=math.nan)
+    if not sent.are_options or any(map(math.isnan, values)) or not math.isfinite(top):
+        return None
+    shares = [math.exp(value - top) for value in values]
+    return [share / math.fsum(shares) for share in shares]
+
+
+def written(row: Mapping[str, Any]) -> str | None:
+    """What the model wrote, as the filter extracted it."""
+    found = row.get("filtered_resps")
+    while isinstance(found, list):
+        found = found[0] if found else None
+    text = None if found is None else str(found).strip()
+    return None if text is None or text in NOTHING_EXTRACTED else text
+
+
+def details(doc: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Short further fields of a document."""
+    known = {*BACKGROUND, *QUESTION, *CHOICES}
+    found = {
+        str(name): value
+        for name, value in doc.items()
+        if str(name).lower() not in known
+        and isinstance(value, (str, int, float, bool))
+        and not (isinstance(value, str) and len(value) > LONGEST_DETAIL)
+    }
+    return found or None
+
+
+def letter(place: int) -> str:
+    """The name of an option: A for the first; beyond Z its number, counted from 1."""
+    return chr(ord("A") + place) if place < 26 else str(place + 1)
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict):
+        value = value.get("stem") or value.get("text")
+    return value.strip() if isinstance(value, str) and value.strip() else None
+
+
+def _is_pair(answer: Any) -> bool:
+    return isinstance(answer, list) and len(answer) == 2 and isinstance(answer[0], (str, int, float))
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan

@@ -1,0 +1,85 @@
+"""CSV or Parquet table with one row per model and task: scores of whole tasks, with standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tracker.errors import BadInputError
+from tracker.ingest.asked_rows import described_runs
+from tracker.ingest.cells import Codes, check_bounds, codes, compressed, numbers, whole_numbers
+from tracker.ingest.headings import is_row_number, roles
+from tracker.ingest.measurement import Measurement, ReadOptions, TaskScores, metric_description
+from tracker.ingest.sniffing import head
+from tracker.ingest.tables import Problems, read_table
+
+SPECIFICITY = 25
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no table of task scores."""
+    top = head(path)
+    return top if isinstance(top, str) else _lacks(roles(top.names), options)
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """A block per run and metric."""
+    table = read_table(path)
+    role = roles(table.names)
+    if lack := _lacks(role, options):
+        raise BadInputError(path, f"{lack}.")
+    problems = Problems(table)
+    runs = described_runs(table, role, options, problems)
+    tasks = codes(table, role["task"])
+    if "" in tasks.names:
+        problems.add(np.flatnonzero(tasks.rows == tasks.names.index("")), role["task"], ["the task has no name"])
+    named = codes(table, role["metric"]) if "metric" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
+    metrics = [metric_description(name or options.metric or "score", options) for name in named.names]
+    values = numbers(table, role["score"], problems)
+    for code, metric in enumerate(metrics):
+        chosen = np.flatnonzero(named.rows == code)
+        check_bounds(values[chosen], metric, role["score"], problems, chosen)
+    errors = numbers(table, role["stderr"], problems) if "stderr" in role else np.full(len(table), np.nan)
+    counts = (
+        whole_numbers(table, role["n_prompts"], problems, what="number of prompts") if "n_prompts" in role else None
+    )
+    groups, first = compressed(runs.rows * len(metrics) + named.rows, len(runs.described) * len(metrics))
+    measured = ~np.isnan(values)
+    blocks = []
+    for group, start in enumerate(first.tolist()):
+        rows = np.flatnonzero((groups == group) & measured)
+        _, kept = np.unique(tasks.rows[rows], return_index=True)
+        kept = rows[np.sort(kept)]
+        value_of = dict(zip(tasks.rows[kept].tolist(), values[kept].tolist(), strict=True))
+        wrong = [row for row in rows.tolist() if values[row] != value_of[int(tasks.rows[row])]]
+        problems.add(wrong, role["score"], ["the task has another score in an earlier row"])
+        if len(kept):
+            blocks.append(
+                TaskScores(
+                    run=runs.described[runs.rows[start]],
+                    metric=metrics[named.rows[start]],
+                    tasks=[tasks.names[code] for code in tasks.rows[kept]],
+                    values=values[kept],
+                    stderr=errors[kept],
+                    n_prompts=None
+                    if counts is None
+                    else [count if count >= 0 else None for count in counts[kept].tolist()],
+                )
+            )
+    problems.check()
+    yield from blocks
+    if ignored := [name for name in table.names if name not in role.values() and not is_row_number(name)]:
+        yield f"columns that mean nothing here were passed over: {', '.join(ignored)}"
+
+
+def _lacks(role: Mapping[str, str], options: ReadOptions) -> str | None:
+    if "prompt" in role or "text" in role:
+        return f"the column {role.get('prompt') or role['text']!r} names prompts"
+    if "model" not in role and not options.model:
+        return "no column model"
+    for part in ("task", "score"):
+        if part not in role:
+            return f"no column {part}"
+    return None
