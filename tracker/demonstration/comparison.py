@@ -64,7 +64,7 @@ def beside_the_truth(session: Session, simulation: Simulation) -> list[Line]:
     full = _in_order_of(simulation, performance_matrix(session, selection()), keys)
     blind = _in_order_of(simulation, performance_matrix(session, selection("answer_only")), keys)
     truth = simulation.truth
-    lines = [_abilities(truth, full)]
+    lines = [_abilities(truth, full), _tasks(simulation, full)]
     if truth.easy.any():
         lines.append(_easy(truth, full))
     if truth.leaked.any():
@@ -106,6 +106,20 @@ def _abilities(truth: Truth, full: NDArray[np.float64]) -> Line:
         f"Kendall tau {tau:.2f}"
         if tau < 1
         else f"mean scores from {means.min():.2f} to {means.max():.2f}, in exactly the planted order",
+    )
+
+
+def _tasks(simulation: Simulation, full: NDArray[np.float64]) -> Line:
+    from scipy.stats import rankdata
+
+    names = np.unique(simulation.tasks)
+    by_task = np.array([full[simulation.tasks == name].mean(axis=0) for name in names])
+    places = rankdata(-by_task, method="min", axis=1)
+    first = places[:, full.mean(axis=0).argmax()]
+    return Line(
+        f"{len(names)} tasks that favour different models",
+        f"the first overall is first in {(first == 1).sum()} of them; from task to task a model moves by up to "
+        f"{np.ptp(places, axis=0).max()} places",
     )
 
 

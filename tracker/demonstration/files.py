@@ -134,7 +134,7 @@ RESULT_FILES = (
     ),
     ResultFile(
         name="scores.parquet",
-        holds="each model on each prompt: right or wrong, its letter, the gold letter's probability",
+        holds="each model on each prompt, right or wrong, with the gold letter's probability",
         options=ReadOptions(benchmark=BENCHMARK, probability_kind="letters"),
         write=_scores,
     ),

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from tracker.ingest.discovery import prepare
 
 from tracker.database import transaction
 from tracker.demonstration.comparison import beside_the_truth, selection, stored_keys
 from tracker.demonstration.files import BENCHMARK, RESULT_FILES, write_files
 from tracker.demonstration.simulation import Design, Simulation, letters, simulate
+from tracker.ingest.discovery import prepare
 from tracker.ingest.store import store as store_reading
 from tracker.queries.performance import performance_matrix
 from tracker.queries.selection import Selection
@@ -84,16 +84,16 @@ class TestStored:
     ) -> None:
         with transaction(filled, write=False) as session:
             lines = beside_the_truth(session, simulation)
-        assert [line.planted.split()[0] for line in lines] == ["14", "150", "60", "60"]
+        assert [line.planted.split()[0] for line in lines] == ["14", "6", "150", "60", "60"]
         easy = (simulation.full.right.all(axis=1)).sum()
-        assert lines[1].found == f"{easy} prompts that every model gets right, 150 of them planted"
+        assert lines[2].found == f"{easy} prompts that every model gets right, 150 of them planted"
         seen = simulation.answer_only.right[:, simulation.truth.remembers].mean()
-        assert f"get {seen:.1%} right" in lines[2].found
+        assert f"get {seen:.1%} right" in lines[3].found
         with filled.begin() as connection:
-            connection.execute(sa.text("DELETE FROM score WHERE value = 0"))
+            connection.execute(sa.text("UPDATE score SET value = 1 - value"))
         with transaction(filled, write=False) as session:
             changed = beside_the_truth(session, simulation)
-        assert changed[2].found != lines[2].found
+        assert changed[3].found != lines[3].found
 
     def test_the_selection_is_the_scores_and_not_the_probabilities(
         self, filled: sa.Engine, simulation: Simulation

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tracker.demonstration.simulation import Simulation
     from tracker.recording.pipeline import Recorded
 
-WIDTH = 98
+WIDTH = 100
 NOTICE = "SIMULATED.txt"
 MOST_TESTS = 6
 QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy'"
@@ -51,9 +51,9 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
     url = database or _sqlite_url(folder / "suffrage.db")
     tracking_uri = None if no_mlflow else _sqlite_url(folder / "mlflow.db")
 
-    _say("Everything here is simulated: models, organizations and prompts are invented, and the truth is known.")
+    _say("Everything here is simulated: models, organizations and prompts are invented, the truth is known.")
     simulation = simulate(seed=seed)
-    _describe_planted(simulation)
+    _describe(simulation)
     _write(simulation, folder, known=known)
     engine = connect(url)
     _ingest(engine, folder, tracking_uri)
@@ -96,22 +96,22 @@ def _sqlite_url(path: Path) -> str:
     return sa.URL.create("sqlite", database=str(path)).render_as_string()
 
 
-def _describe_planted(simulation: Simulation) -> None:
+def _describe(simulation: Simulation) -> None:
     n_prompts, n_models = simulation.full.right.shape
     _say(
         f"{n_models} models answered {n_prompts:,} multiple-choice prompts in {len(set(simulation.tasks))} tasks by "
-        "an item-response model, once in full and once with the question withheld."
+        "an item-response model, once in full and once with the question withheld. A line after $ is the command "
+        "that does the same, once the shell points here as the last lines show."
     )
 
 
 def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
     from tracker.demonstration.files import RESULT_FILES, write_files
 
-    _head("Result files")
+    _head(f"Result files in {folder}")
     write_files(simulation, folder)
     for file in RESULT_FILES:
-        click.echo(f"  {folder / file.name}")
-        click.echo(f"      {file.holds}")
+        click.echo(f"  {file.name:<20}{file.holds}")
     if known:
         _say("They were there already, from an earlier demonstration.")
 
@@ -211,7 +211,7 @@ def _print_found(recorded: Recorded) -> None:
     _say(f"Found: {finding.summary()}")
     tests = list(_tests(finding.metrics, SHOWN.get(recorded.analysis, finding.headline)))[:MOST_TESTS]
     for line in tests:
-        click.echo(f"    {line}")
+        click.echo(f"  {line}")
     _say(f"All of it: suffrage show {recorded.analysis_id}")
     if recorded.publishing_problem:
         _say(f"Not in MLflow: {recorded.publishing_problem}")
@@ -245,17 +245,17 @@ def _print_next(engine: Engine, tracking_uri: str | None) -> None:
     click.echo("  suffrage analyses    # what was found")
     click.echo(f'  suffrage sql "{QUERY}"')
     click.echo()
-    _say("With your own results: suffrage ingest PATH --benchmark NAME")
+    _say("With your own results, in another shell: suffrage ingest PATH --benchmark NAME")
 
 
 def _head(text: str) -> None:
     click.echo()
-    click.echo(click.style(text, bold=True))
+    click.echo(click.style(f"── {text} ".ljust(WIDTH, "─"), bold=True))
 
 
 def _say(text: str) -> None:
-    click.echo(textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+    click.echo(textwrap.fill(text, WIDTH, break_on_hyphens=False))
 
 
 def _prompt(command_line: str) -> None:
-    click.echo(f"  $ {click.style(command_line, fg='cyan')}")
+    click.echo(f"$ {click.style(command_line, fg='cyan')}")
