@@ -210,21 +210,16 @@ class TestErrors:
         with pytest.raises(NotFoundError, match="suffrage ingest"):
             matrix(store)
 
-    @pytest.mark.parametrize(
-        ("choices", "words"),
-        [
+    def test_a_wrong_name_is_met_with_the_right_ones(self, store: sa.Engine) -> None:
+        add_scores(store, Q, tasks=TASKS)
+        for choices, words in (
             ({"metric": "acuracy"}, "Did you mean accuracy"),
             ({"models": ("m9",)}, "Known: m0, m1, m2"),
             ({"tasks": ("zz",)}, "No task 'zz'"),
             ({"runs": (99,)}, "No run of b '99'. Known: 1, 2, 3"),
-        ],
-    )
-    def test_a_wrong_name_is_met_with_the_right_ones(
-        self, store: sa.Engine, choices: dict[str, object], words: str
-    ) -> None:
-        add_scores(store, Q, tasks=TASKS)
-        with pytest.raises(NotFoundError, match=words):
-            matrix(store, **choices)
+        ):
+            with pytest.raises(NotFoundError, match=words):
+                matrix(store, **choices)
 
     def test_a_wrong_benchmark_is_met_with_the_right_one(self, store: sa.Engine) -> None:
         add_scores(store, Q, benchmark="mmlu_pro")

@@ -1,0 +1,113 @@
+"""docs/sql.md is true: it names every table and column, and its queries run on both engines."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores
+
+from tracker import schema
+from tracker.database import connect, transaction
+from tracker.queries.sql import read_only_sql
+from tracker.schema.views import VIEWS
+
+DOCUMENT = (Path(__file__).parents[3] / "docs/sql.md").read_text()
+QUERIES = dict(zip(re.findall(r"^### (\d+\. .+)$", DOCUMENT, re.M), re.findall(r"```sql\n(.+?)```", DOCUMENT, re.S), strict=True))
+
+
+def fill(store: sa.Engine) -> None:
+    """A small MMLU-Pro that has something to say to every question."""
+    Q = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, np.nan]])
+    models, tasks = ["Yi-34B", "Yi-6B", "gemma-7b"], ["law", "math", "math", "law"]
+    add_scores(store, Q * 0, benchmark="mmlu_pro", models=models, tasks=tasks, label="first")
+    runs = add_scores(store, Q, benchmark="mmlu_pro", models=models, tasks=tasks, label="second")
+    with transaction(store) as session:
+        session.add(schema.Source(identity="i", digest="d", path="scores.csv", format="wide"))
+        session.add(
+            schema.Analysis(
+                benchmark_id=1,
+                name="prompt-correlation",
+                parameters={},
+                selection={},
+                input_digest="",
+                code_version="",
+            )
+        )
+        session.flush()
+        session.add(schema.FindingMetric(analysis_id=1, name="hamming.variance.pvalue", value=0.001))
+        session.add(schema.FindingMetric(analysis_id=1, name="hamming.mean.pvalue", reason="invariant"))
+        for run_id in runs:
+            session.add(schema.RunSource(run_id=run_id, source_id=1))
+            session.add(schema.AnalysisRun(analysis_id=1, run_id=run_id, role="scores", checksum="0"))
+            for prompt_id, text in ((1, "A"), (3, "C")):
+                session.add(schema.Answer(run_id=run_id, prompt_id=prompt_id, extraction="", trial=0, text=text))
+
+
+class TestCookbook:
+    def test_there_are_ten_questions(self) -> None:
+        assert len(QUERIES) == 10
+
+    def test_every_query_answers_the_same_on_both_engines(self, sqlite_url: str, postgres_url: str) -> None:
+        answers: list[dict[str, object]] = []
+        for url in (sqlite_url, postgres_url):
+            store = connect(url)
+            fill(store)
+            found: dict[str, object] = {}
+            for question, query in QUERIES.items():
+                with read_only_sql(store, query) as result:
+                    when = [i for i, column in enumerate(result.columns) if column in ("recorded", "ingested")]
+                    rows = [tuple(v for i, v in enumerate(row) if i not in when) for row in result.rows]
+                    found[question] = (result.columns, rows)
+                assert rows, f"{question} has no answer"
+            answers.append(found)
+            store.dispose()
+        assert answers[0] == answers[1]
+
+    @pytest.mark.parametrize(
+        ("number", "first"),
+        [
+            (1, (1, "Yi-34B", 0.75, 4, 1.0)),
+            (3, ("law", 4, 1.0, 0.0, "Question 3?")),
+            (5, ("gemma-7b", "law", 1, 2)),
+            (8, ("math", 3, 3, "Question 2?", "A")),
+            (9, (3, "A", "C", 3, "Question 2?")),
+            (10, (1, "prompt-correlation", "Yi-34B", 4, "scores.csv", "d", "changed since")),
+        ],
+    )
+    def test_answers_are_right(self, sqlite_url: str, number: int, first: tuple[object, ...]) -> None:
+        store = connect(sqlite_url)
+        fill(store)
+        query = next(query for question, query in QUERIES.items() if question.startswith(f"{number}."))
+        with read_only_sql(store, query) as result:
+            assert next(result.rows) == first
+        store.dispose()
+
+
+class TestSchema:
+    def test_every_table_and_column_is_described_as_it_is(self) -> None:
+        described = DOCUMENT.split("## Every table and column")[1]
+        silent = []
+        for table in schema.metadata.sorted_tables:
+            section = re.search(rf"^\*\*{table.name}\*\*: (.+?)(?=^\*\*|^###|\Z)", described, re.M | re.S)
+            lines = section.group(1) if section else ""
+            silent += [f"{table.name}.{c.name}" for c in table.columns if f"- `{c.name}`: {c.comment}" not in lines]
+        assert silent == []
+
+    def test_no_table_or_column_is_described_that_is_not_there(self) -> None:
+        described = DOCUMENT.split("## Every table and column")[1]
+        assert set(re.findall(r"^\*\*(\w+)\*\*:", described, re.M)) == set(schema.metadata.tables)
+        n_columns = sum(len(table.columns) for table in schema.metadata.sorted_tables)
+        assert len(re.findall(r"^- `\w+`:", described, re.M)) == n_columns
+
+    def test_every_view_is_described_with_its_columns(self, sqlite_url: str) -> None:
+        store = connect(sqlite_url)
+        for view in VIEWS:
+            section = re.search(rf"^- `{view}`: (.+?)(?=^- `|^##)", DOCUMENT, re.M | re.S)
+            assert section is not None
+            columns = {column["name"] for column in sa.inspect(store).get_columns(view)}
+            assert columns <= set(re.findall(r"`(\w+)`", section.group(1)))
+        store.dispose()
