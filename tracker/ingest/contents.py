@@ -13,6 +13,8 @@ from tracker.errors import BadInputError
 
 GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+RECORD_SUFFIXES = (".json", ".jsonl")
 DELIMITERS = ",\t;"
 HEAD_BYTES, HEAD_ROWS = 1 << 20, 50
 
@@ -37,6 +39,17 @@ def read_bytes(path: Path) -> bytes:
     if not data.strip():
         raise BadInputError(path, "is empty.")
     return data
+
+
+def damage(path: Path) -> str | None:
+    """Why a file that is named like results cannot hold any: empty, gzip or Parquet that breaks off."""
+    if Path(path.name.removesuffix(".gz")).suffix.lower() not in (*TABLE_SUFFIXES, *RECORD_SUFFIXES):
+        return None
+    try:
+        data = read_bytes(path)
+    except BadInputError as error:
+        return error.problems[0]
+    return "the Parquet data end too early." if data.startswith(PARQUET) and not data.endswith(PARQUET) else None
 
 
 def check_text(path: Path, data: bytes) -> None:

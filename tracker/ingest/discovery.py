@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
+from tracker.ingest.contents import damage
 from tracker.ingest.measurement import Measurement, Reading, ReadOptions
 
 GROUP = "suffrage.formats"
@@ -48,7 +49,8 @@ def find(
         paths: files and folders.
         options: what the user says about them.
         format: name of the only format to look for.
-        skipped: told of each file of a folder that nothing recognises, and why.
+        skipped: told of each file of a folder that nothing recognises, and why; files that are empty or broken
+            off are not skipped, so that `prepare` refuses them.
 
     Raises:
         BadInputError: a path that does not exist, or a folder without results.
@@ -67,11 +69,11 @@ def find(
         results = 0
         for file in _files(path):
             module, reasons = _recognised(file, options, known)
-            if module is not None:
+            if module is not None or damage(file):
                 results += 1
                 found.setdefault(file, module)
             else:
-                others[file] = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+                others[file] = _told(reasons)
         if not results:
             raise BadInputError(path, _nothing_in(path, others, known))
         if skipped is not None:
@@ -208,6 +210,14 @@ def _recognised(
     return (best[0] if best else None), reasons
 
 
+def _told(reasons: Mapping[str, str]) -> str:
+    """Why each format declined; formats with the same reason together."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(those)}: {reason}" for reason, those in names.items())
+
+
 def _specificity(module: ModuleType) -> int:
     return int(getattr(module, "SPECIFICITY", 0))
 
@@ -219,8 +229,7 @@ def _chosen(
         return next(iter(known.items()))
     module, reasons = _recognised(path, options, known)
     if module is None:
-        tried = [f"{name}: {reason}" for name, reason in reasons.items()]
-        text = "no format recognises this file. Tried: " + "; ".join(tried) + "."
+        text = f"no format recognises this file. Tried {_told(reasons)}."
         raise UnknownFormatError(path, text, advice="If you know what it is, name its format with --format.")
     return next((name, one) for name, one in known.items() if one is module)
 

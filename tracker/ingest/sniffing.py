@@ -8,9 +8,17 @@ from functools import lru_cache
 from pathlib import Path
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import GZIP, HEAD_BYTES, HEAD_ROWS, PARQUET, UTF16, first_line, first_records, read_bytes
-
-SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+from tracker.ingest.contents import (
+    GZIP,
+    HEAD_BYTES,
+    HEAD_ROWS,
+    PARQUET,
+    TABLE_SUFFIXES,
+    UTF16,
+    first_line,
+    first_records,
+    read_bytes,
+)
 
 
 @dataclass(frozen=True)
@@ -45,8 +53,8 @@ def _head(path: Path, _changed: int, _size: int) -> Head | str:
     if not path.is_file():
         return "is not a file"
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if suffix not in SUFFIXES:
-        return f"the name ends in none of {', '.join(SUFFIXES)} (also with .gz)"
+    if suffix not in TABLE_SUFFIXES:
+        return f"the name ends in none of {', '.join(TABLE_SUFFIXES)} (also with .gz)"
     try:
         with path.open("rb") as file:
             data = file.read(HEAD_BYTES)

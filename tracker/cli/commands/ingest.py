@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tracker.ingest.store import Stored
 
 
+N_PASSED_OVER = 5
+
+
 class _DryRunOverError(Exception):
     """Undoes the transaction of a dry run."""
 
@@ -120,7 +123,18 @@ def ingest_files(
 
     run_ids: list[int] = []
     failed = 0
-    for path in find(paths):
+    passed_over: list[str] = []
+    files = find(
+        paths,
+        options,
+        format=format_name,
+        skipped=lambda path, reason: passed_over.append(f"{path}: passed over ({reason})"),
+    )
+    for line in passed_over[:N_PASSED_OVER]:
+        say(line)
+    if len(passed_over) > N_PASSED_OVER:
+        say(f"and {len(passed_over) - N_PASSED_OVER} more files passed over")
+    for path in files:
         try:
             with _progress(path) as advance:
                 reading = prepare(path, options, format=format_name, progress=advance)
