@@ -18,8 +18,15 @@ def kernel(function: F) -> F:
 
     Floating-point operations keep the order in which they are written (no ``fastmath``), so equal
     inputs give equal bytes whatever the number of workers. The lock is released, so threads scale.
+
+    Kernels call each other with `INT` around literal integers: a literal is a type of its own to the
+    compiler, and would have the callee compiled once more.
     """
     return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+
+
+INT = np.int64
+"""The type of every integer that is not a word of bits."""
 
 
 def _popcount(typing_context: Any, word: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.bit_tables import BitTable, bit, flip
-from analyses.numerics.compilation import kernel
+from analyses.numerics.compilation import INT, kernel
 from analyses.numerics.streams import BACKWARD, COLUMNS, FORWARD, PAIRS, fill_below
 
 TRADES_PER_COLUMN = 10
@@ -27,7 +27,7 @@ def _place_ones(cells: Any, cell_starts: Any, ones: Any, key: Any, permutation: 
         start = cell_starts[column]
         n = cell_starts[column + 1] - start
         rarer = min(ones[column], n - ones[column])
-        fill_below(draws[:rarer], n - rarer + 1, 1, key, COLUMNS, permutation, column)
+        fill_below(draws[:rarer], n - rarer + 1, INT(1), key, INT(COLUMNS), permutation, column)
         for i in range(rarer):
             row = cells[start + draws[i]]
             row += np.int64(bit(rows, row, column)) * (cells[start + n - rarer + i] - row)
@@ -57,15 +57,15 @@ def shuffled_columns(table: BitTable, key: NDArray[np.uint64], permutation: int)
 def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpose: int, permutation: int) -> None:
     n = rows.shape[0]
     firsts, seconds = np.empty(n_trades, np.int64), np.empty(n_trades, np.int64)
-    fill_below(firsts, n_columns, 0, key, purpose + PAIRS, permutation, 0)
-    fill_below(seconds, n_columns - 1, 0, key, purpose + PAIRS, permutation, 1)
+    fill_below(firsts, n_columns, INT(0), key, purpose + PAIRS, permutation, INT(0))
+    fill_below(seconds, n_columns - 1, INT(0), key, purpose + PAIRS, permutation, INT(1))
     differing, draws = np.empty(n, np.int64), np.empty(n, np.int64)
     for trade in range(n_trades):
         a, b = firsts[trade], seconds[trade]
         b += np.int64(b >= a)
         at_a, at_b, word_a, word_b = np.uint64(a & 63), np.uint64(b & 63), a >> 6, b >> 6
-        n_differing: Any = 0
-        ones: Any = 0
+        n_differing: Any = INT(0)
+        ones: Any = INT(0)
         for i in range(n):
             differing[n_differing] = i
             in_a = (rows[i, word_a] >> at_a) & np.uint64(1)
@@ -74,7 +74,7 @@ def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpo
             differs = np.int64((in_a ^ in_b) & both)
             n_differing += differs
             ones += differs * np.int64(in_a)
-        fill_below(draws[:n_differing], n_differing, -1, key, purpose, permutation, trade)
+        fill_below(draws[:n_differing], n_differing, INT(-1), key, purpose, permutation, trade)
         for d in range(n_differing):
             i = differing[d]
             wants = draws[d] < ones
@@ -127,7 +127,7 @@ def _shuffle(scores: Any, cells: Any, cell_starts: Any, key: Any, permutation: i
     for column in range(cell_starts.size - 1):
         start, stop = cell_starts[column], cell_starts[column + 1]
         values = scores[start:stop].copy()
-        fill_below(draws[: values.size], values.size, -1, key, COLUMNS, permutation, column)
+        fill_below(draws[: values.size], values.size, INT(-1), key, INT(COLUMNS), permutation, column)
         for i in range(values.size):
             last = values.size - 1 - i
             values[last], values[draws[i]] = values[draws[i]], values[last]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from analyses.numerics.bit_tables import WORD
-from analyses.numerics.compilation import bit_counts, kernel, popcount
+from analyses.numerics.compilation import INT, bit_counts, kernel, popcount
 
 EMPTY, ZERO, DISJOINT, SIDES = 0, 1, 2, 3
 """Places in the side counts: pairs without a one in any shared cell, pairs with a row that has no one
@@ -74,15 +74,15 @@ def _add_two(x: Any, y: Any, plane: Any, carry: Any) -> None:
 
 
 @kernel
-def _add_columns(row: Any, common: Any, lanes: Any, begin: int, end: int, planes: Any, carry: Any) -> int:
+def _add_columns(row: Any, common: Any, lanes: Any, begin: Any, end: Any, planes: Any, carry: Any) -> int:
     """Sum over the row's ones of the columns' lanes, as bit planes; how many planes were needed.
 
     Columns are taken two at a time: both and the lowest plane give its new value and a carry, which
     then travels up the planes.
     """
-    depth = 0
+    depth: Any = INT(0)
     added = 0
-    waiting: Any = -1
+    waiting: Any = INT(-1)
     carried = carry[begin:end]
     nothing = planes[planes.shape[0] - 1, begin:end]
     nothing[:] = np.uint64(0)
@@ -114,7 +114,7 @@ def _add_columns(row: Any, common: Any, lanes: Any, begin: int, end: int, planes
 
 
 @kernel
-def _select(planes: Any, low: int, high: int, begin: int, end: int, chosen: Any) -> None:
+def _select(planes: Any, low: Any, high: int, begin: Any, end: Any, chosen: Any) -> None:
     """``chosen[v]``: lanes in which planes ``low .. high - 1`` spell the number ``v``."""
     plane, none, one = planes[low, begin:end], chosen[0, begin:end], chosen[1, begin:end]
     for x in range(plane.size):
@@ -130,10 +130,10 @@ def _select(planes: Any, low: int, high: int, begin: int, end: int, chosen: Any)
 
 
 @kernel
-def _tally(planes: Any, depth: int, s: int, begin: int, end: int, low: Any, high: Any, tally: Any) -> None:
+def _tally(planes: Any, depth: int, s: int, begin: Any, end: Any, low: Any, high: Any, tally: Any) -> None:
     """Add to ``tally[c, word]`` how many lanes of each word hold the sum ``c``, for ``c`` in ``1 .. s``."""
     split = (depth + 1) // 2
-    _select(planes, 0, split, begin, end, low)
+    _select(planes, INT(0), split, begin, end, low)
     if split == depth:
         high[0, begin:end] = ~np.uint64(0)
     else:
@@ -216,7 +216,7 @@ def count_by_pattern(
     for g in range(starts.size - 1):
         for h in range(g, starts.size - 1):
             common = patterns[g] & patterns[h]
-            overlap: Any = 0
+            overlap: Any = INT(0)
             for w in range(n_words):
                 overlap += np.int64(popcount(common[w]))
             same = g == h
@@ -232,7 +232,7 @@ def count_by_pattern(
             for s in range(overlap + 1):
                 if left_first[s + 1] == left_first[s]:
                     continue
-                begin = lane_words[s] if same else 0
+                begin = lane_words[s] if same else INT(0)
                 tally[: s + 1, begin:end] = np.uint64(0)
                 if s > 0:
                     for i in range(left_first[s], left_first[s + 1]):

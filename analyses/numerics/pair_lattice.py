@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from analyses.numerics.surds import Surd
 
-MAX_COLUMNS = 400
-"""Above this the values of the cosine alone would take more memory than the table is worth."""
+MAX_COLUMNS = 300
+"""The cells of the cosine grow with the cube; above this they take more than half a gigabyte."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +59,7 @@ def _distinct(keys: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
     """First cell of each distinct key, ascending, and the position of every cell.
 
     Keys are quotients of integers below 2**53. Division rounds correctly, so equal quotients give equal
-    floats; different ones differ by at least the inverse product of their denominators (above 1e-11
+    floats; different ones differ by at least the inverse product of their denominators (above 1e-10
     for `MAX_COLUMNS`), so they give different floats. Comparing the floats is therefore exact.
     """
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)

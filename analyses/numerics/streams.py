@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.compilation import kernel
+from analyses.numerics.compilation import INT, kernel
 
 COLUMNS, BACKWARD, FORWARD = 1, 2, 3
 """Purposes: shuffling columns; the chain back from the observed table; the chains forward again."""
@@ -41,7 +41,7 @@ def stream_key(seed: int) -> NDArray[np.uint64]:
 
 
 @kernel
-def fill_words(words: Any, key: Any, purpose: int, permutation: int, column: int, batch: int) -> None:
+def fill_words(words: Any, key: Any, purpose: Any, permutation: Any, column: Any, batch: Any) -> None:
     """Fill ``words``, ``(4, BATCH)`` uint64, with the 32-bit words of one batch of a stream."""
     for i in range(BATCH):
         c0 = np.uint64(batch * BATCH + i) & _MASK
@@ -56,7 +56,7 @@ def fill_words(words: Any, key: Any, purpose: int, permutation: int, column: int
 
 
 @kernel
-def fill_below(draws: Any, bound: int, step: int, key: Any, purpose: int, permutation: int, column: int) -> None:
+def fill_below(draws: Any, bound: Any, step: Any, key: Any, purpose: Any, permutation: Any, column: Any) -> None:
     """Fill ``draws``: entry ``i`` is a uniform integer in ``[0, bound + i * step)``, without bias.
 
     Args:
@@ -67,7 +67,7 @@ def fill_below(draws: Any, bound: int, step: int, key: Any, purpose: int, permut
     """
     words = np.empty((4, BATCH), np.uint64)
     flat = words.reshape(4 * BATCH)
-    batch = 0
+    batch: Any = INT(0)
     used = 4 * BATCH
     for i in range(draws.size):
         limit = np.uint64(bound + i * step)

@@ -252,7 +252,7 @@ class TestErrors:
             (np.tile([0.0, 1.0, 1.0], (5, 1)), "same score on every prompt"),
             (np.full((4, 4), np.nan), "No prompt has a score"),
             (np.where(TABLE > 0, np.inf, 0.5), "infinite"),
-            (np.tile(TABLE, (1, 50)), "Choose fewer"),
+            (np.tile(TABLE, (1, 40)), "Choose fewer"),
         ],
     )
     def test_tables_that_say_nothing_are_refused(self, Q, words):
