@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -106,16 +105,15 @@ class TestLaws:
         }
         assert found == expected
 
-    @pytest.mark.parametrize("n", [1, 199, 200, 201, 1000])
-    def test_every_bit_of_many_values_arrives(self, store: sa.Engine, n: int) -> None:
-        values = np.random.default_rng(n).standard_normal(n) * 10.0 ** (np.arange(n) - n // 2).clip(-300, 300)
-        of = prompts([f"q{i}" for i in range(n)])
-        with undone(store) as session:
-            store_reading(
-                session, reading(Scores(run=RunDescription(model="m"), metric=LOSS, prompts=of, values=values)), B
-            )
-            found = session.execute(sa.text("SELECT prompt_id, value FROM score ORDER BY prompt_id")).all()
-            assert np.array([v for _, v in found]).tobytes() == values.tobytes()
+    def test_every_bit_of_many_values_arrives(self, store: sa.Engine) -> None:
+        for n in (1, 199, 200, 201, 1000):
+            values = np.random.default_rng(n).standard_normal(n) * 10.0 ** (np.arange(n) - n // 2).clip(-300, 300)
+            of = prompts([f"q{i}" for i in range(n)])
+            block = Scores(run=RunDescription(model="m"), metric=LOSS, prompts=of, values=values)
+            with undone(store) as session:
+                store_reading(session, reading(block), B)
+                found = session.execute(sa.text("SELECT value FROM score ORDER BY prompt_id")).all()
+                assert np.array([value for (value,) in found]).tobytes() == values.tobytes()
 
 
 class TestSameOnBothEngines:

@@ -1,0 +1,209 @@
+"""What an ingest leaves behind when it is killed, crowded, out of disk, or cut off."""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from readings import everything, keep, prompts, scores
+
+from tracker.database import bare_engine, connect, transaction
+from tracker.errors import DatabaseError
+from tracker.ingest.checksums import verify_checksums
+
+N_PROMPTS, N_MODELS = 2000, 40
+
+
+def table(folder: Path, name: str, n_prompts: int = N_PROMPTS, n_models: int = N_MODELS) -> Path:
+    """A file of scores of models of its own, on prompts that all such files share."""
+    random_scores = np.random.default_rng(sum(map(ord, name))).integers(0, 2, (n_prompts, n_models))
+    path = folder / f"{name}.csv"
+    with path.open("w") as file:
+        file.write("task,prompt_id," + ",".join(f"{name}-{j}" for j in range(n_models)) + "\n")
+        for i, row in enumerate(random_scores):
+            file.write(f"t{i % 7},q{i}," + ",".join(map(str, row)) + "\n")
+    return path
+
+
+def command(url: str, *paths: Path) -> list[str]:
+    options = ["--benchmark", "b", "--database", url, "--no-mlflow"]
+    return [sys.executable, "-m", "tracker.cli", "ingest", *map(str, paths), *options]
+
+
+def started(url: str, *paths: Path, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(command(url, *paths), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def counts(engine: sa.Engine) -> dict[str, int]:
+    """Scores by the file whose models they are of."""
+    asked = "SELECT model.name, count(*) FROM score JOIN run ON run.id = run_id JOIN model ON model.id = model_id"
+    found: dict[str, int] = {}
+    with engine.connect() as connection:
+        for model, n in connection.execute(sa.text(f"{asked} GROUP BY model.name")):
+            name = model.rsplit("-", 1)[0]
+            found[name] = found.get(name, 0) + n
+    return found
+
+
+def assert_sound(engine: sa.Engine) -> None:
+    with transaction(engine, write=False) as session:
+        assert verify_checksums(session) == []
+        if engine.dialect.name == "sqlite":
+            assert session.execute(sa.text("PRAGMA integrity_check")).scalar_one() == "ok"
+            assert session.execute(sa.text("PRAGMA foreign_key_check")).all() == []
+
+
+class TestKilled:
+    def all_or_nothing(self, store: sa.Engine, url: str, folder: Path, n_kills: int) -> None:
+        whole = N_PROMPTS * N_MODELS
+        begun = time.monotonic()
+        process = started(url, table(folder, "undisturbed"))
+        assert process.wait(120) == 0, process.communicate()
+        lasts = time.monotonic() - begun
+        chance = random.Random(n_kills)
+        outcomes = []
+        for n in range(n_kills):
+            path = table(folder, f"file{n}")
+            process = started(url, path)
+            time.sleep(chance.uniform(0.3, 1.0) * lasts)
+            process.kill()
+            process.communicate()
+            outcomes.append(counts(store).get(path.stem, 0))
+            assert outcomes[-1] in (0, whole)
+            assert_sound(store)
+        paths = [folder / f"file{n}.csv" for n in range(n_kills)]
+        again = subprocess.run(command(url, *paths), capture_output=True, text=True, timeout=300)
+        assert again.returncode == 0, again.stderr
+        assert again.stderr.count("nothing changed") == outcomes.count(whole)
+        assert_sound(store)
+        assert counts(store) == dict.fromkeys(["undisturbed", *(path.stem for path in paths)], whole)
+        with store.connect() as connection:
+            assert connection.scalar(sa.text("SELECT count(*) FROM source")) == n_kills + 1
+            assert connection.scalar(sa.text("SELECT count(*) FROM prompt")) == N_PROMPTS
+
+    def test_a_killed_ingest_stored_all_or_nothing(self, store: sa.Engine, store_url: str, tmp_path: Path) -> None:
+        self.all_or_nothing(store, store_url, tmp_path, 3)
+
+    @pytest.mark.soak
+    def test_twenty_killed_ingests_stored_all_or_nothing(
+        self, store: sa.Engine, store_url: str, tmp_path: Path
+    ) -> None:
+        self.all_or_nothing(store, store_url, tmp_path, 20)
+
+
+class TestCrowded:
+    def eight_at_once(self, url: str, folder: Path) -> None:
+        paths = [table(folder, f"file{n}", n_prompts=500, n_models=10) for n in range(8)]
+        processes = [started(url, path) for path in paths]
+        for process in processes:
+            _, said = process.communicate(timeout=180)
+            assert process.returncode == 0, said
+            assert "Error" not in said
+            assert "locked" not in said
+        engine = connect(url)
+        assert counts(engine) == {path.stem: 5000 for path in paths}
+        assert_sound(engine)
+        with engine.connect() as connection:
+            assert connection.scalar(sa.text("SELECT count(*) FROM prompt")) == 500
+            assert connection.scalar(sa.text("SELECT count(*) FROM benchmark")) == 1
+            assert connection.scalar(sa.text("SELECT count(*) FROM run")) == 80
+        engine.dispose()
+
+    def test_eight_processes_fill_one_sqlite_file_that_did_not_exist(self, tmp_path: Path) -> None:
+        self.eight_at_once(f"sqlite:///{tmp_path}/new.db", tmp_path)
+
+    def test_eight_processes_fill_one_postgresql(self, postgres_url: str, tmp_path: Path) -> None:
+        self.eight_at_once(postgres_url, tmp_path)
+
+
+class TestDiskFull:
+    def test_a_full_disk_is_one_sentence_and_leaves_the_store_as_it_was(self, sqlite_url: str, tmp_path: Path) -> None:
+        engine = connect(sqlite_url)
+        keep(engine, scores({("t0", "q0"): 1, ("t1", "q1"): 0}))
+        before = everything(engine)
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = (tmp_path / "store.db").stat().st_size
+        path = table(tmp_path, "big")
+
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100_000, size + 100_000))
+
+        process = started(sqlite_url, path, preexec_fn=limit)
+        _, said = process.communicate(timeout=120)
+        assert process.returncode == 1
+        assert "Traceback" not in said
+        assert "the disk is full" in said
+        assert "free some space and run it again" in said
+        assert everything(engine) == before
+        assert_sound(engine)
+        assert subprocess.run(command(sqlite_url, path), capture_output=True, timeout=120).returncode == 0
+        assert counts(engine)["big"] == N_PROMPTS * N_MODELS
+        engine.dispose()
+
+
+class TestServerGone:
+    @pytest.fixture
+    def cut(self, postgres_server: sa.URL, postgres_url: str) -> Iterator[Callable[[], int]]:
+        """Ends every connection to the test's database, and says how many there were."""
+        administrator = bare_engine(postgres_server.render_as_string(hide_password=False))
+
+        def end() -> int:
+            asked = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = :name"
+            with administrator.connect() as connection:
+                n: int = connection.scalar(sa.text(asked), {"name": sa.make_url(postgres_url).database})
+            return n
+
+        yield end
+        administrator.dispose()
+
+    @pytest.mark.parametrize("n_statements", [2, 8, 16])
+    def test_a_connection_that_ends_midway_is_one_sentence(
+        self, postgres_url: str, cut: Callable[[], int], n_statements: int
+    ) -> None:
+        engine = connect(postgres_url)
+        left = n_statements
+
+        def count(*_: object) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                cut()
+
+        sa.event.listen(engine, "before_cursor_execute", count)
+        with pytest.raises(DatabaseError, match="Check that the server runs"):
+            keep(
+                engine, scores({("t", f"q{n}"): 1 for n in range(50)}, of=prompts([("t", f"q{n}") for n in range(50)]))
+            )
+        sa.event.remove(engine, "before_cursor_execute", count)
+        assert left <= 0
+        engine.dispose()
+        fresh = connect(postgres_url)
+        assert {name: rows for name, rows in everything(fresh).items() if rows and name != "database"} == {}
+        fresh.dispose()
+
+    def test_a_command_that_is_cut_off_says_so_and_stores_nothing(
+        self, postgres_url: str, cut: Callable[[], int], tmp_path: Path
+    ) -> None:
+        process = started(postgres_url, table(tmp_path, "big", n_prompts=10_000, n_models=100))
+        n_cut = 0
+        while process.poll() is None:
+            n_cut += cut()
+            time.sleep(0.02)
+        _, said = process.communicate()
+        assert n_cut > 0
+        assert process.returncode == 1
+        assert "Traceback" not in said
+        assert "Check that the server runs" in said
+        engine = connect(postgres_url)
+        assert counts(engine) == {}
+        engine.dispose()
