@@ -21,7 +21,7 @@ from tracker.ingest.measurement import ReadOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BENCHMARK = "simulated-exam"
+BENCHMARK = "simulated"
 METRIC = "accuracy"
 
 
