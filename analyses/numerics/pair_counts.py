@@ -74,7 +74,7 @@ def _add_two(x: Any, y: Any, plane: Any, carry: Any) -> None:
 
 
 @kernel
-def _add_columns(row: Any, common: Any, lanes: Any, begin: Any, end: Any, planes: Any, carry: Any) -> int:
+def _add_columns(row: Any, common: Any, lanes: Any, begin: Any, end: Any, planes: Any, carry: Any) -> Any:
     """Sum over the row's ones of the columns' lanes, as bit planes; how many planes were needed.
 
     Columns are taken two at a time: both and the lowest plane give its new value and a carry, which

@@ -208,7 +208,7 @@ class TestLaws:
         assert "may not reach every table" in notes
         assert "19 are the fewest" in notes
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(table=binary_tables_with_gaps())
     def test_every_table_that_can_be_tested_is(self, table):
         report = analyze(matrix(table), n_permutations=5)
@@ -218,7 +218,7 @@ class TestLaws:
         for name, comparison in report.finding.comparisons.items():
             assert np.isfinite(comparison.observed) or comparison.reason, name
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(table=continuous_tables_with_gaps())
     def test_every_continuous_table_that_can_be_tested_is(self, table):
         report = analyze(matrix(table), n_permutations=5)

@@ -47,13 +47,13 @@ def check_against_loops(table: np.ndarray, tests, drawn: list[np.ndarray]) -> No
 
 class TestAgainstReference:
     @pytest.mark.parametrize("null", ["columns", "margins"])
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(table=st.one_of(binary_tables(), binary_tables_with_gaps()), seed=st.integers(0, 99))
     def test_binary_statistics_and_tie_counts_are_those_of_the_loops(self, null, table, seed):
         found = binary_similarities(table, n_permutations=12, null=null, seed=seed)
         check_against_loops(table, found.tests, draws(table, null, 12, seed))
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(table=st.one_of(continuous_tables(), continuous_tables_with_gaps()))
     def test_continuous_statistics_are_those_of_the_loops(self, table):
         found = continuous_similarities(table, n_permutations=1, seed=0)
@@ -73,7 +73,7 @@ class TestAgainstReference:
             for statistic, value in statistics(values).items():
                 assert found[name].comparisons[statistic].observed == pytest.approx(value, abs=1e-12)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)))
     def test_both_ways_to_count_pairs_give_the_same_integers(self, table):
         bits = BitTable.of(table)
@@ -93,7 +93,7 @@ class TestAgainstReference:
             assert (a.pooled == b.pooled).all()
             assert all((a.comparisons[s].null == b.comparisons[s].null).all() for s in a.comparisons)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(st.one_of(binary_tables_with_gaps(), binary_tables()))
     def test_mean_to_others_is_the_mean_over_rows_with_shared_cells(self, table):
         means = binary_similarities(table, n_permutations=1, seed=0).mean_to_others
@@ -167,7 +167,7 @@ class TestLaws:
             assert lattice.values[-1] == 1
             assert [float(lattice.surd(i)) for i in range(lattice.size)] == pytest.approx(lattice.values.tolist())
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(binary_tables_with_gaps(), st.randoms(use_true_random=False))
     def test_order_of_prompts_and_models_does_not_matter(self, table, random):
         rows, columns = list(range(table.shape[0])), list(range(table.shape[1]))
@@ -178,7 +178,7 @@ class TestLaws:
         for a, b in zip(one.tests, other.tests, strict=True):
             assert (a.observed == b.observed).all()
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(binary_tables(), st.randoms(use_true_random=False))
     def test_pvalues_of_complete_tables_do_not_depend_on_the_order_of_prompts(self, table, random):
         rows = list(range(table.shape[0]))
@@ -188,7 +188,7 @@ class TestLaws:
         for a, b in zip(one.tests, other.tests, strict=True):
             assert [c.pvalue for c in a.comparisons.values()] == [c.pvalue for c in b.comparisons.values()]
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(continuous_tables(), st.randoms(use_true_random=False))
     def test_order_does_not_matter_to_continuous_tables(self, table, random):
         rows = list(range(table.shape[0]))
@@ -202,14 +202,14 @@ class TestLaws:
                 assert a.comparisons[name].pvalue == b.comparisons[name].pvalue
 
     @given(continuous_tables(), st.floats(0.1, 10))
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     def test_cosines_do_not_change_when_all_scores_are_rescaled(self, table, factor):
         one = continuous_similarities(table, n_permutations=1, seed=0).tests[0].comparisons
         other = continuous_similarities(table * factor, n_permutations=1, seed=0).tests[0].comparisons
         for name in ("mean", "p75", "p95", "variance"):
             assert one[name].observed == pytest.approx(other[name].observed, abs=1e-9)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(binary_tables(), st.integers(0, 50))
     def test_no_draw_changes_the_mean_hamming_similarity_of_a_complete_table(self, table, seed):
         for null in ("columns", "margins"):
