@@ -45,19 +45,9 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 
 
 def companions(path: Path) -> Sequence[Path]:
-    """Samples with the time stamp of the results, or results with that of the samples."""
-    samples = SAMPLES_NAME.fullmatch(path.name)
-    results = None if samples else RESULTS_NAME.fullmatch(path.name)
-    name = samples or results
-    if name is None:
-        return ()
-    wanted = RESULTS_NAME if samples else SAMPLES_NAME
-    beside = ((other, wanted.fullmatch(other.name)) for other in sorted(path.parent.iterdir()) if other != path)
-    return tuple(
-        other
-        for other, its in beside
-        if its is not None and its["stamp"] == name["stamp"] and declines(other, ReadOptions()) is None
-    )
+    """The samples with the time stamp of the results."""
+    name = None if SAMPLES_NAME.fullmatch(path.name) else RESULTS_NAME.fullmatch(path.name)
+    return () if name is None else _beside(path, SAMPLES_NAME, name["stamp"])
 
 
 def harness(path: Path) -> str | None:
@@ -85,5 +75,14 @@ def _results(path: Path, options: ReadOptions) -> Results:
     if name is None:
         stamp = RESULTS_NAME.fullmatch(path.name)
         return Results.read(path, stamp["stamp"] if stamp else None, options)
-    beside = companions(path)
+    beside = _beside(path, RESULTS_NAME, name["stamp"])
     return Results.read(beside[0] if beside else None, name["stamp"], options, samples=path)
+
+
+def _beside(path: Path, wanted: re.Pattern[str], stamp: str | None) -> tuple[Path, ...]:
+    named = ((other, wanted.fullmatch(other.name)) for other in sorted(path.parent.iterdir()) if other != path)
+    return tuple(
+        other
+        for other, name in named
+        if name is not None and name["stamp"] == stamp and declines(other, ReadOptions()) is None
+    )

@@ -1,0 +1,189 @@
+"""Formats of ours and of others, and the files they recognise."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
+from tracker.ingest.discovery import find, formats, prepare
+from tracker.ingest.measurement import ReadOptions, Scores
+
+WIDE = "prompt_id,A\nq1,1\nq2,0\n"
+PROMPTS = "prompt_id,question\nq1,Why?\n"
+
+PLUGIN = '''
+"""Lines of key=score."""
+import numpy as np
+from tracker.ingest.measurement import MetricDescription, Prompts, RunDescription, Scores
+
+def declines(path, options):
+    return None if path.suffix == ".scores" else "the name does not end in .scores"
+
+def read(path, options):
+    pairs = [line.split("=") for line in path.read_text().splitlines()]
+    yield "read by a plug-in"
+    yield Scores(
+        run=RunDescription(model="outside"),
+        metric=MetricDescription(name="score"),
+        prompts=Prompts(keys=[key for key, _ in pairs]),
+        values=np.array([float(value) for _, value in pairs]),
+    )
+'''
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """Installs a package as pip would: modules and an entry point, in a folder of their own on the path."""
+
+    def installed(entry: str, modules: dict[str, str], name: str = "outside") -> None:
+        site = tmp_path / f"site_{name}"
+        for file, source in modules.items():
+            (site / file).parent.mkdir(parents=True, exist_ok=True)
+            (site / file).write_text(textwrap.dedent(source))
+        info = site / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[suffrage.formats]\n{name} = {entry}\n")
+        monkeypatch.syspath_prepend(str(site))
+
+    return installed
+
+
+class TestFormats:
+    def test_ours_are_found_and_say_what_they_are(self) -> None:
+        assert {"wide-table", "long-table", "leaderboard-table", "prompt-table", "lm-eval"} <= set(formats())
+        for module in formats().values():
+            assert (module.__doc__ or "").split("\n")[0].endswith(".")
+
+    def test_a_module_installed_from_outside_is_a_format(self, install, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+        install("plain_scores", {"plain_scores.py": PLUGIN})
+        assert "plain-scores" in formats()
+        path = tmp_path / "mine.scores"
+        path.write_text("q1=1\nq2=0\n")
+        reading = prepare(path, ReadOptions())
+        assert (reading.format, list(reading.notes)) == ("plain-scores", ["read by a plug-in"])
+        assert isinstance(reading.measurements[0], Scores)
+
+    def test_every_module_of_a_package_is_one_and_a_broken_one_costs_only_itself(self, install) -> None:  # type: ignore[no-untyped-def]
+        modules = {
+            "many_formats/__init__.py": "",
+            "many_formats/good_one.py": PLUGIN,
+            "many_formats/broken.py": "raise RuntimeError('no such library')",
+            "many_formats/nothing.py": "x = 1",
+        }
+        install("many_formats", modules, name="many")
+        with pytest.warns(UserWarning, match="many_formats") as caught:
+            found = formats()
+        said = " ".join(str(warning.message) for warning in caught)
+        assert "many_formats.broken" in said
+        assert "no such library" in said
+        assert "many_formats.nothing is no format" in said
+        assert {"good-one", "wide-table"} <= set(found)
+        assert "broken" not in found
+
+    def test_where_two_formats_recognise_a_file_the_more_specific_has_it(self, install, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+        modules = {
+            "rivals/__init__.py": "",
+            "rivals/plain_ones.py": PLUGIN,
+            "rivals/other_ones.py": PLUGIN,
+            "rivals/special_ones.py": PLUGIN.replace('".scores"', '".special"') + "\nSPECIFICITY = 1\n",
+            "rivals/special_too.py": PLUGIN.replace('".scores"', '".special"'),
+        }
+        install("rivals", modules, name="rivals")
+        for name in ("x.scores", "x.special"):
+            (tmp_path / name).write_text("q1=1\n")
+        assert prepare(tmp_path / "x.special", ReadOptions()).format == "special-ones"
+        with pytest.raises(UnknownFormatError, match="other-ones, plain-ones; say which with --format"):
+            prepare(tmp_path / "x.scores", ReadOptions())
+        assert prepare(tmp_path / "x.scores", ReadOptions(), format="other-ones").format == "other-ones"
+
+
+class TestFind:
+    def test_folders_are_searched_prompts_come_first_and_the_rest_is_reported(self, tmp_path: Path) -> None:
+        folder = tmp_path / "results"
+        (folder / "deep" / ".hidden").mkdir(parents=True)
+        for name in ("a.csv", "deep/c.csv", "deep/.hidden/d.csv", ".e.csv"):
+            (folder / name).write_text(WIDE)
+        (folder / "z_prompts.csv").write_text(PROMPTS)
+        (folder / "notes.md").write_text("# notes")
+        skipped: dict[Path, str] = {}
+        found = find([folder], skipped=skipped.__setitem__)
+        assert [path.relative_to(folder).as_posix() for path in found] == ["z_prompts.csv", "a.csv", "deep/c.csv"]
+        assert list(skipped) == [folder / "notes.md"]
+        assert "wide-table" in skipped[folder / "notes.md"]
+
+    def test_a_file_that_breaks_off_is_not_passed_over(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text(WIDE)
+        (tmp_path / "b.csv").write_text("")
+        (tmp_path / "c.parquet").write_bytes(b"PAR1 and no more")
+        assert [path.name for path in find([tmp_path])] == ["a.csv", "b.csv", "c.parquet"]
+
+    def test_a_file_that_is_named_is_kept_whatever_it_is(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.md").write_text("# notes")
+        assert find([tmp_path / "notes.md", tmp_path / "notes.md"]) == [tmp_path / "notes.md"]
+
+    def test_what_belongs_to_another_file_is_read_with_it(self, tmp_path: Path) -> None:
+        stamp = "2026-01-02T03-04-05"
+        results, samples = tmp_path / f"results_{stamp}.json", tmp_path / f"samples_t_{stamp}.jsonl"
+        results.write_text('{"results": {}}')
+        samples.write_text('{"doc_id": 0}\n')
+        assert find([tmp_path]) == find([samples, results]) == find([results]) == [results]
+        assert find([samples]) == [samples]
+
+    def test_only_one_format_may_be_asked_for(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text(WIDE)
+        (tmp_path / "b.csv").write_text(PROMPTS)
+        assert find([tmp_path], format="prompt-table") == [tmp_path / "b.csv"]
+        with pytest.raises(NotFoundError, match="Did you mean wide-table"):
+            find([tmp_path], format="wide-tabel")
+
+    def test_a_folder_without_results_says_what_was_looked_for(self, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(BadInputError, match=r"holds no files \(looked for .*wide-table"):
+            find([tmp_path / "empty"])
+        (tmp_path / "notes.md").write_text("# notes")
+        with pytest.raises(BadInputError, match=r"one file, none recognised \(looked for .*notes.md"):
+            find([tmp_path])
+        with pytest.raises(BadInputError, match="does not exist"):
+            find([tmp_path / "nowhere"])
+
+
+class TestPrepare:
+    def test_digest_is_that_of_the_bytes_and_identity_that_of_how_they_are_read(self, tmp_path: Path) -> None:
+        path, copy = tmp_path / "a.csv", tmp_path / "b.csv"
+        path.write_text(WIDE)
+        copy.write_text(WIDE)
+        one, other = prepare(path, ReadOptions()), prepare(path, ReadOptions(metric="accuracy"))
+        assert one.digest == other.digest == hashlib.sha256(WIDE.encode()).hexdigest()
+        assert one.identity != other.identity
+        assert one.identity == prepare(copy, ReadOptions()).identity
+        assert one.identity == prepare(path, ReadOptions(), format="wide-table").identity
+
+    def test_progress_ends_at_the_size_of_all_files(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.csv"
+        path.write_text(WIDE)
+        told: list[tuple[int, int]] = []
+        prepare(path, ReadOptions(), progress=lambda done, total: told.append((done, total)))
+        assert told[-1] == (len(WIDE), len(WIDE))
+
+    def test_what_cannot_be_read_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInputError, match="is a folder"):
+            prepare(tmp_path, ReadOptions())
+        with pytest.raises(BadInputError, match="does not exist"):
+            prepare(tmp_path / "nowhere.csv", ReadOptions())
+        (tmp_path / "empty.csv").touch()
+        with pytest.raises(BadInputError, match="is empty"):
+            prepare(tmp_path / "empty.csv", ReadOptions())
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+    def test_a_file_that_may_not_be_opened_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.csv"
+        path.write_text(WIDE)
+        path.chmod(0)
+        with pytest.raises(BadInputError, match="cannot be opened"):
+            prepare(path, ReadOptions())
