@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
@@ -170,10 +171,10 @@ def chosen_runs(
         rows = [row for row in rows if row.name in wanted]
     if not rows:
         raise _no_scores(session, benchmark, selection, ("prompt", "task") if unit is None else (unit,))
-    names = [row.name for row in rows]
+    times = Counter(row.name for row in rows)
     rows = sorted(rows, key=lambda row: (row.name, row.id))
     return [
-        ChosenRun(row.id, row.name if names.count(row.name) == 1 else f"{row.name} (run {row.id})", row.condition)
+        ChosenRun(row.id, row.name if times[row.name] == 1 else f"{row.name} (run {row.id})", row.condition)
         for row in rows
     ]
 

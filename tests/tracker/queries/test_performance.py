@@ -206,6 +206,11 @@ class TestTaskMatrix:
 
 
 class TestErrors:
+    @pytest.fixture
+    def store(self, sqlite_store: sa.Engine) -> sa.Engine:
+        """Words do not depend on the engine."""
+        return sqlite_store
+
     def test_an_empty_store_says_how_to_begin(self, store: sa.Engine) -> None:
         with pytest.raises(NotFoundError, match="suffrage ingest"):
             matrix(store)

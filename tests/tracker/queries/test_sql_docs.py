@@ -16,7 +16,9 @@ from tracker.queries.sql import read_only_sql
 from tracker.schema.views import VIEWS
 
 DOCUMENT = (Path(__file__).parents[3] / "docs/sql.md").read_text()
-QUERIES = dict(zip(re.findall(r"^### (\d+\. .+)$", DOCUMENT, re.M), re.findall(r"```sql\n(.+?)```", DOCUMENT, re.S), strict=True))
+QUERIES = dict(
+    zip(re.findall(r"^### (\d+\. .+)$", DOCUMENT, re.M), re.findall(r"```sql\n(.+?)```", DOCUMENT, re.S), strict=True)
+)
 
 
 def fill(store: sa.Engine) -> None:
