@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "model": ("model", "model_name", "model_id", "llm", "system"),
+    "model": ("model", "model_name", "model_id", "llm"),
     "prompt": (
         "prompt_id", "prompt_key", "question_id", "item_id", "instance_id", "sample_id", "example_id", "doc_id",
         "row_id", "id", "uid", "qid", "key", "item", "idx", "index", "prompt",

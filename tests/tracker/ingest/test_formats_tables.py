@@ -16,7 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracker.errors import BadInputError, UnknownFormatError
-from tracker.ingest.discovery import prepare
+from tracker.ingest.cells import MISSING
+from tracker.ingest.discovery import formats, prepare
+from tracker.ingest.headings import SYNONYMS
 from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores, TaskScores
 
 Write = Callable[..., Path]
@@ -289,6 +291,9 @@ class TestPromptTables:
         assert isinstance(prompts, Prompts)
         assert prompts.choices == [["a", "b"]]
 
+    def test_text_is_no_answer_even_where_tables_hold_predictions(self, write: Write) -> None:
+        assert read(write("id,question,source\n1,Why?,web\n"), values="predictions").format == "prompt-table"
+
     def test_a_column_called_prompt_is_text_where_nothing_else_is(self, write: Write) -> None:
         (prompts,) = read(write("prompt,answer\nWhy?,B\n")).measurements
         assert isinstance(prompts, Prompts)
@@ -381,6 +386,18 @@ class TestErrors:
         for name in ("wide-table", "long-table", "leaderboard-table", "prompt-table", "task-score-table", "lm-eval"):
             assert name in str(caught.value)
         assert "--format" in str(caught.value)
+
+
+class TestDocumentation:
+    def test_every_name_of_a_column_every_word_for_missing_and_every_format_is_documented(self) -> None:
+        text = (Path(__file__).parents[3] / "docs" / "formats.md").read_text()
+        for role, synonyms in SYNONYMS.items():
+            for synonym in synonyms:
+                assert f"`{synonym}`" in text, role
+        for word in MISSING[1:]:
+            assert f"`{word}`" in text.lower()
+        for name in formats():
+            assert f"`{name}`" in text
 
 
 class TestRealData:

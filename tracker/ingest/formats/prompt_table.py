@@ -24,7 +24,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
     if isinstance(top, str):
         return top
     role = _roles(top.names)
-    if options.values == "predictions":
+    if options.values == "predictions" and "text" not in role:
         return "the cells are said to be predicted answers"
     if options.orient == "models":
         return "the rows are said to be models"
