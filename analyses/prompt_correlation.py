@@ -30,7 +30,6 @@ from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Rep
 CHOICES = ("hamming", "cosine", "jaccard")
 VARIANTS = {"hamming": ("hamming",), "cosine": ("cosine", "cosine_nonzero"), "jaccard": ("jaccard", "jaccard_empty0")}
 STATISTICS = ("mean", "p75", "p95", "variance", "ks_d")
-HEADLINE_SIMILARITIES = ("hamming", "cosine", "jaccard")
 ALPHA = 0.05
 """Below this, the summary says that chance does not explain what was seen."""
 KEPT = {
@@ -102,7 +101,7 @@ class PromptCorrelation(Finding):
         names = [
             name
             for name in self.comparisons
-            if name.split(".")[0] in HEADLINE_SIMILARITIES or name in ("cosine_nonzero.mean", "row_sum.variance")
+            if name.split(".")[0] in CHOICES or name in ("cosine_nonzero.mean", "row_sum.variance")
         ]
         return [*counts, *(f"{name}{suffix}" for name in names for suffix in ("", ".pvalue"))]
 
@@ -152,10 +151,9 @@ class PromptCorrelation(Finding):
         ):
             said += self._disagreement(one, other, words)
         if self.null == "columns" and not all(test.reason for test in names.values()):
-            said.append(
-                "Shuffled columns also have no hard and easy prompts: any spread of difficulty shows here. "
-                "The null `margins` keeps the difficulties."
-            )
+            said.append("Shuffled columns also have no hard and easy prompts: any spread of difficulty shows here.")
+            if self.similarities.tests[0].width == 0:
+                said.append("The null `margins` keeps the difficulties.")
         return said
 
     def _disagreement(self, one: str, other: str, words: str) -> list[str]:
@@ -191,7 +189,7 @@ class PromptCorrelation(Finding):
 
 
 def _metrics_of(name: str, comparison: Comparison) -> dict[str, Metric]:
-    absent = Absent(comparison.reason)
+    absent = Absent(comparison.reason or "no drawn table has a pair of prompts for which it exists")
     metrics: dict[str, Metric] = {
         name: comparison.observed if np.isfinite(comparison.observed) else absent,
         f"{name}.null_mean": comparison.null_mean if np.isfinite(comparison.null_mean) else absent,

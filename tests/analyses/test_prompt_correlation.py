@@ -158,6 +158,11 @@ class TestLaws:
         assert "no test" in said
         assert "disagree" not in permutation_test(mmlu_pro.Q[mmlu_pro.Q.any(axis=1)], n_permutations=50).summary()
 
+    def test_margins_are_recommended_only_where_they_exist(self):
+        assert "`margins`" in permutation_test(TABLE, n_permutations=5).summary()
+        assert "`margins`" not in permutation_test(TABLE, n_permutations=5, null="margins").summary()
+        assert "`margins`" not in permutation_test(TABLE / 2, n_permutations=5).summary()
+
     def test_headline_names_are_metrics_and_at_most_fifty(self):
         found = permutation_test(TABLE, n_permutations=5)
         assert set(found.headline) <= set(found.metrics)
@@ -215,8 +220,8 @@ class TestLaws:
         assert report.finding.summary()
         pvalues = [v for name, v in report.finding.metrics.items() if ".pvalue" in name]
         assert all(isinstance(p, Absent) or 0 < p <= 1 for p in pvalues)
-        for name, comparison in report.finding.comparisons.items():
-            assert np.isfinite(comparison.observed) or comparison.reason, name
+        for name, value in report.finding.metrics.items():
+            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
 
     @settings(max_examples=30)
     @given(table=continuous_tables_with_gaps())
