@@ -23,7 +23,7 @@ class BenchmarkRow:
 
     Attributes:
         name, revision: as stored.
-        n_tasks, n_prompts: how many it has.
+        n_tasks, n_prompts: how many it has; prompts that name no task make none.
         n_with_text: prompts whose text is known.
         n_models, n_runs: how many answered it, counting complete runs.
         metrics: names of the metrics it has scores under.
@@ -96,7 +96,12 @@ class RunRow:
 def benchmarks(session: Session) -> list[BenchmarkRow]:
     """Every benchmark, by name."""
     kept = tables.benchmark.c
-    tasks = _counted(session, sa.select(tables.task.c.benchmark_id, sa.func.count()).group_by(sa.text("1")))
+    tasks = _counted(
+        session,
+        sa.select(tables.task.c.benchmark_id, sa.func.count())
+        .where(tables.task.c.name != "")
+        .group_by(tables.task.c.benchmark_id),
+    )
     asked = (
         sa.select(tables.task.c.benchmark_id, sa.func.count(), sa.func.count(tables.prompt.c.content_hash))
         .join(tables.prompt, tables.prompt.c.task_id == tables.task.c.id)

@@ -54,6 +54,7 @@ class TestCatalogue:
             session.add(schema.Prompt(task_id=1))
         with transaction(store, write=False) as session:
             first, second = catalogue.benchmarks(session)
+        assert (first.n_tasks, first.n_prompts) == (0, 2), "prompts that name no task make none"
         assert (first.name, first.revision, first.metrics) == ("a", "v2", ("accuracy",))
         assert (second.n_tasks, second.n_prompts, second.n_with_text) == (2, 3, 2)
         assert (second.n_models, second.n_runs, second.metrics) == (2, 4, ("accuracy", "f1"))
