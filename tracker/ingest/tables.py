@@ -46,16 +46,20 @@ class Table:
 
     @cached_property
     def lines(self) -> NDArray[np.int64]:
-        """``(n,)`` line of each row; for Parquet, and where quotes are unbalanced, rows counted from 1."""
-        if self.csv is not None:
-            lines = _record_lines(self.csv)[1:]
-            if len(lines) == len(self):
-                return lines
-        return np.arange(1, len(self) + 1, dtype=np.int64)
+        """``(n,)`` line of each row; rows counted from 1 for Parquet, and where quotes are unbalanced."""
+        lines = self._lines
+        return np.arange(1, len(self) + 1, dtype=np.int64) if lines is None else lines
+
+    @cached_property
+    def _lines(self) -> NDArray[np.int64] | None:
+        if self.csv is None:
+            return None
+        lines = _record_lines(self.csv)[1:]
+        return lines if len(lines) == len(self) else None
 
     def place(self, row: int, column: str | None = None) -> str:
         """Where a row, or a cell of it, stands."""
-        word = "row" if self.csv is None else "line"
+        word = "row" if self._lines is None else "line"
         return f"{word} {self.lines[row]}" + (f", column {column!r}" if column is not None else "")
 
 
@@ -167,7 +171,7 @@ def _read_csv(path: Path, data: bytes) -> Table:
 def _record_lines(data: bytes) -> NDArray[np.int64]:
     """The line on which each record starts, the header's among them; blank lines are no records."""
     marks = np.frombuffer(data, dtype=np.uint8)
-    newlines = np.flatnonzero(marks == ord("\n"))
+    newlines = np.flatnonzero(marks == ord("\n" if b"\n" in data else "\r"))
     ends = newlines
     if b'"' in data:
         within = np.cumsum(marks == ord('"'), dtype=np.uint8) & 1

@@ -113,6 +113,11 @@ class TestWideTables:
         }
         assert found == {("one", "x", 2), ("two", "x", 1)}
 
+    def test_texts_may_name_the_prompts(self, write: Write) -> None:
+        reading = read(write("question,A,B\nWhy?,1,0\nHow?,0,1\n"))
+        assert reading.format == "wide-table"
+        assert reading.measurements[0].prompts.text == ["Why?", "How?"]  # type: ignore[union-attr]
+
     def test_a_prompt_twice_with_the_same_scores_is_one_prompt(self, write: Write) -> None:
         found = scores(read(write("id,A,B\n1,1,\n2,0,0\n1,1,1\n")))
         assert found["B", "score", "1", 0] == 1
@@ -347,6 +352,7 @@ class TestErrors:
         assert str(path) in message
 
     def test_lines_are_counted_through_quoted_line_breaks_and_blank_lines(self, write: Write) -> None:
+        assert "line 3, column 'A': 'x'" in refusal(write("id,A\r1,1\r2,x\r", "old.csv"))
         assert "line 6, column 'A': 'x'" in refusal(write('id,A\n"1\n2",1\n\n\n3,x\n4,1\n'))
 
     def test_thousands_of_bad_rows_give_ten_and_the_count(self, write: Write) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tracker.errors import BadInputError
@@ -15,7 +15,6 @@ from tracker.ingest.tables import Problems, read_table
 
 SPECIFICITY = 20
 NAMES_PROMPTS = True
-CONTENT_OF_A_PROMPT = ("text", "choices", "answer")
 
 
 def declines(path: Path, options: ReadOptions) -> str | None:
@@ -33,15 +32,17 @@ def declines(path: Path, options: ReadOptions) -> str | None:
     for part in ("model", "score", "predicted"):
         if part in role:
             return f"the column {role[part]!r} says that it holds what models did"
-    if any(part in role for part in CONTENT_OF_A_PROMPT):
+    if "choices" in role or "answer" in role:
+        return None
+    held = {name: [cell for cell in top.column(name) if not is_missing(cell)] for name in _further(top.names, role)}
+    numeric = [name for name, cells in held.items() if cells and all(map(is_number, cells))]
+    if "text" in role:
+        if len(numeric) > 1 and len(numeric) == len(held):
+            return f"all columns beside the text hold numbers, as those of models do: {', '.join(numeric[:3])}"
         return None
     if "task" not in role and "split" not in role:
         return "no column text, choices, answer, task or split"
-    for name in top.names:
-        cells = [cell for cell in top.column(name) if not is_missing(cell)]
-        if name not in role.values() and cells and all(map(is_number, cells)):
-            return f"the column {name!r} holds numbers beside prompts without text"
-    return None
+    return f"the column {numeric[0]!r} holds numbers beside prompts without text" if numeric else None
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
@@ -50,15 +51,18 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     role = _roles(table.names)
     if "prompt" not in role and "text" not in role:
         raise BadInputError(path, "no column names the prompts: name one prompt_id, or give their text.")
-    taken = {role[part] for part in ("prompt", *CONTENT) if part in role}
-    further = [name for name in table.names if name not in taken and not is_row_number(name)]
     problems = Problems(table)
-    prompts = named_prompts(table, role, options, problems, further=further)
+    prompts = named_prompts(table, role, options, problems, further=_further(table.names, role))
     problems.check()
     yield from prompts.blocks
 
 
-def _roles(names: tuple[str, ...] | list[str]) -> dict[str, str]:
+def _further(names: Sequence[str], role: Mapping[str, str]) -> list[str]:
+    taken = {role[part] for part in ("prompt", *CONTENT) if part in role}
+    return [name for name in names if name not in taken and not is_row_number(name)]
+
+
+def _roles(names: Sequence[str]) -> dict[str, str]:
     role = roles(names)
     if "text" not in role and plain(role.get("prompt", "")) == "prompt":
         role["text"] = role.pop("prompt")
