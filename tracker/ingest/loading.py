@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,13 @@ def _insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, .
     names = [column.name for column in described.columns]
     with driver(session) as cursor:
         if session.connection().dialect.name == "sqlite":
-            cursor.executemany(f"INSERT INTO {described.name} VALUES ({', '.join('?' * len(names))})", rows)
+            whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
+            for n_rows, part in ((ROWS_PER_STATEMENT, rows[:whole]), (1, rows[whole:])):
+                holes = ", ".join([f"({', '.join('?' * len(names))})"] * n_rows)
+                cursor.executemany(
+                    f"INSERT INTO {described.name} ({', '.join(names)}) VALUES {holes}",
+                    (tuple(chain.from_iterable(part[i : i + n_rows])) for i in range(0, len(part), n_rows)),
+                )
         else:
             with cursor.copy(f"COPY {described.name} ({', '.join(names)}) FROM STDIN") as copy:
                 for row in rows:
@@ -110,7 +117,7 @@ def stored_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
     }
 
 
-def raw_rows(session: Session, statement: sa.Select[Any]) -> Iterator[tuple[Any, ...]]:
+def raw_rows(session: Session, statement: sa.Select[Any]) -> list[tuple[Any, ...]]:
     """Rows of a query as the driver gives them, several times faster than as objects.
 
     Args:
@@ -119,8 +126,9 @@ def raw_rows(session: Session, statement: sa.Select[Any]) -> Iterator[tuple[Any,
     """
     result = session.connection().execute(statement)
     cursor: Any = result.cursor
-    yield from cursor
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
     result.close()
+    return rows
 
 
 @contextmanager

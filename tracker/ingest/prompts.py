@@ -18,7 +18,7 @@ from tracker.ingest.identities import Identities
 from tracker.ingest.loading import fresh_keys
 from tracker.ingest.measurement import Prompts
 from tracker.ingest.shelf import ALIAS, PROMPT, Content, Shelf
-from tracker.ingest.texts import accepted_answers, content_hash, storable, storable_json
+from tracker.ingest.texts import Given, accepted_answers, content_hash, given, storable
 from tracker.schema import Prompt
 
 
@@ -70,9 +70,7 @@ class _Resolution:
         self.problems: list[str] = []
         self.doubtful: list[tuple[int, int, str]] = []
         self.n_answers_changed = 0
-        self.has_content = any(
-            part is not None for part in (prompts.text, prompts.answer, prompts.split, prompts.details, prompts.choices)
-        )
+        self.given = given(prompts)
 
     def keys(self) -> list[int]:
         """Resolve, write, and return the keys."""
@@ -94,7 +92,7 @@ class _Resolution:
                 labelled = [(none, label) for label in labels]
             self._complete(found, missing, labelled, nowhere)
         keys = [key for key in found if key is not None]
-        if self.has_content:
+        if self.given:
             for row, key in enumerate(keys):
                 if key not in self.made or self.made[key]["row"] != row:
                     self._check(row, key)
@@ -151,7 +149,7 @@ class _Resolution:
 
     def _bound(self, row: int, task: int, nowhere: int | None, taken: set[int]) -> int | None:
         """The first prompt with this content that has no name here yet."""
-        hashed = self._hash(row)
+        hashed = self.given[row].hash if self.given else None
         if hashed is None:
             return None
         for place in (
@@ -173,37 +171,36 @@ class _Resolution:
         self.moved[key] = task
 
     def _make(self, row: int, key: int, task: int) -> None:
-        text, choices, answer, split, details = self._given(row)
-        content = Content(task, answer=answer, split=split, has_details=details is not None)
-        hashed = self._hash(row)
-        if self.has_content or self.shelf.is_open:
-            self.shelf.put(key, content, task, hashed)
+        told = self.given[row] if self.given else Given()
+        content = Content(task, answer=told.answer, split=told.split, has_details=told.details is not None)
+        if self.given or self.shelf.is_open:
+            self.shelf.put(key, content, task, told.hash)
         self.made[key] = {
-            "row": row, "id": key, "task_id": task, "content_hash": hashed, "occurrence": content.occurrence,
-            "text": text, "choices": choices, "answer": answer, "split": split, "details": details,
+            "row": row, "id": key, "task_id": task, "content_hash": told.hash, "occurrence": content.occurrence,
+            "text": told.text, "choices": told.choices, "answer": told.answer, "split": told.split,
+            "details": told.details,
         }  # fmt: skip
 
     def _check(self, row: int, key: int) -> None:
         """Fill in what the store lacks of a prompt, and gather what contradicts it."""
         content = self.shelf.contents[key]
-        text, choices, answer, split, details = self._given(row)
-        hashed = self._hash(row)
-        if hashed is not None and content.hash is None:
-            self.shelf.put(key, content, content.task_id, hashed)
-            self.filled[key] |= {"text": text, "content_hash": hashed, "occurrence": content.occurrence}
-            if choices is not None:
-                self.filled[key]["choices"] = choices
-        elif hashed is not None and hashed != content.hash:
+        told = self.given[row]
+        if told.hash is not None and content.hash is None:
+            self.shelf.put(key, content, content.task_id, told.hash)
+            self.filled[key] |= {"text": told.text, "content_hash": told.hash, "occurrence": content.occurrence}
+            if told.choices is not None:
+                self.filled[key]["choices"] = told.choices
+        elif told.hash is not None and told.hash != content.hash:
             self.doubtful.append((row, key, "text"))
-        if answer is not None and content.answer is None:
-            content.answer = self.filled[key]["answer"] = answer
-        elif answer is not None and answer != content.answer:
+        if told.answer is not None and content.answer is None:
+            content.answer = self.filled[key]["answer"] = told.answer
+        elif told.answer is not None and told.answer != content.answer:
             self.doubtful.append((row, key, "answer"))
-        if split is not None and content.split is None:
-            content.split = self.filled[key]["split"] = split
-        if details is not None and not content.has_details:
+        if told.split is not None and content.split is None:
+            content.split = self.filled[key]["split"] = told.split
+        if told.details is not None and not content.has_details:
             content.has_details = True
-            self.filled[key]["details"] = details
+            self.filled[key]["details"] = told.details
 
     def _settle_doubts(self) -> None:
         """A text without its choices does not contradict the text with them, nor a letter its option."""
@@ -216,7 +213,7 @@ class _Resolution:
             stored_text, stored_choices = held.get(key, (None, None))
             waiting = self.made.get(key, {}) | self.filled.get(key, {})
             stored_text, stored_choices = waiting.get("text", stored_text), waiting.get("choices", stored_choices)
-            text, choices, answer, _, _ = self._given(row)
+            text, choices, answer = self.given[row].text, self.given[row].choices, self.given[row].answer
             if what == "text":
                 alike = text is not None and content_hash(text, None) == content_hash(stored_text or "", None)
                 if alike and choices is not None and stored_choices is None:
@@ -278,26 +275,6 @@ class _Resolution:
         for key, row in self.made.items():
             yield row | self.filled.get(key, {})
 
-    def _given(self, row: int) -> tuple[str | None, list[str] | None, str | None, str | None, Any]:
-        p = self.prompts
-        choices = p.choices[row] if p.choices is not None else None
-        return (
-            _text(p.text, row),
-            None if choices is None else [storable(str(choice)) for choice in choices],
-            _text(p.answer, row),
-            _text(p.split, row),
-            storable_json(p.details[row]) if p.details is not None else None,
-        )
-
-    def _hash(self, row: int) -> str | None:
-        text, choices, *_ = self._given(row)
-        return None if text is None else content_hash(text, choices)
-
     def _place(self, row: int) -> str:
         line = "" if self.prompts.lines is None else f"line {self.prompts.lines[row]}, "
         return f"{line}prompt {self.prompts.keys[row]!r}"
-
-
-def _text(column: Any, row: int) -> str | None:
-    value = None if column is None else column[row]
-    return None if value is None else storable(value)

@@ -5,12 +5,44 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from unicodedata import is_normalized, normalize
 
+import numpy as np
 import orjson
 
+from tracker.ingest.measurement import Prompts
+
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The content of a prompt as a file has it, in a form that can be stored.
+
+    Attributes:
+        hash: of text and choices; None where the file has no text.
+    """
+
+    text: str | None = None
+    choices: list[str] | None = None
+    answer: str | None = None
+    split: str | None = None
+    details: Any = None
+    hash: str | None = None
+
+
+def given(prompts: Prompts) -> list[Given]:
+    """The content of each prompt; empty where the file holds none at all."""
+    columns = (prompts.text, prompts.choices, prompts.answer, prompts.split, prompts.details)
+    if all(column is None for column in columns):
+        return []
+    parts = (storable_json(list(column)) if column is not None else [None] * len(prompts) for column in columns)
+    return [
+        Given(text, choices, answer, split, details, None if text is None else content_hash(text, choices))
+        for text, choices, answer, split, details in zip(*parts, strict=True)
+    ]
 
 
 def storable(text: str) -> str:
@@ -34,6 +66,8 @@ def storable_json(value: Any) -> Any:
         return storable(value)
     if isinstance(value, Mapping):
         return {storable(str(name)): storable_json(part) for name, part in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return storable_json(value.tolist())
     if isinstance(value, (list, tuple)):
         return [storable_json(part) for part in value]
     return storable(str(value))
