@@ -3,56 +3,71 @@
 Views block changes of the tables below them: a migration drops them, alters, and creates them again.
 """
 
-# The scores of each prompt averaged over trials, then over prompts; the latest complete run of each model.
+# As `suffrage leaderboard`: of each model the latest complete run that has scores under the metric; trials
+# averaged, then prompts; a rank only for models measured on everything that any of them was measured on.
 LEADERBOARD = """
 CREATE VIEW leaderboard AS
-WITH latest AS (
-    SELECT run.benchmark_id, run.model_id, run.condition, run.variant, max(run.id) AS run_id
-    FROM run
-    WHERE run.status = 'complete'
-    GROUP BY run.benchmark_id, run.model_id, run.condition, run.variant
-), asked AS (
-    SELECT task.benchmark_id, count(*) AS n
-    FROM prompt JOIN task ON task.id = prompt.task_id
-    GROUP BY task.benchmark_id
-), tasks AS (
-    SELECT run.benchmark_id, task_score.metric_id, count(DISTINCT task_score.task_id) AS n
-    FROM task_score JOIN run ON run.id = task_score.run_id
-    GROUP BY run.benchmark_id, task_score.metric_id
-), averaged AS (
-    SELECT score.run_id, score.metric_id, score.prompt_id, avg(score.value) AS value
-    FROM score JOIN latest ON latest.run_id = score.run_id
-    GROUP BY score.run_id, score.metric_id, score.prompt_id
-), summary AS (
-    SELECT latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.run_id,
-           averaged.metric_id, 'prompt' AS unit, count(*) AS n,
-           CAST(count(*) AS DOUBLE PRECISION) / max(asked.n) AS coverage, avg(averaged.value) AS mean
-    FROM averaged
-    JOIN latest ON latest.run_id = averaged.run_id
-    JOIN asked ON asked.benchmark_id = latest.benchmark_id
-    GROUP BY latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.run_id, averaged.metric_id
+WITH scored AS (
+    SELECT DISTINCT run_id, metric_id, 'prompt' AS unit FROM score
     UNION ALL
-    SELECT latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.run_id,
-           task_score.metric_id, 'task' AS unit, count(*) AS n,
-           CAST(count(*) AS DOUBLE PRECISION) / max(tasks.n) AS coverage, avg(task_score.value) AS mean
+    SELECT DISTINCT run_id, metric_id, 'task' AS unit FROM task_score
+), latest AS (
+    SELECT run.benchmark_id, run.model_id, run.condition, run.variant, scored.metric_id, scored.unit,
+           max(run.id) AS run_id
+    FROM run JOIN scored ON scored.run_id = run.id
+    WHERE run.status = 'complete'
+    GROUP BY run.benchmark_id, run.model_id, run.condition, run.variant, scored.metric_id, scored.unit
+), measured AS (
+    SELECT score.run_id, score.metric_id, 'prompt' AS unit, score.prompt_id AS item, avg(score.value) AS value
+    FROM score
+    GROUP BY score.run_id, score.metric_id, score.prompt_id
+    UNION ALL
+    SELECT task_score.run_id, task_score.metric_id, 'task' AS unit, task_score.task_id AS item, task_score.value
     FROM task_score
-    JOIN latest ON latest.run_id = task_score.run_id
-    JOIN tasks ON tasks.benchmark_id = latest.benchmark_id AND tasks.metric_id = task_score.metric_id
-    GROUP BY latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.run_id, task_score.metric_id
+), chosen AS (
+    SELECT latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.metric_id, latest.unit,
+           latest.run_id, measured.item, measured.value
+    FROM latest
+    JOIN measured ON measured.run_id = latest.run_id AND measured.metric_id = latest.metric_id
+                 AND measured.unit = latest.unit
+), asked AS (
+    SELECT benchmark_id, condition, variant, metric_id, unit, count(DISTINCT item) AS n
+    FROM chosen
+    GROUP BY benchmark_id, condition, variant, metric_id, unit
+), summary AS (
+    SELECT chosen.benchmark_id, chosen.model_id, chosen.condition, chosen.variant, chosen.metric_id, chosen.unit,
+           chosen.run_id, count(*) AS n, avg(chosen.value) AS mean
+    FROM chosen
+    GROUP BY chosen.benchmark_id, chosen.model_id, chosen.condition, chosen.variant, chosen.metric_id, chosen.unit,
+             chosen.run_id
+), compared AS (
+    SELECT summary.*, CAST(summary.n AS DOUBLE PRECISION) / asked.n AS coverage,
+           CASE WHEN summary.n = asked.n THEN 1 ELSE 0 END AS complete,
+           CASE WHEN metric.higher_is_better THEN -summary.mean ELSE summary.mean END AS badness,
+           metric.name AS metric
+    FROM summary
+    JOIN metric ON metric.id = summary.metric_id
+    JOIN asked ON asked.benchmark_id = summary.benchmark_id AND asked.condition = summary.condition
+              AND asked.variant = summary.variant AND asked.metric_id = summary.metric_id
+              AND asked.unit = summary.unit
 )
-SELECT benchmark.name AS benchmark, benchmark.revision AS revision, metric.name AS metric,
-       summary.condition AS condition, summary.variant AS variant, model.name AS model,
-       summary.run_id AS run_id, summary.unit AS unit, summary.n AS n, summary.coverage AS coverage,
-       summary.mean AS mean,
-       CASE WHEN summary.coverage >= 1 THEN rank() OVER (
-           PARTITION BY summary.benchmark_id, summary.metric_id, summary.condition, summary.variant, summary.unit,
-                        CASE WHEN summary.coverage >= 1 THEN 1 ELSE 0 END
-           ORDER BY CASE WHEN metric.higher_is_better THEN -summary.mean ELSE summary.mean END
-       ) END AS rank
-FROM summary
-JOIN benchmark ON benchmark.id = summary.benchmark_id
-JOIN model ON model.id = summary.model_id
-JOIN metric ON metric.id = summary.metric_id
+SELECT benchmark.name AS benchmark, benchmark.revision AS revision, compared.metric AS metric,
+       compared.condition AS condition, compared.variant AS variant, model.name AS model,
+       compared.run_id AS run_id, compared.unit AS unit, compared.n AS n, compared.coverage AS coverage,
+       compared.mean AS mean,
+       CASE WHEN compared.complete = 1 THEN
+           rank() OVER (
+               PARTITION BY compared.benchmark_id, compared.metric_id, compared.condition, compared.variant,
+                            compared.unit, compared.complete
+               ORDER BY compared.badness
+           ) + (count(*) OVER (
+               PARTITION BY compared.benchmark_id, compared.metric_id, compared.condition, compared.variant,
+                            compared.unit, compared.complete, compared.badness
+           ) - 1) / 2.0
+       END AS rank
+FROM compared
+JOIN benchmark ON benchmark.id = compared.benchmark_id
+JOIN model ON model.id = compared.model_id
 """
 
 RUN_HISTORY = """

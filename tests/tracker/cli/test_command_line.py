@@ -31,7 +31,8 @@ def imported_by(*arguments: str) -> set[str]:
     """Top-level packages that a command imports, in a fresh interpreter."""
     code = (
         "import sys, json, contextlib\nfrom tracker.cli import suffrage\n"
-        f"with contextlib.suppress(SystemExit):\n    suffrage.main({list(arguments)!r})\n"
+        "from tracker.errors import SuffrageError\n"
+        f"with contextlib.suppress(SystemExit, SuffrageError):\n    suffrage.main({list(arguments)!r})\n"
         "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
