@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import resource
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,8 +66,9 @@ def _seconds(run: Callable[[], Any]) -> float:
 
 
 def _peak() -> float:
-    """High-water mark of this process's memory in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """High-water mark of this process's own memory in MB; `ru_maxrss` would include its parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def _measured(connection: Any, task: Callable[[], float]) -> None:
