@@ -142,7 +142,7 @@ def _columns(session: Session, run: Run) -> list[_Column]:
             .join(task, task.c.id == task_score.c.task_id)
             .where(mine)
             .group_by(task_score.c.metric_id)
-        ).tuples()
+        ).all()
     )
     averaged = (  # over trials
         sa.select(score.c.metric_id, score.c.prompt_id, sa.func.avg(score.c.value).label("value"))

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tracker.errors import PublishingError
 
-DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+DATABASES = ("sqlite", "postgresql", "postgres", "mysql", "mssql")
 SERVERS = ("http", "https", "databricks")
 ARTIFACT_FOLDER = "mlartifacts"
 SECRET = re.compile(r"pass|pwd|secret|token|key|sig", re.IGNORECASE)
@@ -61,8 +61,8 @@ def mlflow_store(tracking_uri: str, engine: sa.Engine | None = None) -> MlflowSt
     if scheme not in DATABASES:
         raise PublishingError(f"MLflow cannot use a tracking URI that begins with {scheme}:. {advice}")
     if scheme != "sqlite":
-        folder = Path.cwd() / ARTIFACT_FOLDER
-        return MlflowStore(uri=tracking_uri, shown=without_passwords(tracking_uri), artifacts=folder)
+        uri = re.sub("^postgres(ql)?:", "postgresql+psycopg:", tracking_uri)  # the driver that comes with us
+        return MlflowStore(uri=uri, shown=without_passwords(tracking_uri), artifacts=Path.cwd() / ARTIFACT_FOLDER)
     name, _, options = rest.removeprefix("///").partition("?")
     if not rest.startswith("///") or not name or name == ":memory:":
         raise PublishingError(f"{tracking_uri} names no file. {advice}")

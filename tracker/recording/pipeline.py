@@ -97,7 +97,7 @@ def _load(
         used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum).where(run.c.id.in_({key for _, key in used}))
-        checksums = dict(session.execute(stored).tuples())
+        checksums = dict(session.execute(stored).all())
     digests = [one.digest for one in inputs.values()]
     return list(inputs.values()), Question(
         analysis=declaration.name,

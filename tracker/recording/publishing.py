@@ -271,24 +271,47 @@ def _milliseconds(moment: datetime) -> int:
 def _client(store: MlflowStore) -> Iterator[Any]:
     """MLflow's client, quiet; whatever goes wrong in it is one sentence."""
     with quiet_environment():
-        import filelock
         import requests
-        from alembic.util import CommandError
-        from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 
-        try:
-            with quiet_loggers():
-                client = MlflowClient(tracking_uri=store.uri)
-                with one_user(store):  # MLflow's first use makes 60 tables, which two processes cannot do at once
-                    client.search_experiments(max_results=1)
+        with quiet_loggers():
+            client = _opened(store)
+            try:
                 yield client
-        except (MlflowException, requests.RequestException, exc.SQLAlchemyError, CommandError, OSError) as error:
-            why = "it was busy for too long" if isinstance(error, filelock.Timeout) else _first_sentence(error, store)
-            raise PublishingError(
-                f"MLflow at {store.shown} did not take it ({why}). "
-                "Everything is safe in the store; `suffrage publish` makes it up."
-            ) from error
+            except (MlflowException, requests.RequestException, OSError) as error:
+                raise _refusal(store, error) from error
+
+
+def _opened(store: MlflowStore) -> Any:
+    import requests
+    from alembic.util import CommandError
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    try:
+        if not store.is_server:  # MLflow would try again for minutes
+            with sa.create_engine(store.uri, poolclass=sa.NullPool).connect() as connection:
+                sa.inspect(connection).get_table_names()
+        with one_user(store):  # its first use makes 60 tables, which two processes cannot do at once
+            client = MlflowClient(tracking_uri=store.uri)
+            client.search_experiments(max_results=1)
+            return client
+    except (
+        MlflowException,
+        requests.RequestException,
+        exc.SQLAlchemyError,
+        CommandError,
+        ImportError,
+        OSError,
+    ) as error:
+        raise _refusal(store, error) from error
+
+
+def _refusal(store: MlflowStore, error: Exception) -> PublishingError:
+    return PublishingError(
+        f"MLflow at {store.shown} did not take it ({_first_sentence(error, store)}). "
+        "Everything is safe in the store; `suffrage publish` makes it up."
+    )
 
 
 def _first_sentence(error: Exception, store: MlflowStore) -> str:

@@ -140,14 +140,14 @@ def _record_task_values(
 ) -> None:
     task = tables.task
     keys = sa.select(task.c.name, task.c.id).where(task.c.benchmark_id == benchmark_id)
-    tasks = dict(session.execute(keys).tuples()) if task_values else {}
+    tasks = dict(session.execute(keys).all()) if task_values else {}
     for name, values in task_values.items():
         rows = ({**key, "name": name, "task_id": tasks[task], "value": float(v)} for task, v in values.items())
         _insert(session, tables.task_value, (row for row in rows if math.isfinite(row["value"])))
 
 
 def _record_rankings(session: Session, key: Mapping[str, int], rankings: Mapping[str, RankedModels]) -> None:
-    models = dict(session.execute(sa.select(tables.model.c.name, tables.model.c.id)).tuples()) if rankings else {}
+    models = dict(session.execute(sa.select(tables.model.c.name, tables.model.c.id)).all()) if rankings else {}
     for scheme, ranked in rankings.items():
         columns = {
             name: values.tolist()

@@ -54,7 +54,7 @@ def one_user(store: MlflowStore) -> Iterator[None]:
     """Be the only one who opens an MLflow file; where a server keeps it, the server sees to that.
 
     Raises:
-        Timeout: another process has been opening it for too long.
+        OSError: another process has been opening it for too long.
     """
     if store.file is None:
         yield

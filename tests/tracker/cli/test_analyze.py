@@ -1,0 +1,219 @@
+"""`suffrage analyze`: a question on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from mlflow import MlflowClient
+
+import analyses
+from tracker.cli import suffrage
+from tracker.database import transaction
+from tracker.queries import tables
+
+DROPPED_IN = '''
+"""What is the share of right answers?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyses import figures
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Finding, Report, analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Finding):
+    share: float
+
+    def summary(self) -> str:
+        return f"The share is {self.share:.3f}."
+
+
+@analysis
+def analyze(scores: PerformanceMatrix, *, decimals: int = 3) -> Report:
+    return Report(
+        Share(share=round(float(np.nanmean(scores.Q)), decimals)),
+        figures={"empty": lambda: figures.canvas(2, 1)},
+    )
+'''
+
+
+def ask(engine: sa.Engine, *arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(suffrage, ["analyze", *arguments, "--database", str(engine.url)])
+    if isinstance(result.exception, Exception):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.mark.usefixtures("toys")
+class TestOutput:
+    def test_summary_and_numbers_go_to_stdout_and_everything_else_to_stderr(
+        self, filled_file: sa.Engine, tracking_uri: str
+    ) -> None:
+        result = ask(filled_file, "toy", "arithmetic", "--tracking-uri", tracking_uri)
+        lines = result.stdout.splitlines()
+        assert lines[0].startswith("On 40 prompts the mean score is ")
+        assert [line.split()[0] for line in lines if line.startswith(("mean", "untested"))] == ["mean", "untested"]
+        assert "invariant under this null" in result.stdout
+        assert "Note: This is a toy." in result.stderr
+        assert "`suffrage show 1` prints it" in result.stderr
+        assert "`suffrage ui`" in result.stderr
+        assert "Warning" not in result.stderr
+
+    def test_json_and_csv_hold_the_numbers_in_full(self, filled_file: sa.Engine) -> None:
+        told = json.loads(ask(filled_file, "toy", "arithmetic", "--no-mlflow", "--format", "json").stdout)
+        assert told["analysis_id"] == 1
+        assert told["metrics"]["undefined"] is None
+        assert told["absent"]["untested"] == "invariant under this null"
+        assert told["mlflow_run_id"] is None
+        lines = ask(filled_file, "toy", "arithmetic", "--no-mlflow", "--format", "csv").stdout.splitlines()
+        assert lines[0] == "name,value,reason"
+        assert f"mean,{told['metrics']['mean']!r}," in lines
+
+    def test_without_mlflow_nothing_of_it_is_written(self, filled_file: sa.Engine, tmp_path: Path) -> None:
+        result = ask(filled_file, "toy", "arithmetic", "--no-mlflow")
+        assert not list(tmp_path.glob("ml*"))
+        assert "ui" not in result.stderr
+
+    def test_an_mlflow_that_is_away_is_a_warning(self, filled_file: sa.Engine) -> None:
+        result = ask(filled_file, "toy", "arithmetic", "--tracking-uri", "http://127.0.0.1:9")
+        assert "Warning: MLflow at http://127.0.0.1:9 did not take it" in result.stderr
+        assert "Recorded as analysis 1" in result.stderr
+
+
+@pytest.mark.usefixtures("toys")
+class TestOptions:
+    def test_options_become_the_recorded_parameters(self, filled_file: sa.Engine) -> None:
+        given = "--n-blocks 3 --method fancy --quantiles 0.1,0.5 --quantiles 0.9 --threshold 2 --verbose --seed 9"
+        ask(
+            filled_file,
+            "toy",
+            "arithmetic",
+            "--no-mlflow",
+            "--tasks",
+            "task 1,task 2",
+            "--workers",
+            "2",
+            *given.split(),
+        )
+        with transaction(filled_file, write=False) as session:
+            row = session.execute(sa.select(tables.analysis)).one()
+        assert row.parameters == {
+            "n_blocks": 3,
+            "method": "fancy",
+            "quantiles": [0.1, 0.5, 0.9],
+            "threshold": 2.0,
+            "verbose": True,
+            "label": "",
+            "seed": 9,
+        }
+        assert row.selection["tasks"] == ["task 1", "task 2"]
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ("--method odd", "'odd' is not one of 'plain', 'fancy'"),
+            ("--quantiles 0.1,x", "'x' is not a valid float"),
+            ("--n-blocks x", "'x' is not a valid integer"),
+            ("--workers 0", "give a number of cores"),
+        ],
+    )
+    def test_what_does_not_fit_is_a_usage_error(self, filled_file: sa.Engine, given: str, words: str) -> None:
+        result = ask(filled_file, "toy", "arithmetic", *given.split(), code=2)
+        assert words in result.stderr
+
+    def test_help_lists_questions_without_importing_them(self) -> None:
+        code = (
+            "import sys; from tracker.cli import suffrage\n"
+            "try: suffrage.main(['analyze', '--help'])\n"
+            "finally: print([m for m in ('toys', 'numpy', 'sqlalchemy', 'mlflow', 'analyses') if m in sys.modules])"
+        )
+        environment = dict(os.environ) | {"PYTHONPATH": "site"}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+        assert "toy" in done.stdout
+        assert "How hard are the prompts?" in done.stdout
+        assert done.stdout.splitlines()[-1] == "[]"
+
+    def test_help_of_one_shows_defaults_and_choices(self, filled_file: sa.Engine) -> None:
+        text = " ".join(ask(filled_file, "toy", "--help").stdout.split())
+        assert "--method [plain|fancy] how [default: plain]" in text
+        assert "--quantiles A,B [default: 0.25,0.75]" in text
+        assert "--verbose / --no-verbose" in text
+        assert "A toy that returns one of everything." in text
+
+
+class TestPlugins:
+    def test_one_file_dropped_into_the_folder_is_a_command_a_row_and_an_experiment(
+        self, filled_file: sa.Engine, tracking_uri: str, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "copied"
+        shutil.copytree(
+            Path(analyses.__file__).parent, folder / "analyses", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        (folder / "analyses" / "dropped_in.py").write_text(DROPPED_IN)
+        environment = dict(os.environ) | {"PYTHONPATH": str(folder), "MLFLOW_TRACKING_URI": tracking_uri}
+
+        def run(*arguments: str) -> str:
+            command = [sys.executable, "-m", "tracker.cli", "analyze", *arguments]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        assert "dropped-in          What is the share of right answers?" in run("--help")
+        said = run("dropped-in", "arithmetic", "--decimals", "2", "--database", str(filled_file.url))
+        assert said.startswith("The share is 0.")
+        with transaction(filled_file, write=False) as session:
+            assert session.execute(sa.select(tables.analysis.c.name)).scalars().all() == ["dropped-in"]
+            value = session.scalar(sa.select(tables.finding_metric.c.value))
+        client = MlflowClient(tracking_uri=tracking_uri)
+        [experiment] = client.search_experiments(filter_string="name = 'suffrage/dropped-in'")
+        [run_] = client.search_runs([experiment.experiment_id])
+        assert run_.data.params["decimals"] == "2"
+        assert run_.data.metrics == {"share": value}
+        assert [file.path for file in client.list_artifacts(run_.info.run_id, "figures")] == ["figures/empty.png"]
+
+    def test_a_broken_plugin_costs_only_its_own_command(self, filled_file: sa.Engine, toys: None, install) -> None:
+        install(
+            "bad", {"broken": DROPPED_IN.replace("import numpy", "import no_such_module"), "torn": DROPPED_IN[:-20]}
+        )
+        text = CliRunner().invoke(suffrage, ["analyze", "--help"]).stdout
+        assert "broken" in text
+        assert "(not usable: its source is not Python in line" in text
+        assert "How hard are the prompts?" in text
+        for name, words in (("broken", "No module named 'no_such_module'"), ("torn", "not Python")):
+            with pytest.raises(ImportError, match=words):
+                ask(filled_file, name, "arithmetic")
+        ask(filled_file, "toy", "arithmetic", "--no-mlflow")
+
+    def test_a_parameter_named_like_a_shared_option_is_refused(self, filled_file: sa.Engine, install) -> None:
+        install("bad", {"clash": DROPPED_IN.replace("decimals: int", "models: int")})
+        with pytest.raises(ImportError, match="its parameter models is an option that every analysis has"):
+            ask(filled_file, "clash", "arithmetic")
+
+    def test_a_mistyped_name_is_answered_with_those_that_are_near(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(LookupError, match="Did you mean prompt-correlation"):
+            ask(filled_file, "prompt-corelation", "arithmetic")
+
+    def test_every_analysis_that_is_installed_has_a_command(self) -> None:
+        group = suffrage.get_command(click.Context(suffrage), "analyze")
+        assert isinstance(group, click.Group)
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            made = group.get_command(context, name)
+            assert made is not None
+            assert made.get_short_help_str(200)
+            assert {"benchmark", "seed"} <= {parameter.name for parameter in made.params}

@@ -1,0 +1,54 @@
+"""`suffrage publish` and `suffrage ui`."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+
+from tracker.cli import suffrage
+from tracker.errors import PublishingError
+from tracker.queries.selection import Selection
+from tracker.recording.pipeline import run_analysis
+
+
+def call(*arguments: str) -> Result:
+    result = CliRunner().invoke(suffrage, arguments)
+    if isinstance(result.exception, Exception):
+        raise result.exception
+    return result
+
+
+class TestPublish:
+    @pytest.mark.usefixtures("toys")
+    def test_it_says_what_is_shown_and_what_is_new(self, filled_file: sa.Engine, tracking_uri: str) -> None:
+        run_analysis(filled_file, "toy", Selection(benchmark="arithmetic"))
+        arguments = ("publish", "--database", str(filled_file.url), "--tracking-uri", tracking_uri)
+        first, second = call(*arguments), call(*arguments)
+        assert first.stdout == ""
+        assert first.stderr == f"{tracking_uri} shows 5 runs and 1 finding; 6 of them are new.\n"
+        assert second.stderr == f"{tracking_uri} shows 5 runs and 1 finding; none of them are new.\n"
+
+    def test_an_empty_store_names_the_next_command(self, sqlite_url: str, tracking_uri: str) -> None:
+        said = call("publish", "--database", sqlite_url, "--tracking-uri", tracking_uri).stderr
+        assert said == "Nothing is recorded yet. Take some results in: suffrage ingest PATH\n"
+
+    def test_an_mlflow_that_is_away_is_an_error(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(PublishingError, match="`suffrage publish` makes it up"):
+            call("publish", "--database", str(filled_file.url), "--tracking-uri", "http://127.0.0.1:9")
+
+
+class TestUi:
+    def test_a_server_is_named_and_not_started(self) -> None:
+        result = call("ui", "--tracking-uri", "http://me:secret@mlflow.example:5000/")
+        assert result.stdout == "http://me:***@mlflow.example:5000\n"
+
+    def test_a_port_that_is_taken_is_a_clear_error(self, tracking_uri: str) -> None:
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            with pytest.raises(PublishingError, match=f"Port {port} is in use .* --port {port + 1}"):
+                call("ui", "--tracking-uri", tracking_uri, "--port", str(port))

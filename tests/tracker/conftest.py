@@ -1,0 +1,233 @@
+"""A store with scores, an MLflow file, and a package from outside that brings analyses."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from tracker.database import connect, transaction
+from tracker.queries import tables
+from tracker.recording.publishing import prepare_store
+
+N_PROMPTS, N_MODELS = 40, 5
+
+TOY = '''
+"""How hard are the prompts?
+
+A toy that returns one of everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from tracker.errors import SelectionError
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Absent, Finding, PromptValues, RankedModels, Report, analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardness(Finding):
+    mean: float
+    spread: float
+    undefined: float
+    boundless: float
+    untested: Absent
+    n_prompts: int
+    draws: np.ndarray
+    grid: np.ndarray
+
+    def summary(self) -> str:
+        return f"On {self.n_prompts} prompts the mean score is {self.mean:.3f}."
+
+
+def draw(seed: int, block: int) -> float:
+    return float(np.random.default_rng([seed, block]).normal(size=1000).mean())
+
+
+@analysis
+def analyze(
+    scores: PerformanceMatrix,
+    *,
+    n_blocks: Annotated[int, "blocks of draws"] = 8,
+    method: Annotated[Literal["plain", "fancy"], "how"] = "plain",
+    quantiles: tuple[float, ...] = (0.25, 0.75),
+    threshold: float | None = None,
+    verbose: bool = False,
+    label: str = "",
+    seed: int = 0,
+) -> Report:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    if label == "refuse":
+        raise SelectionError("This label is refused. Choose another.")
+    if label == "bug":
+        raise ZeroDivisionError("a bug")
+    Q = scores.complete().Q
+    draws = np.array(Parallel()(delayed(draw)(seed, block) for block in range(n_blocks)))
+    means = Q.mean(axis=0)
+
+    def figure() -> Figure:
+        drawn = Figure(figsize=(3, 2))
+        drawn.subplots().plot(draws)
+        return drawn
+
+    values = Q.mean(axis=1)
+    values[0] = np.nan
+    tasks = {task: float(Q[scores.tasks == task].mean()) for task in sorted(set(scores.tasks.tolist()))}
+    return Report(
+        Hardness(
+            mean=float(Q.mean()) + 0 * draws.sum(),
+            spread=float(draws.std()),
+            undefined=float("nan"),
+            boundless=float("inf"),
+            untested=Absent("invariant under this null"),
+            n_prompts=scores.n_prompts,
+            draws=draws,
+            grid=np.arange(6, dtype=np.int64).reshape(2, 3),
+        ),
+        prompt_values={"weight.toy": PromptValues(prompt_ids=scores.prompt_ids, values=values)},
+        task_values={"mean": tasks | {next(iter(tasks)): float("nan")}},
+        rankings={
+            "toy": RankedModels(
+                models=scores.models, score=means, rank=(-means).argsort().argsort() + 1.0, low=means - 1
+            )
+        },
+        tables={"quantiles": pa.table({"q": list(quantiles), "value": np.quantile(Q, quantiles)})},
+        figures={"draws": figure},
+        notes=["This is a toy."],
+    )
+'''
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Put a package beside the installed ones, with its entry point; a package holds modules by name."""
+    site = tmp_path / "site"
+
+    def put(package: str, modules: dict[str, str] | str, *, module: str | None = None) -> None:
+        information = site / f"{package}_plugin-1.2.dist-info"
+        information.mkdir(parents=True)
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}-plugin\nVersion: 1.2\n")
+        (information / "entry_points.txt").write_text(f"[suffrage.analyses]\n{package} = {module or package}\n")
+        if isinstance(modules, str):
+            (site / f"{package}.py").write_text(textwrap.dedent(modules))
+            return
+        (site / package).mkdir()
+        for name, source in ({"__init__": ""} | modules).items():
+            (site / package / f"{name}.py").write_text(textwrap.dedent(source))
+
+    monkeypatch.syspath_prepend(site)
+    before = set(sys.modules)
+    yield put
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(site) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def toys(install: Install) -> None:
+    """A package from outside, with one analysis called `toy`."""
+    install("toys", {"toy": TOY})
+
+
+def fill(engine: sa.Engine, benchmark: str = "arithmetic", *, n_models: int = N_MODELS, n_tasks: int = 3) -> list[int]:
+    """A benchmark with scores of some models; keys of its runs."""
+    rng = np.random.default_rng(7)
+    with transaction(engine) as session:
+        insert = session.execute
+
+        def key(table: sa.Table, **values: object) -> int:
+            return int(insert(sa.insert(table).values(**values)).inserted_primary_key[0])
+
+        owner = key(tables.benchmark, name=benchmark, revision="")
+        kinds = [key(tables.task, benchmark_id=owner, name=f"task {t}") for t in range(n_tasks)]
+        metric = key(tables.metric, name=f"accuracy of {benchmark}", higher_is_better=True)
+        prompts = [
+            key(tables.prompt, task_id=kinds[i % n_tasks], occurrence=0, content_hash=f"h{i}") for i in range(N_PROMPTS)
+        ]
+        insert(
+            sa.insert(tables.prompt_alias),
+            [
+                {"task_id": kinds[i % n_tasks], "namespace": "", "key": f"p{i}", "prompt_id": p}
+                for i, p in enumerate(prompts)
+            ],
+        )
+        runs = []
+        for number in range(n_models):
+            model = key(tables.model, name=f"{benchmark}/model {number}")
+            run = key(
+                tables.run,
+                benchmark_id=owner,
+                model_id=model,
+                condition="full",
+                variant="",
+                label="",
+                settings={"temperature": 0.5, "nested": {"a": [1, 2], "long": "x" * 7000}},
+                limited=False,
+                status="complete",
+                n_scores=N_PROMPTS,
+                checksum=f"{number:032x}",
+                ingested=sa.func.current_timestamp(),
+            )
+            values = (rng.random(N_PROMPTS) < 0.3 + 0.1 * number).astype(float)
+            insert(
+                sa.insert(tables.score),
+                [
+                    {"run_id": run, "metric_id": metric, "prompt_id": p, "trial": 0, "value": v}
+                    for p, v in zip(prompts, values.tolist(), strict=True)
+                ],
+            )
+            runs.append(run)
+        return runs
+
+
+@pytest.fixture
+def more() -> Callable[..., list[int]]:
+    """`fill`, for tests that need another benchmark or another size."""
+    return fill
+
+
+@pytest.fixture
+def filled(store: sa.Engine) -> sa.Engine:
+    """A store with the benchmark `arithmetic`, on each engine in turn."""
+    fill(store)
+    return store
+
+
+@pytest.fixture
+def filled_file(sqlite_url: str) -> Iterator[sa.Engine]:
+    """The same, on SQLite only."""
+    engine = connect(sqlite_url)
+    fill(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def mlflow_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty MLflow file that others are copied from: making one takes MLflow seconds."""
+    path = tmp_path_factory.mktemp("mlflow") / "template.db"
+    prepare_store(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def tracking_uri(tmp_path: Path, mlflow_template: Path) -> str:
+    """An empty MLflow store of this test's own."""
+    shutil.copy(mlflow_template, tmp_path / "mlflow.db")
+    return f"sqlite:///{tmp_path / 'mlflow.db'}"

@@ -1,0 +1,135 @@
+"""Analyses are found without being imported, and say by their signature what they need."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tracker.errors import PluginError
+from tracker.recording.declaration import REQUIRED, load_declaration
+from tracker.recording.discovery import available_analyses
+
+PLAIN = '''
+"""Is it plain?
+
+A second paragraph.
+"""
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Report, analysis
+
+@analysis
+def analyze({signature}) -> Report:
+    raise NotImplementedError
+'''
+
+
+def plain(signature: str) -> str:
+    return PLAIN.format(signature=signature)
+
+
+class TestDiscovery:
+    def test_ours_are_found_and_what_they_share_is_not(self) -> None:
+        found = available_analyses()
+        assert found["prompt-correlation"].question == "Do a benchmark's prompts agree more than chance allows?"
+        assert not {"figures", "numerics"} & set(found)
+
+    def test_a_package_brings_each_of_its_marked_modules_and_nothing_is_imported(self, install) -> None:
+        install(
+            "outside",
+            {
+                "first_one": plain("scores: PerformanceMatrix"),
+                "second": "from tracker.recording import finding\n@finding.analysis\ndef f(): ...\n",
+                "third": "from tracker.recording.finding import analysis as question\n@question\ndef f(): ...\n",
+                "not_one": "def analysis(f): return f\n",
+                "_private": plain("scores: PerformanceMatrix"),
+            },
+        )
+        found = available_analyses()
+        assert {name for name, one in found.items() if one.module.startswith("outside")} == {
+            "first-one",
+            "second",
+            "third",
+        }
+        assert found["first-one"].question == "Is it plain?"
+        assert found["first-one"].distribution == "outside-plugin 1.2"
+        assert not [name for name in sys.modules if name.startswith("outside")]
+
+    def test_an_entry_may_name_one_module_even_inside_a_package(self, install) -> None:
+        install("alone", plain("scores: PerformanceMatrix"))
+        install("nested", {"deep": plain("scores: PerformanceMatrix"), "other": plain("x: int")}, module="nested.deep")
+        found = available_analyses()
+        assert found["alone"].module == "alone"
+        assert found["deep"].module == "nested.deep"
+        assert "other" not in found
+        assert "nested" not in sys.modules
+
+    def test_a_name_that_is_taken_gets_the_entry_in_front(self, install) -> None:
+        install("outside", {"prompt_correlation": plain("scores: PerformanceMatrix")})
+        found = available_analyses()
+        assert found["prompt-correlation"].module == "analyses.prompt_correlation"
+        assert found["outside:prompt-correlation"].module == "outside.prompt_correlation"
+        assert load_declaration("outside:prompt-correlation").name == "outside:prompt-correlation"
+
+
+class TestDeclaration:
+    def test_keyword_parameters_become_options(self, toys: None) -> None:
+        declaration = load_declaration("toy")
+        assert list(declaration.inputs) == ["scores"]
+        said = {p.name: (p.type, p.choices, p.many, p.default, p.help) for p in declaration.parameters}
+        assert said == {
+            "n_blocks": (int, (), False, 8, "blocks of draws"),
+            "method": (str, ("plain", "fancy"), False, "plain", "how"),
+            "quantiles": (float, (), True, (0.25, 0.75), ""),
+            "threshold": (float, (), False, None, ""),
+            "verbose": (bool, (), False, False, ""),
+            "label": (str, (), False, "", ""),
+            "seed": (int, (), False, 0, ""),
+        }
+        assert declaration.help.startswith("How hard are the prompts?")
+
+    def test_a_parameter_without_a_default_must_be_given(self, install) -> None:
+        install("outside", {"needy": plain("scores: PerformanceMatrix, *, k: int | None")})
+        [parameter] = load_declaration("needy").parameters
+        assert (parameter.type, parameter.default) == (int, REQUIRED)
+
+    def test_the_version_names_package_and_source(self, install) -> None:
+        install("outside", {"one": plain("scores: PerformanceMatrix"), "two": plain("scores:  PerformanceMatrix")})
+        one, two = (load_declaration(name).code_version for name in ("one", "two"))
+        assert one.startswith("outside-plugin 1.2, one.py ")
+        assert one.split()[-1] != two.split()[-1]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            ("@analysis\ndef f(:\n", r"its source is not Python in line 2"),
+            ("import no_such_module\n" + plain("x: int"), r"ModuleNotFoundError: No module named 'no_such_module'"),
+            ("raise RuntimeError('boom')\n" + plain("x: int"), r"importing bad.broken fails: RuntimeError: boom"),
+            (plain("x: int"), r"the input x is a int, which has no load and digest"),
+            (plain("scores"), r"scores has no annotation"),
+            (plain(""), r"it has no input"),
+            (plain("scores: PerformanceMatrix, **more"), r"it takes \*more"),
+            (plain("scores: PerformanceMatrix, *, x: dict[str, int] = {}"), r"the parameter x is a dict\[str, int\]"),
+            (plain("scores: PerformanceMatrix, *, x: int | str = 1"), r"the parameter x is a int \| str"),
+            (plain("scores: 'Unknown'"), r"an annotation cannot be resolved \(name 'Unknown' is not defined\)"),
+            (plain("scores: PerformanceMatrix") + "@analysis\ndef g(): ...\n", r"marks 2 functions"),
+        ],
+        ids=lambda value: None if "\n" in value else value[:30],
+    )
+    def test_a_broken_one_says_why_and_costs_only_itself(self, install, source: str, words: str) -> None:
+        install("bad", {"broken": source, "sound": plain("scores: PerformanceMatrix")})
+        assert "broken" in available_analyses()
+        with pytest.raises(PluginError, match=words) as caught:
+            load_declaration("broken")
+        assert str(caught.value).startswith("The analysis broken in /")
+        assert "\n" not in str(caught.value)
+        assert load_declaration("sound").name == "sound"
+
+    def test_an_entry_point_to_nothing_is_listed_with_its_problem(self, install) -> None:
+        install("gone", {}, module="gone.missing_module")
+        found = available_analyses()["missing-module"]
+        assert found.problem == "the entry point 'gone' names the module gone.missing_module, which is not installed"
+        with pytest.raises(PluginError, match="is not installed"):
+            load_declaration("missing-module")

@@ -1,0 +1,79 @@
+"""Names, texts and addresses on their way to MLflow."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlflow.utils.validation import _validate_metric_name, _validate_param_name
+
+from tracker.recording.exhibit import LONGEST_NAME, allowed_names, as_text, ascii_name, cut, renamed
+from tracker.recording.mlflow_store import without_passwords
+
+
+class TestNames:
+    @given(st.lists(st.text(max_size=300)))
+    def test_every_name_has_one_of_its_own_that_mlflow_takes(self, names: list[str]) -> None:
+        allowed = allowed_names(names)
+        assert set(allowed) == set(names)
+        assert len(set(allowed.values())) == len(set(names))
+        for shown in allowed.values():
+            assert len(shown) <= LONGEST_NAME
+            assert shown.isascii()
+            _validate_metric_name(shown)
+            _validate_param_name(shown)
+
+    @given(st.lists(st.from_regex(r"[a-z0-9_\- :]+(\.[a-z]+)?(/[a-z]+)?", fullmatch=True)))
+    def test_names_that_mlflow_takes_stay_as_they_are(self, names: list[str]) -> None:
+        assert allowed_names(names) == {name: name for name in names}
+        assert renamed(allowed_names(names)) == {}
+
+    def test_changed_names_can_be_turned_back(self) -> None:
+        allowed = allowed_names(["acc,none", "acc_none", "mean"])
+        assert allowed == {"acc,none": "acc_none", "acc_none": "acc_none_2", "mean": "mean"}
+        assert json.loads(renamed(allowed)["names.json"]) == {"acc_none": "acc,none", "acc_none_2": "acc_none"}
+
+
+class TestTexts:
+    @given(st.text(), st.integers(100, 200))
+    def test_a_text_that_is_cut_says_how_long_it_was(self, text: str, longest: int) -> None:
+        shown = cut(text, longest)
+        assert len(shown) <= longest
+        assert shown == text or f"({len(text):,} characters; the store has them all)" in shown
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            ("a", "a"),
+            (["a", "b"], "a, b"),
+            ([1, [2]], "[1, [2]]"),
+            (None, "null"),
+            (True, "true"),
+            ({"é": 1}, '{"é": 1}'),
+        ],
+    )
+    def test_parameters_read_as_people_wrote_them(self, value: object, text: str) -> None:
+        assert as_text(value) == text
+
+    def test_names_of_runs_are_ascii(self) -> None:
+        assert ascii_name("modèle · 7b") == "mod?le ? 7b"
+
+
+class TestPasswords:
+    @pytest.mark.parametrize(
+        ("uri", "shown"),
+        [
+            ("http://127.0.0.1:5000", "http://127.0.0.1:5000"),
+            ("https://me:secret@host/path", "https://me:***@host/path"),
+            ("postgresql://me:se:cr@et@host:5432/db", "postgresql://me:***@host:5432/db"),
+            ("postgresql://host/db?user=me&password=secret", "postgresql://host/db?user=me&password=***"),
+            ("https://host/?access_token=secret", "https://host/?access_token=***"),
+            ("http://me:secret@[::1/", "http://***@[::1/"),
+            ("databricks", "databricks"),
+        ],
+    )
+    def test_no_password_is_shown(self, uri: str, shown: str) -> None:
+        assert without_passwords(uri) == shown
+        assert "secret" not in without_passwords(uri)

@@ -1,0 +1,160 @@
+"""MLflow's server is stopped, or answers nothing: nothing is lost, nothing is published twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+import sqlalchemy as sa
+from mlflow import MlflowClient
+
+from tracker.database import transaction
+from tracker.queries import tables
+from tracker.queries.selection import Selection
+from tracker.recording.pipeline import run_analysis
+from tracker.recording.publishing import publish_missing
+from tracker.recording.quiet import SETTINGS, quiet_environment
+
+ARITHMETIC = Selection(benchmark="arithmetic")
+
+STOPPING = '''
+"""What if MLflow's server stops while we compute?"""
+import os
+import signal
+from dataclasses import dataclass
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Finding, Report, analysis
+
+@dataclass(frozen=True, kw_only=True)
+class Stopped(Finding):
+    mean: float
+
+    def summary(self) -> str:
+        return "It was stopped."
+
+@analysis
+def analyze(scores: PerformanceMatrix, *, group: int) -> Report:
+    os.killpg(group, signal.SIGKILL)
+    return Report(Stopped(mean=float(scores.Q.mean())))
+'''
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(*command: str, folder: Path) -> subprocess.Popen[bytes]:
+    """A program that leads a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env=SETTINGS | dict(os.environ),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def fetch(server: subprocess.Popen[bytes], address: str) -> bytes:
+    """What a server says, once it has started."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        assert server.poll() is None, "the server ended"
+        with contextlib.suppress(URLError, ConnectionError), urlopen(address, timeout=30) as answer:
+            return bytes(answer.read())
+        time.sleep(0.2)
+    raise TimeoutError(address)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_computes_nothing_is_lost(
+    filled_file: sa.Engine, tracking_uri: str, tmp_path: Path, toys: None, install
+) -> None:
+    install("stopping", {"stop": STOPPING})
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    shown = run_analysis(filled_file, "toy", ARITHMETIC, publish_to=tracking_uri).mlflow_run_id
+    server = start("tracker.cli", "ui", "--tracking-uri", tracking_uri, "--port", str(port), folder=tmp_path)
+    try:
+        answer = json.loads(fetch(server, f"{address}/api/2.0/mlflow/runs/get?run_id={shown}"))
+        assert answer["run"]["info"]["run_name"].startswith("arithmetic plain ")
+        figure = fetch(server, f"{address}/get-artifact?path=figures/draws.png&run_uuid={shown}")
+        assert figure.startswith(b"\x89PNG")
+        assert b"<html" in fetch(server, address).lower()
+
+        assert publish_missing(filled_file, address).n_new == 5  # the finding is there already
+        recorded = run_analysis(filled_file, "stop", ARITHMETIC, {"group": server.pid}, publish_to=address)
+        assert recorded.mlflow_run_id is None
+        assert recorded.publishing_problem is not None
+        assert recorded.publishing_problem.startswith(f"MLflow at {address} did not take it (")
+        assert recorded.publishing_problem.endswith("`suffrage publish` makes it up.")
+        with transaction(filled_file, write=False) as session:
+            last = sa.select(tables.analysis.c.summary).order_by(tables.analysis.c.id.desc()).limit(1)
+            assert session.scalar(last) == "It was stopped."
+        stop(server)
+
+        where = ("--backend-store-uri", tracking_uri, "--artifacts-destination", str(tmp_path / "served"))
+        server = start("mlflow", "server", "--port", str(port), "--workers", "1", *where, folder=tmp_path)
+        fetch(server, f"{address}/health")
+        assert publish_missing(filled_file, address).n_new == 1
+        assert publish_missing(filled_file, address).n_new == 0
+        client = MlflowClient(tracking_uri=address)
+        [experiment] = client.search_experiments(filter_string="name = 'suffrage/stop'")
+        [run] = client.search_runs([experiment.experiment_id])
+        assert run.data.metrics == {"mean": pytest.approx(recorded.report.finding.metrics["mean"])}
+        assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["metrics.csv"]
+        [models] = client.search_experiments(filter_string="name = 'suffrage/runs/arithmetic'")
+        assert len(client.search_runs([models.experiment_id])) == 5
+    finally:
+        stop(server)
+    assert not (tmp_path / "mlruns").exists()
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """The address of a server that accepts connections and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(50)
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_server_that_never_answers_ends_in_a_sentence(
+    filled_file: sa.Engine, silent_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    recorded = run_analysis(filled_file, "toy", ARITHMETIC, publish_to=silent_server)
+    assert recorded.mlflow_run_id is None
+    assert "\n" not in (recorded.publishing_problem or "\n")
+    with transaction(filled_file, write=False) as session:
+        assert session.scalar(sa.select(sa.func.count()).select_from(tables.analysis)) == 1
+
+
+def test_our_time_limits_hold_where_the_user_set_none_and_are_gone_afterwards(
+    filled_file: sa.Engine, tracking_uri: str
+) -> None:
+    with quiet_environment():
+        assert float(os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"]) <= 20
+        assert os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] == "0"
+        assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
+    publish_missing(filled_file, tracking_uri)
+    assert not set(SETTINGS) & set(os.environ)

@@ -1,0 +1,216 @@
+"""From a question to its record."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from tracker.database import transaction
+from tracker.errors import ConflictError, NotFoundError, PluginError, PublishingError, SelectionError
+from tracker.queries import tables
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.selection import Selection
+from tracker.recording.artifacts import arrays_as_bytes, arrays_from_bytes, table_from_bytes
+from tracker.recording.declaration import load_declaration
+from tracker.recording.pipeline import Recorded, run_analysis
+
+ARITHMETIC = Selection(benchmark="arithmetic")
+
+
+def rows(engine: sa.Engine, table: sa.Table) -> list[sa.Row]:
+    with transaction(engine, write=False) as session:
+        return list(session.execute(sa.select(table).order_by(*table.primary_key)))
+
+
+def contents(engine: sa.Engine, recorded: Recorded) -> dict[str, object]:
+    """Metrics and artifacts of a finding, with the number's repr and the bytes."""
+    mine = recorded.analysis_id
+    metrics = {m.name: (repr(m.value), m.reason) for m in rows(engine, tables.finding_metric) if m.analysis_id == mine}
+    files = {a.name: bytes(a.content) for a in rows(engine, tables.finding_artifact) if a.analysis_id == mine}
+    return metrics | files
+
+
+@pytest.mark.usefixtures("toys")
+class TestRecord:
+    def test_everything_of_a_report_is_in_the_store(self, filled: sa.Engine) -> None:
+        recorded = run_analysis(filled, "toy", ARITHMETIC, {"seed": 3, "method": "fancy"})
+        [analysis] = rows(filled, tables.analysis)
+        assert (analysis.id, analysis.name, analysis.seed, analysis.status) == (
+            recorded.analysis_id,
+            "toy",
+            3,
+            "complete",
+        )
+        assert analysis.parameters == {
+            "n_blocks": 8,
+            "method": "fancy",
+            "quantiles": [0.25, 0.75],
+            "threshold": None,
+            "verbose": False,
+            "label": "",
+            "seed": 3,
+        }
+        assert analysis.selection["benchmark"] == "arithmetic"
+        assert analysis.summary.startswith("On 40 prompts the mean score is 0.")
+        assert analysis.code_version.startswith("toys-plugin 1.2, toy.py ")
+        assert set(analysis.timings) == {"load", "compute", "draw"}
+        with transaction(filled, write=False) as session:
+            assert analysis.input_digest == PerformanceMatrix.load(session, ARITHMETIC).digest
+        assert [(r.role, r.checksum) for r in rows(filled, tables.analysis_run)] == [
+            ("scores", f"{number:032x}") for number in range(5)
+        ]
+        metrics = {m.name: (m.value, m.reason) for m in rows(filled, tables.finding_metric)}
+        assert set(metrics) == {"mean", "spread", "undefined", "boundless", "untested", "n_prompts"}
+        assert metrics["n_prompts"] == (40.0, None)
+        assert metrics["untested"] == (None, "invariant under this null")
+        assert metrics["undefined"] == (None, "not a number")
+        assert metrics["boundless"] == (None, "infinite")
+        files = {a.name: a for a in rows(filled, tables.finding_artifact)}
+        assert {name: file.media_type.rpartition("/")[2] for name, file in files.items()} == {
+            "arrays.parquet": "vnd.apache.parquet",
+            "quantiles.parquet": "vnd.apache.parquet",
+            "draws.png": "png",
+        }
+        arrays = arrays_from_bytes(files["arrays.parquet"].content)
+        assert arrays["grid"].tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert arrays["draws"].shape == (8,)
+        assert table_from_bytes(files["quantiles.parquet"].content).column_names == ["q", "value"]
+        assert bytes(files["draws.png"].content)[:8] == b"\x89PNG\r\n\x1a\n"
+
+    def test_values_that_are_not_numbers_have_no_row(self, filled: sa.Engine) -> None:
+        run_analysis(filled, "toy", ARITHMETIC)
+        assert len(rows(filled, tables.prompt_value)) == 39
+        assert len(rows(filled, tables.task_value)) == 2
+        ranked = rows(filled, tables.ranking)
+        assert sorted(row.rank for row in ranked) == [1, 2, 3, 4, 5]
+        assert all(row.low == pytest.approx(row.score - 1) and row.high is None for row in ranked)
+
+    def test_an_analysis_that_refuses_its_data_leaves_nothing_behind(self, filled: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match="Choose another"):
+            run_analysis(filled, "toy", ARITHMETIC, {"label": "refuse"})
+        assert rows(filled, tables.analysis) == []
+
+    def test_a_bug_in_an_analysis_keeps_its_traceback_and_leaves_nothing_behind(self, filled: sa.Engine) -> None:
+        with pytest.raises(ZeroDivisionError):
+            run_analysis(filled, "toy", ARITHMETIC, {"label": "bug"})
+        assert rows(filled, tables.analysis) == []
+
+    def test_no_transaction_is_open_while_an_analysis_computes(self, filled: sa.Engine, install) -> None:
+        install("probing", {"probe": PROBE})
+        import probing.probe
+
+        probing.probe.engine = filled
+        run_analysis(filled, "probe", ARITHMETIC)
+        assert rows(filled, tables.task_value) == []
+        assert {b.name for b in rows(filled, tables.benchmark)} == {"arithmetic", "written while computing"}
+
+    def test_a_run_deleted_meanwhile_is_a_clear_error(self, filled: sa.Engine, install) -> None:
+        install("probing", {"probe": PROBE.replace("# here", "session.execute(sa.delete(tables.run))")})
+        import probing.probe
+
+        probing.probe.engine = filled
+        with pytest.raises(ConflictError, match="deleted while it was being analysed"):
+            run_analysis(filled, "probe", ARITHMETIC)
+
+
+PROBE = '''
+"""Write while computing."""
+import sqlalchemy as sa
+from dataclasses import dataclass
+from tracker.database import transaction
+from tracker.queries import tables
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Finding, Report, analysis
+
+engine = None
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing(Finding):
+    n: int
+
+    def summary(self) -> str:
+        return "nothing"
+
+@analysis
+def analyze(scores: PerformanceMatrix) -> Report:
+    with transaction(engine) as session:
+        session.execute(sa.insert(tables.benchmark).values(name="written while computing", revision=""))
+        # here
+    return Report(Nothing(n=scores.n_models))
+'''
+
+
+@pytest.mark.usefixtures("toys")
+class TestLaws:
+    def test_same_inputs_parameters_and_seed_give_the_same_bytes_for_any_number_of_workers(
+        self, filled_file: sa.Engine
+    ) -> None:
+        one, two, three = (run_analysis(filled_file, "toy", ARITHMETIC, workers=workers) for workers in (1, 2, 3))
+        expected = contents(filled_file, one)
+        assert len(expected) == 9
+        assert contents(filled_file, two) == expected
+        assert contents(filled_file, three) == expected
+
+    def test_another_seed_gives_other_draws(self, filled_file: sa.Engine) -> None:
+        one, two = (run_analysis(filled_file, "toy", ARITHMETIC, {"seed": seed}) for seed in (0, 1))
+        assert contents(filled_file, one)["spread"] != contents(filled_file, two)["spread"]
+        digests = {row.input_digest for row in rows(filled_file, tables.analysis)}
+        assert len(digests) == 1
+
+    @pytest.mark.parametrize(
+        "array",
+        [
+            np.zeros(0),
+            np.zeros((0, 3)),
+            np.zeros((2, 0)),
+            np.array(1.5),
+            np.array([True, False]),
+            np.array(["a", "é"]),
+            np.arange(24, dtype=np.int32).reshape(2, 3, 4),
+            np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+            np.array([np.nan, np.inf, -0.0]),
+        ],
+        ids=lambda array: f"{array.dtype}{array.shape}",
+    )
+    def test_arrays_come_back_as_they_were_stored(self, array: np.ndarray) -> None:
+        back = arrays_from_bytes(arrays_as_bytes({"a": array, "b": np.zeros(1)}))["a"]
+        assert back.shape == array.shape
+        np.testing.assert_array_equal(back.astype(array.dtype), array)
+
+
+@pytest.mark.usefixtures("toys")
+class TestErrors:
+    def test_an_unknown_analysis_names_those_that_are_near(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(NotFoundError, match="Did you mean prompt-correlation"):
+            run_analysis(filled_file, "prompt-corelation", ARITHMETIC)
+
+    def test_an_unknown_parameter_is_refused_with_those_that_exist(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match=r"toy has no parameter 'n_block'\. It has: n_blocks, method"):
+            run_analysis(filled_file, "toy", ARITHMETIC, {"n_block": 2})
+
+    def test_an_unknown_benchmark_is_refused(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(NotFoundError, match="Did you mean arithmetic"):
+            run_analysis(filled_file, "toy", Selection(benchmark="aritmetic"))
+
+    def test_a_tracking_uri_that_can_never_work_is_refused_before_anything_is_computed(
+        self, filled_file: sa.Engine
+    ) -> None:
+        with pytest.raises(PublishingError, match=r"Give sqlite:///FILE\.db"):
+            run_analysis(filled_file, "toy", ARITHMETIC, publish_to="file:./mlruns")
+        assert rows(filled_file, tables.analysis) == []
+
+    def test_what_is_not_a_report_is_refused(self, filled_file: sa.Engine, install) -> None:
+        source = (
+            PROBE.replace("with transaction(engine) as session:", "if True:")
+            .replace("session.execute(", "str(")
+            .replace("return Report(Nothing(n=scores.n_models))", "return 3")
+        )
+        install("wrong", {"three": source})
+        with pytest.raises(PluginError, match="three returned a int, not a Report"):
+            run_analysis(filled_file, "three", ARITHMETIC)
+
+    def test_a_declaration_can_be_run_in_place_of_a_name(self, filled_file: sa.Engine) -> None:
+        recorded = run_analysis(filled_file, load_declaration("toy"), ARITHMETIC)
+        assert recorded.analysis == "toy"
+        assert recorded.mlflow_run_id is None
