@@ -91,7 +91,7 @@ class Identities:
             pairs += [*self.session.execute(sa.select(Model.name, Model.id))]  # type: ignore[call-overload]
             self._models = {pair[0]: pair[1] for pair in pairs}
         name = storable(name)
-        told = {fact: _fact(fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
+        told = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
         if name not in self._models:
             made = self._made(Model(name=name, **told))
             assert made.id is not None
@@ -159,10 +159,13 @@ class Identities:
     def _remember(self, tasks: Mapping[str, int]) -> None:
         self.task_names.update({key: name for name, key in tasks.items()})
 
-
-def _fact(name: str, value: Any) -> Any:
-    if name == "released" and isinstance(value, str):
-        return date.fromisoformat(value[:10])
-    if name == "released" and isinstance(value, datetime):
-        return value.date()
-    return storable(value) if isinstance(value, str) else value
+    def _fact(self, model: str, name: str, value: Any) -> Any:
+        if name == "released" and isinstance(value, datetime):
+            return value.date()
+        if name == "released" and not isinstance(value, date):
+            try:
+                return date.fromisoformat(str(value))
+            except ValueError:
+                problem = f"{model} was released {str(value)!r}, which is no day such as 2024-05-31"
+                raise BadInputError(self.path, problem) from None
+        return storable(value) if isinstance(value, str) else value

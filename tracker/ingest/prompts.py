@@ -98,9 +98,16 @@ class _Resolution:
                     self._check(row, key)
             self._settle_doubts()
         if self.problems:
-            raise BadInputError(self.book.path, self.problems, advice="Nothing of this file was stored.")
+            raise BadInputError(self.book.path, self.problems, advice=self._advice())
         self._write()
         return keys
+
+    def _advice(self) -> str:
+        gold = any("gold answer" in problem for problem in self.problems)
+        kept = (
+            " --on-conflict skip keeps the stored gold answers, --on-conflict update overwrites them." if gold else ""
+        )
+        return f"Correct the file, or take it in under another --benchmark.{kept}"
 
     def _without_tasks(self, labels: list[str]) -> list[int | None]:
         by_key: dict[str, list[tuple[int, int]]] = defaultdict(list)

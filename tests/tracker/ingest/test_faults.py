@@ -20,7 +20,16 @@ from tracker.database import bare_engine, connect, transaction
 from tracker.errors import DatabaseError
 from tracker.ingest.checksums import verify_checksums
 
-N_PROMPTS, N_MODELS = 2000, 40
+N_PROMPTS, N_MODELS = 3000, 60
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The many commands started here share their compiled modules, wherever Python is told to keep none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        yield
 
 
 def table(folder: Path, name: str, n_prompts: int = N_PROMPTS, n_models: int = N_MODELS) -> Path:
@@ -74,7 +83,7 @@ class TestKilled:
         for n in range(n_kills):
             path = table(folder, f"file{n}")
             process = started(url, path)
-            time.sleep(chance.uniform(0.3, 1.0) * lasts)
+            time.sleep(chance.uniform(0.5, 1.0) * lasts)
             process.kill()
             process.communicate()
             outcomes.append(counts(store).get(path.stem, 0))
