@@ -48,12 +48,12 @@ class PromptBook:
             BadInputError: text or gold answer contradict those stored.
             ConflictError: a prompt cannot move to the task that the file names.
         """
-        given = (id(prompts), benchmark_id)
-        if given not in self._resolved:
+        asked = (id(prompts), benchmark_id)
+        if asked not in self._resolved:
             shelf = self._shelves.setdefault(benchmark_id, Shelf(self.session, benchmark_id))
             found = _Resolution(self, shelf, prompts).keys()
-            self._resolved[given] = (prompts, np.array(found, dtype=np.int64))
-        return self._resolved[given][1]
+            self._resolved[asked] = (prompts, np.array(found, dtype=np.int64))
+        return self._resolved[asked][1]
 
 
 class _Resolution:
@@ -130,6 +130,7 @@ class _Resolution:
         fresh = iter(fresh_keys(self.book.session, Prompt, len(missing)))
         taken = set(self.names.values())
         claimed: dict[str, int] = {}
+        without = {label for task, label in labelled if task == nowhere}
         for row in missing:
             task, label = labelled[row]
             if (task, label) not in self.names:
@@ -140,7 +141,7 @@ class _Resolution:
                         f"{names[claimed[label]]!r} and {names[task]!r}. Ingest the first file again with its tasks, "
                         "into a new store or under another --benchmark."
                     )
-                key = self.names.pop((nowhere, label), None) if nowhere is not None else None
+                key = self.names.pop((nowhere, label), None) if nowhere is not None and label not in without else None
                 if key is not None:
                     claimed[label] = task
                     self._move(key, task)
@@ -159,12 +160,11 @@ class _Resolution:
         hashed = self.given[row].hash if self.given else None
         if hashed is None:
             return None
-        for place in (
-            (task, nowhere)
-            if self.prompts.tasks is not None
-            else self.book.identities.tasks(self.shelf.benchmark_id).values()
-        ):
-            free = [key for key in self.shelf.same(place, hashed) if key not in taken] if place is not None else []
+        places = [task] if nowhere is None else [task, nowhere]
+        if self.prompts.tasks is None:
+            places = list(self.book.identities.tasks(self.shelf.benchmark_id).values())
+        for place in places:
+            free = [key for key in self.shelf.same(place, hashed) if key not in taken]
             if free:
                 key = min(free, key=lambda k: self.shelf.contents[k].occurrence)
                 if self.prompts.tasks is not None and place != task:

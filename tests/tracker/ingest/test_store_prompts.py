@@ -50,6 +50,11 @@ class TestNames:
         with pytest.raises(AmbiguousError, match=r"'q1' was stored without a task.*both 't' and 'u'"):
             keep(store, scores({Q1: 1, U1: 1}, "n"))
 
+    def test_a_prompt_that_the_file_itself_has_without_task_does_not_move(self, store: sa.Engine) -> None:
+        for model in "mn":
+            keep(store, scores({("", "q1"): 1, Q1: 0}, model))
+            assert values(store, model) == {("", "q1"): 1.0, Q1: 0.0}
+
     def test_the_same_key_in_another_benchmark_is_another_prompt(self, store: sa.Engine) -> None:
         from tracker.ingest.measurement import ReadOptions
 
