@@ -322,6 +322,11 @@ def _notes(found: PromptCorrelation, Q: NDArray[np.float64], models: tuple[str, 
             f"{found.n_missing:,} cells have no score. They stay where they are in every draw, and two prompts are "
             "compared over the models that have scores on both."
         )
+        if "hamming.mean" in found.comparisons and not found.comparisons["hamming.mean"].reason:
+            notes.append(
+                "The mean Hamming similarity moves only because some pairs share fewer models than others; "
+                "without missing cells no draw could change it. Read `hamming.variance` instead."
+            )
         if found.null == "margins":
             notes.append(
                 "With missing cells the draws may not reach every table with these margins; the p-values are valid all "
