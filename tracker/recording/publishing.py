@@ -36,6 +36,8 @@ PER_BATCH = 100
 ASKED_ONE_BY_ONE = 30
 """Up to so many things MLflow is asked for each; beyond, for all of this store at once."""
 
+LONGEST_REASON = 300
+
 Progress = Callable[[int, int], None]
 Wanted = dict[tuple[Kind, int], str]
 
@@ -307,16 +309,19 @@ def _opened(store: MlflowStore) -> Any:
         raise _refusal(store, error) from error
 
 
-def _refusal(store: MlflowStore, error: Exception) -> PublishingError:
+def _refusal(store: MlflowStore, error: BaseException) -> PublishingError:
     return PublishingError(
         f"MLflow at {store.shown} did not take it ({_first_sentence(error, store)}). "
         "Everything is safe in the store; `suffrage publish` makes it up."
     )
 
 
-def _first_sentence(error: Exception, store: MlflowStore) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = (lines[0] if lines else type(error).__name__).replace(store.uri, store.shown)
+def _first_sentence(error: BaseException, store: MlflowStore) -> str:
+    """What is at the bottom of it: MLflow and its libraries wrap errors in one another."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    said = (isinstance(error, OSError) and error.strerror) or str(error).strip() or type(error).__name__
+    said = said.splitlines()[0].replace(store.uri, store.shown)
     for address in [word for word in said.split() if "://" in word]:
         said = said.replace(address, without_passwords(address))
-    return cut(said, 300).rstrip(".")
+    return (said if len(said) <= LONGEST_REASON else f"{said[:LONGEST_REASON]} ...").rstrip(".")

@@ -216,4 +216,4 @@ class TestPlugins:
             made = group.get_command(context, name)
             assert made is not None
             assert made.get_short_help_str(200)
-            assert {"benchmark", "seed"} <= {parameter.name for parameter in made.params}
+            assert {"benchmark", "tracking_uri"} <= {parameter.name for parameter in made.params}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -38,6 +39,17 @@ class TestPublish:
     def test_an_mlflow_that_is_away_is_an_error(self, filled_file: sa.Engine) -> None:
         with pytest.raises(PublishingError, match="`suffrage publish` makes it up"):
             call("publish", "--database", str(filled_file.url), "--tracking-uri", "http://127.0.0.1:9")
+
+    def test_results_taken_in_while_mlflow_is_away_are_stored_with_a_warning(
+        self, sqlite_url: str, tmp_path: Path, tracking_uri: str
+    ) -> None:
+        (tmp_path / "wide.csv").write_text("prompt,a,b\np1,0,1\np2,1,1\n")
+        arguments = ("--benchmark", "small", "--metric", "accuracy", "--database", sqlite_url)
+        result = call("ingest", str(tmp_path / "wide.csv"), *arguments, "--tracking-uri", "http://127.0.0.1:9")
+        assert result.exit_code == 0
+        assert "Warning: MLflow at http://127.0.0.1:9 did not take it (Connection refused)." in result.stderr
+        said = call("publish", "--database", sqlite_url, "--tracking-uri", tracking_uri).stderr
+        assert said == f"{tracking_uri} shows 2 runs and 0 findings; 2 of them are new.\n"
 
 
 class TestUi:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tracker.queries.selection import Selection
     from tracker.recording.declaration import Declaration, Parameter
     from tracker.recording.pipeline import Recorded
+    from tracker.recording.record import MetricRow
 
 OWN_NAMES = ("benchmark", "selection", "workers", "database", "tracking_uri", "no_mlflow", "output_format")
 
@@ -77,8 +79,11 @@ def _command(declaration: Declaration) -> click.Command:
         from tracker.database import connect
         from tracker.recording.pipeline import run_analysis
 
+        engine = connect(database)
+        if sys.stderr.isatty():
+            say(f"Computing {declaration.name} on {selection.benchmark} ...")
         recorded = run_analysis(
-            connect(database),
+            engine,
             declaration,
             selection,
             parameters,
@@ -176,9 +181,9 @@ def _print(recorded: Recorded, output_format: str) -> None:
     else:
         click.echo(f"{summary}\n")
         if any(metric.reason for metric in shown):
-            print_rows(_rows(shown), output_format, columns=("name", "value", "reason"))
+            print_rows(_for_reading(shown), output_format, columns=("name", "value", "reason"))
         else:
-            print_rows([row[:2] for row in _rows(shown)], output_format, columns=("name", "value"))
+            print_rows([row[:2] for row in _for_reading(shown)], output_format, columns=("name", "value"))
     for note in recorded.report.notes:
         say(f"Note: {note}")
     if recorded.publishing_problem:
@@ -190,5 +195,10 @@ def _print(recorded: Recorded, output_format: str) -> None:
         say("In MLflow: `suffrage ui` shows it beside earlier ones.")
 
 
-def _rows(metrics: Sequence[Any]) -> list[tuple[str, float | None, str]]:
+def _rows(metrics: Sequence[MetricRow]) -> list[tuple[str, float | None, str]]:
     return [(metric.name, metric.value, metric.reason or "") for metric in metrics]
+
+
+def _for_reading(metrics: Sequence[MetricRow]) -> list[tuple[str, float | int | None, str]]:
+    """The same with counts as whole numbers."""
+    return [(name, int(v) if v is not None and v.is_integer() else v, why) for name, v, why in _rows(metrics)]

@@ -96,9 +96,13 @@ def command(
         engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run
     )
     if run_ids and not no_mlflow and not dry_run:
+        from tracker.errors import PublishingError
         from tracker.recording.publishing import publish_runs
 
-        publish_runs(engine, run_ids, tracking_uri)
+        try:
+            publish_runs(engine, run_ids, tracking_uri)
+        except PublishingError as error:
+            say(f"Warning: {error}")
     if failed:
         sys.exit(1)
 
