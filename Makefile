@@ -1,7 +1,7 @@
 # Two commands for people: `make demo` and `make test`. One virtual environment, .venv, serves both.
 PYTHON ?= python3
 BIN = .venv/bin
-PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt
+PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .PHONY: demo test lint bench soak clean
 
@@ -34,5 +34,5 @@ clean:
 	touch $@
 
 .venv/all.stamp: .venv/core.stamp
-	$(PIP) --editable '.[models,test]'
+	$(PIP) --no-compile --editable '.[models,test]'
 	touch $@

@@ -201,9 +201,11 @@ def stray_rows(session: Session) -> list[str]:
 
 
 def _alembic_config(connection: sa.Connection) -> Any:
+    from io import StringIO
+
     from alembic.config import Config
 
-    config = Config()
+    config = Config(stdout=StringIO())
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config

@@ -93,6 +93,9 @@ class Identities:
         name = storable(name)
         told = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
         if name not in self._models:
+            maker, slash, _ = name.partition("/")  # names as on model hubs: organization/model
+            if slash and name.count("/") == 1 and maker:
+                told = {"organization": maker, **told}
             made = self._made(Model(name=name, **told))
             assert made.id is not None
             self._models[name] = made.id

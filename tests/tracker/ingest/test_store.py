@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tracker import schema
 from tracker.database import transaction
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.checksums import verify_checksums
+from tracker.ingest.identities import Identities
 from tracker.ingest.measurement import MetricDescription, ReadOptions
 from tracker.ingest.store import store as store_reading
 
@@ -328,3 +330,15 @@ class TestChecksums:
         with transaction(store, write=False) as session:
             assert verify_checksums(session) == []
         assert keep(store, scores({Q1: 0.0})).runs_unchanged
+
+
+class TestOrganizations:
+    @pytest.mark.parametrize(
+        ("name", "organization"), [("org/model-7b", "org"), ("model", None), ("a/b/c", None), ("/model", None)]
+    )
+    def test_a_name_as_on_model_hubs_tells_the_organization(
+        self, store: sa.Engine, name: str, organization: str | None
+    ) -> None:
+        with transaction(store) as session:
+            Identities(session, Path("f.csv")).model(name, {})
+            assert session.scalar(sa.select(schema.Model.organization).where(schema.Model.name == name)) == organization
