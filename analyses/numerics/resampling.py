@@ -84,13 +84,15 @@ class Comparison:
     def null_mean(self) -> float:
         """Mean over the draws; NaN if there is none in which the statistic exists."""
         found = self.null[np.isfinite(self.null)]
+        if found.size and (found == found[0]).all():
+            return float(found[0])  # without the rounding of a sum
         return float(found.mean()) if found.size else float("nan")
 
     @property
     def null_sd(self) -> float:
         """Standard deviation over the draws, with ``B - 1``; 0 for a single draw."""
         found = self.null[np.isfinite(self.null)]
-        return float(found.std(ddof=1)) if found.size > 1 else 0.0
+        return float(found.std(ddof=1)) if found.size > 1 and (found != found[0]).any() else 0.0
 
     @property
     def is_discrete(self) -> bool:

@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -47,6 +47,50 @@ def print_record(record: Mapping[str, Any], output_format: str) -> None:
         click.echo(json.dumps({k: _plain(v) for k, v in record.items()}, indent=2, ensure_ascii=False))
     else:
         print_rows([{"name": k, "value": _text(v, full=True)} for k, v in record.items()], output_format)
+
+
+class Number(Protocol):
+    """A number of a finding, as recorded."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def value(self) -> float | None: ...  # noqa: D102
+    @property
+    def reason(self) -> str | None: ...  # noqa: D102
+    @property
+    def headline(self) -> bool: ...  # noqa: D102
+
+
+BESIDE = ("null_mean", "null_sd", "pvalue")
+"""Suffixes that stand beside the number they belong to: ``hamming.variance.pvalue`` beside ``hamming.variance``."""
+
+
+def print_numbers(numbers: Sequence[Number]) -> None:
+    """Print the headline numbers of a finding for reading: plain ones, then statistics with what belongs to them."""
+    known = {number.name: number for number in numbers}
+    stems = [n for n in numbers if n.headline and n.name.rpartition(".")[0] not in known]
+    plain = [n for n in stems if not any(f"{n.name}.{suffix}" in known for suffix in BESIDE)]
+    tested = [n for n in stems if n not in plain]
+    if plain:
+        reasons = any(n.reason for n in plain)
+        rows = [{"number": n.name, "value": _whole(n.value), "why not": n.reason or ""} for n in plain]
+        print_rows(rows, "table", columns=("number", "value", "why not")[: 3 if reasons else 2])
+    if plain and tested:
+        click.echo()
+    if tested:
+        suffixes = [s for s in BESIDE if any(f"{n.name}.{s}" in known for n in tested)]
+        rows = []
+        for n in tested:
+            parts = {suffix: known.get(f"{n.name}.{suffix}") for suffix in suffixes}
+            reason = n.reason or next((part.reason for part in parts.values() if part and part.reason), "")
+            values = {suffix: part.value if part else None for suffix, part in parts.items()}
+            rows.append({"statistic": n.name, "value": n.value, **values, "why not": reason or ""})
+        print_rows(rows, "table", columns=list(rows[0])[: None if any(r["why not"] for r in rows) else -1])
+
+
+def _whole(value: float | None) -> float | int | None:
+    return int(value) if value is not None and value.is_integer() else value
 
 
 def _print_table(names: Sequence[str], records: Sequence[Mapping[str, Any]]) -> None:

@@ -88,3 +88,10 @@ class TestLaws:
         other = binary_similarities(BINARY, n_permutations=50, seed=2)
         assert (one.tests[0].pooled != other.tests[0].pooled).any()
         assert (one.tests[0].observed == other.tests[0].observed).all()
+
+
+def test_draws_that_all_agree_have_no_spread() -> None:
+    null = np.full(1000, 20 / 29)
+    comparison = compared(0.7, null, np.full(1000, -1, dtype=np.int8))
+    assert comparison.null_sd == 0.0
+    assert comparison.null_mean == 20 / 29

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.options import database_option, format_option, mlflow_options, selection_options, split
-from tracker.cli.output import print_record, print_rows, say
+from tracker.cli.output import print_numbers, print_record, print_rows, say
 
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection
@@ -180,10 +180,7 @@ def _print(recorded: Recorded, output_format: str) -> None:
         print_rows(_rows(shown), output_format, columns=("name", "value", "reason"))
     else:
         click.echo(f"{summary}\n")
-        if any(metric.reason for metric in shown):
-            print_rows(_for_reading(shown), output_format, columns=("name", "value", "reason"))
-        else:
-            print_rows([row[:2] for row in _for_reading(shown)], output_format, columns=("name", "value"))
+        print_numbers(recorded.metrics)
     for note in recorded.report.notes:
         say(f"Note: {note}")
     if recorded.publishing_problem:
@@ -197,8 +194,3 @@ def _print(recorded: Recorded, output_format: str) -> None:
 
 def _rows(metrics: Sequence[MetricRow]) -> list[tuple[str, float | None, str]]:
     return [(metric.name, metric.value, metric.reason or "") for metric in metrics]
-
-
-def _for_reading(metrics: Sequence[MetricRow]) -> list[tuple[str, float | int | None, str]]:
-    """The same with counts as whole numbers."""
-    return [(name, int(v) if v is not None and v.is_integer() else v, why) for name, v, why in _rows(metrics)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import print_record, print_rows, say
+from tracker.cli.output import print_numbers, print_record, print_rows, say
 
 
 @click.command()
@@ -43,10 +43,7 @@ def command(key: int, is_run: bool, save: Path | None, database: str | None, out
         say(f"\n{found.summary}\n")
         if found.stale:
             say(f"Stale: {found.stale}. Ask again with `suffrage analyze {found.name} {found.benchmark}`.\n")
-        print_rows(
-            [{"number": n.name, "value": n.value, "why not": n.reason} for n in found.numbers if n.headline],
-            output_format,
-        )
+        print_numbers(found.numbers)
         say("")
         say(f"data     {found.selection}, {len(found.run_ids)} runs")
         say(f"options  {found.parameters}")
