@@ -63,7 +63,10 @@ class Number(Protocol):
 
 
 BESIDE = ("null_mean", "null_sd", "pvalue")
-"""Suffixes that stand beside the number they belong to: ``hamming.variance.pvalue`` beside ``hamming.variance``."""
+"""Suffixes that stand beside the number they belong to: ``hamming.variance.pvalue`` beside ``hamming.variance``.
+
+A suffix ``discrete`` that is not 0 is a remark: the null takes so few values that p-values move in jumps.
+"""
 
 
 def print_numbers(numbers: Sequence[Number]) -> None:
@@ -83,10 +86,12 @@ def print_numbers(numbers: Sequence[Number]) -> None:
         rows = []
         for n in tested:
             parts = {suffix: known.get(f"{n.name}.{suffix}") for suffix in suffixes}
-            reason = n.reason or next((part.reason for part in parts.values() if part and part.reason), "")
+            remark = n.reason or next((part.reason for part in parts.values() if part and part.reason), "")
+            if not remark and (flag := known.get(f"{n.name}.discrete")) is not None and flag.value:
+                remark = "discrete"
             values = {suffix: part.value if part else None for suffix, part in parts.items()}
-            rows.append({"statistic": n.name, "value": n.value, **values, "why not": reason or ""})
-        print_rows(rows, "table", columns=list(rows[0])[: None if any(r["why not"] for r in rows) else -1])
+            rows.append({"statistic": n.name, "value": n.value, **values, "remark": remark or ""})
+        print_rows(rows, "table", columns=list(rows[0])[: None if any(r["remark"] for r in rows) else -1])
 
 
 def _whole(value: float | None) -> float | int | None:
