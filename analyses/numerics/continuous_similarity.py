@@ -22,7 +22,16 @@ from analyses.numerics.similarity import SimilarityTest, SimilarityTests
 from analyses.numerics.streams import stream_key
 
 TIE = 1e-10
-"""Statistics closer than this are counted as ties: rounding then never makes a p-value smaller."""
+"""Statistics closer than this are ties, as a share of what they are made of: the mean of 1 - cosine for means
+and percentiles, its square for variances. Rounding then never makes a p-value smaller, and tables whose cosines
+are all near 1 can still be told apart."""
+LAST_DIGIT = 1e-15
+"""What rounding does to a cosine."""
+NARROWEST = 1e-12
+"""The bins cover at least this much."""
+
+DRAWS_AT_ONCE = 50
+"""Draws whose counts lie side by side in memory."""
 
 ONE_VARYING_COLUMN = "only one model has scores that vary, so shuffling only reorders the prompts"
 
@@ -51,7 +60,7 @@ class Layout:
         sizes = np.diff(bits.starts)
         shared = (patterns @ patterns.T > 0) * np.outer(sizes, sizes)
         n_pairs = (int(shared.sum()) - table.shape[0]) // 2
-        return cls(bits, patterns, 0.0 if np.nanmin(table) >= 0 else -1.0, n_pairs)
+        return cls(bits, patterns, least_cosine(table), n_pairs)
 
     @property
     def width(self) -> float:
@@ -98,25 +107,30 @@ class Drawn:
     def without_zero_rows(self, lowest: float) -> NDArray[np.int64]:
         """Counts without the pairs that have a row of zeros."""
         counts = self.counts.copy()
-        counts[int(-lowest * BINS / (1.0 - lowest))] -= self.zero_pairs
+        counts[int(max(0.0, -lowest) * BINS / (1.0 - lowest))] -= self.zero_pairs
         return counts
 
 
-def _describe(scores: NDArray[np.float64], layout: Layout, names: tuple[str, ...]) -> Drawn:
+def _describe(scores: NDArray[np.float64], layout: Layout, names: tuple[str, ...], scratch: NDArray[np.int64]) -> Drawn:
+    """One table's distribution; ``scratch`` is ``(BINS,)`` and spares a fresh page of memory for each draw."""
     counts, moments, none = np.zeros(BINS, np.int64), np.zeros(2), np.empty(0)
     no_one = np.empty(0, np.int64)
     layout.run(scores, counts, moments, np.empty(0, np.bool_), none, none, no_one)
     drawn = Drawn(counts, layout.zero_pairs(scores), np.full((len(names), len(STATISTICS)), np.nan))
     of_name = {"cosine": counts, "cosine_nonzero": drawn.without_zero_rows(layout.lowest)}
-    places: dict[tuple[str, int], tuple[int, int, float]] = {}
+    places: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.int64], float]] = {}
     wanted = np.zeros(BINS, np.bool_)
     for name in names:
-        passed = np.cumsum(of_name[name])
-        for p, (numerator, denominator) in enumerate(PERCENTILES if passed[-1] else ()):
-            low, part = divmod((int(passed[-1]) - 1) * numerator, denominator)
-            places[name, p] = (low, min(low + 1, int(passed[-1]) - 1), part / denominator)
-            wanted[np.searchsorted(passed, places[name, p][:2], side="right")] = True
-    found = np.empty(int(counts[wanted].sum()))
+        passed = np.cumsum(of_name[name], out=scratch)
+        total = int(passed[-1])
+        for p, (numerator, denominator) in enumerate(PERCENTILES if total else ()):
+            low, part = divmod((total - 1) * numerator, denominator)
+            ranks = np.array([low, min(low + 1, total - 1)])
+            bins = np.searchsorted(passed, ranks, side="right")
+            places[name, p] = (bins, ranks - passed[bins] + of_name[name][bins], part / denominator)
+            wanted[bins] = True
+    chosen = np.flatnonzero(wanted)
+    found = np.empty(int(counts[chosen].sum()))
     if found.size:
         layout.run(scores, counts, moments, wanted, found, none, no_one)
     found.sort()
@@ -124,15 +138,15 @@ def _describe(scores: NDArray[np.float64], layout: Layout, names: tuple[str, ...
         total = int(of_name[name].sum())
         if not total:
             continue
-        mean = moments[0] / total
-        drawn.statistics[i, 0], drawn.statistics[i, 3] = mean, max(0.0, moments[1] / total - mean * mean)
+        # Pairs with a row of zeros are 1 from 1.
+        left_out = int(counts.sum()) - total
+        gap, square = (moments - left_out) / total
+        drawn.statistics[i, 0], drawn.statistics[i, 3] = 1 - gap, max(0.0, square - gap * gap)
         mine = _without_zeros(found, drawn.zero_pairs) if name == "cosine_nonzero" else found
-        before = np.concatenate([[0], np.cumsum(of_name[name])])
-        kept = np.concatenate([[0], np.cumsum(np.where(wanted, of_name[name], 0))])
+        starts = np.concatenate([[0], np.cumsum(of_name[name][chosen])])
         for p in range(len(PERCENTILES)):
-            first, last, weight = places[name, p]
-            bins = np.searchsorted(before, (first, last), side="right") - 1
-            a, b = mine[kept[bins] + (first, last) - before[bins]]
+            bins, ranks, weight = places[name, p]
+            a, b = mine[starts[np.searchsorted(chosen, bins)] + ranks]
             drawn.statistics[i, 1 + p] = a + (b - a) * weight
     return drawn
 
@@ -148,13 +162,32 @@ def _draw_block(
     block: int, *, runs: list[range], ordered: NDArray[np.float64], layout: Layout, names: tuple[str, ...],
     key: NDArray[np.uint64],
 ) -> list[Drawn]:  # fmt: skip
-    bits = layout.bits
+    bits, scratch = layout.bits, np.empty(BINS, np.int64)
     return [
         _describe(
-            shuffled_scores(ordered, bits.cells, bits.cell_starts, bits.rows.shape[0], key, permutation), layout, names
+            shuffled_scores(ordered, bits.cells, bits.cell_starts, bits.rows.shape[0], key, permutation),
+            layout, names, scratch,
         )
         for permutation in runs[block]
-    ]
+    ]  # fmt: skip
+
+
+def least_cosine(table: NDArray[np.float64]) -> float:
+    """What no cosine of two rows falls below, whatever the order of each column's scores.
+
+    Where every column keeps its sign and its scores differ by a factor of ``r`` at most, the cosine is at
+    least ``2 / (r + 1 / r)``; without a common sign at least -1, and with zeros at least 0.
+
+    Source: Polya & Szego's inequality, the converse of Cauchy's.
+    """
+    low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
+    if (np.sign(low) * np.sign(high) < 0).any():
+        return -1.0
+    small, large = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+    if not small.all():
+        return 0.0
+    factor = float((large / small).max())
+    return max(0.0, min(2 / (factor + 1 / factor) - LAST_DIGIT, 1 - NARROWEST))
 
 
 def can_have_zero_rows(table: NDArray[np.float64]) -> bool:
@@ -184,7 +217,7 @@ def continuous_similarities(table: NDArray[np.float64], *, n_permutations: int, 
     runs = blocks_of(n_permutations, max(1, min(20, 20_000_000 // (layout.n_pairs + 1))))
     task = partial(_draw_block, runs=runs, ordered=ordered, layout=layout, names=names, key=stream_key(seed))
     draws = [drawn for block in map_blocks(task, len(runs)) for drawn in block]
-    observed = _describe(scores, layout, names)
+    observed = _describe(scores, layout, names, np.empty(BINS, np.int64))
     varying = int((np.nanmax(table, axis=0) > np.nanmin(table, axis=0)).sum())
     reason = ONE_VARYING_COLUMN if varying < 2 and bits.is_complete else ""
     n = table.shape[0]
@@ -205,21 +238,38 @@ def _mean_to_others(scores: NDArray[np.float64], layout: Layout) -> NDArray[np.f
     return means
 
 
+def _ties(observed: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How close each of `STATISTICS` must be to be a tie; the same whichever table is called the observed one."""
+    means = np.append(null[:, 0], observed[0])
+    spread = float(1 - means[np.isfinite(means)].min(initial=1.0))
+    near = TIE * spread + LAST_DIGIT
+    return np.array([near, near, near, near * spread])
+
+
 def _test(name: str, i: int, layout: Layout, observed: Drawn, draws: list[Drawn], reason: str) -> SimilarityTest:
     def counts_of(drawn: Drawn) -> NDArray[np.int64]:
         return drawn.without_zero_rows(layout.lowest) if name == "cosine_nonzero" else drawn.counts
 
     mine = counts_of(observed)
-    counts = np.stack([counts_of(drawn) for drawn in draws])
-    pooled = counts.sum(axis=0)
+    pooled = np.zeros(BINS, np.int64)
+    for drawn in draws:
+        pooled += counts_of(drawn)
+    few = np.empty((min(DRAWS_AT_ONCE, len(draws)), BINS), np.int64)
+    distances = []
+    for run in blocks_of(len(draws), DRAWS_AT_ONCE):
+        for place, b in enumerate(run):
+            few[place] = counts_of(draws[b])
+        distances.append(compare_distances(mine, few[: len(run)], mine + pooled))
     null = np.stack([drawn.statistics[i] for drawn in draws])
     difference = np.nan_to_num(null - observed.statistics[i])
-    signs = np.where(np.abs(difference) < TIE, 0, np.sign(difference)).astype(np.int8)
+    signs = np.where(np.abs(difference) < _ties(observed.statistics[i], null), 0, np.sign(difference)).astype(np.int8)
     comparisons: dict[str, Comparison] = {
         statistic: compared(observed.statistics[i, s], null[:, s], signs[:, s], reason)
         for s, statistic in enumerate(STATISTICS)
     }
-    comparisons["ks_d"] = compared(*compare_distances(mine, counts, mine + pooled), reason)
+    comparisons["ks_d"] = compared(
+        distances[0][0], np.concatenate([d[1] for d in distances]), np.concatenate([d[2] for d in distances]), reason
+    )
     return SimilarityTest(
         name=name,
         values=np.asarray(layout.lowest + layout.width * np.arange(BINS), dtype=np.float64),

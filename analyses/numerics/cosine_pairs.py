@@ -9,7 +9,7 @@ import numpy as np
 from analyses.numerics.compilation import kernel
 
 BINS = 1 << 14
-"""Bins over [-1, 1], or over [0, 1] where no score is negative. KS distances are taken at their edges
+"""Bins from the least possible cosine to 1. KS distances are taken at their edges
 and are at most the largest share of one bin below the distance at every point."""
 
 
@@ -37,7 +37,8 @@ def count_cosines(
         patterns: ``(n_patterns, k)`` float64, 1 where measured; ``starts``: where each group begins.
         lowest: lower edge of the first bin; the last ends at 1.
         counts: ``(BINS,)`` int64, filled, in the pass in which ``found`` is empty.
-        moments: ``(2,)`` float64, filled likewise: the sum of the similarities and of their squares.
+        moments: ``(2,)`` float64, filled likewise: the sum of 1 - similarity and of its square; rows that vary
+            together have similarities near 1, and their variance would drown in rounding if taken around 0.
         wanted: ``(BINS,)`` bool: bins whose similarities are written to ``found``, in any order.
         found: float64.
         sums, partners: ``(n,)``, filled: sum of each row's similarities, and their number; or ``(0,)``.
@@ -83,13 +84,14 @@ def count_cosines(
                     continue
                 total = squares = 0.0
                 for x in range(value.size):
-                    total += value[x]
-                    squares += value[x] * value[x]
+                    gap = 1.0 - value[x]
+                    total += gap
+                    squares += gap * gap
                     counts[min(BINS - 1, np.int64((value[x] - lowest) * scale))] += 1
                 moments[0] += total
                 moments[1] += squares
                 if sums.size:
-                    sums[i] += total
+                    sums[i] += value.size - total
                     partners[i] += value.size
                     for x in range(value.size):
                         sums[first + x] += value[x]

@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 ATOM_SHARE = 0.01
 """A statistic is called discrete when one value makes up more than this share of its null distribution."""
+ROUNDING = 1e-13
+"""Draws that differ by no more than this share of the largest are one value."""
 CHANCE_TIE = 2
 """Among few draws, this many may be equal by chance."""
 
@@ -97,9 +99,12 @@ class Comparison:
     @property
     def is_discrete(self) -> bool:
         """Whether one value makes up more than `ATOM_SHARE` of the draws, so that p-values move in jumps."""
-        found = np.round(self.null[np.isfinite(self.null)], 12)
+        found = self.null[np.isfinite(self.null)]
         if not found.size:
             return True
+        spread, largest = float(np.ptp(found)), float(np.abs(found).max())
+        found = found - found.min()
+        found = np.round(found / spread, 9) if spread > ROUNDING * largest else found * 0.0
         atom = int(np.unique(found, return_counts=True)[1].max())
         return atom > max(CHANCE_TIE, ATOM_SHARE * self.n_permutations) or atom == found.size > 1
 

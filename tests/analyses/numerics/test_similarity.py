@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from test_null_tables import draws
 from analyses.numerics import binary_similarity
 from analyses.numerics.binary_similarity import SIMILARITIES, Counter, binary_similarities
 from analyses.numerics.bit_tables import BitTable
-from analyses.numerics.continuous_similarity import continuous_similarities
+from analyses.numerics.continuous_similarity import continuous_similarities, least_cosine
 from analyses.numerics.distributions import compare_distances, compare_exactly
 from analyses.numerics.pair_lattice import cosine_lattice, hamming_lattice, jaccard_lattice
 
@@ -208,6 +208,33 @@ class TestLaws:
         other = continuous_similarities(table * factor, n_permutations=1, seed=0).tests[0].comparisons
         for name in ("mean", "p75", "p95", "variance"):
             assert one[name].observed == pytest.approx(other[name].observed, abs=1e-9)
+
+    @pytest.mark.parametrize("spread", [1.0, 1e-1, 1e-3])
+    def test_rows_that_are_nearly_parallel_can_still_be_told_apart(self, spread):
+        """Scores of 70 and a little: cosines near 1, whose variance is far below a fixed slack for ties."""
+        rng = np.random.default_rng(2)
+        little = rng.normal(size=(40, 6)) + np.linspace(-3, 3, 40)[:, None] * np.array([1, 1, 1, -1, -1, -1])
+        found = continuous_similarities(70 + spread * little, n_permutations=200, seed=0).tests[0].comparisons
+        for statistic, comparison in found.items():
+            assert comparison.n_equal < 20, statistic
+            assert not comparison.is_discrete, statistic
+        assert found["variance"].pvalue == pytest.approx(1 / 201)
+        assert found["ks_d"].pvalue == pytest.approx(1 / 201)
+        unit = (70 + spread * little) / 70
+        gaps = [
+            ((a - b) @ (a - b) * (a @ a) - ((a - b) @ a) ** 2) / (a @ a) / (b @ b) / 2 for a, b in combinations(unit, 2)
+        ]  # 1 - cosine is half the squared sine, where both are small
+        assert found["variance"].observed == pytest.approx(np.var(gaps), rel=0.02)
+
+    @given(continuous_tables_with_gaps())
+    def test_no_cosine_falls_below_the_least(self, table):
+        for sign in (1.0, -1.0):
+            values = similarities(sign * table, "cosine")
+            assert (values >= least_cosine(sign * table) - 1e-12).all()
+
+    def test_the_least_cosine_is_reached(self):
+        table = np.array([[1.0, 3.0], [3.0, 1.0]])
+        assert least_cosine(table) == pytest.approx(similarities(table, "cosine")[0], abs=1e-12)
 
     @settings(max_examples=40)
     @given(binary_tables(), st.integers(0, 50))
