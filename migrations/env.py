@@ -1,9 +1,11 @@
 """Runs the migrations on the connection it is handed, else on the store of the environment."""
 
+import sqlalchemy as sa
 from alembic import context
+from sqlmodel.sql.sqltypes import AutoString
 
 import tracker.schema
-from tracker.database import VERSION_TABLE, bare_engine, known_versions
+from tracker.database import VERSION_TABLE, bare_engine, known_versions, migrating
 from tracker.schema.views import VIEWS
 
 # PostgreSQL keeps these two by triggers on whole statements; see 0001.
@@ -15,6 +17,21 @@ def include(item, name, kind, reflected, compare_to):
     if kind == "foreign_key_constraint" and name in BY_TRIGGER:
         return context.get_context().dialect.name == "sqlite"
     return not (kind == "table" and name in VIEWS)
+
+
+def number(migration_context, revisions, directives):
+    """Give a new migration the next number, by which the versions are ordered."""
+    directives[0].rev_id = f"{int(known_versions()[-1]) + 1:04d}"
+
+
+def render(kind, item, autogenerate):
+    """The types of the tables as a migration writes them; False leaves it to Alembic."""
+    if kind == "type" and isinstance(item, AutoString):
+        return "sa.String()"
+    if kind == "type" and isinstance(item, sa.JSON):
+        autogenerate.imports.add("from sqlalchemy.dialects import postgresql")
+        return 'sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")'
+    return False
 
 
 def run(connection):
@@ -33,7 +50,9 @@ def run(connection):
         version_table=VERSION_TABLE,
         include_object=include,
         compare_type=True,
-        render_as_batch=connection.dialect.name == "sqlite",
+        render_as_batch=True,
+        process_revision_directives=number,
+        render_item=render,
     )
     with context.begin_transaction():
         context.run_migrations()
@@ -46,5 +65,5 @@ given = context.config.attributes.get("connection")
 if given is not None:
     run(given)
 else:
-    with bare_engine().connect() as opened, opened.begin():
+    with migrating(bare_engine()) as opened:
         run(opened)

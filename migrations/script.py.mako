@@ -1,10 +1,11 @@
-"""${message}"""
+"""${message}."""
 
-from alembic import op
 import sqlalchemy as sa
+from alembic import op
 ${imports if imports else ""}
-revision = ${repr(up_revision)}
-down_revision = ${repr(down_revision)}
+
+revision = "${up_revision}"
+down_revision = "${down_revision}"
 branch_labels = None
 depends_on = None
 

@@ -214,6 +214,17 @@ def _alembic_config(connection: sa.Connection) -> Any:
 def _migrate(engine: sa.Engine, direction: str, revision: str) -> None:
     from alembic import command
 
+    with migrating(engine) as connection:
+        getattr(command, direction)(_alembic_config(connection), revision)
+
+
+@contextmanager
+def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A transaction in which the schema may change; concurrent ones wait for each other.
+
+    Raises:
+        DatabaseError: the store cannot be written, or rows would be left without a parent.
+    """
     sqlite = engine.dialect.name == "sqlite"
     try:
         with engine.execution_options(begin="IMMEDIATE").connect() as connection:
@@ -223,7 +234,7 @@ def _migrate(engine: sa.Engine, direction: str, revision: str) -> None:
                 with connection.begin():
                     if not sqlite:
                         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(UPGRADE_LOCK)))
-                    getattr(command, direction)(_alembic_config(connection), revision)
+                    yield connection
                     if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()):
                         raise DatabaseError(f"The migration left {len(broken)} rows without a parent; it was undone.")
             finally:

@@ -1,6 +1,7 @@
 """What people query: the views, their SQL in one place.
 
-Views block changes of the tables below them: a migration drops them, alters, and creates them again.
+Views block changes of the tables below them: they are dropped before any migration and created anew after
+the last, so that a change made here needs no more than an empty migration.
 """
 
 # As `suffrage leaderboard`: of each model the latest complete run that has scores under the metric; trials

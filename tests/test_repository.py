@@ -1,0 +1,118 @@
+"""What the repository promises those who install it and those who work on it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tracker.database import connect, known_versions
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def run(*arguments: str, folder: Path, **environment: str) -> str:
+    """What a Python command prints; it must succeed."""
+    command = [sys.executable, "-m", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def providers(*folders: str) -> list[set[str]]:
+    """For each foreign package that modules in some folders import: the distributions that bring it."""
+    names = set()
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.split(".")[0])
+    known = packages_distributions()
+    foreign = names - set(sys.stdlib_module_names) - {"tracker", "analyses"}
+    return [{one.lower().replace("_", "-") for one in known[name]} for name in sorted(foreign)]
+
+
+class TestDependencies:
+    def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(self) -> None:
+        declared = {re.split(r"[^\w-]", line)[0].lower() for line in PROJECT["dependencies"]}
+        imported = providers("tracker", "analyses", "migrations")
+        assert [one for one in imported if not one & declared] == []
+        assert declared - set().union(*imported) == set()
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's files, as an installer lays them down."""
+    from hatchling.build import build_wheel
+
+    folder = tmp_path_factory.mktemp("wheel")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        name = build_wheel(str(folder))
+    with zipfile.ZipFile(folder / name) as wheel:
+        wheel.extractall(folder / "site")
+    return folder / "site"
+
+
+class TestWheel:
+    def test_it_holds_the_packages_their_types_and_the_migrations_and_no_more(self, unpacked: Path) -> None:
+        information = f"suffrage-{PROJECT['version']}.dist-info"
+        assert {path.name for path in unpacked.iterdir()} == {"tracker", "analyses", information}
+        assert (unpacked / "tracker/py.typed").exists()
+        assert (unpacked / "analyses/py.typed").exists()
+        shipped = {path.name for path in (unpacked / "tracker/migrations/versions").iterdir()}
+        assert shipped == {path.name for path in (ROOT / "migrations/versions").glob("*.py")}
+        assert not [path for path in unpacked.rglob("*") if path.name.startswith(("test_", "conftest"))]
+
+    def test_its_migrations_make_a_store_far_from_the_repository(self, unpacked: Path, tmp_path: Path) -> None:
+        installed = {"PYTHONPATH": str(unpacked)}
+        said = run("tracker.cli", "db", "upgrade", folder=tmp_path, **installed)
+        assert said == f"Upgraded from nothing to {known_versions()[-1]}.\n"
+        assert "Sound" in run("tracker.cli", "db", "check", folder=tmp_path, **installed)
+
+
+class TestAlembicCommand:
+    """Alembic's own command line, for people who change the schema."""
+
+    @pytest.fixture
+    def checkout(self, tmp_path: Path) -> Path:
+        """A copy of what Alembic reads, in which migrations may be written."""
+        shutil.copy(ROOT / "alembic.ini", tmp_path)
+        shutil.copytree(ROOT / "migrations", tmp_path / "migrations", ignore=shutil.ignore_patterns("__pycache__"))
+        return tmp_path
+
+    def test_a_change_of_the_schema_becomes_the_next_numbered_migration(self, checkout: Path, store_url: str) -> None:
+        engine = connect(store_url)
+        with engine.begin() as connection:  # as if the tables had just been given these columns
+            for column in ("answer", "details"):
+                connection.execute(sa.text(f"ALTER TABLE prompt DROP COLUMN {column}"))
+        engine.dispose()
+
+        def alembic(*arguments: str) -> str:
+            return run("alembic", *arguments, folder=checkout, SUFFRAGE_DATABASE_URL=store_url)
+
+        head = known_versions()[-1]
+        number = f"{int(head) + 1:04d}"
+        alembic("revision", "--autogenerate", "-m", "Prompts have answers")
+        source = (checkout / f"migrations/versions/{number}_prompts_have_answers.py").read_text()
+        assert source.startswith('"""Prompts have answers."""\n')
+        assert f'down_revision = "{head}"' in source
+        alembic("upgrade", "head")
+        assert "No new upgrade operations detected" in alembic("check")
+        alembic("downgrade", head)
+        columns = {column["name"] for column in sa.inspect(connect(store_url)).get_columns("prompt")}
+        assert not {"answer", "details"} & columns
