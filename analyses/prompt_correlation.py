@@ -31,12 +31,31 @@ CHOICES = ("hamming", "cosine", "jaccard")
 VARIANTS = {"hamming": ("hamming",), "cosine": ("cosine", "cosine_nonzero"), "jaccard": ("jaccard", "jaccard_empty0")}
 STATISTICS = ("mean", "p75", "p95", "variance", "ks_d")
 ALPHA = 0.05
-"""Below this, the summary says that chance does not explain what was seen."""
+"""Up to this upper-tail p, the summary says that chance does not explain what was seen; so it says of too small a
+statistic up to this two-sided p, since nobody had asked in that direction."""
 KEPT = {
     "columns": "every model's scores shuffled",
     "margins": "every model's and every prompt's number right kept",
 }
-MEANING = {"hamming.variance": "variance, over pairs of prompts, of the share of models that agree on both (Hamming)"}
+MEANING = {
+    "hamming.variance": "variance, over pairs of prompts, of the share of models with the same score on both (Hamming)"
+}
+WRITTEN = {"hamming": "Hamming", "cosine": "cosine", "jaccard": "Jaccard"}
+VERDICTS = {
+    "variance": (
+        "prompts agree more unevenly than chance allows",
+        "prompts agree more evenly than chance allows",
+        "chance can explain how prompts agree",
+        "so few draws cannot say whether chance explains how prompts agree",
+    ),
+    "mean": (
+        "prompts are more alike than chance allows",
+        "prompts are less alike than chance allows",
+        "chance can explain how alike prompts are",
+        "so few draws cannot say whether chance explains how alike prompts are",
+    ),
+}
+"""What a statistic says when it is too large, too small, neither, and when no p-value could be small enough."""
 PVALUES = ("pvalue", "pvalue_lower", "pvalue_mid", "pvalue_two_sided")
 
 
@@ -124,20 +143,29 @@ class PromptCorrelation(Finding):
         name = "hamming.variance" if "hamming.variance" in names else f"{self.similarities.tests[0].name}.mean"
         test = names[name]
         table = f"{self.n_prompts:,} prompts and {self.n_models} models"
-        if test.reason:
+        if all(other.reason for other in names.values()):
             return [f"On {table} there is nothing to test: {test.reason}."]
-        what = MEANING.get(name, f"mean {name.split('.')[0]} similarity of two prompts")
+        what = MEANING.get(name, f"mean {WRITTEN[name.split('.')[0]]} similarity of two prompts")
+        if test.reason:
+            return [f"On {table}, the {what} is no test: {test.reason}. Other statistics are."]
+        more, less, chance, too_few = VERDICTS[name.split(".")[1]]
         if test.pvalue <= ALPHA:
-            verdict = "more alike than chance allows"
-        elif test.pvalue_lower <= ALPHA:
-            verdict = "less alike than chance allows"
+            verdict = more
+        elif test.pvalue_two_sided <= ALPHA:
+            verdict = less
         else:
-            verdict = "as alike as chance would make them"
+            verdict = chance if test.smallest_pvalue <= ALPHA else too_few
         return [
-            f"On {table}, prompts are {verdict}: the {what} is {test.observed:.5f}; {self.n_permutations:,} tables "
-            f"with {KEPT[self.null]} gave {test.null_mean:.5f} (sd {test.null_sd:.2g}), "
-            f"p = {test.pvalue:.3g}, lower tail {test.pvalue_lower:.3g}."
+            f"On {table}, {verdict}: the {what} is {_shown(test.observed, test)}; {self.n_permutations:,} tables with "
+            f"{KEPT[self.null]} gave {_shown(test.null_mean, test)} (sd {test.null_sd:.2g}), {_tails(test)}"
+            f"{self._floor(test)}."
         ]
+
+    def _floor(self, test: Comparison) -> str:
+        least = min(test.pvalue, test.pvalue_lower)
+        if least > test.smallest_pvalue:
+            return ""
+        return f"; {least:.3g} is the smallest p that {self.n_permutations:,} permutations can give"
 
     def _caveats(self) -> list[str]:
         said = []
@@ -162,8 +190,8 @@ class PromptCorrelation(Finding):
             return []
         return [
             f"The conventions for {words} ({self.n_all_wrong:,} prompts) disagree, and they alone decide the mean "
-            f"{one}: `{one}` gives {a.observed:.5f} against {a.null_mean:.5f}, p = {a.pvalue:.3g}; `{other}` gives "
-            f"{b.observed:.5f} against {b.null_mean:.5f}, p = {b.pvalue:.3g}."
+            f"{WRITTEN[one]}: `{one}` gives {_shown(a.observed, a)} against {_shown(a.null_mean, a)}, {_tails(a)}; "
+            f"`{other}` gives {_shown(b.observed, b)} against {_shown(b.null_mean, b)}, {_tails(b)}."
         ]
 
     def table(self) -> pa.Table:
@@ -188,8 +216,19 @@ class PromptCorrelation(Finding):
         )
 
 
+def _shown(value: float, test: Comparison) -> str:
+    """A statistic to five decimals, or to two digits of the spread of its draws where that is finer."""
+    finer = 1 - int(np.floor(np.log10(test.null_sd))) if test.null_sd > 0 else 0
+    return f"{value:.{min(15, max(5, finer))}f}"
+
+
+def _tails(test: Comparison) -> str:
+    discrete = ", discrete" if test.is_discrete else ""
+    return f"p = {test.pvalue:.3g} (lower tail {test.pvalue_lower:.3g}{discrete})"
+
+
 def _metrics_of(name: str, comparison: Comparison) -> dict[str, Metric]:
-    absent = Absent(comparison.reason or "no drawn table has a pair of prompts for which it exists")
+    absent = Absent(comparison.reason)
     metrics: dict[str, Metric] = {
         name: comparison.observed if np.isfinite(comparison.observed) else absent,
         f"{name}.null_mean": comparison.null_mean if np.isfinite(comparison.null_mean) else absent,
@@ -337,7 +376,7 @@ def _notes(found: PromptCorrelation, Q: NDArray[np.float64], models: tuple[str, 
     if found.n_constant_models:
         names = [models[column] for column in np.flatnonzero(_constant(Q))]
         notes.append(f"The same score on every prompt: {', '.join(names[:5])}. Consider leaving such models out.")
-    if 1 / (found.n_permutations + 1) > ALPHA:
+    if found.n_permutations + 1 < 1 / ALPHA:
         notes.append(
             f"{found.n_permutations} permutations cannot give a p-value of {ALPHA} or less; 19 are the fewest."
         )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.bit_tables import BitTable
 from analyses.numerics.compilation import bit_counts
-from analyses.numerics.distributions import STATISTICS, compare_distances, compare_exactly, described
+from analyses.numerics.distributions import ATOMIC, STATISTICS, compare_distances, compare_exactly, described
 from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_columns
 from analyses.numerics.pair_counts import EMPTY, SIDES, ZERO, count_by_pattern, count_pair_by_pair
 from analyses.numerics.pair_lattice import Lattice, cosine_lattice, cosine_starts, hamming_lattice, jaccard_lattice
@@ -253,15 +253,22 @@ def _test(
     signs = np.concatenate([block.signs[:, i] for block in blocks])
     own, _ = described(mine[None, :], lattice.values)
     known = _known_equal(name, counter.table)
+    distance = compared(
+        parts[0][0], np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts]), reason
+    )
+    if distance.reason and not distance.observed and not distance.null.any():
+        reason = distance.reason  # all draws have the same distribution
     comparisons: dict[str, Comparison] = {
         statistic: compared(
-            own[0, s], statistics[:, s], signs[:, s], reason or (INVARIANT_HAMMING if statistic in known else "")
+            own[0, s],
+            statistics[:, s],
+            signs[:, s],
+            reason or (INVARIANT_HAMMING if statistic in known else ""),
+            on_an_atom=statistic in ATOMIC,
         )
         for s, statistic in enumerate(STATISTICS)
     }
-    comparisons["ks_d"] = compared(
-        parts[0][0], np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts]), reason
-    )
+    comparisons["ks_d"] = distance
     return SimilarityTest(
         name=name, values=lattice.values, width=0.0, observed=mine, pooled=pooled, comparisons=comparisons
     )

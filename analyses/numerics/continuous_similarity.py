@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.bit_tables import BitTable, unpacked
 from analyses.numerics.cosine_pairs import BINS, count_cosines
-from analyses.numerics.distributions import PERCENTILES, STATISTICS, compare_distances
+from analyses.numerics.distributions import ATOMIC, PERCENTILES, STATISTICS, compare_distances
 from analyses.numerics.null_tables import shuffled_scores
 from analyses.numerics.resampling import Comparison, blocks_of, compared, map_blocks
 from analyses.numerics.similarity import SimilarityTest, SimilarityTests
@@ -264,7 +264,7 @@ def _test(name: str, i: int, layout: Layout, observed: Drawn, draws: list[Drawn]
     difference = np.nan_to_num(null - observed.statistics[i])
     signs = np.where(np.abs(difference) < _ties(observed.statistics[i], null), 0, np.sign(difference)).astype(np.int8)
     comparisons: dict[str, Comparison] = {
-        statistic: compared(observed.statistics[i, s], null[:, s], signs[:, s], reason)
+        statistic: compared(observed.statistics[i, s], null[:, s], signs[:, s], reason, on_an_atom=statistic in ATOMIC)
         for s, statistic in enumerate(STATISTICS)
     }
     comparisons["ks_d"] = compared(

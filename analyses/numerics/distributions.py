@@ -15,6 +15,8 @@ from analyses.numerics.pair_lattice import Lattice
 from analyses.numerics.surds import Surd
 
 STATISTICS = ("mean", "p75", "p95", "variance")
+ATOMIC = ("p75", "p95")
+"""Those that take the value of one or two pairs, and so often the same one in every table."""
 PERCENTILES = ((3, 4), (19, 20))
 """The two percentiles as fractions."""
 

@@ -63,6 +63,11 @@ class Comparison:
         return self.null.size
 
     @property
+    def smallest_pvalue(self) -> float:
+        """What either tail cannot go below: the observed table is one of ``B + 1``."""
+        return 1 / (self.n_permutations + 1)
+
+    @property
     def pvalue(self) -> float:
         """Upper tail, ``(1 + #{null >= observed}) / (B + 1)``."""
         return (1 + self.n_greater + self.n_equal) / (self.n_permutations + 1)
@@ -109,7 +114,9 @@ class Comparison:
         return atom > max(CHANCE_TIE, ATOM_SHARE * self.n_permutations) or atom == found.size > 1
 
 
-def compared(observed: float, null: NDArray[np.float64], signs: NDArray[np.int8], reason: str = "") -> Comparison:
+def compared(
+    observed: float, null: NDArray[np.float64], signs: NDArray[np.int8], reason: str = "", *, on_an_atom: bool = False
+) -> Comparison:
     """A `Comparison` from the sign of ``null - observed`` for each draw.
 
     Args:
@@ -117,9 +124,15 @@ def compared(observed: float, null: NDArray[np.float64], signs: NDArray[np.int8]
         null: ``(n_permutations,)`` float64.
         signs: ``(n_permutations,)`` int8, -1, 0 or 1.
         reason: why the statistic cannot be a test, if that is known.
+        on_an_atom: whether the statistic takes few values by its nature, as percentiles do; then draws that are all
+            equal to the observed one are a result, and not a sign that no draw can change it.
     """
     if not reason and not np.isfinite(observed):
         reason = "the observed table has no pair of prompts for which it exists"
+    if not reason and not np.isfinite(null).any():
+        reason = "no drawn table has a pair of prompts for which it exists"
+    if not reason and not on_an_atom and not signs.any():
+        reason = "no draw changed it"
     return Comparison(
         observed=float(observed),
         null=null,

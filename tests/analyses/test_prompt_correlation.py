@@ -144,6 +144,18 @@ class TestLaws:
             assert all(isinstance(value, Absent) for value in pvalues)
             assert "nothing to test" in found.summary()
 
+    def test_what_no_draw_changes_is_no_test(self):
+        """With equally many right everywhere, the mean cosine is a multiple of the fixed sum of common ones."""
+        rng = np.random.default_rng(0)
+        equal = np.array([rng.permutation([1.0, 1, 0, 0, 0]) for _ in range(30)])
+        found = permutation_test(equal, n_permutations=50, null="margins").comparisons
+        assert found["cosine.mean"].reason == found["cosine_nonzero.mean"].reason == "no draw changed it"
+        assert not found["hamming.variance"].reason
+        assert not found["jaccard.mean"].reason
+        one_each = permutation_test(np.eye(5)[rng.integers(0, 5, 30)], n_permutations=50, null="margins")
+        assert "nothing to test: no draw changed it" in one_each.summary()
+        assert all(c.reason for c in one_each.comparisons.values())
+
     def test_percentiles_on_one_atom_are_flagged(self, mmlu_pro):
         metrics = permutation_test(mmlu_pro.Q, n_permutations=100).metrics
         assert metrics["hamming.p75.discrete"] == 1
@@ -157,6 +169,29 @@ class TestLaws:
         assert "`cosine_nonzero` gives 0.51449" in said
         assert "no test" in said
         assert "disagree" not in permutation_test(mmlu_pro.Q[mmlu_pro.Q.any(axis=1)], n_permutations=50).summary()
+
+    def test_summary_calls_a_result_what_it_is(self):
+        solved = permutation_test(TABLE, n_permutations=99).summary()
+        assert "prompts agree more unevenly than chance allows" in solved
+        assert "p = 0.01 (lower tail 1)" in solved
+        assert "0.01 is the smallest p that 99 permutations can give" in solved
+        assert "so few draws cannot say" in permutation_test(TABLE, n_permutations=18).summary()
+        chance = permutation_test((RNG.random((80, 9)) < 0.5).astype(float), n_permutations=99, seed=4)
+        assert 0.05 < chance.metrics["hamming.variance.pvalue"] < 0.95
+        assert "chance can explain how prompts agree" in chance.summary()
+        assert "smallest" not in chance.summary()
+
+    def test_too_small_a_statistic_is_called_so_at_the_two_sided_level_only(self):
+        verdicts = set()
+        for seed in range(60):
+            table = (np.random.default_rng(seed).random((40, 8)) < 0.5).astype(float)
+            found = permutation_test(table, n_permutations=99, seed=seed)
+            test = found.comparisons["hamming.variance"]
+            assert ("more evenly than chance" in found.summary()) == (
+                test.pvalue_two_sided <= 0.05 and test.pvalue > 0.05
+            )
+            verdicts.add((test.pvalue_lower <= 0.05, "more evenly" in found.summary()))
+        assert {(True, False), (True, True), (False, False)} <= verdicts
 
     def test_margins_are_recommended_only_where_they_exist(self):
         assert "`margins`" in permutation_test(TABLE, n_permutations=5).summary()
