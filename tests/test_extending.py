@@ -1,0 +1,56 @@
+"""docs/extending.md is true: the package it shows can be installed, and does what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCUMENT = (Path(__file__).parents[1] / "docs/extending.md").read_text()
+FILES = dict(re.findall(r"^`(\w+\.\w+)` .+?```\w+\n(.+?)```", DOCUMENT, re.M | re.S))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pip has installed the package of the document."""
+    source, target = tmp_path_factory.mktemp("telling"), tmp_path_factory.mktemp("site")
+    for name, content in FILES.items():
+        (source / name).write_text(content)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-build-isolation", "--target", str(target), str(source)], check=True)
+    return target
+
+
+def suffrage(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tracker.cli", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(site)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_it_shows_three_files() -> None:
+    assert list(FILES) == ["pyproject.toml", "telling_prompts.py", "scores_file.py"]
+
+
+def test_its_format_is_recognised_and_its_question_is_answered(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "large.scores").write_text("q1 = 1\nq2 = 1\nq3 = 0.5\n")
+    (tmp_path / "small.scores").write_text("q1 = 1\nq2 = 0\nq3 = 0.25\n")
+    taken = suffrage(site, tmp_path, "ingest", ".", "--benchmark", "exam", "--no-mlflow")
+    assert taken.returncode == 0, taken.stderr
+    assert "(scores-file)" in taken.stderr
+    assert "How many prompts tell models apart?" in suffrage(site, tmp_path, "analyze", "--help").stdout
+    asked = suffrage(site, tmp_path, "analyze", "telling-prompts", "exam", "--at-least", "0.25", "--no-mlflow")
+    assert asked.returncode == 0, asked.stderr
+    assert "2 of 3 prompts tell the models apart." in asked.stdout
+    kept = suffrage(site, tmp_path, "sql", "select value from prompt_value order by prompt_id", "--format", "csv")
+    assert kept.stdout.split() == ["value", "0.0", "1.0", "0.25"]
+
+
+def test_what_is_wrong_with_a_file_of_its_format_is_said(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.scores").write_text("q1 = 1\nq2 = good\n")
+    refused = suffrage(site, tmp_path, "ingest", "bad.scores", "--benchmark", "exam", "--no-mlflow")
+    assert refused.returncode == 1
+    assert "bad.scores: line 2: 'good' is no number." in refused.stderr
