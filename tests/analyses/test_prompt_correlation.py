@@ -60,20 +60,28 @@ class TestAgainstReference:
     )
     def test_binary_values_and_permuted_means(self, by_columns, expected, similarity, section):
         values, metrics = expected["mmlu_pro_1200x12"][section], by_columns.metrics
-        checked = 0
+        checked = {"mean_note"}
         for statistic in ("mean", "p75", "p95", "variance"):
             name = f"{similarity}.{statistic}"
-            if statistic in values:
-                assert close(metrics[name], values[statistic])
-                checked += 1
-            permuted = values.get(f"{statistic}_permuted", values.get(f"{statistic}_permuted_mean"))
-            if permuted is not None:
-                # Both means are of 1,000 draws; the reference is printed to five digits or six.
-                error = metrics[f"{name}.null_sd"] * np.sqrt(2 / 1000)
-                assert metrics[f"{name}.null_mean"] == pytest.approx(permuted, abs=4 * error + 6e-6)
-            if f"{statistic}_p" in values:
-                assert metrics[f"{name}.pvalue"] == pytest.approx(values[f"{statistic}_p"], abs=5e-5)
-        assert checked
+            for suffix in {statistic, f"{statistic}_permuted", f"{statistic}_permuted_mean", f"{statistic}_p"} & {
+                *values
+            }:
+                checked.add(suffix)
+                if suffix == statistic:
+                    assert close(metrics[name], values[suffix])
+                elif suffix.endswith("_p"):
+                    assert metrics[f"{name}.pvalue"] == pytest.approx(values[suffix], abs=5e-5)
+                else:
+                    # Both means are of 1,000 draws; the reference is printed to five digits or six.
+                    error = metrics[f"{name}.null_sd"] * np.sqrt(2 / 1000)
+                    assert metrics[f"{name}.null_mean"] == pytest.approx(values[suffix], abs=4 * error + 6e-6)
+        assert {*values} <= checked
+
+    def test_agreements_behind_the_mean_hamming_similarity(self, by_columns, expected):
+        arrays = by_columns.arrays
+        agreements = 12 * arrays["hamming.values"] @ arrays["hamming.observed_pairs"]
+        assert f"{agreements:,.0f} agreements" in expected["mmlu_pro_1200x12"]["hamming"]["mean_note"]
+        assert agreements == pytest.approx(round(agreements), abs=1e-6)
 
     @pytest.mark.parametrize("similarity", ["hamming", "cosine", "jaccard"])
     def test_distance_from_the_pool(self, by_columns, expected, similarity):
@@ -93,6 +101,7 @@ class TestAgainstReference:
 
     def test_continuous_values_and_permuted_means(self, continuous, expected):
         values, metrics = expected["alpaca_eval_797x57"]["cosine"], continuous.metrics
+        assert {*values} == {"mean", "mean_permuted", "p75", "p75_permuted", "p95", "p95_permuted"}
         for statistic in ("mean", "p75", "p95"):
             name = f"cosine.{statistic}"
             assert close(metrics[name], values[statistic])
@@ -105,6 +114,13 @@ class TestAgainstReference:
         found = permutation_test(mmlu_pro_full.Q, n_permutations=2)
         assert (found.n_prompts, found.n_models) == (values["prompts"], values["models"])
         assert found.n_missing == values["missing_cells"]
+        missing = np.isnan(mmlu_pro_full.Q)
+        assert (~missing.any(axis=1)).sum() == values["complete_prompts"]
+        most = np.delete(mmlu_pro_full.Q, missing.sum(axis=0).argmax(), axis=1)
+        most = permutation_test(most[~np.isnan(most).any(axis=1)], n_permutations=1)
+        assert (most.n_prompts, most.n_models, most.n_missing) == (12002, 28, 0)
+        assert most.n_all_right == values["all_right_of_12002x28"]
+        assert most.n_all_wrong == values["all_wrong_of_12002x28"]
         some = RNG.choice(mmlu_pro_full.n_prompts, 60, replace=False)
         part = mmlu_pro_full.Q[some]
         agree = (part[:, None] == part[None]).sum(axis=2) / (~np.isnan(part[:, None]) & ~np.isnan(part[None])).sum(
