@@ -1,4 +1,4 @@
-"""A store with scores, an MLflow file, and a package from outside that brings analyses."""
+"""A store with scores, an MLflow file, and packages from outside that bring analyses and formats."""
 
 from __future__ import annotations
 
@@ -119,11 +119,13 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     """Put a package beside the installed ones, with its entry point; a package holds modules by name."""
     site = tmp_path / "site"
 
-    def put(package: str, modules: dict[str, str] | str, *, module: str | None = None) -> None:
+    def put(
+        package: str, modules: dict[str, str] | str, *, module: str | None = None, group: str = "suffrage.analyses"
+    ) -> None:
         information = site / f"{package}_plugin-1.2.dist-info"
         information.mkdir(parents=True)
         (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}-plugin\nVersion: 1.2\n")
-        (information / "entry_points.txt").write_text(f"[suffrage.analyses]\n{package} = {module or package}\n")
+        (information / "entry_points.txt").write_text(f"[{group}]\n{package} = {module or package}\n")
         if isinstance(modules, str):
             (site / f"{package}.py").write_text(textwrap.dedent(modules))
             return

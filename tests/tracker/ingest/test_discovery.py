@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
-from tracker.ingest.discovery import find, formats, prepare
+from tracker.ingest.discovery import GROUP, find, formats, prepare
 from tracker.ingest.measurement import ReadOptions, Scores
 
 WIDE = "prompt_id,A\nq1,1\nq2,0\n"
@@ -36,24 +35,6 @@ def read(path, options):
 '''
 
 
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
-    """Installs a package as pip would: modules and an entry point, in a folder of their own on the path."""
-
-    def installed(entry: str, modules: dict[str, str], name: str = "outside") -> None:
-        site = tmp_path / f"site_{name}"
-        for file, source in modules.items():
-            (site / file).parent.mkdir(parents=True, exist_ok=True)
-            (site / file).write_text(textwrap.dedent(source))
-        info = site / f"{name}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[suffrage.formats]\n{name} = {entry}\n")
-        monkeypatch.syspath_prepend(str(site))
-
-    return installed
-
-
 class TestFormats:
     def test_ours_are_found_and_say_what_they_are(self) -> None:
         assert {"wide-table", "long-table", "leaderboard-table", "prompt-table", "lm-eval"} <= set(formats())
@@ -61,7 +42,7 @@ class TestFormats:
             assert (module.__doc__ or "").split("\n")[0].endswith(".")
 
     def test_a_module_installed_from_outside_is_a_format(self, install, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-        install("plain_scores", {"plain_scores.py": PLUGIN})
+        install("plain_scores", PLUGIN, group=GROUP)
         assert "plain-scores" in formats()
         path = tmp_path / "mine.scores"
         path.write_text("q1=1\nq2=0\n")
@@ -71,12 +52,11 @@ class TestFormats:
 
     def test_every_module_of_a_package_is_one_and_a_broken_one_costs_only_itself(self, install) -> None:  # type: ignore[no-untyped-def]
         modules = {
-            "many_formats/__init__.py": "",
-            "many_formats/good_one.py": PLUGIN,
-            "many_formats/broken.py": "raise RuntimeError('no such library')",
-            "many_formats/nothing.py": "x = 1",
+            "good_one": PLUGIN,
+            "broken": "raise RuntimeError('no such library')",
+            "nothing": "x = 1",
         }
-        install("many_formats", modules, name="many")
+        install("many_formats", modules, group=GROUP)
         with pytest.warns(UserWarning, match="many_formats") as caught:
             found = formats()
         said = " ".join(str(warning.message) for warning in caught)
@@ -88,13 +68,12 @@ class TestFormats:
 
     def test_where_two_formats_recognise_a_file_the_more_specific_has_it(self, install, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
         modules = {
-            "rivals/__init__.py": "",
-            "rivals/plain_ones.py": PLUGIN,
-            "rivals/other_ones.py": PLUGIN,
-            "rivals/special_ones.py": PLUGIN.replace('".scores"', '".special"') + "\nSPECIFICITY = 1\n",
-            "rivals/special_too.py": PLUGIN.replace('".scores"', '".special"'),
+            "plain_ones": PLUGIN,
+            "other_ones": PLUGIN,
+            "special_ones": PLUGIN.replace('".scores"', '".special"') + "\nSPECIFICITY = 1\n",
+            "special_too": PLUGIN.replace('".scores"', '".special"'),
         }
-        install("rivals", modules, name="rivals")
+        install("rivals", modules, group=GROUP)
         for name in ("x.scores", "x.special"):
             (tmp_path / name).write_text("q1=1\n")
         assert prepare(tmp_path / "x.special", ReadOptions()).format == "special-ones"
