@@ -124,6 +124,7 @@ def rank_by_prompts(scores: PerformanceMatrix) -> Leaderboard:
     by_task = np.add.reduceat(residuals, starts, axis=0)
     n_clusters = np.add.reduceat(seen[order], starts, axis=0, dtype=np.int64).astype(bool).sum(axis=0)
     between = (by_task**2).sum(axis=0)
+    homeless = (seen & (scores.tasks == "")[:, None]).sum(axis=0)
 
     rows = []
     for j, model in enumerate(scores.models):
@@ -131,11 +132,8 @@ def rank_by_prompts(scores: PerformanceMatrix) -> Leaderboard:
         if count == 0:
             continue
         plain = math.sqrt(squares[j] / (count - 1) / count) if count > 1 else None
-        clustered = math.sqrt(clusters / (clusters - 1) * between[j]) / count if clusters > 1 else None
-        if clustered is not None:
-            reason = ""
-        else:
-            reason = "its prompts are in one task only" if names.tolist() != [""] else "its prompts name no tasks"
+        reason = _unclustered(count, int(homeless[j]), clusters)
+        clustered = None if reason else math.sqrt(clusters / (clusters - 1) * between[j]) / count
         error, degrees = (plain, count - 1) if clustered is None else (clustered, clusters - 1)
         low, high = _interval(float(means[j]), error, degrees)
         rows.append(
@@ -161,7 +159,7 @@ def rank_by_prompts(scores: PerformanceMatrix) -> Leaderboard:
         higher_is_better=scores.higher_is_better,
         unit="prompt",
         n_units=scores.n_prompts,
-        n_tasks=len(names) if names.tolist() != [""] else 0,
+        n_tasks=int((names != "").sum()),
         rows=_ranked(rows, scores.higher_is_better),
     )
 
@@ -208,6 +206,14 @@ def rank_by_tasks(scores: TaskMatrix) -> Leaderboard:
 def _only(board: Leaderboard, run_ids: set[int]) -> Leaderboard:
     kept = [row for row in board.rows if row.run_id in run_ids]
     return replace(board, rows=_ranked(kept, board.higher_is_better))
+
+
+def _unclustered(n: int, n_without_task: int, n_clusters: int) -> str:
+    if n_without_task == n:
+        return "its prompts name no tasks"
+    if n_without_task:
+        return f"{n_without_task:,} of its prompts name no task"
+    return "its prompts are in one task only" if n_clusters < 2 else ""
 
 
 def _lacks(n: int, wanted: int, units: str) -> str:
