@@ -16,9 +16,9 @@ from sqlmodel import Session
 
 from tracker.demonstration.files import BENCHMARK, METRIC
 from tracker.demonstration.simulation import GUESSING, Simulation, Truth
+from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix, performance_matrix
 from tracker.queries.selection import Selection
-from tracker.schema import Benchmark, PromptAlias, Task
 
 ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {"prompt-correlation": ({}, {"null": "margins"})}
 """Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
@@ -76,12 +76,11 @@ def beside_the_truth(session: Session, simulation: Simulation) -> list[Line]:
 
 def stored_keys(session: Session) -> dict[int, str]:
     """What the files call each stored prompt."""
-    described: Any = (PromptAlias, Task, Benchmark)
-    alias, task, benchmark = (one.__table__.c for one in described)
+    alias, task, benchmark = tables.prompt_alias.c, tables.task.c, tables.benchmark.c
     found = session.execute(
         sa.select(alias.prompt_id, alias.key)
-        .join(Task, task.id == alias.task_id)
-        .join(Benchmark, benchmark.id == task.benchmark_id)
+        .join(tables.task, task.id == alias.task_id)
+        .join(tables.benchmark, benchmark.id == task.benchmark_id)
         .where(benchmark.name == BENCHMARK, alias.namespace == "")
     )
     return {row.prompt_id: row.key for row in found}
