@@ -41,7 +41,7 @@ class TestFormats:
         for module in formats().values():
             assert (module.__doc__ or "").split("\n")[0].endswith(".")
 
-    def test_a_module_installed_from_outside_is_a_format(self, install, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    def test_a_module_installed_from_outside_is_a_format(self, install, tmp_path: Path) -> None:
         install("plain_scores", PLUGIN, group=GROUP)
         assert "plain-scores" in formats()
         path = tmp_path / "mine.scores"
@@ -50,7 +50,7 @@ class TestFormats:
         assert (reading.format, list(reading.notes)) == ("plain-scores", ["read by a plug-in"])
         assert isinstance(reading.measurements[0], Scores)
 
-    def test_every_module_of_a_package_is_one_and_a_broken_one_costs_only_itself(self, install) -> None:  # type: ignore[no-untyped-def]
+    def test_every_module_of_a_package_is_one_and_a_broken_one_costs_only_itself(self, install) -> None:
         modules = {
             "good_one": PLUGIN,
             "broken": "raise RuntimeError('no such library')",
@@ -66,7 +66,7 @@ class TestFormats:
         assert {"good-one", "wide-table"} <= set(found)
         assert "broken" not in found
 
-    def test_where_two_formats_recognise_a_file_the_more_specific_has_it(self, install, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    def test_where_two_formats_recognise_a_file_the_more_specific_has_it(self, install, tmp_path: Path) -> None:
         modules = {
             "plain_ones": PLUGIN,
             "other_ones": PLUGIN,

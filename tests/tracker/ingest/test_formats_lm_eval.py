@@ -71,7 +71,7 @@ def read(folder: Path, **options: Any) -> Reading:
 def blocks(reading: Reading) -> dict[str, Any]:
     """Blocks by metric, or by extraction for answers."""
     return {
-        block.metric.name if isinstance(block, (Scores, TaskScores)) else f"answers:{block.extraction}": block  # type: ignore[union-attr]
+        block.metric.name if isinstance(block, (Scores, TaskScores)) else f"answers:{block.extraction}": block
         for block in reading.measurements
     }
 
@@ -205,10 +205,10 @@ class TestRuns:
     def test_tasks_belong_to_their_outermost_group(self, folder: Folder) -> None:
         told = {"group_subtasks": {"mmlu": ["mmlu_stem"], "mmlu_stem": ["a", "b"], "c": []}}
         reading = read(folder({"a": [sample()], "b": [sample()], "c": [sample()]}, told))
-        found = {(block.run.benchmark, block.prompts.tasks[0]) for block in reading.measurements}  # type: ignore[union-attr, index]
+        found = {(block.run.benchmark, block.prompts.tasks[0]) for block in reading.measurements}
         assert found == {("mmlu", "a"), ("mmlu", "b"), ("c", "c")}
         reading = read(reading.path.parent, benchmark="mine")
-        assert {block.run.benchmark for block in reading.measurements} == {"mine"}  # type: ignore[union-attr]
+        assert {block.run.benchmark for block in reading.measurements} == {"mine"}
 
     def test_a_name_that_the_harness_made_up_is_asked_for(self, folder: Folder) -> None:
         path = folder({"t": [sample()]}, {"model_name": "i82qcls7", "config": {"model_args": {}}})

@@ -70,8 +70,8 @@ class TestWideTables:
 
     def test_all_models_share_one_object_of_prompts(self, write: Write) -> None:
         blocks = read(write("id,A,B\n1,1,0\n2,0,1\n")).measurements
-        assert blocks[0].prompts is blocks[1].prompts  # type: ignore[union-attr]
-        assert blocks[0].prompts.lines.tolist() == [2, 3]  # type: ignore[union-attr]
+        assert blocks[0].prompts is blocks[1].prompts
+        assert blocks[0].prompts.lines.tolist() == [2, 3]
 
     def test_rows_may_be_models(self, write: Write) -> None:
         straight = write("id,A,B\nq1,1,0\nq2,0,1\n")
@@ -108,15 +108,14 @@ class TestWideTables:
     def test_tasks_and_benchmarks_beside_the_models(self, write: Write) -> None:
         reading = read(write("id,task,benchmark,A\n1,x,one,1\n1,y,one,0\n1,x,two,0\n"))
         found = {
-            (block.prompts.benchmark, block.prompts.tasks[0], len(block.prompts))  # type: ignore[union-attr, index]
-            for block in reading.measurements
+            (block.prompts.benchmark, block.prompts.tasks[0], len(block.prompts)) for block in reading.measurements
         }
         assert found == {("one", "x", 2), ("two", "x", 1)}
 
     def test_texts_may_name_the_prompts(self, write: Write) -> None:
         reading = read(write("question,A,B\nWhy?,1,0\nHow?,0,1\n"))
         assert reading.format == "wide-table"
-        assert reading.measurements[0].prompts.text == ["Why?", "How?"]  # type: ignore[union-attr]
+        assert reading.measurements[0].prompts.text == ["Why?", "How?"]
 
     def test_a_prompt_twice_with_the_same_scores_is_one_prompt(self, write: Write) -> None:
         found = scores(read(write("id,A,B\n1,1,\n2,0,0\n1,1,1\n")))
@@ -236,19 +235,19 @@ class TestLongTables:
     def test_prompts_without_a_name_are_named_by_their_text(self, write: Write) -> None:
         text = "model,question,score\nA,Why?,1\nB,Why?,0\nA,How?,1\n"
         reading = read(write(text))
-        assert reading.measurements[0].prompts.text == ["Why?", "How?"]  # type: ignore[union-attr]
-        assert len(set(reading.measurements[0].prompts.keys)) == 2  # type: ignore[union-attr]
+        assert reading.measurements[0].prompts.text == ["Why?", "How?"]
+        assert len(set(reading.measurements[0].prompts.keys)) == 2
 
     def test_text_may_stand_in_the_first_row_of_a_prompt_only(self, write: Write) -> None:
         reading = read(write("model,id,text,score\nA,1,,1\nB,1,Why?,0\n"))
-        assert reading.measurements[0].prompts.text == ["Why?"]  # type: ignore[union-attr]
+        assert reading.measurements[0].prompts.text == ["Why?"]
 
     def test_runs_that_answer_most_prompts_share_their_prompts(self, write: Write) -> None:
         rows = [f"m{m},q{p},{(m + p) % 2}" for m in range(3) for p in range(10) if p != m]
         rows += ["few,q3,1"]
         blocks = read(write("model,id,score\n" + "\n".join(rows))).measurements
-        assert len({id(block.prompts) for block in blocks}) == 2  # type: ignore[union-attr]
-        assert len(blocks[-1].prompts) == 1  # type: ignore[union-attr]
+        assert len({id(block.prompts) for block in blocks}) == 2
+        assert len(blocks[-1].prompts) == 1
 
     def test_the_same_row_twice_is_one_score(self, write: Write) -> None:
         assert len(scores(read(write("model,id,score\nA,1,1\nA,1,1\nA,2,0\n")))) == 2
@@ -267,7 +266,7 @@ class TestLeaderboards:
 
     def test_a_model_that_is_listed_twice_has_two_runs(self, write: Write) -> None:
         reading = read(write("model,ARC,MMLU\nA,1,2\nA,1,2\nA,1,3\n"))
-        assert [block.run.label for block in reading.measurements] == ["", "entry 2"]  # type: ignore[union-attr]
+        assert [block.run.label for block in reading.measurements] == ["", "entry 2"]
         assert "line 2, line 4" in reading.notes[0]
 
     def test_one_row_per_model_and_task(self, write: Write) -> None:
