@@ -33,6 +33,7 @@ clean:
 	$(PIP) --editable .
 	touch $@
 
+# Of these packages only a few modules are ever imported: compiling all of them takes longer than the tests gain.
 .venv/all.stamp: .venv/core.stamp
 	$(PIP) --no-compile --editable '.[models,test]'
 	touch $@
