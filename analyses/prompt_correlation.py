@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from analyses import figures
 from analyses.numerics.binary_similarity import binary_similarities
 from analyses.numerics.continuous_similarity import continuous_similarities
-from analyses.numerics.pair_lattice import MAX_COLUMNS
+from analyses.numerics.pair_lattice import MAX_COLUMNS, MAX_COSINE_COLUMNS
 from analyses.numerics.resampling import Comparison
 from analyses.numerics.similarity import SimilarityTest, SimilarityTests
 from tracker.errors import SelectionError
@@ -259,7 +259,8 @@ def permutation_test(
             score. Binary if every score is 0 or 1.
         n_permutations: tables drawn, at least 1.
         null: "columns" shuffles each model's scores; "margins" keeps each prompt's number right too.
-        similarities: some of `CHOICES`; continuous tables have cosine only.
+        similarities: some of `CHOICES`; continuous tables have cosine only, binary ones of more than
+            `MAX_COSINE_COLUMNS` models all but cosine.
         seed: of all draws.
 
     Raises:
@@ -270,7 +271,8 @@ def permutation_test(
     missing = np.isnan(Q)
     binary = _is_binary(Q)
     if binary:
-        wanted = tuple(name for choice in CHOICES if choice in similarities for name in VARIANTS[choice])
+        choices = _countable(similarities, Q.shape[1])
+        wanted = tuple(name for choice in choices for name in VARIANTS[choice])
         tests = binary_similarities(Q, n_permutations=n_permutations, null=null, similarities=wanted, seed=seed)
     else:
         tests = continuous_similarities(Q, n_permutations=n_permutations, seed=seed)
@@ -287,6 +289,11 @@ def permutation_test(
         kr20=_kr20(Q) if binary else Absent("defined for scores of 0 and 1"),
         similarities=tests,
     )
+
+
+def _countable(similarities: tuple[str, ...], n_models: int) -> tuple[str, ...]:
+    """Those of `CHOICES` that are wanted and can be counted exactly on scores of 0 and 1 of so many models."""
+    return tuple(c for c in CHOICES if c in similarities and (c != "cosine" or n_models <= MAX_COSINE_COLUMNS))
 
 
 def _is_binary(Q: NDArray[np.float64]) -> bool:
@@ -324,6 +331,8 @@ def _refuse(Q: NDArray[np.float64], n_permutations: int, null: str, similarities
         < 3,
         f"{k} models are more than the {MAX_COLUMNS} that can be compared exactly at once. Choose fewer.": binary
         and k > MAX_COLUMNS,
+        f"The cosine is counted exactly for up to {MAX_COSINE_COLUMNS} models, here: {k}. Choose fewer, or another "
+        "similarity.": binary and k > MAX_COSINE_COLUMNS and set(similarities) == {"cosine"},
         "The null `margins` exists for scores of 0 and 1 only; these are continuous. Use `columns`.": not binary
         and null == "margins",
         "Continuous scores have the cosine only. Choose `cosine`, or a metric of 0 and 1.": not binary
@@ -373,6 +382,8 @@ def _notes(found: PromptCorrelation, Q: NDArray[np.float64], models: tuple[str, 
             )
     if found.similarities.n_disjoint:
         notes.append(f"{found.similarities.n_disjoint:,} pairs of prompts share no model and are in no statistic.")
+    if _is_binary(Q) and found.n_models > MAX_COSINE_COLUMNS:
+        notes.append(f"The cosine is left out: it is counted exactly for up to {MAX_COSINE_COLUMNS} models.")
     if found.n_constant_models:
         names = [models[column] for column in np.flatnonzero(_constant(Q))]
         notes.append(f"The same score on every prompt: {', '.join(names[:5])}. Consider leaving such models out.")

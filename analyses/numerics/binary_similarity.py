@@ -19,7 +19,14 @@ from analyses.numerics.compilation import bit_counts
 from analyses.numerics.distributions import ATOMIC, STATISTICS, compare_distances, compare_exactly, described
 from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_columns
 from analyses.numerics.pair_counts import EMPTY, SIDES, ZERO, count_by_pattern, count_pair_by_pair
-from analyses.numerics.pair_lattice import Lattice, cosine_lattice, cosine_starts, hamming_lattice, jaccard_lattice
+from analyses.numerics.pair_lattice import (
+    Lattice,
+    cosine_lattice,
+    cosine_starts,
+    hamming_lattice,
+    jaccard_lattice,
+    no_cosine_lattice,
+)
 from analyses.numerics.resampling import Comparison, blocks_of, compared, map_blocks
 from analyses.numerics.similarity import SimilarityTest, SimilarityTests
 from analyses.numerics.streams import stream_key
@@ -54,11 +61,15 @@ class Counter:
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, table: BitTable) -> Counter:
-        """A counter for tables of this shape with these missing cells."""
+    def of(cls, table: BitTable, *, cosine: bool) -> Counter:
+        """A counter for tables of this shape with these missing cells, with or without the cosine."""
         k = table.n_columns
-        lattices = (hamming_lattice(k, table.overlaps()), cosine_lattice(k), jaccard_lattice(k))
-        return cls(table, lattices, cosine_starts(k))
+        lattices = (
+            hamming_lattice(k, table.overlaps()),
+            cosine_lattice(k) if cosine else no_cosine_lattice(k),
+            jaccard_lattice(k),
+        )
+        return cls(table, lattices, cosine_starts(k) if cosine else np.zeros((k + 1, k + 1), np.int64))
 
     @property
     def offsets(self) -> NDArray[np.int64]:
@@ -191,15 +202,15 @@ def binary_similarities(
     """Compare the similarities of a binary table's rows with those of tables drawn under a null.
 
     Args:
-        table: ``(n, k)`` of 0, 1 and NaN (missing), ``n >= 2`` and ``1 <= k <= MAX_COLUMNS``; every row and
-            column has a measured cell.
+        table: ``(n, k)`` of 0, 1 and NaN (missing), ``n >= 2`` and ``1 <= k <= MAX_COLUMNS``, for cosines
+            ``MAX_COSINE_COLUMNS``; every row and column has a measured cell.
         n_permutations: draws, at least 1.
         null: "columns" shuffles each column among its measured cells; "margins" keeps the sums of rows too.
         similarities: some of `SIMILARITIES`.
         seed: of all draws.
     """
     bits = BitTable.of(table)
-    counter = Counter.of(bits)
+    counter = Counter.of(bits, cosine=any(name.startswith("cosine") for name in similarities))
     key = stream_key(seed)
     observed, sides = counter.count(bits.rows)
     runs = blocks_of(n_permutations, max(1, min(50, 4_000_000 // observed.size)))

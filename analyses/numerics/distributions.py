@@ -21,8 +21,8 @@ PERCENTILES = ((3, 4), (19, 20))
 """The two percentiles as fractions."""
 
 NEAR = 1e-9
-"""Closer than this, two statistics are compared without rounding. Floating sums of up to 2e5 terms in
-[-1, 1] are good to 1e-10, so nothing farther apart can be a tie or in the wrong order."""
+"""Closer than this, two statistics are compared without rounding. Floating sums of up to 2.4e6 terms in
+[0, 1] are good to 3e-10, so nothing farther apart can be a tie or in the wrong order."""
 
 
 @kernel

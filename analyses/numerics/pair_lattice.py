@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from analyses.numerics.surds import Surd
 
-MAX_COLUMNS = 300
-"""The cells of the cosine grow with the cube; above this they take more than half a gigabyte."""
+MAX_COSINE_COLUMNS = 300
+"""The cells of the cosine grow with the cube of the columns; above this they take more than half a gigabyte."""
+MAX_COLUMNS = 2000
+"""Those of the Jaccard, and of Hamming with missing cells, grow with the square."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +62,7 @@ def _distinct(keys: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
 
     Keys are quotients of integers below 2**53. Division rounds correctly, so equal quotients give equal
     floats; different ones differ by at least the inverse product of their denominators (above 1e-10
-    for `MAX_COLUMNS`), so they give different floats. Comparing the floats is therefore exact.
+    for `MAX_COSINE_COLUMNS`), so they give different floats. Comparing the floats is therefore exact.
     """
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return first.astype(np.int64), inverse.reshape(-1).astype(np.int32)
@@ -103,6 +105,13 @@ def cosine_lattice(n_columns: int) -> Lattice:
     numbers = np.stack([c[first], np.maximum(s[first], 1), np.maximum(t[first], 1)], axis=1)
     return Lattice(
         values=c[first] / np.sqrt(product[first]), index=position, numbers=numbers.astype(np.int64), exact=_cosine
+    )
+
+
+def no_cosine_lattice(n_columns: int) -> Lattice:
+    """Stands in where the cosine is not wanted: every pair falls on its only value."""
+    return Lattice(
+        values=np.zeros(1), index=np.zeros(n_columns + 1, np.int32), numbers=np.zeros((1, 3), np.int64), exact=_cosine
     )
 
 

@@ -8,13 +8,8 @@ import numpy as np
 import orjson
 import pandas as pd
 import pytest
-from hypothesis import settings
 
 from tracker.queries.performance import PerformanceMatrix
-
-# The first example of a test may have to compile the kernels.
-settings.register_profile("compiling", deadline=None)
-settings.load_profile("compiling")
 
 
 def matrix(Q: np.ndarray, models: tuple[str, ...] | None = None) -> PerformanceMatrix:

@@ -252,6 +252,19 @@ class TestLaws:
         assert report.notes[1] == "Left out 1 prompts without any score."
         assert 105 not in report.prompt_values["n_right"].prompt_ids
 
+    def test_hundreds_of_models_are_compared_without_the_cosine(self):
+        """Agreements of repeated columns are repeated, so the Hamming similarities are those of the columns once."""
+        wide = np.tile(TABLE, (1, 36))
+        report = analyze(matrix(wide), n_permutations=3)
+        assert {test.name for test in report.finding.similarities.tests} == {"hamming", "jaccard", "jaccard_empty0"}
+        assert "The cosine is left out" in " ".join(report.notes)
+        assert set(report.prompt_values) == {"hamming.mean_to_others", "jaccard.mean_to_others", "n_right"}
+        once = permutation_test(TABLE, n_permutations=3).metrics
+        for name in ("hamming.mean", "hamming.variance", "jaccard.mean", "jaccard.p95", "jaccard_empty0.variance"):
+            assert report.finding.metrics[name] == pytest.approx(once[name], abs=1e-12)
+        with pytest.raises(SelectionError, match="up to 300 models, here: 324"):
+            analyze(matrix(wide), similarities=("cosine",))
+
     def test_notes_name_constant_models_and_missing_cells(self):
         Q = TABLE.copy()
         Q[:, 2] = 1
@@ -308,7 +321,7 @@ class TestErrors:
             (np.tile([0.0, 1.0, 1.0], (5, 1)), "same score on every prompt"),
             (np.full((4, 4), np.nan), "No prompt has a score"),
             (np.where(TABLE > 0, np.inf, 0.5), "infinite"),
-            (np.tile(TABLE, (1, 40)), "Choose fewer"),
+            (np.tile(TABLE, (1, 223)), "2007 models are more than the 2000"),
         ],
     )
     def test_tables_that_say_nothing_are_refused(self, Q, words):

@@ -77,11 +77,22 @@ class TestAgainstReference:
     @given(st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)))
     def test_both_ways_to_count_pairs_give_the_same_integers(self, table):
         bits = BitTable.of(table)
-        counter = Counter.of(bits)
+        counter = Counter.of(bits, cosine=True)
         by_pattern = counter.count(bits.rows)
         one_by_one = counter._one_by_one(bits.rows, np.empty((0, 3)), np.empty(0, np.int64))
         for one, other in zip(by_pattern, one_by_one, strict=True):
             assert (one == other).all()
+
+    @settings(max_examples=20)
+    @given(binary_tables_with_gaps(max_prompts=20))
+    def test_leaving_the_cosine_out_changes_nothing_else(self, table):
+        others = ("hamming", "jaccard", "jaccard_empty0")
+        one = binary_similarities(table, n_permutations=10, seed=3)
+        few = binary_similarities(table, n_permutations=10, similarities=others, seed=3)
+        for a, b in zip([test for test in one.tests if test.name in others], few.tests, strict=True):
+            assert (a.pooled == b.pooled).all()
+            assert [c.pvalue for c in a.comparisons.values()] == [c.pvalue for c in b.comparisons.values()]
+        assert (one.mean_to_others["jaccard"] == few.mean_to_others["jaccard"]).all()
 
     def test_many_patterns_of_missing_cells_give_the_same_test(self, monkeypatch):
         table = (RNG.random((60, 9)) < 0.5).astype(float)
