@@ -12,8 +12,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 import wheel_server
+from hypothesis import HealthCheck, settings
 
 from tracker.database import bare_engine, connect, upgrade
+
+# No example is timed: the first of a test may have to compile the kernels, and machines are shared.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 SERVER_FOLDER = "SUFFRAGE_TEST_POSTGRES_FOLDER"
 SHARED = Path(os.environ.get("SUFFRAGE_SHARED", Path(__file__).parents[2] / "shared"))

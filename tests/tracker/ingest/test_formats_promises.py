@@ -144,7 +144,7 @@ def test_every_format_refuses_thousands_of_broken_files_in_words(module: ModuleT
 
 
 @pytest.mark.parametrize("module", FORMATS)
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200), name=st.sampled_from([*SOUND, "x.tsv", "x.pq", "x", "x.json", "results.json"]))
 def test_every_format_says_of_any_bytes_whether_they_are_its_own(
     module: ModuleType, tmp_path: Path, data: bytes, name: str

@@ -139,7 +139,7 @@ class TestWideTables:
         assert found["float", "score", "70", 0] == 0.5
         assert len(found) == 8
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         st.lists(
             st.lists(st.none() | st.floats(-5, 5).map(lambda x: round(x, 3)), min_size=3, max_size=3),

@@ -19,9 +19,7 @@ from tracker.ingest.columns import ScoreColumn, assemble, compare, pack, unpack
 from tracker.ingest.measurement import Answers, Measurement, MetricDescription, Reading, RunDescription, Scores
 from tracker.ingest.store import store as store_reading
 
-LAW = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
-)
+LAW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 LOSS = MetricDescription(name="loss", higher_is_better=False)
 TASKS = ("t", "u", "u", "t", "t")  # of the prompts q0 ... q4
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from filled_stores import add_scores, add_task_scores
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -85,7 +85,6 @@ def hash_of(task: str) -> float:
 
 
 class TestLaws:
-    @settings(deadline=None)
     @given(
         hnp.arrays(np.float64, st.tuples(st.integers(2, 8), st.integers(1, 6)), elements=st.sampled_from([0.0, 1.0])),
         st.randoms(use_true_random=False),
@@ -100,7 +99,6 @@ class TestLaws:
         second = rank_by_prompts(matrix(Q[order], [tasks[i] for i in order])).rows
         assert [(r.model, r.rank, r.mean) for r in first] == [(r.model, r.rank, r.mean) for r in second]
 
-    @settings(deadline=None)
     @given(hnp.arrays(np.float64, (7, 5), elements=st.sampled_from([0.0, 1.0, NAN])))
     def test_ranks_are_those_of_exact_counts(self, Q: NDArray[np.float64]) -> None:
         from scipy.stats import rankdata

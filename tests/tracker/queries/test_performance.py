@@ -162,7 +162,7 @@ class TestMatrix:
 
 
 class TestLaws:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(data=st.data())
     def test_any_matrix_survives_the_store(self, sqlite_template: Path, data: st.DataObject) -> None:
         shape = data.draw(st.tuples(st.integers(1, 6), st.integers(1, 5)))
