@@ -90,9 +90,10 @@ class TestAlembicCommand:
 
     @pytest.fixture
     def checkout(self, tmp_path: Path) -> Path:
-        """A copy of what Alembic reads, in which migrations may be written."""
+        """A copy of what Alembic reads and runs, in which migrations may be written."""
         shutil.copy(ROOT / "alembic.ini", tmp_path)
-        shutil.copytree(ROOT / "migrations", tmp_path / "migrations", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("migrations", "tracker"):
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
         return tmp_path
 
     def test_a_change_of_the_schema_becomes_the_next_numbered_migration(self, checkout: Path, store_url: str) -> None:
