@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.resampling import Comparison
+from analyses.numerics.resampling import ROUNDING, Comparison
 from analyses.numerics.similarity import SimilarityTest
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ OBSERVED, DRAWN, INK, FAINT = "#D55E00", "#56B4E9", "#222222", "#888888"
 """Vermilion and sky blue of Okabe & Ito's palette for all kinds of colour vision; two greys for text."""
 
 MAX_BARS, FEW_BARS = 40, 20
+NARROW = 0.9
+"""Similarities all above this get an axis of their own, or one bar would hold them all."""
 NAMES = {
     "cosine": "Cosine\n(zero rows = 0)",
     "cosine_nonzero": "Cosine\n(no zero rows)",
@@ -65,9 +67,7 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
         axes.set_xlabel("similarity of two prompts", fontsize=9)
         axes.set_ylabel("share of pairs", fontsize=9)
         axes.set_xlim(edges[0], edges[-1])
-        axes.yaxis.set_major_formatter(
-            lambda share, _: f"{share:.0%}" if share >= 0.01 or share == 0 else f"{share:.1%}"
-        )
+        axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
         plain(axes)
     for axes in panels[len(tests) :]:
         axes.set_visible(False)
@@ -89,7 +89,10 @@ def shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float6
     if it has so few values that narrow ones would stay empty.
     """
     bars = FEW_BARS if test.values.size < MAX_BARS**2 else MAX_BARS
-    low = min(0.0, float(np.floor(test.values[np.flatnonzero(test.observed + test.pooled)].min() * 10) / 10))
+    least = float(test.values[np.flatnonzero(test.observed + test.pooled)].min())
+    low = min(0.0, float(np.floor(least * 10) / 10))
+    if least > NARROW:
+        low = least
     steps = np.diff(test.values)
     if test.width == 0 and test.values.size <= MAX_BARS and np.allclose(steps, steps[0]):
         edges = np.concatenate([test.values - steps[0] / 2, [test.values[-1] + steps[0] / 2]])
@@ -134,7 +137,8 @@ def null_panel(axes: Axes, comparison: Comparison) -> None:
     values = np.append(null, comparison.observed) if np.isfinite(comparison.observed) else null
     if values.size:
         low, high = float(values.min()), float(values.max())
-        margin = max(0.06 * (high - low), 1e-3 * max(abs(high), 1e-3))
+        one_value = high - low <= ROUNDING * max(abs(low), abs(high))
+        margin = max(1e-3 * abs(high), 1e-6) if one_value else 0.06 * (high - low)
         edges: Any = np.linspace(low - margin, high + margin, 52)
         axes.hist(null, bins=edges, color=DRAWN, alpha=0.85, label="null")
         axes.set_xlim(edges[0], edges[-1])

@@ -36,6 +36,22 @@ class TestLaws:
         assert mean_hamming == "no test"
         assert sum(text.startswith("p = ") for text in texts(drawn)) == 24
 
+    def test_axes_show_what_they_hold(self):
+        narrow = 70 + RNG.normal(size=(40, 5))
+        for table in (BINARY, narrow):
+            drawn = {name: draw() for name, draw in analyze(matrix(table), n_permutations=50).figures.items()}
+            for axes in (a for a in drawn["observed_and_permuted"].axes if a.get_visible()):
+                ticks = axes.get_yticks()
+                written = [float(axes.yaxis.get_major_formatter()(tick).rstrip("%")) / 100 for tick in ticks]
+                assert written == pytest.approx(ticks, abs=1e-9)
+                assert np.count_nonzero(axes.patches[0].get_data().values) > 3
+            panels = drawn["null_distributions"].axes
+            assert len(panels) in (5, 25)
+            for axes in panels:
+                heights = [bar.get_height() for bar in axes.patches]
+                if "discrete" not in axes.texts[0].get_text() and axes.texts[0].get_text() != "no test":
+                    assert np.count_nonzero(heights) > 3
+
     def test_bars_hold_every_pair_once(self):
         for table in (BINARY, RNG.normal(size=(40, 5))):
             for test in permutation_test(table, n_permutations=5).similarities.tests:
