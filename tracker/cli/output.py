@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import math
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -19,13 +20,16 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def print_rows(rows: Iterable[Any], output_format: str, *, columns: Sequence[str] | None = None) -> None:
+def print_rows(
+    rows: Iterable[Any], output_format: str, *, columns: Sequence[str] | None = None, spare: Sequence[str] = ()
+) -> None:
     """Print rows.
 
     Args:
         rows: dataclasses, mappings, or sequences (which need ``columns``).
         output_format: table, json or csv.
         columns: names of the columns; by default the fields of the first row.
+        spare: columns of a table that may be left out, the first one first, where the terminal is too narrow.
     """
     records = [_record(row, columns) for row in rows]
     names = list(columns or (records[0] if records else ()))
@@ -38,7 +42,15 @@ def print_rows(rows: Iterable[Any], output_format: str, *, columns: Sequence[str
     elif not records:
         say("Nothing to show.")
     else:
-        _print_table(names, records)
+        from tracker.cli.text_table import text_table
+
+        cells = [[_text(r[n]) for n in names] for r in records]
+        numeric = {n for n in names if all(isinstance(r[n], (int, float)) or r[n] is None for r in records)}
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        printed, left_out = text_table(names, cells, numeric=numeric, width=width, spare=spare)
+        click.echo(printed)
+        if left_out:
+            say(f"Left out for want of space: {', '.join(left_out)}. A wider terminal or --format csv shows all.")
 
 
 def print_record(record: Mapping[str, Any], output_format: str) -> None:
@@ -98,22 +110,9 @@ def _whole(value: float | None) -> float | int | None:
     return int(value) if value is not None and value.is_integer() else value
 
 
-def _print_table(names: Sequence[str], records: Sequence[Mapping[str, Any]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    on_terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, width=None if on_terminal else 10_000, highlight=False, soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for name in names:
-        numeric = all(isinstance(r[name], (int, float)) or r[name] is None for r in records)
-        table.add_column(name.replace("_", " "), justify="right" if numeric else "left", no_wrap=numeric)
-    for record in records:
-        table.add_row(*(_text(record[n]) for n in names))
-    with console.capture() as capture:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+def in_words(value: Any) -> str:
+    """A value for reading: lists with commas, names before their values."""
+    return _text(value)
 
 
 def _record(row: Any, columns: Sequence[str] | None) -> Mapping[str, Any]:

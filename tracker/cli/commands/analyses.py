@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import click
 
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import print_rows
 
 SHOWN = ("id", "name", "benchmark", "recorded", "stale", "summary")
+LONGEST = 100
 
 
 @click.command()
@@ -22,4 +26,14 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
 
     with transaction(connect(database), write=False) as session:
         rows = findings(session, benchmark=benchmark, name=name)
-    print_rows(rows, output_format, columns=SHOWN if output_format == "table" else None)
+    if output_format != "table":
+        print_rows(rows, output_format)
+        return
+    short = [dataclasses.replace(row, summary=_opening(row.summary)) for row in rows]
+    print_rows(short, output_format, columns=SHOWN, spare=("recorded",))
+
+
+def _opening(summary: str) -> str:
+    """What the summary says first: up to its first full stop, colon or semicolon, and no more than a line."""
+    first = re.split(r"[.:;](?=\s|$)", summary, maxsplit=1)[0]
+    return first if len(first) <= LONGEST else f"{first[: LONGEST - 1].rstrip()}…"

@@ -17,4 +17,4 @@ def command(database: str | None, output_format: str) -> None:
     from tracker.queries.catalogue import benchmarks
 
     with transaction(connect(database), write=False) as session:
-        print_rows(benchmarks(session), output_format)
+        print_rows(benchmarks(session), output_format, spare=("n_with_text", "n_tasks"))

@@ -13,6 +13,8 @@ from tracker.queries.selection import Selection
 if TYPE_CHECKING:
     from tracker.queries.leaderboard import LeaderboardRow
 
+SPARE = ("run", "coverage", "n", "stderr")
+
 
 @click.command()
 @click.argument("benchmark")
@@ -36,7 +38,7 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
     say(f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}; {better} is better.")
-    print_rows([_shown(row) for row in board.rows], output_format)
+    print_rows([_shown(row) for row in board.rows], output_format, spare=SPARE)
     for row in board.rows:
         if row.unranked:
             say(f"{row.model} has no rank: {row.unranked}.")

@@ -8,6 +8,7 @@ from tracker.cli.options import database_option, format_option
 from tracker.cli.output import print_rows
 
 SHOWN = ("id", "benchmark", "model", "condition", "label", "status", "n_scores", "means", "ingested")
+SPARE = ("status", "ingested", "label", "condition")
 
 
 @click.command()
@@ -22,4 +23,4 @@ def command(benchmark: str | None, model: str | None, database: str | None, outp
 
     with transaction(connect(database), write=False) as session:
         rows = runs(session, benchmark=benchmark, model=model)
-    print_rows(rows, output_format, columns=SHOWN if output_format == "table" else None)
+    print_rows(rows, output_format, columns=SHOWN if output_format == "table" else None, spare=SPARE)

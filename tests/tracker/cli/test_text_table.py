@@ -1,0 +1,59 @@
+"""Tables for reading: no number is cut and no name lost, however narrow the terminal."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tracker.cli.text_table import text_table
+
+NAMES = ["rank", "model", "mean", "run"]
+ROWS = [["1", "Meta-Llama-3.1-70B-Instruct", "0.6280", "7"], ["–", "🦙/模型-β", "0.7011", "26"]]
+
+
+def table(width: int | None, spare: list[str] | None = None) -> tuple[list[str], list[str]]:
+    printed, left_out = text_table(NAMES, ROWS, numeric={"rank", "mean", "run"}, width=width, spare=spare or [])
+    return printed.splitlines(), left_out
+
+
+class TestWidth:
+    def test_without_a_terminal_a_row_is_a_line(self) -> None:
+        lines, left_out = table(None)
+        assert lines[2] == "   1   Meta-Llama-3.1-70B-Instruct   0.6280     7"
+        assert len(lines) == 4
+        assert left_out == []
+
+    def test_names_are_folded_after_a_dash(self) -> None:
+        lines, left_out = table(42)
+        assert lines[2:4] == ["   1   Meta-Llama-3.1-70B-    0.6280     7", "       Instruct"]
+        assert left_out == []
+
+    def test_spare_columns_make_room_and_are_named(self) -> None:
+        lines, left_out = table(34, ["run"])
+        assert left_out == ["run"]
+        assert max(map(cell_len, lines)) <= 34
+
+    def test_what_does_not_fit_sticks_out_whole(self) -> None:
+        lines, _ = table(5)
+        assert "0.6280" in "\n".join(lines)
+
+    def test_a_column_without_a_word_goes_first(self) -> None:
+        printed, left_out = text_table(["a", "label", "b"], [["x" * 30, "", "y" * 30]], width=40, spare=["b"])
+        assert "label" not in printed
+        assert left_out == []
+
+
+class TestLaws:
+    @given(
+        rows=st.lists(
+            st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"])), min_size=2, max_size=2),
+            min_size=1,
+            max_size=5,
+        ),
+        width=st.integers(1, 120),
+    )
+    def test_every_letter_is_printed(self, rows: list[list[str]], width: int) -> None:
+        printed, _ = text_table(["x", "y"], rows, width=width)
+        for row in rows:
+            assert all(letter in printed for cell in row for letter in cell)

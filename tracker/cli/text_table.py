@@ -1,0 +1,93 @@
+"""Rows as a table of text that fits the terminal without cutting a number or losing a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from rich.cells import cell_len, chop_cells
+
+GAP = "   "
+NARROWEST = 16
+
+
+def text_table(
+    names: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    *,
+    numeric: Collection[str] = (),
+    width: int | None = None,
+    spare: Sequence[str] = (),
+) -> tuple[str, list[str]]:
+    """A table with a header, numbers to the right and texts to the left.
+
+    Texts are folded to at least sixteen letters and numbers never. Where that is still too wide, columns without
+    any word are left out, then the spare ones; what then is too wide sticks out.
+
+    Args:
+        names: of the columns; underscores are printed as spaces.
+        cells: a text for each column of each row.
+        numeric: names of the columns of numbers.
+        width: letters that the terminal has in a line; None for as many as it takes.
+        spare: names of columns that may be left out, the first one first.
+
+    Returns:
+        The lines, and the names of the spare columns that were left out.
+    """
+    columns = {
+        name: [name.replace("_", " "), *(" ".join(row[at].splitlines()) for row in cells)]
+        for at, name in enumerate(names)
+    }
+    full = {name: max(map(cell_len, column)) for name, column in columns.items()}
+    least = {name: full[name] if name in numeric else min(full[name], NARROWEST) for name in columns}
+    left_out: list[str] = []
+    if width is not None:
+        silent = [name for name, column in columns.items() if not any(column[1:])]
+        for name in [*silent, *spare]:
+            if _total(least) > width and name in least:
+                del columns[name], full[name], least[name]
+                left_out += [name] if name not in silent else []
+    wide = full if width is None else _shared_out(full, least, width)
+    lines = []
+    for row in zip(*columns.values(), strict=True):
+        folded = [_folded(cell, wide[name]) for name, cell in zip(columns, row, strict=True)]
+        for nth in range(max(map(len, folded))):
+            parts = [
+                _aligned(part, nth, wide[name], name in numeric) for name, part in zip(columns, folded, strict=True)
+            ]
+            lines.append(GAP.join(parts).rstrip())
+        if len(lines) == max(map(len, folded)):
+            lines.append("─" * _total(wide))
+    return "\n".join(lines), [name.replace("_", " ") for name in left_out]
+
+
+def _total(widths: dict[str, int]) -> int:
+    return sum(widths.values()) + len(GAP) * (len(widths) - 1)
+
+
+def _shared_out(full: dict[str, int], least: dict[str, int], width: int) -> dict[str, int]:
+    """Widths between the least and the full ones: the widest column gives way first."""
+    wide = dict(full)
+    while _total(wide) > width:
+        name = max(wide, key=lambda name: wide[name] - least[name])
+        if wide[name] == least[name]:
+            break
+        wide[name] -= 1
+    return wide
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """A text in lines of a width, broken after spaces, dashes, slashes and underscores where that will do."""
+    lines = [""]
+    for part in re.split(r"(?<=[\s\-/_])", text):
+        if cell_len(lines[-1] + part.rstrip()) <= width:
+            lines[-1] += part
+        else:
+            lines[-1:] = [*filter(None, [lines[-1]]), *chop_cells(part, width)]
+    return [line.rstrip() for line in lines]
+
+
+def _aligned(lines: Sequence[str], nth: int, width: int, right: bool) -> str:
+    text = lines[nth] if nth < len(lines) else ""
+    space = " " * (width - cell_len(text))
+    return space + text if right else text + space
