@@ -21,7 +21,9 @@ class NotFoundError(SuffrageError, LookupError):
 
     def __init__(self, kind: str, name: object, known: Iterable[object] = (), hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, [str(k) for k in known]
-        super().__init__(" ".join(filter(None, (f"No {kind} {str(name)!r}.", _known(str(name), self.known), hint))))
+        noun, _, rest = kind.partition(" ")
+        said = " ".join(filter(None, ("No", noun, repr(str(name)), rest)))
+        super().__init__(" ".join(filter(None, (f"{said}.", _known(str(name), self.known), hint))))
 
 
 class AmbiguousError(SuffrageError, ValueError):
@@ -67,6 +69,10 @@ class ConflictError(SuffrageError, ValueError):
 
 class DatabaseError(SuffrageError, RuntimeError):
     """The database cannot be used as it is: version, connection, disk."""
+
+
+class OutputError(SuffrageError, OSError):
+    """What was asked for cannot be written where it should go."""
 
 
 class SqlError(SuffrageError, ValueError):

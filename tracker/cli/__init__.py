@@ -7,7 +7,9 @@ docstring is its line in the overview. A command's module is imported only when 
 from __future__ import annotations
 
 import ast
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,6 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SuffrageError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
-    except BrokenPipeError:  # the reader of our output has left, as `| head` does
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO) or error.filename is not None:
+            raise
+        click.echo(f"Error: the output could not be written: {error.strerror}. Send it somewhere else.", err=True)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer would fail again at exit
+        sys.exit(1)

@@ -88,10 +88,10 @@ def _as_selection(options: dict[str, Any]) -> Selection:
     from datetime import UTC
 
     as_of: datetime | None = options.pop("as_of")
-    try:
-        runs = tuple(int(run) for run in split(options.pop("runs")))
-    except ValueError as error:
-        raise click.BadParameter(f"--runs takes numbers, as `suffrage runs` lists them ({error})") from None
+    keys = split(options.pop("runs"))
+    if wrong := [key for key in keys if not key.isdecimal()]:
+        raise click.BadParameter(f"--runs takes the numbers that `suffrage runs` lists, not {wrong[0]!r}")
+    runs = tuple(map(int, keys))
     return Selection(
         benchmark=options.pop("benchmark"),
         metric=options.pop("metric"),

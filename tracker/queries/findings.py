@@ -112,7 +112,7 @@ def findings(session: Session, *, benchmark: str | None = None, name: str | None
     if name is not None:
         known = session.scalars(sa.select(tables.analysis.c.name).distinct()).all()
         if name not in known:
-            raise NotFoundError("finding of", name, sorted(known))
+            raise NotFoundError("question with a finding", name, sorted(known))
         terms.append(tables.analysis.c.name == name)
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)

@@ -90,7 +90,7 @@ def exhibit_of_run(session: Session, run_id: int) -> Exhibit:
     """
     versions = run_versions(session, [run_id])
     if run_id not in versions:
-        raise NotFoundError("complete run", run_id, run_versions(session))
+        raise NotFoundError("run that is complete", run_id, run_versions(session))
     run = session.get_one(Run, run_id)
     model, stored = session.get_one(Model, run.model_id), session.get_one(Benchmark, run.benchmark_id)
     benchmark = benchmark_label(stored.name, stored.revision)

@@ -95,6 +95,13 @@ class TestErrors:
         assert said.startswith("Error: No benchmark 'nowhere'")
         assert "Traceback" not in said
 
+    def test_a_full_disk_behind_stdout_is_one_sentence(self, sqlite_url: str) -> None:
+        command = f"{sys.executable} -m tracker.cli db current --database {sqlite_url} > /dev/full"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith("Error: the output could not be written: No space left")
+        assert len(done.stderr.splitlines()) == 1
+
     @pytest.mark.parametrize(
         "url", ["mysql://u:secret@h/d", "postgresql://u:secret@127.0.0.1:1/d", "postgres://u:secret@127.0.0.1:1/d"]
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import print_numbers, print_record, print_rows, say
+from tracker.cli.output import in_words, print_numbers, print_record, print_rows, say
+from tracker.errors import OutputError
 
 
 @click.command()
@@ -39,18 +40,23 @@ def command(key: int, is_run: bool, save: Path | None, database: str | None, out
     elif output_format == "csv":
         print_rows(found.numbers, output_format)
     else:
-        say(f"{found.name} on {found.benchmark}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
-        say(f"\n{found.summary}\n")
+        click.echo(f"{found.name} on {found.benchmark}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
+        click.echo(f"\n{found.summary}\n")
         if found.stale:
             say(f"Stale: {found.stale}. Ask again with `suffrage analyze {found.name} {found.benchmark}`.\n")
         print_numbers(found.numbers)
-        say("")
-        say(f"data     {found.selection}, {len(found.run_ids)} runs")
-        say(f"options  {found.parameters}")
-        say(f"files    {', '.join(file.name for file in found.artifacts)} (--save FOLDER writes them)")
-        say(f"numbers  {len(found.numbers)} in all; --format csv lists them")
+        click.echo("")
+        for name, value in (("data", found.selection), ("options", found.parameters)):
+            told = {part: given for part, given in (value or {}).items() if given not in (None, "", [])}
+            click.echo(f"{name:<9}{in_words(told)}")
+        click.echo(f"{'runs':<9}{in_words(found.run_ids)}")
+        click.echo(f"{'files':<9}{in_words([file.name for file in found.artifacts]) or 'none'}")
+        say(f"\nThe main ones of {len(found.numbers)} numbers; --format csv lists all. --save FOLDER writes the files.")
     if save:
-        save.mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            (save / name).write_bytes(content)
+        try:
+            save.mkdir(parents=True, exist_ok=True)
+            for name, content in contents.items():
+                (save / name).write_bytes(content)
+        except OSError as error:
+            raise OutputError(f"{save} cannot be written: {error.strerror}. Give --save another folder.") from error
         say(f"Wrote {len(contents)} files to {save}.")
