@@ -39,6 +39,8 @@ def database_url(given: str | None = None) -> str:
         raise DatabaseError(
             "That is not a database URL. Give sqlite:///FILE.db or postgresql://USER@HOST/NAME."
         ) from None
+    if "@" in (url.host or ""):
+        raise DatabaseError("The database URL holds more than one @: write an @ in a password as %40.")
     if url.get_backend_name() in ("postgres", "postgresql"):
         url = url.set(drivername="postgresql+psycopg")
     elif url.get_backend_name() != "sqlite":
@@ -63,11 +65,32 @@ def connect(url: str | None = None) -> sa.Engine:
 
 def bare_engine(url: str | None = None) -> sa.Engine:
     """An engine on the store, whatever its version."""
-    engine = sa.create_engine(database_url(url), connect_args=_connect_args(database_url(url)))
-    if engine.dialect.name == "sqlite":
+    address = sa.make_url(database_url(url))
+    if address.get_backend_name() != "sqlite":
+        return sa.create_engine(address)
+    path = Path(str(address.database))
+    if path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        uri = reading_uri(path.resolve())
+        kept: dict[str, Any] = {"uri": True, "isolation_level": None, "check_same_thread": False}
+        engine = sa.create_engine(address, creator=lambda: sqlite3.connect(uri, timeout=BUSY_SECONDS, **kept))
+    else:
+        engine = sa.create_engine(address, connect_args={"timeout": BUSY_SECONDS})
         event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def reading_uri(path: Path) -> str:
+    """The URI that opens a SQLite file for reading, also where neither it nor its folder can be written."""
+    # Beside a file in WAL mode its readers make others, unless they are told that nobody writes.
+    still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    return f"{path.as_uri()}?mode=ro{'&immutable=1' if still else ''}"
+
+
+def shown_url(url: sa.URL) -> str:
+    """A store's address as it may be printed: without driver, and without passwords, wherever they stand."""
+    secret = {name: "hidden" for name in url.query if "password" in name.lower()}
+    return url.set(drivername=url.get_backend_name()).update_query_dict(secret).render_as_string(hide_password=True)
 
 
 @contextmanager
@@ -95,7 +118,7 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
 def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
     """What an operational error of the driver means, and what to do next."""
     said = str(error.orig).splitlines()[0] if error.orig else str(error)
-    where = engine.url.render_as_string(hide_password=True)
+    where = shown_url(engine.url)
     if "full" in said or "disk I/O" in said or "No space" in said:
         return f"{where}: the disk is full ({said}). Nothing of this step was stored; free some space and run it again."
     if "locked" in said:
@@ -103,7 +126,13 @@ def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
     if "readonly" in said or "read-only" in said:
         return f"{where}: the store cannot be written ({said}). Check the permissions of the file and its folder."
     if "unable to open" in said:
+        if Path(str(engine.url.database)).is_dir():
+            return f"{where} is a folder. Give the name of a file in it: sqlite:///{engine.url.database}/suffrage.db"
         return f"{where}: the file cannot be opened. Check that its folder exists and can be written."
+    if "malformed" in said:
+        return f"{where}: the file is damaged ({said}). Put back a copy, or ingest your files into another --database."
+    if engine.dialect.name == "sqlite":
+        return f"{where}: {said}. Check the store with `suffrage db check`, or give another --database."
     return f"{where}: {said}. Check that the server runs and that the URL is right."
 
 
@@ -144,13 +173,9 @@ def ensure_current(engine: sa.Engine) -> None:
         DatabaseError: with the command that mends it.
     """
     version, head = current_version(engine), known_versions()[-1]
+    _refuse_newer(version)
     if version is None:
         upgrade(engine)
-    elif version not in known_versions():
-        raise DatabaseError(
-            f"The store is at version {version}, newer than this program's {head}. "
-            "Upgrade the program: pip install --upgrade suffrage"
-        )
     elif version != head:
         raise DatabaseError(f"The store is at version {version}, this program needs {head}. Run: suffrage db upgrade")
 
@@ -226,6 +251,8 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
         DatabaseError: the store cannot be written, or rows would be left without a parent.
     """
     sqlite = engine.dialect.name == "sqlite"
+    version = current_version(engine)
+    _refuse_newer(version)
     try:
         with engine.execution_options(begin="IMMEDIATE").connect() as connection:
             if sqlite:  # else a table copied to be altered takes its children along
@@ -240,15 +267,22 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
             finally:
                 if sqlite:
                     _raw(connection).execute("PRAGMA foreign_keys=ON")
-    except exc.OperationalError as error:
+    except (exc.OperationalError, exc.ProgrammingError) as error:
+        if version is None and "already exists" in str(error.orig):
+            where = shown_url(engine.url)
+            raise DatabaseError(f"{where} holds tables of another program. Give another --database.") from error
         raise DatabaseError(explain(error, engine)) from error
 
 
+def _refuse_newer(version: str | None) -> None:
+    if version is not None and version not in known_versions():
+        raise DatabaseError(
+            f"The store is at version {version}, newer than this program's {known_versions()[-1]}. "
+            "Upgrade the program: pip install --upgrade suffrage"
+        )
+
+
 # --- SQLite ---
-
-
-def _connect_args(url: str) -> dict[str, Any]:
-    return {"timeout": BUSY_SECONDS} if url.startswith("sqlite") else {}
 
 
 def _raw(connection: sa.Connection) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.database import BUSY_SECONDS
+from tracker.database import BUSY_SECONDS, reading_uri, shown_url
 from tracker.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def arrow_reader(
             with _stream(statement) as reader:
                 yield reader
     except adbc.Error as error:
-        where = engine.url.render_as_string(hide_password=True)
+        where = shown_url(engine.url)
         raise DatabaseError(f"{where}: {str(error).splitlines()[0]}") from error
 
 
@@ -115,7 +115,7 @@ def _address(engine: sa.Engine) -> dict[str, str]:
         import adbc_driver_sqlite
 
         path = Path(engine.url.database or "").resolve()
-        return {"driver": adbc_driver_sqlite._driver_path(), "uri": f"{path.as_uri()}?mode=ro"}
+        return {"driver": adbc_driver_sqlite._driver_path(), "uri": reading_uri(path)}
     import adbc_driver_postgresql
     from psycopg.conninfo import make_conninfo
 

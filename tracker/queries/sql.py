@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from tracker.database import BUSY_SECONDS, bare_engine
+from tracker.database import BUSY_SECONDS, bare_engine, reading_uri, shown_url
 from tracker.errors import DatabaseError, SqlError
 
 if TYPE_CHECKING:
@@ -79,7 +79,10 @@ def read_only_sql(
     clock = _Clock(limit_seconds)
     read = _read_sqlite if engine.dialect.name == "sqlite" else _read_postgresql
     with read(engine, text, clock) as result:
-        yield SqlResult(columns=result.columns, rows=islice(result.rows, max_rows), notes=result.notes)
+        columns = _numbered(result.columns)
+        renamed = [name for name, given in zip(columns, result.columns, strict=True) if name != given]
+        notes = (f"columns of the same name were numbered: {', '.join(renamed)}; AS gives them names",) * bool(renamed)
+        yield SqlResult(columns=columns, rows=islice(result.rows, max_rows), notes=(*result.notes, *notes))
 
 
 class _Clock:
@@ -111,6 +114,15 @@ class _Clock:
         return SqlError(f"The statement was stopped after {self.limit:g} s. Narrow it down, or allow it more time.")
 
 
+def _numbered(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of columns, each once: the second ``id`` is ``id_2``."""
+    found: list[str] = []
+    for name in names:
+        tried = (name, *(f"{name}_{n}" for n in range(2, len(names) + 2)))
+        found.append(next(one for one in tried if one not in found and (one == name or one not in names)))
+    return tuple(found)
+
+
 def _checked(statement: str) -> str:
     if not statement.strip().strip(";"):
         raise SqlError("The statement is empty. Try: SELECT * FROM leaderboard")
@@ -140,7 +152,7 @@ def _with_hint(message: str, missing: str | None, names: list[str]) -> SqlError:
 def _read_sqlite(engine: sa.Engine, statement: str, clock: _Clock) -> Iterator[SqlResult]:
     path = Path(engine.url.database or "").resolve()
     try:
-        raw = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        raw = sqlite3.connect(reading_uri(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise DatabaseError(f"{path}: {error}. Check that the file is there and can be read.") from error
     try:
@@ -219,7 +231,7 @@ def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterat
         raw = psycopg.connect(**options, autocommit=True)
     except psycopg.OperationalError as error:
         raise DatabaseError(
-            f"{engine.url.render_as_string(hide_password=True)}: the server does not answer."
+            f"{shown_url(engine.url)}: the server does not answer. Check that it runs and that the URL is right."
         ) from error
     clock.on_end = raw.cancel
     try:

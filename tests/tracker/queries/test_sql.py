@@ -28,6 +28,13 @@ class TestReading:
             assert result.columns == ("model", "average")
             assert list(result.rows) == [("m0", 1.0), ("m1", 0.0)]
 
+    def test_columns_of_one_name_are_told_apart(self, store: sa.Engine) -> None:
+        add_scores(store, np.array([[1.0, 0.0]]))
+        with read_only_sql(store, "SELECT 1 AS id, 2 AS id, 3 AS id_2, 4 AS id") as result:
+            assert result.columns == ("id", "id_3", "id_2", "id_4")
+            assert list(result.rows) == [(1, 2, 3, 4)]
+            assert "id_3, id_4" in result.notes[-1]
+
     def test_a_url_will_do(self, store_url: str) -> None:
         assert ask(store_url, "SELECT 1") == [(1,)]
 

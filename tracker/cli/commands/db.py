@@ -30,11 +30,11 @@ def upgrade(database: str | None) -> None:
 @database_option
 def current(database: str | None) -> None:
     """Say the store's address, its version, and this program's."""
-    from tracker.database import bare_engine, current_version, known_versions
+    from tracker.database import bare_engine, current_version, known_versions, shown_url
 
     engine = bare_engine(database)
-    click.echo(f"{engine.url.render_as_string(hide_password=True)}")
-    click.echo(f"store   {current_version(engine) or 'empty'}")
+    click.echo(f"store   {shown_url(engine.url)}")
+    click.echo(f"version {current_version(engine) or 'none: the store is empty'}")
     click.echo(f"program {known_versions()[-1]}")
 
 

@@ -234,7 +234,9 @@ def _command(*words: str, parameters: Mapping[str, Any] | None = None) -> str:
 
 
 def _print_next(engine: Engine, tracking_uri: str | None) -> None:
-    url = engine.url.set(drivername=engine.dialect.name).render_as_string(hide_password=True)
+    from tracker.database import shown_url
+
+    url = shown_url(engine.url)
     _head("Next")
     _say("Point this shell to the demonstration's stores, then look around:")
     click.echo()

@@ -1,0 +1,89 @@
+"""The store: read where it cannot be written, and refused with a sentence that says what to do."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tracker.database import bare_engine, connect, current_version, shown_url, upgrade
+from tracker.errors import DatabaseError
+
+
+class TestReadOnly:
+    def test_a_store_that_nobody_here_can_write_is_read_and_not_written(self, tmp_path: Path) -> None:
+        connect(f"sqlite:///{tmp_path}/s.db").dispose()
+        os.chmod(tmp_path / "s.db", 0o444)
+        os.chmod(tmp_path, 0o555)
+        look = f"from tracker.cli import main; main(['benchmarks', '--database', 'sqlite:///{tmp_path}/s.db'])"
+        ask = f"from tracker.cli import main; main(['sql', 'select 1', '--database', 'sqlite:///{tmp_path}/s.db'])"
+        write = (
+            "from tracker.database import *\nfrom tracker.schema import Model\n"
+            "try:\n"
+            f"    with transaction(connect('sqlite:///{tmp_path}/s.db')) as session: session.add(Model(name='m'))\n"
+            "except DatabaseError as error: print(error)"
+        )
+        # Root may write everything, so it is asked for without that right.
+        as_others = [] if os.getuid() else ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
+        if as_others and subprocess.run([*as_others, "test", "-w", str(tmp_path)], check=False).returncode == 0:
+            pytest.skip("the right to write cannot be put down here")
+        try:
+            done = [
+                subprocess.run([*as_others, sys.executable, "-c", code], capture_output=True, text=True, check=False)
+                for code in (look, ask, write)
+            ]
+        finally:
+            os.chmod(tmp_path, 0o755)
+        assert [one.returncode for one in done] == [0, 0, 0], [one.stderr for one in done]
+        assert "cannot be written" in done[2].stdout
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["s.db"]
+
+
+class TestErrors:
+    def test_a_folder_is_no_store(self, tmp_path: Path) -> None:
+        with pytest.raises(DatabaseError, match="is a folder"):
+            connect(f"sqlite:///{tmp_path}")
+
+    def test_a_database_of_another_program_is_left_alone(self, tmp_path: Path) -> None:
+        other = sqlite3.connect(tmp_path / "other.db")
+        other.execute("CREATE TABLE run (a)")
+        other.close()
+        with pytest.raises(DatabaseError, match="tables of another program"):
+            connect(f"sqlite:///{tmp_path}/other.db")
+        other = sqlite3.connect(tmp_path / "other.db")
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("run",)]
+        other.close()
+
+    def test_a_newer_store_is_not_upgraded(self, store: sa.Engine) -> None:
+        with store.begin() as connection:
+            connection.execute(sa.text("UPDATE suffrage_version SET version_num = '9999'"))
+        with pytest.raises(DatabaseError, match="newer than this program"):
+            upgrade(store)
+        assert current_version(store) == "9999"
+
+    def test_a_damaged_file_is_said_to_be_damaged(self, tmp_path: Path) -> None:
+        connect(f"sqlite:///{tmp_path}/s.db").dispose()
+        data = (tmp_path / "s.db").read_bytes()
+        (tmp_path / "s.db").write_bytes(data[:5000])
+        with pytest.raises(DatabaseError, match="is damaged"):
+            connect(f"sqlite:///{tmp_path}/s.db")
+
+    def test_an_unescaped_password_is_not_taken_for_a_host(self) -> None:
+        with pytest.raises(DatabaseError, match="%40") as refused:
+            bare_engine("postgresql://u:one@two@host/name")
+        assert "two" not in str(refused.value)
+
+
+class TestPasswords:
+    @pytest.mark.parametrize(
+        "url", ["postgresql://u:geheim@h/n", "postgresql://u@h/n?password=geheim", "postgresql:///n?sslpassword=geheim"]
+    )
+    def test_passwords_are_never_shown(self, url: str) -> None:
+        shown = shown_url(bare_engine(url).url)
+        assert "geheim" not in shown
+        assert shown.startswith("postgresql://")
