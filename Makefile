@@ -33,7 +33,7 @@ clean:
 	$(PIP) --editable .
 	touch $@
 
-# Of these packages only a few modules are ever imported: compiling all of them takes longer than the tests gain.
+# Turning torch and its like into bytecode takes half a minute, and few of their modules are ever imported.
 .venv/all.stamp: .venv/core.stamp
 	$(PIP) --no-compile --editable '.[models,test]'
 	touch $@
