@@ -149,5 +149,6 @@ def null_panel(axes: Axes, comparison: Comparison) -> None:
         note += " (discrete)"
     axes.text(0.98, 1.0, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=INK)
     axes.locator_params(axis="x", nbins=3)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.7g}")
     axes.locator_params(axis="y", nbins=3)
     plain(axes)

@@ -5,7 +5,7 @@ import io
 import matplotlib.image
 import numpy as np
 import pytest
-from conftest import matrix
+from performance_matrices import matrix
 
 from analyses.figures import shares
 from analyses.prompt_correlation import analyze, permutation_test

@@ -5,8 +5,8 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
-from conftest import matrix
 from hypothesis import given, settings
+from performance_matrices import matrix
 from strategies import binary_tables_with_gaps, continuous_tables_with_gaps
 
 from analyses.prompt_correlation import analyze, permutation_test
