@@ -8,6 +8,7 @@ import numpy as np
 import orjson
 import pandas as pd
 import pytest
+from performance_matrices import matrix
 
 from tracker.queries.performance import PerformanceMatrix
 
