@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from tracker.errors import BadInputError
 from tracker.ingest.answers import AnswerPiece, Gold, Key, Said, said
-from tracker.ingest.columns import Piece, ScoreColumn, assemble, outside
+from tracker.ingest.columns import Piece, ScoreColumn, assemble, outside, unpack
 from tracker.ingest.identities import Identities
 from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, RunDescription, Scores, TaskScores
 from tracker.ingest.prompts import PromptBook
@@ -32,6 +33,7 @@ class Draft:
         few_shot: None where unknown or mixed.
         columns: its scores, one per metric, sorted by metric.
         answers: what the model said.
+        answer_metrics: keys of the metrics whose scores come from comparing answers with the gold ones.
         task_scores: value, standard error and number of prompts by metric and task.
     """
 
@@ -47,6 +49,7 @@ class Draft:
     settings: dict[str, Any]
     columns: list[ScoreColumn] = field(default_factory=list)
     answers: dict[Key, Said] = field(default_factory=dict)
+    answer_metrics: set[int] = field(default_factory=set)
     task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
     pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))
     answer_pieces: list[AnswerPiece] = field(default_factory=list)
@@ -55,6 +58,31 @@ class Draft:
     def identity(self) -> tuple[int, int, str, str]:
         """What it shares with the other runs of its model."""
         return self.benchmark_id, self.model_id, self.condition, self.variant
+
+    def without_unasked(self, measured: AbstractSet[int]) -> tuple[Draft, int]:
+        """The draft without empty answers to prompts that, as the store shows, the model was not asked.
+
+        That shows where another metric has a score for every prompt that the file has an answer to: an empty answer to
+        a prompt without such a score then is no answer at all. Where those scores cover less than the answers, nothing
+        follows from them.
+
+        Args:
+            measured: keys of the prompts that the run has scores for under other metrics.
+
+        Returns:
+            The draft, and how many prompts were taken out.
+        """
+        answered = {key[0] for key, (_, _, status) in self.answers.items() if status != "empty"}
+        unasked = {key[0] for key in self.answers} - answered - measured
+        if not self.answer_metrics or not answered or not answered <= measured or not unasked:
+            return self, 0
+        gone = np.fromiter(unasked, dtype=np.int64)
+        columns = [
+            column.where(~np.isin(unpack(column.keys)[0], gone)) if column.metric_id in self.answer_metrics else column
+            for column in self.columns
+        ]
+        answers = {key: said for key, said in self.answers.items() if key[0] not in unasked}
+        return replace(self, columns=columns, answers=answers), len(unasked)
 
     def prompt_names(self, prompt_ids: Sequence[int]) -> list[str]:
         """What the file calls some of the prompts, for messages."""
@@ -163,6 +191,7 @@ class Drafting:
             if block.scored_as is not None:
                 values = self.gold.scores(piece, draft.benchmark_id)
                 metric_id = self._known_metric(self.identities.metric(block.scored_as))
+                draft.answer_metrics.add(metric_id)
                 draft.pieces[metric_id].append(
                     Piece(block.prompts, piece.prompt_ids, values, block.trials, block.places)
                 )

@@ -116,16 +116,24 @@ class StoredRuns:
             again = _new(draft, f"#{last + 1}")
             again.note = f"{said}: stored as a new run, {again.run.label}"
             return again
-        decision.note = f"{said}: {'the stored ones were kept' if on_conflict == 'skip' else 'overwritten'}"
+        kept = f"{said}: {'the stored ones were kept' if on_conflict == 'skip' else 'overwritten'}"
+        decision.note = f"{kept}; {decision.note}" if decision.note else kept
         return decision
 
     def _compared(self, draft: Draft, run: Run, on_conflict: OnConflict) -> tuple[Decision, list[int], int]:
         assert run.id is not None
         update = on_conflict == "update"
+        held = stored_scores(self.session, run.id) if draft.columns else {}
+        others = [unpack(column.keys)[0].tolist() for key, column in held.items() if key not in draft.answer_metrics]
+        draft, n_unasked = draft.without_unasked(set().union(*others))
         decision = Decision(draft, run, is_new=False)
+        if n_unasked:
+            decision.note = (
+                f"{draft.model}: {n_unasked:,} empty answers are to prompts that this run has no other score for; "
+                "they count as not asked, not as wrong"
+            )
         different: list[int] = []
         n_compared = 0
-        held = stored_scores(self.session, run.id) if draft.columns else {}
         for column in draft.columns:
             beside: Comparison = compare(column, held.get(column.metric_id))
             changed = column.where(beside.different)

@@ -174,6 +174,9 @@ class TestContradictions:
         assert known(store)[0][3] == "B"
 
 
+MATCH = MetricDescription(name="exact_match")
+
+
 class TestAnswersScoredHere:
     def test_answers_are_scored_against_the_stored_gold_answers(self, store: sa.Engine) -> None:
         keep(store, prompts([Q1, Q2, Q3, U1], answer=["A", "B", "C", "D"]))
@@ -206,8 +209,21 @@ class TestAnswersScoredHere:
         keep(store, answers({Q1: None, Q2: "B"}, status=["error", "ok"], scored_as=ACCURACY))
         assert values(store) == {Q2: 1.0}
 
+    def test_an_empty_answer_to_a_prompt_that_the_run_was_not_scored_on_was_not_asked_for(
+        self, store: sa.Engine
+    ) -> None:
+        keep(store, prompts([Q1, Q2, Q3], answer=["A", "B", "C"]), scores({Q1: 1, Q2: 0}))
+        said = keep(store, answers({Q1: "A", Q2: None, Q3: None}, scored_as=MATCH))
+        assert (said.n_scores, said.n_answers) == (2, 2)
+        assert "1 empty answers are to prompts that this run has no other score for" in said.notes[-1]
+
+    def test_scores_of_fewer_prompts_than_were_answered_say_nothing_of_the_empty_ones(self, store: sa.Engine) -> None:
+        keep(store, prompts([Q1, Q2, Q3], answer=["A", "B", "C"]), scores({Q1: 1}))
+        said = keep(store, answers({Q1: "A", Q2: "B", Q3: None}, scored_as=MATCH))
+        assert (said.n_scores, said.n_answers, said.notes) == (3, 3, ())
+
     def test_gold_answers_may_come_in_the_same_file(self, store: sa.Engine) -> None:
-        keep(store, answers({Q1: "A"}, scored_as=MetricDescription(name="exact_match")), prompts([Q1], answer=["A"]))
+        keep(store, answers({Q1: "A"}, scored_as=MATCH), prompts([Q1], answer=["A"]))
         assert values(store) == {Q1: 1.0}
 
     def test_missing_gold_answers_are_asked_for(self, store: sa.Engine) -> None:
