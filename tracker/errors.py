@@ -53,9 +53,9 @@ class BadInputError(SuffrageError, ValueError):
             text = f"{self.path}: {self.problems[0]}"
         else:
             shown = self.problems[: self.shown]
-            text = f"{self.path}: {self.count} problems, nothing was stored:\n  " + "\n  ".join(shown)
+            text = f"{self.path}: {self.count:,} problems, nothing was stored:\n  " + "\n  ".join(shown)
             if self.count > len(shown):
-                text += f"\n  and {self.count - len(shown)} more"
+                text += f"\n  and {self.count - len(shown):,} more"
         super().__init__(f"{text}\n{advice}" if advice else text)
 
 

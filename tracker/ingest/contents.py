@@ -41,14 +41,21 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def is_named_like_a_table(path: Path) -> bool:
+    """Whether the name says that a file is CSV or Parquet."""
+    return Path(path.name.removesuffix(".gz")).suffix.lower() in TABLE_SUFFIXES
+
+
 def damage(path: Path) -> str | None:
-    """Why a file that is named like results cannot hold any: empty, gzip or Parquet that breaks off."""
+    """Why a file that is named like results cannot hold any: empty, UTF-16, gzip or Parquet that breaks off."""
     if Path(path.name.removesuffix(".gz")).suffix.lower() not in (*TABLE_SUFFIXES, *RECORD_SUFFIXES):
         return None
     try:
         data = read_bytes(path)
     except BadInputError as error:
         return error.problems[0]
+    if data.startswith(UTF16):
+        return "is UTF-16 text; save it as UTF-8."
     return "the Parquet data end too early." if data.startswith(PARQUET) and not data.endswith(PARQUET) else None
 
 

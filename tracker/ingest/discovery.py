@@ -17,8 +17,9 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
-from tracker.ingest.contents import damage
+from tracker.ingest.contents import damage, is_named_like_a_table
 from tracker.ingest.measurement import Measurement, Reading, ReadOptions
+from tracker.ingest.sniffing import Head, head
 
 GROUP = "suffrage.formats"
 OURS = "suffrage"
@@ -229,9 +230,22 @@ def _chosen(
         return next(iter(known.items()))
     module, reasons = _recognised(path, options, known)
     if module is None:
+        if unreadable := damage(path) or _no_table(path):
+            raise BadInputError(path, unreadable)
         text = f"no format recognises this file. Tried {_told(reasons)}."
         raise UnknownFormatError(path, text, advice="If you know what it is, name its format with --format.")
     return next((name, one) for name, one in known.items() if one is module)
+
+
+def _no_table(path: Path) -> str | None:
+    """What keeps a file that is named like a table from being one, whatever the format."""
+    top = head(path)
+    if isinstance(top, Head) and sum(map(bool, top.names)) == 1:
+        return (
+            f"has only one column, {top.names[0]!r}. Is its first line the header, "
+            "and do commas, semicolons or tabs stand between the names?"
+        )
+    return f"{top}." if isinstance(top, str) and is_named_like_a_table(path) else None
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -53,8 +53,9 @@ class Stored:
         already_known: whether the same file was taken in before with the same options; then nothing changed.
         benchmarks: names of those it concerns.
         runs_new, runs_extended, runs_unchanged: its runs; extended ones gained or changed a value.
-        n_scores, n_scores_unchanged, n_scores_skipped, n_scores_updated: scores of prompts and tasks: written
-            anew, stored before, different ones kept, different ones overwritten.
+        n_scores, n_task_scores: scores of prompts, and of whole tasks, written anew.
+        n_scores_unchanged, n_scores_skipped, n_scores_updated: of both kinds: stored before, different ones kept,
+            different ones overwritten.
         n_answers: answers written anew.
         notes: what the reader should be told.
     """
@@ -68,6 +69,7 @@ class Stored:
     runs_extended: tuple[StoredRun, ...] = ()
     runs_unchanged: tuple[StoredRun, ...] = ()
     n_scores: int = 0
+    n_task_scores: int = 0
     n_scores_unchanged: int = 0
     n_scores_skipped: int = 0
     n_scores_updated: int = 0
@@ -89,6 +91,7 @@ class Stored:
             (len(self.runs_new), "new run"),
             (len(self.runs_extended), "extended run"),
             (self.n_scores, "score"),
+            (self.n_task_scores, "score of a whole task"),
             (self.n_scores_updated, "overwritten score"),
             (self.n_scores_skipped, "score left as stored"),
             (self.n_answers, "answer"),
@@ -151,7 +154,8 @@ def store(session: Session, reading: Reading, options: ReadOptions, *, on_confli
         runs_new=runs([d for d in decisions if d.is_new]),
         runs_extended=runs([d for d in old if d.changes_something]),
         runs_unchanged=runs([d for d in old if not d.changes_something]),
-        n_scores=sum(sum(map(len, d.columns)) + len(d.task_scores) for d in decisions),
+        n_scores=sum(sum(map(len, d.columns)) for d in decisions),
+        n_task_scores=sum(len(d.task_scores) for d in decisions),
         n_scores_unchanged=sum(d.n_unchanged for d in decisions),
         n_scores_skipped=sum(d.n_skipped for d in decisions),
         n_scores_updated=sum(sum(map(len, d.changed_columns)) + len(d.changed_task_scores) for d in decisions),
@@ -260,5 +264,7 @@ def _key(run: Run) -> int:
 
 
 def _counted(n: int, what: str) -> str:
-    noun, _, rest = what.partition(" left")
-    return f"{n:,} {noun}{'' if n == 1 else 's'}{' left' + rest if rest else ''}"
+    if n == 1:
+        return f"{n:,} {what}"
+    one, mark, rest = what.partition(" left")
+    return f"{n:,} {one}s{mark}{rest}" if one != "score of a whole task" else f"{n:,} scores of whole tasks"

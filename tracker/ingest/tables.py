@@ -94,6 +94,12 @@ def read_table(path: Path) -> Table:
     """
     data = read_bytes(path)
     table = _read_parquet(path, data) if data.startswith(PARQUET) else _read_csv(path, data)
+    blank = [at for at, column in enumerate(table.arrow.columns) if at and not table.names[at]]
+    if blank and (telling := [at for at in blank if table.arrow.column(at).null_count < len(table)]):
+        raise BadInputError(path, f"column {telling[0] + 1} has values but no name; name it, or drop it.")
+    if blank:  # what a spreadsheet leaves behind the last column
+        kept = [at for at in range(len(table.names)) if at not in blank]
+        table = Table(path, table.arrow.select(kept), table.csv)
     twice = [repr(name) for name, times in Counter(table.names).items() if times > 1]
     if twice:
         where = "" if table.csv is None else "line 1: "

@@ -100,7 +100,8 @@ class TestFind:
         (tmp_path / "a.csv").write_text(WIDE)
         (tmp_path / "b.csv").write_text("")
         (tmp_path / "c.parquet").write_bytes(b"PAR1 and no more")
-        assert [path.name for path in find([tmp_path])] == ["a.csv", "b.csv", "c.parquet"]
+        (tmp_path / "d.csv").write_text(WIDE, encoding="utf-16")
+        assert [path.name for path in find([tmp_path])] == ["a.csv", "b.csv", "c.parquet", "d.csv"]
 
     def test_a_file_that_is_named_is_kept_whatever_it_is(self, tmp_path: Path) -> None:
         (tmp_path / "notes.md").write_text("# notes")
@@ -155,6 +156,9 @@ class TestPrepare:
             prepare(tmp_path, ReadOptions())
         with pytest.raises(BadInputError, match="does not exist"):
             prepare(tmp_path / "nowhere.csv", ReadOptions())
+        (tmp_path / "excel.csv").write_text(WIDE, encoding="utf-16")
+        with pytest.raises(BadInputError, match=r"excel.csv: is UTF-16 text; save it as UTF-8.$"):
+            prepare(tmp_path / "excel.csv", ReadOptions())
         (tmp_path / "empty.csv").touch()
         with pytest.raises(BadInputError, match="is empty"):
             prepare(tmp_path / "empty.csv", ReadOptions())

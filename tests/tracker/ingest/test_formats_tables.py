@@ -298,6 +298,15 @@ class TestPromptTables:
     def test_text_is_no_answer_even_where_tables_hold_predictions(self, write: Write) -> None:
         assert read(write("id,question,source\n1,Why?,web\n"), values="predictions").format == "prompt-table"
 
+    def test_nameless_columns_without_values_are_what_spreadsheets_leave_behind(self, write: Write) -> None:
+        (scores,) = read(write("id,A,,\n1,1,,\n2,0,,\n")).measurements
+        assert isinstance(scores, Scores)
+        assert scores.values.tolist() == [1, 0]
+
+    def test_a_leaderboard_of_zeros_and_ones_is_said_to_look_like_prompts(self, write: Write) -> None:
+        assert "--orient models" in read(write("model,q1,q2\nA,1,0\nB,0,0\n")).notes[0]
+        assert not read(write("model,q1,q2\nA,1,0.5\nB,0,0\n", "other.csv")).notes
+
     def test_a_column_called_prompt_is_text_where_nothing_else_is(self, write: Write) -> None:
         (prompts,) = read(write("prompt,answer\nWhy?,B\n")).measurements
         assert isinstance(prompts, Prompts)
@@ -319,6 +328,9 @@ class TestErrors:
             ("id,A,A\n1,1,0\n", {}, "line 1: there is more than one column 'A'"),
             ("id,A\n1,1,1\n2,0\n3\n", {}, "2 problems, nothing was stored:\n  line 2: 3 fields"),
             ("id,A\n", {}, "has a header but no rows"),
+            ("id,,A\n1,1,0\n2,0,1\n", {}, "column 2 has values but no name"),
+            ("id|A|B\n1|1|0\n", {}, "has only one column, 'id|A|B'"),
+            ("id;A\n1;0,5\n", {}, "no column holds numbers, 'A' has '0,5'"),
             ("", {}, "is empty"),
             ("id,A,B\n1,1,1\n", {"model": "x"}, "--model names the model of a file of one"),
             ("id,A\n1,\n", {}, "holds no scores"),
@@ -357,8 +369,8 @@ class TestErrors:
     def test_thousands_of_bad_rows_give_ten_and_the_count(self, write: Write) -> None:
         text = "id,A\n0,1\n" + "".join(f"{row},bad{row}\n" for row in range(1, 4001))
         message = refusal(write(text))
-        assert "4000 problems, nothing was stored" in message
-        assert "and 3990 more" in message
+        assert "4,000 problems, nothing was stored" in message
+        assert "and 3,990 more" in message
         assert message.count("\n") < 15
         assert "line 12, column" in message
         assert "line 13, column" not in message

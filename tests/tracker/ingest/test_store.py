@@ -50,7 +50,8 @@ class TestNewFiles:
         loss = MetricDescription(name="loss", higher_is_better=False)
         said = keep(store, scores({Q1: 1}), scores({Q2: 0}), scores({Q1: -3.25}, metric=loss), task_scores({"u": 0.5}))
         assert len(said.runs_new) == 1
-        assert said.n_scores == 4
+        assert (said.n_scores, said.n_task_scores) == (3, 1)
+        assert "3 scores, 1 score of a whole task" in said.summary()
 
     def test_conditions_variants_and_labels_are_runs_of_their_own(self, store: sa.Engine) -> None:
         said = keep(

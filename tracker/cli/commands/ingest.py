@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +29,27 @@ class _DryRunOverError(Exception):
     """Undoes the transaction of a dry run."""
 
 
+def _bounds(
+    ctx: click.Context, option: click.Parameter, value: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    if value is not None and not value[0] < value[1]:
+        raise click.BadParameter(f"give the smaller number first, not {value[0]:g} {value[1]:g}")
+    return value
+
+
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--benchmark", metavar="NAME", help="What the prompts belong to; over what the file says.")
 @click.option("--model", metavar="NAME", help="Who answered; for files of one model.")
 @click.option("--metric", metavar="NAME", help="How the scores are called, where the file does not say.")
 @click.option("--lower-is-better", is_flag=True, help="Smaller scores are better under this metric.")
-@click.option("--bounds", type=(float, float), metavar="LOW HIGH", help="Smallest and largest possible score.")
+@click.option(
+    "--bounds",
+    type=(float, float),
+    metavar="LOW HIGH",
+    callback=_bounds,
+    help="Smallest and largest possible score.",
+)
 @click.option("--condition", type=click.Choice(["full", "answer_only"]), help="Whether the models saw the question.")
 @click.option(
     "--orient",
@@ -87,8 +102,8 @@ def command(
 
     options = ReadOptions(
         higher_is_better=False if lower_is_better else None,
-        lower=bounds[0] if bounds else None,
-        upper=bounds[1] if bounds else None,
+        lower=bounds[0] if bounds and isfinite(bounds[0]) else None,
+        upper=bounds[1] if bounds and isfinite(bounds[1]) else None,
         **read,
     )
     engine = connect(database)
@@ -150,6 +165,9 @@ def ingest_files(
             say(f"Error: {error}")
             failed += 1
             continue
+        except KeyboardInterrupt:
+            say(f"Stopped while taking in {path}. Each file is stored whole or not at all; run it again to go on.")
+            raise
         run_ids += stored.run_ids
         _report(path, reading.format, stored, dry_run=dry_run)
     return run_ids, failed

@@ -61,6 +61,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if "" in models.names:
         problems.add(np.flatnonzero(models.rows == models.names.index("")), role["model"], ["the model has no name"])
     problems.check()
+    if T.size and np.isin(T[~np.isnan(T)], (0, 1)).all():
+        yield "every score is 0 or 1; if the columns are prompts, and not whole tasks, add --orient models"
     seen: dict[int, list[int]] = {}
     for row, code in enumerate(models.rows.tolist()):
         earlier = seen.setdefault(code, [])

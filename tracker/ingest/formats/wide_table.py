@@ -59,11 +59,13 @@ def declines(path: Path, options: ReadOptions) -> str | None:
         return "no column is left for the models"
     if options.values == "predictions":
         return None
+    shown = ""
     for name in models:
         cells = [cell for cell in top.column(name) if not is_missing(cell)]
         if not cells or any(map(is_number, cells)):
             return None
-    return "no column holds numbers (predicted answers: --values predictions)"
+        shown = shown or f"{name!r} has {shortened(cells[0], 20)!r}"
+    return f"no column holds numbers, {shown} (if these are predicted answers: --values predictions)"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:

@@ -1,0 +1,89 @@
+"""What a person types, sees and gets: taking in results, and listing them in each form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tracker.cli import suffrage
+from tracker.errors import SuffrageError
+
+MODEL = '🦙/модель, "7b"'
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(suffrage, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    path = tmp_path / "results.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["prompt_id", MODEL, "NaN"], ["q1", 1, 0], ["q2", 0, 0], ["q3", 1, ""]])
+    return path
+
+
+class TestForms:
+    @pytest.mark.parametrize(
+        "command",
+        [["benchmarks"], ["models"], ["runs"], ["leaderboard", "b"], ["sql", "SELECT name, 1 AS name FROM model"]],
+    )
+    def test_json_and_csv_hold_what_the_table_holds(self, sqlite_url: str, results: Path, command: list[str]) -> None:
+        assert run("ingest", results, "--benchmark", "b", "--no-mlflow", "--database", sqlite_url).exit_code == 0
+        shown = {form: run(*command, "--database", sqlite_url, "--format", form) for form in ("table", "json", "csv")}
+        assert [one.exit_code for one in shown.values()] == [0, 0, 0]
+        objects = json.loads(shown["json"].stdout)
+        rows = list(csv.DictReader(io.StringIO(shown["csv"].stdout)))
+        assert len(objects) == len(rows)
+        assert [list(row) for row in objects] == [list(row) for row in rows]
+        if command != ["benchmarks"]:
+            assert MODEL in shown["table"].stdout
+            assert any(MODEL in row.values() for row in objects)
+            assert any(MODEL in row.values() for row in rows)
+
+
+class TestErrors:
+    def test_a_file_that_is_not_there_is_one_sentence(self, sqlite_url: str, tmp_path: Path) -> None:
+        (tmp_path / "broken_link.csv").symlink_to(tmp_path / "nowhere.csv")
+        for name in ("none.csv", "broken_link.csv"):
+            refused = run("ingest", tmp_path / name, "--database", sqlite_url)
+            assert isinstance(refused.exception, SuffrageError)
+            assert str(refused.exception) == f"{tmp_path / name}: does not exist."
+
+    @pytest.mark.parametrize("bounds", [("1", "0"), ("nan", "1"), ("1", "1")])
+    def test_bounds_are_given_in_their_order(self, sqlite_url: str, results: Path, bounds: tuple[str, str]) -> None:
+        refused = run("ingest", results, "--benchmark", "b", "--database", sqlite_url, "--bounds", *bounds)
+        assert refused.exit_code == 2
+        assert "smaller number first" in refused.stderr
+
+    def test_an_infinite_bound_is_none(self, sqlite_url: str, results: Path) -> None:
+        arguments = ("ingest", results, "--benchmark", "b", "--metric", "loss", "--no-mlflow", "--database", sqlite_url)
+        assert run(*arguments, "--bounds", "0", "inf").exit_code == 0
+        bounds = run("sql", "SELECT lower, upper FROM metric", "--format", "json", "--database", sqlite_url)
+        assert json.loads(bounds.stdout) == [{"lower": 0.0, "upper": None}]
+
+    def test_an_interrupt_says_how_to_go_on_and_leaves_a_sound_store(self, tmp_path: Path) -> None:
+        big, store = tmp_path / "big.csv", tmp_path / "s.db"
+        big.write_text("prompt_id,A,B\n" + "".join(f"question {n},1,0\n" for n in range(300_000)))
+        words = ["ingest", str(big), "--benchmark", "b", "--no-mlflow", "--database", f"sqlite:///{store}"]
+        started = subprocess.Popen([sys.executable, "-m", "tracker.cli", *words], stderr=subprocess.PIPE, text=True)
+        while not store.exists() and started.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        started.send_signal(signal.SIGINT)
+        _, said = started.communicate(timeout=60)
+        assert started.returncode == 1, said
+        assert "Aborted" in said
+        assert "Traceback" not in said
+        count = run("sql", "SELECT count(*) AS n FROM score", "--format", "json", "--database", f"sqlite:///{store}")
+        assert json.loads(count.stdout) == [{"n": 0}]
+        assert run("db", "check", "--database", f"sqlite:///{store}").exit_code == 0
