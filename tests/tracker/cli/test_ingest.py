@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,18 @@ from tracker.cli import suffrage
 from tracker.errors import SuffrageError
 
 MODEL = '🦙/модель, "7b"'
+
+IMPATIENT = '''
+"""A file during whose reading the person presses Ctrl-C."""
+import signal
+
+def declines(path, options):
+    return None if path.suffix == ".impatient" else "the name does not end in .impatient"
+
+def read(path, options):
+    yield "first"
+    signal.raise_signal(signal.SIGINT)
+'''
 
 
 def run(*arguments: object) -> Result:
@@ -71,19 +80,16 @@ class TestErrors:
         bounds = run("sql", "SELECT lower, upper FROM metric", "--format", "json", "--database", sqlite_url)
         assert json.loads(bounds.stdout) == [{"lower": 0.0, "upper": None}]
 
-    def test_an_interrupt_says_how_to_go_on_and_leaves_a_sound_store(self, tmp_path: Path) -> None:
-        big, store = tmp_path / "big.csv", tmp_path / "s.db"
-        big.write_text("prompt_id,A,B\n" + "".join(f"question {n},1,0\n" for n in range(300_000)))
-        words = ["ingest", str(big), "--benchmark", "b", "--no-mlflow", "--database", f"sqlite:///{store}"]
-        started = subprocess.Popen([sys.executable, "-m", "tracker.cli", *words], stderr=subprocess.PIPE, text=True)
-        while not store.exists() and started.poll() is None:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        started.send_signal(signal.SIGINT)
-        _, said = started.communicate(timeout=60)
-        assert started.returncode == 1, said
-        assert "Aborted" in said
-        assert "Traceback" not in said
-        count = run("sql", "SELECT count(*) AS n FROM score", "--format", "json", "--database", f"sqlite:///{store}")
-        assert json.loads(count.stdout) == [{"n": 0}]
-        assert run("db", "check", "--database", f"sqlite:///{store}").exit_code == 0
+    def test_an_interrupt_says_how_to_go_on_and_leaves_a_sound_store(
+        self, sqlite_url: str, results: Path, tmp_path: Path, install: Callable[..., None]
+    ) -> None:
+        install("impatient", IMPATIENT, group="suffrage.formats")
+        (tmp_path / "second.impatient").touch()
+        words = ("--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
+        stopped = run("ingest", results, tmp_path / "second.impatient", *words)
+        assert stopped.exit_code == 1
+        assert "Stopped while taking in" in stopped.stderr
+        assert "run it again" in stopped.stderr
+        count = run("sql", "SELECT count(*) AS n FROM score", "--format", "json", "--database", sqlite_url)
+        assert json.loads(count.stdout) == [{"n": 5}]
+        assert run("db", "check", "--database", sqlite_url).exit_code == 0
