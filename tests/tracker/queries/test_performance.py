@@ -221,7 +221,7 @@ class TestErrors:
             ({"metric": "acuracy"}, "Did you mean accuracy"),
             ({"models": ("m9",)}, "Known: m0, m1, m2"),
             ({"tasks": ("zz",)}, "No task 'zz'"),
-            ({"runs": (99,)}, "No run of b '99'. Known: 1, 2, 3"),
+            ({"runs": (99,)}, "No run '99' of b. Known: 1, 2, 3"),
         ):
             with pytest.raises(NotFoundError, match=words):
                 matrix(store, **choices)
