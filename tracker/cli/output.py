@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Protocol
 
 import click
@@ -45,7 +46,7 @@ def print_rows(
         from tracker.cli.text_table import text_table
 
         cells = [[_text(r[n]) for n in names] for r in records]
-        numeric = {n for n in names if all(isinstance(r[n], (int, float)) or r[n] is None for r in records)}
+        numeric = {n for n in names if all(isinstance(r[n], (int, float, Decimal)) or r[n] is None for r in records)}
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         printed, left_out = text_table(names, cells, numeric=numeric, width=width, spare=spare)
         click.echo(printed)
@@ -130,6 +131,8 @@ def _plain(value: Any) -> Any:
         return None
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, Decimal) and value.is_finite():
+        return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if isinstance(value, (list, tuple)):
@@ -144,6 +147,9 @@ def _plain(value: Any) -> Any:
 def _text(value: Any, *, full: bool = False) -> str:
     if isinstance(value, datetime) and not full:
         return f"{value:%Y-%m-%d %H:%M}"
+    if isinstance(value, Decimal) and value.is_finite() and not full:
+        number = _plain(value)
+        return str(number) if isinstance(number, int) else f"{number:g}"
     value = _plain(value)
     if value is None:
         return "" if full else "–"

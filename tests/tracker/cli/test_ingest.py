@@ -60,6 +60,18 @@ class TestForms:
             assert any(MODEL in row.values() for row in rows)
 
 
+class TestNumbers:
+    def test_shared_ranks_are_printed_as_they_are(self, sqlite_url: str, tmp_path: Path) -> None:
+        (tmp_path / "tied.csv").write_text("prompt_id,A,B,C\nq1,1,1,0\nq2,0,0,0\n")
+        run("ingest", tmp_path / "tied.csv", "--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
+        lines = run("leaderboard", "b", "--database", sqlite_url).stdout.splitlines()
+        assert [line.split()[0] for line in lines[2:]] == ["1.5", "1.5", "3"]
+
+    def test_decimal_numbers_of_the_engine_are_numbers_in_json(self, postgres_url: str) -> None:
+        asked = run("sql", "SELECT 0.5 AS half, 3.0 AS three", "--format", "json", "--database", postgres_url)
+        assert json.loads(asked.stdout) == [{"half": 0.5, "three": 3}]
+
+
 class TestErrors:
     def test_a_file_that_is_not_there_is_one_sentence(self, sqlite_url: str, tmp_path: Path) -> None:
         (tmp_path / "broken_link.csv").symlink_to(tmp_path / "nowhere.csv")
@@ -84,7 +96,7 @@ class TestErrors:
         self, sqlite_url: str, results: Path, tmp_path: Path, install: Callable[..., None]
     ) -> None:
         install("impatient", IMPATIENT, group="suffrage.formats")
-        (tmp_path / "second.impatient").touch()
+        (tmp_path / "second.impatient").write_text("anything")
         words = ("--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
         stopped = run("ingest", results, tmp_path / "second.impatient", *words)
         assert stopped.exit_code == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import click
@@ -50,9 +51,8 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
 
 
 def _shown(row: LeaderboardRow) -> dict[str, object]:
-    whole = row.rank is not None and row.rank.is_integer()
     return {
-        "rank": int(row.rank) if row.rank is not None and whole else row.rank,
+        "rank": None if row.rank is None else Decimal(f"{row.rank:g}"),  # 2, or 1.5 for two that share the first two
         "model": row.model,
         "mean": row.mean,
         "95 % low": row.low,
