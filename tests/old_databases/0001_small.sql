@@ -23,9 +23,9 @@ CREATE TABLE analysis (
 	CONSTRAINT fk_analysis_filter_id_analysis FOREIGN KEY(filter_id) REFERENCES analysis (id), 
 	CONSTRAINT fk_analysis_weights_id_analysis FOREIGN KEY(weights_id) REFERENCES analysis (id)
 );
-INSERT INTO "analysis" VALUES(1,1,'filter','{"n": 3}','{"benchmark": "small"}',NULL,'2222222222222222222222222222222222222222222222222222222222222222','1',NULL,NULL,NULL,'complete',NULL,NULL,NULL,'2026-11-21 04:07:31.968331');
-INSERT INTO "analysis" VALUES(2,1,'prompt-correlation','{"n": 3}','{"benchmark": "small"}',1099511627776,'2222222222222222222222222222222222222222222222222222222222222222','1',1,1,1,'complete',NULL,'They agree more than chance allows.','{"load": 0.1}','2026-11-21 04:07:31.968442');
-INSERT INTO "analysis" VALUES(3,NULL,'failed','{"n": 3}','{"benchmark": "small"}',NULL,'2222222222222222222222222222222222222222222222222222222222222222','1',NULL,NULL,NULL,'failed','too few prompts',NULL,NULL,'2026-11-21 04:07:31.968544');
+INSERT INTO "analysis" VALUES(1,1,'filter','{"n": 3}','{"benchmark": "small"}',NULL,'2222222222222222222222222222222222222222222222222222222222222222','1',NULL,NULL,NULL,'complete',NULL,NULL,NULL,'2026-11-21 05:21:31.669843');
+INSERT INTO "analysis" VALUES(2,1,'prompt-correlation','{"n": 3}','{"benchmark": "small"}',1099511627776,'2222222222222222222222222222222222222222222222222222222222222222','1',1,1,1,'complete',NULL,'They agree more than chance allows.','{"load": 0.1}','2026-11-21 05:21:31.669960');
+INSERT INTO "analysis" VALUES(3,NULL,'failed','{"n": 3}','{"benchmark": "small"}',NULL,'2222222222222222222222222222222222222222222222222222222222222222','1',NULL,NULL,NULL,'failed','too few prompts',NULL,NULL,'2026-11-21 05:21:31.670013');
 CREATE TABLE analysis_run (
 	analysis_id INTEGER NOT NULL, 
 	run_id INTEGER NOT NULL, 
@@ -69,7 +69,7 @@ CREATE TABLE "database" (
 	created DATETIME NOT NULL, 
 	CONSTRAINT pk_database PRIMARY KEY (id)
 );
-INSERT INTO "database" VALUES('e8bf3fe5-8a22-438f-9054-a650e1559f1e','2026-11-21 04:07:31.863464');
+INSERT INTO "database" VALUES('2a4cf229-83fd-4624-9e34-d9d5f15dae5e','2026-11-21 05:21:31.366429');
 CREATE TABLE embedding (
 	id INTEGER NOT NULL, 
 	encoder_id INTEGER NOT NULL, 
@@ -224,7 +224,7 @@ CREATE TABLE publication (
 	CONSTRAINT pk_publication PRIMARY KEY (tracking_uri, kind, ref_id), 
 	CONSTRAINT ck_publication_kind CHECK (kind IN ('analysis', 'run'))
 );
-INSERT INTO "publication" VALUES('sqlite:///mlflow.db','analysis',2,'33333333333333333333333333333333','','2026-11-21 04:07:31.973269');
+INSERT INTO "publication" VALUES('sqlite:///mlflow.db','analysis',2,'33333333333333333333333333333333','','2026-11-21 05:21:31.670517');
 CREATE TABLE ranking (
 	analysis_id INTEGER NOT NULL, 
 	scheme VARCHAR NOT NULL, 
@@ -261,9 +261,9 @@ CREATE TABLE run (
 	CONSTRAINT fk_run_model_id_model FOREIGN KEY(model_id) REFERENCES model (id), 
 	CONSTRAINT uq_run_benchmark_id_model_id_condition_variant_label UNIQUE (benchmark_id, model_id, condition, variant, label)
 );
-INSERT INTO "run" VALUES(1,1,1,'full','','',5,'{"temperature": 0.0}',0,'complete',3,'a92b62d9d902537a8ff02d8112394f1d','2024-05-01 12:00:00.000000','2026-11-21 04:07:31.953964');
-INSERT INTO "run" VALUES(2,1,2,'full','','',NULL,NULL,0,'complete',8,'41a9ef5af2517508690ad7fe81e0f995',NULL,'2026-11-21 04:07:31.954118');
-INSERT INTO "run" VALUES(3,1,2,'answer_only','','',NULL,NULL,0,'complete',4,'7228ce23f05787745dec58c46fb29532',NULL,'2026-11-21 04:07:31.954177');
+INSERT INTO "run" VALUES(1,1,1,'full','','',5,'{"temperature": 0.0}',0,'complete',3,'a92b62d9d902537a8ff02d8112394f1d','2024-05-01 12:00:00.000000','2026-11-21 05:21:31.645097');
+INSERT INTO "run" VALUES(2,1,2,'full','','',NULL,NULL,0,'complete',8,'41a9ef5af2517508690ad7fe81e0f995',NULL,'2026-11-21 05:21:31.645269');
+INSERT INTO "run" VALUES(3,1,2,'answer_only','','',NULL,NULL,0,'complete',4,'7228ce23f05787745dec58c46fb29532',NULL,'2026-11-21 05:21:31.645331');
 CREATE TABLE run_source (
 	run_id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -315,7 +315,7 @@ CREATE TABLE source (
 	CONSTRAINT pk_source PRIMARY KEY (id), 
 	CONSTRAINT uq_source_identity UNIQUE (identity)
 );
-INSERT INTO "source" VALUES(1,'1111111111111111111111111111111111111111111111111111111111111111','0000000000000000000000000000000000000000000000000000000000000000','results.csv','made','harness 1.0','2026-11-21 04:07:31.954252');
+INSERT INTO "source" VALUES(1,'1111111111111111111111111111111111111111111111111111111111111111','0000000000000000000000000000000000000000000000000000000000000000','results.csv','made','harness 1.0','2026-11-21 05:21:31.645410');
 CREATE TABLE suffrage_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT suffrage_version_pkc PRIMARY KEY (version_num)
@@ -368,53 +368,67 @@ CREATE INDEX ix_analysis_run_run_id ON analysis_run (run_id);
 CREATE INDEX ix_run_source_source_id ON run_source (source_id);
 CREATE INDEX ix_prompt_alias_prompt_id ON prompt_alias (prompt_id);
 CREATE VIEW leaderboard AS
-WITH latest AS (
-    SELECT run.benchmark_id, run.model_id, run.condition, run.variant, max(run.id) AS run_id
-    FROM run
-    WHERE run.status = 'complete'
-    GROUP BY run.benchmark_id, run.model_id, run.condition, run.variant
-), asked AS (
-    SELECT task.benchmark_id, count(*) AS n
-    FROM prompt JOIN task ON task.id = prompt.task_id
-    GROUP BY task.benchmark_id
-), tasks AS (
-    SELECT run.benchmark_id, task_score.metric_id, count(DISTINCT task_score.task_id) AS n
-    FROM task_score JOIN run ON run.id = task_score.run_id
-    GROUP BY run.benchmark_id, task_score.metric_id
-), averaged AS (
-    SELECT score.run_id, score.metric_id, score.prompt_id, avg(score.value) AS value
-    FROM score JOIN latest ON latest.run_id = score.run_id
-    GROUP BY score.run_id, score.metric_id, score.prompt_id
-), summary AS (
-    SELECT latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.run_id,
-           averaged.metric_id, 'prompt' AS unit, count(*) AS n,
-           CAST(count(*) AS DOUBLE PRECISION) / max(asked.n) AS coverage, avg(averaged.value) AS mean
-    FROM averaged
-    JOIN latest ON latest.run_id = averaged.run_id
-    JOIN asked ON asked.benchmark_id = latest.benchmark_id
-    GROUP BY latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.run_id, averaged.metric_id
+WITH scored AS (
+    SELECT DISTINCT run_id, metric_id, 'prompt' AS unit FROM score
     UNION ALL
-    SELECT latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.run_id,
-           task_score.metric_id, 'task' AS unit, count(*) AS n,
-           CAST(count(*) AS DOUBLE PRECISION) / max(tasks.n) AS coverage, avg(task_score.value) AS mean
+    SELECT DISTINCT run_id, metric_id, 'task' AS unit FROM task_score
+), latest AS (
+    SELECT run.benchmark_id, run.model_id, run.condition, run.variant, scored.metric_id, scored.unit,
+           max(run.id) AS run_id
+    FROM run JOIN scored ON scored.run_id = run.id
+    WHERE run.status = 'complete'
+    GROUP BY run.benchmark_id, run.model_id, run.condition, run.variant, scored.metric_id, scored.unit
+), measured AS (
+    SELECT score.run_id, score.metric_id, 'prompt' AS unit, score.prompt_id AS item, avg(score.value) AS value
+    FROM score
+    GROUP BY score.run_id, score.metric_id, score.prompt_id
+    UNION ALL
+    SELECT task_score.run_id, task_score.metric_id, 'task' AS unit, task_score.task_id AS item, task_score.value
     FROM task_score
-    JOIN latest ON latest.run_id = task_score.run_id
-    JOIN tasks ON tasks.benchmark_id = latest.benchmark_id AND tasks.metric_id = task_score.metric_id
-    GROUP BY latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.run_id, task_score.metric_id
+), chosen AS (
+    SELECT latest.benchmark_id, latest.model_id, latest.condition, latest.variant, latest.metric_id, latest.unit,
+           latest.run_id, measured.item, measured.value
+    FROM latest
+    JOIN measured ON measured.run_id = latest.run_id AND measured.metric_id = latest.metric_id
+                 AND measured.unit = latest.unit
+), asked AS (
+    SELECT benchmark_id, condition, variant, metric_id, unit, count(DISTINCT item) AS n
+    FROM chosen
+    GROUP BY benchmark_id, condition, variant, metric_id, unit
+), summary AS (
+    SELECT chosen.benchmark_id, chosen.model_id, chosen.condition, chosen.variant, chosen.metric_id, chosen.unit,
+           chosen.run_id, count(*) AS n, avg(chosen.value) AS mean
+    FROM chosen
+    GROUP BY chosen.benchmark_id, chosen.model_id, chosen.condition, chosen.variant, chosen.metric_id, chosen.unit,
+             chosen.run_id
+), compared AS (
+    SELECT summary.*, CAST(summary.n AS DOUBLE PRECISION) / asked.n AS coverage,
+           CASE WHEN summary.n = asked.n THEN 1 ELSE 0 END AS complete,
+           CASE WHEN metric.higher_is_better THEN -summary.mean ELSE summary.mean END AS badness,
+           metric.name AS metric
+    FROM summary
+    JOIN metric ON metric.id = summary.metric_id
+    JOIN asked ON asked.benchmark_id = summary.benchmark_id AND asked.condition = summary.condition
+              AND asked.variant = summary.variant AND asked.metric_id = summary.metric_id
+              AND asked.unit = summary.unit
 )
-SELECT benchmark.name AS benchmark, benchmark.revision AS revision, metric.name AS metric,
-       summary.condition AS condition, summary.variant AS variant, model.name AS model,
-       summary.run_id AS run_id, summary.unit AS unit, summary.n AS n, summary.coverage AS coverage,
-       summary.mean AS mean,
-       CASE WHEN summary.coverage >= 1 THEN rank() OVER (
-           PARTITION BY summary.benchmark_id, summary.metric_id, summary.condition, summary.variant, summary.unit,
-                        CASE WHEN summary.coverage >= 1 THEN 1 ELSE 0 END
-           ORDER BY CASE WHEN metric.higher_is_better THEN -summary.mean ELSE summary.mean END
-       ) END AS rank
-FROM summary
-JOIN benchmark ON benchmark.id = summary.benchmark_id
-JOIN model ON model.id = summary.model_id
-JOIN metric ON metric.id = summary.metric_id;
+SELECT benchmark.name AS benchmark, benchmark.revision AS revision, compared.metric AS metric,
+       compared.condition AS condition, compared.variant AS variant, model.name AS model,
+       compared.run_id AS run_id, compared.unit AS unit, compared.n AS n, compared.coverage AS coverage,
+       compared.mean AS mean,
+       CASE WHEN compared.complete = 1 THEN
+           rank() OVER (
+               PARTITION BY compared.benchmark_id, compared.metric_id, compared.condition, compared.variant,
+                            compared.unit, compared.complete
+               ORDER BY compared.badness
+           ) + (count(*) OVER (
+               PARTITION BY compared.benchmark_id, compared.metric_id, compared.condition, compared.variant,
+                            compared.unit, compared.complete, compared.badness
+           ) - 1) / 2.0
+       END AS rank
+FROM compared
+JOIN benchmark ON benchmark.id = compared.benchmark_id
+JOIN model ON model.id = compared.model_id;
 CREATE VIEW run_history AS
 SELECT benchmark.name AS benchmark, model.name AS model, run.id AS run_id, run.condition AS condition,
        run.variant AS variant, run.label AS label, run.few_shot AS few_shot, run.status AS status,
