@@ -76,10 +76,6 @@ class BitTable:
             ones=(table == 1).sum(axis=0).astype(np.int64),
         )
 
-    def distinct_rows(self) -> int:
-        """Number of different rows; a missing cell differs from both scores."""
-        return int(np.unique(np.hstack([self.rows, self.masks]), axis=0).shape[0])
-
     def overlaps(self) -> NDArray[np.int64]:
         """Numbers of shared cells that occur between two rows, ascending, without 0."""
         found = {int(o) for pattern in self.patterns for o in np.unique(bit_counts(self.patterns & pattern))}
