@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tracker.database import transaction
 from tracker.errors import NotFoundError
-from tracker.queries.leaderboard import Leaderboard, leaderboard, rank_by_prompts
+from tracker.queries.leaderboard import Leaderboard, leaderboard, rank_by_prompts, student_quantile
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
 
@@ -78,6 +78,13 @@ class TestAgainstReference:
         expected = published["clustered_standard_error_over_naive"]["by_category_14"]["CR1"]
         assert len(head) == 13
         assert [min(ratios), max(ratios)] == pytest.approx(expected, abs=0.006)
+
+    def test_the_quantile_is_that_of_scipy(self) -> None:
+        from scipy.stats import t
+
+        for degrees in (*range(1, 60), 119, 120, 1999, 12_031):
+            assert student_quantile(degrees) == pytest.approx(t.ppf(0.975, degrees), rel=1e-12)
+        assert student_quantile(5, 0.99) == pytest.approx(t.ppf(0.995, 5), rel=1e-12)
 
 
 def hash_of(task: str) -> float:
