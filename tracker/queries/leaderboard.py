@@ -253,7 +253,7 @@ def student_quantile(degrees: int, level: float = LEVEL) -> float:
     """How many standard errors to either side hold ``level`` of Student's t with that many degrees of freedom.
 
     Newton's method on the exact sum for whole degrees; it approaches from below, since the sum is
-    concave. SciPy has the same number, but importing it would take a fifth of a small leaderboard's time.
+    concave. SciPy has the same number, but its import would slow the start of every leaderboard.
     Source: Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
     """
     i = np.arange(1, (degrees - degrees % 2) // 2, dtype=np.float64)
