@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses import figures
+from analyses.figures import prompt_correlation as figures
 from analyses.numerics.binary_similarity import binary_similarities
 from analyses.numerics.continuous_similarity import continuous_similarities
 from analyses.numerics.pair_lattice import MAX_COLUMNS, MAX_COSINE_COLUMNS

@@ -159,3 +159,19 @@ def shuffled_scores(
     result = np.zeros((n_rows, cell_starts.size - 1))
     _shuffle(scores, cells, cell_starts, key, permutation, result)
     return result
+
+
+def shuffled_table(Q: NDArray[np.float64], key: NDArray[np.uint64], permutation: int) -> NDArray[np.float64]:
+    """A complete table with each column shuffled; the draw that `shuffled_scores` makes of its cells.
+
+    Args:
+        Q: ``(n, k)`` scores without gaps.
+        key: of the seed.
+        permutation: which draw.
+
+    Returns:
+        ``(n, k)`` float64, C-contiguous.
+    """
+    n, k = Q.shape
+    cells, starts = np.tile(np.arange(n), k), np.arange(k + 1) * n
+    return shuffled_scores(np.ascontiguousarray(Q.T).ravel(), cells, starts, n, key, permutation)

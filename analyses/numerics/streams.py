@@ -19,6 +19,8 @@ from analyses.numerics.compilation import INT, kernel
 
 COLUMNS, BACKWARD, FORWARD = 1, 2, 3
 """Purposes: shuffling columns; the chain back from the observed table; the chains forward again."""
+STARTS, ROWS, ORDERS, SIMPLEX = 4, 5, 6, 7
+"""Purposes: starts of k-means; shuffling rows; random orders of prompts; random weights."""
 PAIRS = 16
 """Added to the purpose of a chain for the streams that choose its pairs of columns."""
 
@@ -82,3 +84,14 @@ def fill_below(draws: Any, bound: Any, step: Any, key: Any, purpose: Any, permut
             if rest >= limit or rest >= ((np.uint64(1) << _SHIFT) - limit) % limit:
                 break
         draws[i] = np.int64(product >> _SHIFT)
+
+
+def generator(seed: int, purpose: int, *place: int) -> np.random.Generator:
+    """NumPy's generator for one place of one purpose, where a kernel of our own is not needed.
+
+    Args:
+        seed: any non-negative integer.
+        purpose: as above.
+        place: such as the number of a block; each place has a stream of its own.
+    """
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(purpose, *place))))

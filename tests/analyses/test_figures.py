@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from performance_matrices import matrix
 
-from analyses.figures import shares
+from analyses.figures.prompt_correlation import shares
 from analyses.prompt_correlation import analyze, permutation_test
 
 RNG = np.random.default_rng(11)

@@ -69,10 +69,22 @@ _selection = _together(
 )
 
 
+weights_option = click.option(
+    "--weights",
+    metavar="ID[:SCHEME]",
+    help="How much each prompt counts: a finding that weighs prompts, or task-equal; else all the same.",
+)
+
+encoder_option = click.option(
+    "--encoder", metavar="NAME", help="Whose vectors of the prompts to use; needed where several encoders made some."
+)
+
+
 def selection_options(function: F) -> F:
     """The options that choose data; the command receives them as one keyword, ``selection``.
 
-    The command must take an argument ``benchmark``.
+    The command must take an argument ``benchmark``; one that looks at weights or vectors adds `weights_option` or
+    `encoder_option` before this.
     """
     import functools
 
@@ -101,6 +113,8 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         tasks=split(options.pop("tasks")),
         runs=runs,
         as_of=as_of.replace(tzinfo=UTC) if as_of else None,
+        weights=options.pop("weights", None),
+        encoder=options.pop("encoder", None),
     )
 
 

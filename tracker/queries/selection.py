@@ -21,6 +21,9 @@ class Selection:
         runs: keys of runs, of any condition; none means the latest complete run of each model that has scores under
             the metric.
         as_of: only runs that were taken in by that time; UTC where it names no time zone.
+        weights: how much each prompt counts: the key of a finding that weighs prompts, with the name of a scheme
+            where it holds several (``12`` or ``12:distance``), or ``task-equal``; None counts all the same.
+        encoder: whose vectors to use: name, name@revision or key; None where the benchmark has those of only one.
     """
 
     benchmark: str
@@ -31,6 +34,8 @@ class Selection:
     tasks: tuple[str, ...] = ()
     runs: tuple[int, ...] = ()
     as_of: datetime | None = None
+    weights: str | None = None
+    encoder: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The choices that differ from the defaults, in types that JSON knows."""

@@ -50,6 +50,8 @@ class Declaration:
         name: such as ``prompt-correlation``.
         function: arrays in, a `Report` out.
         inputs: type of each positional parameter; it loads itself for a selection.
+        optional: inputs that may be None (``weights: PromptWeights | None``); they are loaded where the selection
+            chooses them.
         parameters: the keyword-only ones.
         help: docstring of its module.
         code_version: version of the package, and checksum of the module's source.
@@ -58,9 +60,14 @@ class Declaration:
     name: str
     function: Callable[..., Report]
     inputs: Mapping[str, Any]
+    optional: frozenset[str]
     parameters: Sequence[Parameter]
     help: str
     code_version: str
+
+    def takes(self, kind: type) -> bool:
+        """Whether an input is of a type."""
+        return kind in self.inputs.values()
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter with its value: as given, else its default.
@@ -113,6 +120,7 @@ def declare(function: Callable[..., Report], found: AnalysisModule) -> Declarati
     except NameError as error:
         raise refuse(f"an annotation cannot be resolved ({error}); import it outside TYPE_CHECKING") from error
     inputs: dict[str, Any] = {}
+    optional: set[str] = set()
     parameters: list[Parameter] = []
     for name, said in inspect.signature(function).parameters.items():
         hint = hints.get(name)
@@ -122,10 +130,15 @@ def declare(function: Callable[..., Report], found: AnalysisModule) -> Declarati
             raise refuse(f"{name} has no annotation")
         if said.kind is said.KEYWORD_ONLY:
             parameters.append(_parameter(refuse, name, hint, said.default))
-        elif not callable(getattr(hint, "load", None)) or not hasattr(hint, "digest"):
+            continue
+        kind = _unless_none(hint)
+        if not callable(getattr(kind, "load", None)) or not hasattr(kind, "digest"):
             raise refuse(f"the input {name} is a {_shown(hint)}, which has no load and digest; parameters come after *")
-        else:
-            inputs[name] = hint
+        if kind is not hint:
+            if not callable(getattr(kind, "is_chosen", None)):
+                raise refuse(f"the input {name} may be None, but {_shown(kind)} has no is_chosen")
+            optional.add(name)
+        inputs[name] = kind
     if not inputs:
         raise refuse("it has no input; the first parameter says what it looks at, such as scores: PerformanceMatrix")
     doc = inspect.getdoc(inspect.getmodule(function)) or ""
@@ -133,6 +146,7 @@ def declare(function: Callable[..., Report], found: AnalysisModule) -> Declarati
         name=found.name,
         function=function,
         inputs=inputs,
+        optional=frozenset(optional),
         parameters=tuple(parameters),
         help=doc,
         code_version=_code_version(found),
@@ -149,8 +163,8 @@ def _parameter(refuse: Callable[[str], PluginError], name: str, hint: Any, defau
         if origin is Annotated:
             described = described or next((one for one in arguments[1:] if isinstance(one, str)), "")
             kind = arguments[0]
-        elif origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
-            kind = next(one for one in arguments if one is not type(None))
+        elif (given := _unless_none(kind)) is not kind:
+            kind = given
         elif origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis and not many:
             many, kind = True, arguments[0]
         elif origin is Literal and len({type(one) for one in arguments}) == 1:
@@ -161,6 +175,14 @@ def _parameter(refuse: Callable[[str], PluginError], name: str, hint: Any, defau
                 "it can be an int, float, bool, str, Literal, tuple[..., ...] of these, or one of them | None"
             )
     return Parameter(name=name, type=kind, choices=choices, many=many, default=default, help=described)
+
+
+def _unless_none(hint: Any) -> Any:
+    """``X`` of ``X | None``; anything else as it is."""
+    arguments = get_args(hint)
+    if get_origin(hint) in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+        return next(one for one in arguments if one is not type(None))
+    return hint
 
 
 def _shown(hint: Any) -> str:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.errors import PluginError, PublishingError
+from tracker.errors import PluginError, PublishingError, SelectionError
 from tracker.queries import tables
+from tracker.queries.embeddings import Embeddings
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
+from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import artifacts_of
 from tracker.recording.declaration import Declaration, load_declaration
 from tracker.recording.mlflow_store import mlflow_store
@@ -91,14 +93,22 @@ def run_analysis(
 def _load(
     engine: sa.Engine, declaration: Declaration, selection: Selection, parameters: Mapping[str, Any]
 ) -> tuple[list[Any], Question]:
+    _refuse_unused(declaration, selection)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, selection.benchmark)
-        inputs = {name: kind.load(session, selection) for name, kind in declaration.inputs.items()}
+        inputs = {
+            name: None
+            if name in declaration.optional and not kind.is_chosen(selection)
+            else kind.load(session, selection)
+            for name, kind in declaration.inputs.items()
+        }
         used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum).where(run.c.id.in_({key for _, key in used}))
         checksums = dict(session.execute(stored).all())
-    digests = [one.digest for one in inputs.values()]
+    digests = [one.digest for one in inputs.values() if one is not None]
+    weights = [one for one in inputs.values() if isinstance(one, PromptWeights)]
+    encoders = [one for one in inputs.values() if isinstance(one, Embeddings)]
     return list(inputs.values()), Question(
         analysis=declaration.name,
         code_version=declaration.code_version,
@@ -107,7 +117,20 @@ def _load(
         benchmark_id=benchmark.id,
         input_digest=digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest(),
         runs={(role, key): checksums[key] for role, key in used},
+        weights_id=weights[0].analysis_id if weights else None,
+        encoder_id=encoders[0].encoder_id if encoders else None,
     )
+
+
+def _refuse_unused(declaration: Declaration, selection: Selection) -> None:
+    """Raise where the selection chooses what the question would not look at.
+
+    Raises:
+        SelectionError: it does.
+    """
+    for kind, option in ((PromptWeights, "--weights"), (Embeddings, "--encoder")):
+        if kind.is_chosen(selection) and not declaration.takes(kind):
+            raise SelectionError(f"{declaration.name} does not look at {option[2:]}. Leave {option} out.")
 
 
 def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mapping[str, Any], workers: int) -> Report:

@@ -33,6 +33,8 @@ class Question:
         benchmark_id: the benchmark it is about.
         input_digest: of everything that was loaded.
         runs: the checksum of each run by role and key.
+        weights_id: the finding whose weights were used, if any.
+        encoder_id: the encoder whose vectors were used, if any.
     """
 
     analysis: str
@@ -42,6 +44,8 @@ class Question:
     benchmark_id: int
     input_digest: str
     runs: Mapping[tuple[str, int], str]
+    weights_id: int | None = None
+    encoder_id: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +107,8 @@ def record(
         selection=question.selection.as_json(),
         seed=seed if isinstance(seed, int) else None,
         input_digest=question.input_digest,
+        weights_id=question.weights_id,
+        encoder_id=question.encoder_id,
         code_version=question.code_version,
         summary=report.finding.summary(),
         timings=dict(timings),

@@ -11,7 +11,13 @@ from scipy import stats
 from strategies import binary_tables_with_gaps, continuous_tables
 
 from analyses.numerics.bit_tables import BitTable, packed, unpacked
-from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_columns, shuffled_scores
+from analyses.numerics.null_tables import (
+    common_ancestor,
+    fixed_margins,
+    shuffled_columns,
+    shuffled_scores,
+    shuffled_table,
+)
 from analyses.numerics.streams import stream_key
 
 
@@ -94,3 +100,13 @@ class TestLaws:
     def test_packing_is_undone_by_unpacking(self, table):
         wide = np.tile(table == 1, (1, 20))
         assert (unpacked(packed(wide), wide.shape[1]) == wide).all()
+
+
+class TestShuffledTable:
+    def test_a_complete_table_is_drawn_as_its_cells_are(self) -> None:
+        Q = np.random.default_rng(0).normal(size=(7, 3))
+        key = stream_key(3)
+        drawn = shuffled_table(Q, key, 5)
+        cells, starts = np.tile(np.arange(7), 3), np.arange(4) * 7
+        assert np.array_equal(drawn, shuffled_scores(Q.T.ravel(), cells, starts, 7, key, 5))
+        assert np.array_equal(np.sort(drawn, axis=0), np.sort(Q, axis=0))

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyses import figures
+from analyses.figures.canvas import canvas
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Report, analysis
 
@@ -46,7 +46,7 @@ class Share(Finding):
 def analyze(scores: PerformanceMatrix, *, decimals: int = 3) -> Report:
     return Report(
         Share(share=round(float(np.nanmean(scores.Q)), decimals)),
-        figures={"empty": lambda: figures.canvas(2, 1)},
+        figures={"empty": lambda: canvas(2, 1)},
     )
 '''
 

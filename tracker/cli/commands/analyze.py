@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.cli.options import database_option, format_option, mlflow_options, selection_options, split
+from tracker.cli.options import (
+    database_option,
+    encoder_option,
+    format_option,
+    mlflow_options,
+    selection_options,
+    split,
+    weights_option,
+)
 from tracker.cli.output import print_numbers, print_record, print_rows, say
 
 if TYPE_CHECKING:
@@ -67,6 +75,9 @@ def command() -> None:
 
 
 def _command(declaration: Declaration) -> click.Command:
+    from tracker.queries.embeddings import Embeddings
+    from tracker.queries.weights import PromptWeights
+
     def run(
         selection: Selection,
         workers: int,
@@ -105,6 +116,10 @@ def _command(declaration: Declaration) -> click.Command:
         callback=_workers,
     )(decorated)
     decorated = selection_options(decorated)
+    if declaration.takes(PromptWeights):
+        decorated = weights_option(decorated)
+    if declaration.takes(Embeddings):
+        decorated = encoder_option(decorated)
     taken = {parameter.name for parameter in decorated.__click_params__} | set(OWN_NAMES)
     for parameter in reversed(declaration.parameters):
         decorated = _option(declaration, parameter, taken)(decorated)

@@ -1,4 +1,4 @@
-"""Findings as pictures: labelled, legible in grey and to the colour-blind, without global state."""
+"""Pictures of prompt correlation: how alike prompts are, and what the draws gave."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.figures.canvas import DRAWN, INK, OBSERVED, canvas, plain
 from analyses.numerics.resampling import ROUNDING, Comparison
 from analyses.numerics.similarity import SimilarityTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-OBSERVED, DRAWN, INK, FAINT = "#D55E00", "#56B4E9", "#222222", "#888888"
-"""Vermilion and sky blue of Okabe & Ito's palette for all kinds of colour vision; two greys for text."""
 
 MAX_BARS, FEW_BARS = 40, 20
 NARROW = 0.9
@@ -32,20 +30,6 @@ NAMES = {
     "variance": "variance",
     "ks_d": "KS distance D",
 }
-
-
-def canvas(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches, laid out without overlaps."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), dpi=150, layout="constrained")
-
-
-def plain(axes: Axes) -> None:
-    """Take away what carries no information."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.tick_params(colors=INK, labelsize=8, color=FAINT)
 
 
 def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure:

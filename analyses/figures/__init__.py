@@ -1,0 +1,1 @@
+"""Findings as pictures: one module per question, and what they share."""

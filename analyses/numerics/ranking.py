@@ -1,0 +1,67 @@
+"""Ranks, and how far two rankings are apart.
+
+Ranks are decided with a tolerance: means of the same scores in another order are one value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+TIE = 1e-12
+"""Scores closer than this share of the largest are tied."""
+
+
+def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) -> NDArray[np.float64]:
+    """Rank of each score: 1 is best, ties share the mean of their ranks.
+
+    Scores are tied with the best of their group if they are within `TIE` of it, relative to the largest magnitude.
+
+    Args:
+        scores: ``(m,)`` finite.
+        higher_is_better: whether the largest is the best.
+
+    Returns:
+        ``(m,)`` float64.
+    """
+    order = np.argsort(-scores if higher_is_better else scores, kind="stable")
+    slack = TIE * float(np.abs(scores).max(initial=0.0))
+    ranks = np.empty(len(scores))
+    start = 0
+    while start < len(order):
+        end = start
+        while end < len(order) and abs(scores[order[end]] - scores[order[start]]) <= slack:
+            end += 1
+        ranks[order[start:end]] = (start + 1 + end) / 2
+        start = end
+    return ranks
+
+
+def kendall_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Share of pairs of models that two rankings order differently, in [0, 1].
+
+    A pair that one ranking orders and the other ties counts half; 0 if there are fewer than two models.
+    Source: Fagin et al. 2004, "Comparing and aggregating rankings with ties", with p = 1/2, over C(m, 2).
+
+    Args:
+        a, b: ``(m,)`` ranks as of `mean_ranks`.
+    """
+    i, j = np.triu_indices(len(a), 1)
+    if not len(i):
+        return 0.0
+    first, second = np.sign(a[i] - a[j]), np.sign(b[i] - b[j])
+    return float(np.abs(first - second).sum() / 2 / len(i))
+
+
+def kendall_tau_b(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Kendall's tau-b of two rankings; NaN if either ties all models.
+
+    Source: Kendall 1945, "The treatment of ties in ranking problems".
+
+    Args:
+        a, b: ``(m,)`` ranks as of `mean_ranks`.
+    """
+    i, j = np.triu_indices(len(a), 1)
+    first, second = np.sign(a[i] - a[j]), np.sign(b[i] - b[j])
+    norm = float(np.abs(first).sum()) * float(np.abs(second).sum())
+    return float((first * second).sum() / np.sqrt(norm)) if norm else float("nan")

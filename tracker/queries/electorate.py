@@ -1,0 +1,125 @@
+"""Who votes, and how much each vote counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import SelectionError
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.weights import PromptWeights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Electorate:
+    """The prompts that count, with their weights.
+
+    Attributes:
+        scores: their scores; every prompt has a positive weight.
+        weights: ``(n_prompts,)`` float64, positive, mean 1; all exactly 1 where none were chosen.
+        weights_name: such as ``12:distance``; '' where none were chosen.
+        notes: who was left out, in words.
+    """
+
+    scores: PerformanceMatrix
+    weights: NDArray[np.float64]
+    weights_name: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether prompts do not all count the same."""
+        return bool((self.weights != self.weights[0]).any())
+
+    @property
+    def n_effective(self) -> float:
+        """Kish's effective number of prompts, (Σw)² / Σw²; the number of prompts where all count the same."""
+        return (
+            float(self.weights.sum() ** 2 / (self.weights**2).sum()) if self.is_weighted else float(len(self.weights))
+        )
+
+
+def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> Electorate:
+    """The prompts of a matrix that have a weight; missing scores stay missing.
+
+    A prompt without a stored weight, or with weight 0, is left out, with a note.
+
+    Args:
+        scores: the matrix.
+        weights: as chosen; None weighs all the same.
+
+    Raises:
+        SelectionError: no prompt is left.
+    """
+    if weights is None:
+        return Electorate(scores=scores, weights=np.ones(scores.n_prompts))
+    w = weights.of(scores.prompt_ids, scores.tasks)
+    unknown, nothing = np.isnan(w), w == 0
+    kept = ~(unknown | nothing)
+    if not kept.any():
+        raise SelectionError(
+            f"The weights {weights.name} give no weight to any prompt chosen here. Choose the tasks they were made of."
+        )
+    notes = [f"Prompts are weighted by {weights.name}."]
+    if unknown.any():
+        notes.append(
+            f"{unknown.sum():,} of {scores.n_prompts:,} prompts have no weight in {weights.name} and are left out."
+        )
+    if nothing.any():
+        notes.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight 0 and are left out.")
+    w = w[kept]
+    return Electorate(
+        scores=scores.rows(kept),
+        weights=np.ones(len(w)) if (w == w[0]).all() else w * (len(w) / w.sum()),
+        weights_name=weights.name,
+        notes=tuple(notes),
+    )
+
+
+def complete_electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> Electorate:
+    """The prompts that have a weight and a score from every model that has any; the rest is left out, with a note.
+
+    Args:
+        scores: the matrix.
+        weights: as chosen; None weighs all the same.
+
+    Raises:
+        SelectionError: no prompt is left; says which models to leave out.
+    """
+    there = ~np.isnan(scores.Q)
+    asked, answered = np.asarray(there.any(axis=1)), np.asarray(there.any(axis=0))
+    notes = []
+    if not answered.all():
+        without = [name for name, has in zip(scores.models, answered.tolist(), strict=True) if not has]
+        notes.append(f"Left out, having no score here: {', '.join(without[:5])}{' …' if len(without) > 5 else ''}.")
+        scores = replace(
+            scores,
+            Q=scores.Q[:, answered],
+            models=tuple(name for name, has in zip(scores.models, answered.tolist(), strict=True) if has),
+            run_ids=scores.run_ids[answered],
+        )
+        there = there[:, answered]
+    if not there[asked].all():
+        notes.append(_incomplete(scores, there[asked]))
+        if not there.all(axis=1).any():
+            raise SelectionError(notes[-1])
+    chosen = electorate(scores.complete(), weights)
+    kept = replace(chosen.scores, Q=np.ascontiguousarray(chosen.scores.Q))
+    return replace(chosen, scores=kept, notes=(*notes, *chosen.notes))
+
+
+def _incomplete(scores: PerformanceMatrix, there: NDArray[np.bool_]) -> str:
+    """How many prompts some model lacks, and the model without which most of them would be complete."""
+    n, complete = len(there), int(there.all(axis=1).sum())
+    lacks = (~there).sum(axis=1)
+    alone = (~there[lacks == 1]).sum(axis=0)
+    said = f"{n - complete:,} of {n:,} prompts lack a score from some model"
+    said += ", so that none is left" if complete == 0 else " and are left out"
+    if scores.n_models > 1 and alone.max(initial=0) > 0.05 * n:
+        worst = int(alone.argmax())
+        return f"{said}; {scores.models[worst]} alone is behind {alone[worst]:,}: choose --models without it."
+    few = sorted(zip((~there).sum(axis=0).tolist(), scores.models, strict=True), reverse=True)[:3]
+    missing = ", ".join(f"{name} {count:,}" for count, name in few if count)
+    return f"{said}. Most are missing from: {missing}. To keep more prompts, choose --models without these."

@@ -1,0 +1,167 @@
+"""Prompts as vectors of their meaning."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import AmbiguousError, NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.arrow import read_arrow
+from tracker.queries.resolution import BenchmarkKey, find_benchmark
+from tracker.queries.selection import Selection
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredEncoder:
+    """What made vectors of a benchmark's prompts.
+
+    Attributes:
+        id: its key.
+        name, revision, template: what distinguishes it.
+        dimensions: length of its vectors.
+        n_prompts: how many of the benchmark's prompts have one.
+    """
+
+    id: int
+    name: str
+    revision: str
+    template: str
+    dimensions: int
+    n_prompts: int
+
+    @property
+    def label(self) -> str:
+        """Such as ``all-MiniLM-L6-v2@1:question+choices``."""
+        revision = f"@{self.revision}" if self.revision else ""
+        return f"{self.name}{revision}:{self.template}"
+
+    @property
+    def names(self) -> set[str]:
+        """Everything it can be called by."""
+        plain, _, _ = self.label.partition(f":{self.template}")
+        return {str(self.id), self.name, plain, self.label, f"{self.name}:{self.template}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embeddings:
+    """Vectors of a benchmark's prompts, as one encoder made them.
+
+    Attributes:
+        E: ``(n, n_dimensions)`` float32, one row for each prompt that has a vector.
+        prompt_ids: ``(n,)`` int64, ascending.
+        encoder_id: what made them.
+        encoder: its label.
+        benchmark: whose prompts.
+    """
+
+    E: NDArray[np.float32]
+    prompt_ids: NDArray[np.int64]
+    encoder_id: int
+    encoder: str
+    benchmark: str
+
+    @staticmethod
+    def is_chosen(selection: Selection) -> bool:
+        """Whether a selection names an encoder."""
+        return selection.encoder is not None
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> Embeddings:
+        """The vectors of a selection; see `embeddings`."""
+        return embeddings(session, selection)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of vectors, prompts and encoder."""
+        hashed = hashlib.sha256(self.encoder.encode())
+        hashed.update(self.prompt_ids.tobytes() + np.ascontiguousarray(self.E).tobytes())
+        return hashed.hexdigest()
+
+    def of(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of some prompts, in their order.
+
+        Args:
+            prompt_ids: ``(m,)`` int64 keys.
+
+        Returns:
+            ``(m, n_dimensions)`` float32.
+
+        Raises:
+            SelectionError: some have none.
+        """
+        place = np.minimum(np.searchsorted(self.prompt_ids, prompt_ids), len(self.prompt_ids) - 1)
+        without = self.prompt_ids[place] != prompt_ids
+        if without.any():
+            name = self.encoder.partition("@")[0].partition(":")[0]
+            raise SelectionError(
+                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. "
+                f"Make them: suffrage embed {self.benchmark} --encoder {name}"
+            )
+        return self.E[place]
+
+
+def embeddings(session: Session, selection: Selection) -> Embeddings:
+    """The vectors of a benchmark's prompts by the encoder that a selection names, or by the only one.
+
+    Raises:
+        NotFoundError: the benchmark has no vectors by that encoder.
+        AmbiguousError: the name fits several encoders.
+        SelectionError: it has no vectors, or those of several encoders and none was named.
+    """
+    benchmark = find_benchmark(session, selection.benchmark)
+    found = stored_encoders(session, benchmark)
+    if not found:
+        raise SelectionError(
+            f"The prompts of {benchmark.label} have no vectors yet. Make them: suffrage embed {benchmark.label} "
+            "--encoder minilm, or take in vectors made elsewhere with --from-file."
+        )
+    fitting = [one for one in found if selection.encoder is None or selection.encoder in one.names]
+    labels = [f"{one.label} (key {one.id})" for one in fitting or found]
+    if not fitting:
+        raise NotFoundError("encoder with vectors of this benchmark", selection.encoder, labels)
+    if len(fitting) > 1 and selection.encoder is None:
+        raise SelectionError(
+            f"{benchmark.label} has vectors by {len(fitting)} encoders: {', '.join(labels)}. Choose one with --encoder."
+        )
+    if len(fitting) > 1:
+        raise AmbiguousError(f"Several encoders are called {selection.encoder!r}: {', '.join(labels)}. Give the key.")
+    encoder = fitting[0]
+    stored = read_arrow(
+        session,
+        "SELECT embedding.prompt_id, embedding.vector FROM embedding "
+        "JOIN prompt ON prompt.id = embedding.prompt_id JOIN task ON task.id = prompt.task_id "
+        "WHERE embedding.encoder_id = ? AND task.benchmark_id = ?",
+        (encoder.id, benchmark.id),
+    )
+    ids = np.array(stored.column(0).to_pylist(), dtype=np.int64)
+    vectors = np.frombuffer(b"".join(stored.column(1).to_pylist()), dtype="<f4").reshape(len(ids), encoder.dimensions)
+    order = np.argsort(ids)
+    return Embeddings(
+        E=vectors[order].astype(np.float32),
+        prompt_ids=ids[order],
+        encoder_id=encoder.id,
+        encoder=encoder.label,
+        benchmark=benchmark.label,
+    )
+
+
+def stored_encoders(session: Session, benchmark: BenchmarkKey) -> list[StoredEncoder]:
+    """Every encoder that made vectors of a benchmark's prompts, in the order of the keys."""
+    encoder, embedding = tables.encoder.c, tables.embedding.c
+    rows = session.execute(
+        sa.select(encoder.id, encoder.name, encoder.revision, encoder.template, encoder.dimensions, sa.func.count())
+        .join(tables.embedding, embedding.encoder_id == encoder.id)
+        .join(tables.prompt, tables.prompt.c.id == embedding.prompt_id)
+        .join(tables.task, tables.task.c.id == tables.prompt.c.task_id)
+        .where(tables.task.c.benchmark_id == benchmark.id)
+        .group_by(encoder.id, encoder.name, encoder.revision, encoder.template, encoder.dimensions)
+        .order_by(encoder.id)
+    ).all()
+    names = ("id", "name", "revision", "template", "dimensions", "n_prompts")
+    return [StoredEncoder(**dict(zip(names, row, strict=True))) for row in rows]

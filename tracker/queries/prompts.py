@@ -1,0 +1,91 @@
+"""What is asked, in words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.queries import tables
+from tracker.queries.resolution import chosen_tasks, find_benchmark
+from tracker.queries.selection import Selection
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompts:
+    """A benchmark's prompts as stored.
+
+    Attributes:
+        prompt_ids: ``(n,)`` int64 keys, ascending.
+        tasks: task name of each; '' where there is none.
+        names: what files call each; its key where nothing does.
+        texts: the question of each; None where it is not known.
+        choices: the options of each; None where there are none.
+        answers: the gold answer of each; None where it is not known.
+        details: further fields of each, by name.
+    """
+
+    prompt_ids: NDArray[np.int64]
+    tasks: tuple[str, ...]
+    names: tuple[str, ...]
+    texts: tuple[str | None, ...]
+    choices: tuple[Sequence[str] | None, ...]
+    answers: tuple[str | None, ...]
+    details: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> Prompts:
+        """The prompts of a selection's tasks; see `prompts`."""
+        return prompts(session, selection)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that is known of them."""
+        said = (self.tasks, self.names, self.texts, self.choices, self.answers, self.details)
+        return hashlib.sha256(self.prompt_ids.tobytes() + orjson.dumps(said)).hexdigest()
+
+    def rows_of(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Where prompts stand here.
+
+        Args:
+            prompt_ids: ``(m,)`` keys, all among ours.
+        """
+        return np.searchsorted(self.prompt_ids, prompt_ids)
+
+
+def prompts(session: Session, selection: Selection) -> Prompts:
+    """The prompts of a selection's tasks, whether or not they have scores.
+
+    Raises:
+        NotFoundError: a benchmark or task is not there.
+    """
+    tasks = chosen_tasks(session, find_benchmark(session, selection.benchmark), selection)
+    prompt, alias = tables.prompt.c, tables.prompt_alias.c
+    called = (
+        sa.select(sa.func.min(alias.key))
+        .where(alias.prompt_id == prompt.id)
+        .correlate(tables.prompt)
+        .scalar_subquery()
+        .label("name")
+    )
+    rows = session.execute(
+        sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details, called)
+        .where(prompt.task_id.in_(tasks))
+        .order_by(prompt.id)
+    ).all()
+    return Prompts(
+        prompt_ids=np.array([row.id for row in rows], dtype=np.int64),
+        tasks=tuple(tasks[row.task_id] for row in rows),
+        names=tuple(row.name or str(row.id) for row in rows),
+        texts=tuple(row.text for row in rows),
+        choices=tuple(row.choices for row in rows),
+        answers=tuple(row.answer for row in rows),
+        details=tuple(row.details or {} for row in rows),
+    )

@@ -1,0 +1,132 @@
+"""How much each prompt counts, where they do not all count the same."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.arrow import number_columns, read_arrow
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selection import Selection
+
+TASK_EQUAL = "task-equal"
+"""Every task counts the same, and so does every prompt of a task."""
+PREFIX = "weight."
+"""Of the names under which findings keep weights in ``prompt_value``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptWeights:
+    """Stored weights of a benchmark's prompts, or the rule that makes them.
+
+    Attributes:
+        name: as selected, with the scheme: ``12:distance``, or ``task-equal``.
+        analysis_id: the finding that holds them; None for a rule.
+        prompt_ids: ``(n,)`` int64, ascending; empty for a rule.
+        values: ``(n,)`` float64, not negative, in any unit.
+    """
+
+    name: str
+    analysis_id: int | None
+    prompt_ids: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    @staticmethod
+    def is_chosen(selection: Selection) -> bool:
+        """Whether a selection names weights."""
+        return selection.weights is not None
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> PromptWeights:
+        """The weights that a selection names; see `prompt_weights`."""
+        return prompt_weights(session, selection)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of name, prompts and weights."""
+        hashed = hashlib.sha256(self.name.partition(":")[2].encode() if self.values.size else self.name.encode())
+        hashed.update(self.prompt_ids.tobytes() + self.values.tobytes())
+        return hashed.hexdigest()
+
+    def of(self, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> NDArray[np.float64]:
+        """Weight of each prompt; NaN where it has none.
+
+        Args:
+            prompt_ids: ``(m,)`` int64 keys.
+            tasks: ``(m,)`` name of each one's task; what ``task-equal`` goes by.
+
+        Returns:
+            ``(m,)`` float64, in the unit of the weights.
+        """
+        if self.analysis_id is None:
+            _, place, counts = np.unique(tasks, return_inverse=True, return_counts=True)
+            return np.asarray(1.0 / counts[place] / len(counts))
+        place = np.minimum(np.searchsorted(self.prompt_ids, prompt_ids), len(self.prompt_ids) - 1)
+        return np.where(self.prompt_ids[place] == prompt_ids, self.values[place], np.nan)
+
+
+def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
+    """The weights that a selection names.
+
+    Raises:
+        NotFoundError: there is no such finding, or it has no such scheme.
+        SelectionError: it weighs no prompts, weighs those of another benchmark, or holds several schemes and none
+            was named.
+    """
+    said = selection.weights or ""
+    key, _, scheme = said.partition(":")
+    if said == TASK_EQUAL:
+        nothing = np.empty(0)
+        return PromptWeights(name=said, analysis_id=None, prompt_ids=nothing.astype(np.int64), values=nothing)
+    if not key.isdecimal():
+        raise SelectionError(
+            f"No weights {said!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
+            f"(`suffrage analyses` lists them), or {TASK_EQUAL}."
+        )
+    finding = session.execute(
+        sa.select(tables.analysis.c.benchmark_id, tables.analysis.c.name).where(tables.analysis.c.id == int(key))
+    ).first()
+    weighing = sa.select(tables.prompt_value.c.analysis_id).where(tables.prompt_value.c.name.startswith(PREFIX))
+    if finding is None:
+        known = session.scalars(weighing.distinct().order_by(tables.prompt_value.c.analysis_id)).all()
+        raise NotFoundError("finding with weights", key, known)
+    benchmark = find_benchmark(session, selection.benchmark)
+    if finding.benchmark_id != benchmark.id:
+        raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose weights of its own prompts.")
+    names = session.scalars(
+        sa.select(tables.prompt_value.c.name)
+        .where(tables.prompt_value.c.analysis_id == int(key), tables.prompt_value.c.name.startswith(PREFIX))
+        .distinct()
+        .order_by(tables.prompt_value.c.name)
+    ).all()
+    schemes = [name.removeprefix(PREFIX) for name in names]
+    if not schemes:
+        raise SelectionError(
+            f"Finding {key} ({finding.name}) weighs no prompts. One that does: suffrage analyze prompt-weighting …"
+        )
+    if scheme and scheme not in schemes:
+        raise NotFoundError(f"scheme in finding {key}", scheme, schemes)
+    if not scheme and len(schemes) > 1:
+        choices = ", ".join(f"{key}:{name}" for name in schemes)
+        raise SelectionError(f"Finding {key} holds several schemes. Choose one: {choices}.")
+    scheme = scheme or schemes[0]
+    stored = read_arrow(
+        session,
+        "SELECT prompt_id, value FROM prompt_value WHERE analysis_id = ? AND name = ?",
+        (int(key), PREFIX + scheme),
+    )
+    ids, values = number_columns(stored)
+    order = np.argsort(ids)
+    return PromptWeights(
+        name=f"{key}:{scheme}",
+        analysis_id=int(key),
+        prompt_ids=ids[order].astype(np.int64),
+        values=values[order].astype(np.float64),
+    )
