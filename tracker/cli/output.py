@@ -75,7 +75,7 @@ class Number(Protocol):
     def headline(self) -> bool: ...  # noqa: D102
 
 
-BESIDE = ("null_mean", "null_sd", "pvalue")
+BESIDE = ("null_mean", "permuted_mean", "null_sd", "permuted_sd", "pvalue")
 """Suffixes that stand beside the number they belong to: ``hamming.variance.pvalue`` beside ``hamming.variance``.
 
 A suffix ``discrete`` that is not 0 is a remark: the null takes so few values that p-values move in jumps.

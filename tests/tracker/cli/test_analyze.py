@@ -217,3 +217,23 @@ class TestPlugins:
             assert made is not None
             assert made.get_short_help_str(200)
             assert {"benchmark", "tracking_uri"} <= {parameter.name for parameter in made.params}
+
+
+class TestTables:
+    def test_a_table_of_a_finding_is_printed_and_its_name_is_said(self, toys: None, filled_file: sa.Engine) -> None:
+        asked = ask(filled_file, "toy", "arithmetic", "--no-mlflow")
+        assert "Tables: quantiles. `suffrage show 1 --table quantiles` prints one." in asked.stderr
+        url = str(filled_file.url)
+        shown = CliRunner().invoke(
+            suffrage, ["show", "1", "--table", "quantiles", "--format", "json", "--database", url]
+        )
+        assert [row["q"] for row in json.loads(shown.stdout)] == [0.25, 0.75]
+
+    def test_a_table_that_is_not_there_is_answered_with_those_that_are(
+        self, toys: None, filled_file: sa.Engine
+    ) -> None:
+        ask(filled_file, "toy", "arithmetic", "--no-mlflow")
+        url = str(filled_file.url)
+        shown = CliRunner().invoke(suffrage, ["show", "1", "--table", "quantile", "--database", url])
+        assert shown.exit_code == 1
+        assert "quantiles.parquet" in shown.output

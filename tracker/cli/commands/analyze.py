@@ -203,6 +203,9 @@ def _print(recorded: Recorded, output_format: str) -> None:
     rest = len(recorded.metrics) - len(shown)
     more = f" with {rest} more numbers" if rest else ""
     say(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it{more}.")
+    if recorded.report.tables:
+        listed = ", ".join(recorded.report.tables)
+        say(f"Tables: {listed}. `suffrage show {recorded.analysis_id} --table {listed.partition(',')[0]}` prints one.")
     if recorded.mlflow_run_id:
         say("In MLflow: `suffrage ui` shows it beside earlier ones.")
 

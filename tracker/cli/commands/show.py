@@ -17,9 +17,12 @@ from tracker.errors import OutputError
 @click.option(
     "--save", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write its files there."
 )
+@click.option("--table", metavar="NAME", help="Print one of its tables instead, such as statistics.")
 @database_option
 @format_option
-def command(key: int, is_run: bool, save: Path | None, database: str | None, output_format: str) -> None:
+def command(
+    key: int, is_run: bool, save: Path | None, table: str | None, database: str | None, output_format: str
+) -> None:
     """Show a finding whole: its words, numbers, options, data and files. IDs: `suffrage analyses`."""
     import dataclasses
 
@@ -31,6 +34,13 @@ def command(key: int, is_run: bool, save: Path | None, database: str | None, out
     if is_run:
         with transaction(engine, write=False) as session:
             print_record(dataclasses.asdict(run(session, key)), output_format)
+        return
+    if table is not None:
+        from tracker.recording.artifacts import table_from_bytes
+
+        with transaction(engine, write=False) as session:
+            rows = table_from_bytes(artifact(session, key, f"{table.removesuffix('.parquet')}.parquet"))
+        print_rows(rows.to_pylist(), output_format, columns=rows.column_names)
         return
     with transaction(engine, write=False) as session:
         found = finding(session, key)
@@ -51,7 +61,10 @@ def command(key: int, is_run: bool, save: Path | None, database: str | None, out
             click.echo(f"{name:<9}{in_words(told)}")
         click.echo(f"{'runs':<9}{in_words(found.run_ids)}")
         click.echo(f"{'files':<9}{in_words([file.name for file in found.artifacts]) or 'none'}")
-        say(f"\nThe main ones of {len(found.numbers)} numbers; --format csv lists all. --save FOLDER writes the files.")
+        say(
+            f"\nThe main ones of {len(found.numbers)} numbers; --format csv lists all. --table NAME prints a table, "
+            "--save FOLDER writes the files."
+        )
     if save:
         try:
             save.mkdir(parents=True, exist_ok=True)
