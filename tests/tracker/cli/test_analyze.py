@@ -18,6 +18,7 @@ from mlflow import MlflowClient
 import analyses
 from tracker.cli import suffrage
 from tracker.database import transaction
+from tracker.errors import NotFoundError
 from tracker.queries import tables
 
 DROPPED_IN = '''
@@ -235,5 +236,5 @@ class TestTables:
         ask(filled_file, "toy", "arithmetic", "--no-mlflow")
         url = str(filled_file.url)
         shown = CliRunner().invoke(suffrage, ["show", "1", "--table", "quantile", "--database", url])
-        assert shown.exit_code == 1
-        assert "quantiles.parquet" in shown.output
+        assert isinstance(shown.exception, NotFoundError)
+        assert "quantiles.parquet" in str(shown.exception)
