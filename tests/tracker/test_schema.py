@@ -108,7 +108,8 @@ class TestVersions:
             ensure_current(store)
 
     def test_an_older_store_is_refused_with_the_remedy(self, store: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tracker.database.known_versions", lambda: ["0001", "9999"])
+        versions = [*known_versions(), "9999"]
+        monkeypatch.setattr("tracker.database.known_versions", lambda: versions)
         with pytest.raises(DatabaseError, match="suffrage db upgrade"):
             ensure_current(store)
 

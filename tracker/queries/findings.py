@@ -84,7 +84,7 @@ class FindingRecord(FindingRow):
         input_digest: SHA-256 of the data it saw.
         code_version: of the code that ran.
         timings: seconds by step.
-        numbers: every number, by name.
+        numbers: every number, in the finding's own order.
         artifacts: its files, by name.
         run_ids: keys of the runs it rests on.
     """
@@ -198,11 +198,12 @@ def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[
         sa.select(kept.c.analysis_id, kept.c.name, kept.c.value, kept.c.reason, kept.c.headline)
         .join(tables.analysis, tables.analysis.c.id == kept.c.analysis_id)
         .where(*terms)
+        .order_by(kept.c.position, kept.c.name)
     )
     found: dict[int, list[Number]] = {}
     for key, name, value, reason, headline in session.execute(query):
         found.setdefault(key, []).append(Number(name=name, value=value, reason=reason or "", headline=headline))
-    return {key: sorted(numbers, key=lambda number: number.name) for key, numbers in found.items()}
+    return found
 
 
 def _stale(

@@ -43,7 +43,7 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
     metrics = session.execute(
         sa.select(number.c.name, number.c.value, number.c.reason, number.c.headline)
         .where(number.c.analysis_id == analysis_id)
-        .order_by(number.c.name)
+        .order_by(number.c.position, number.c.name)
     ).all()
     headline = [row for row in metrics if row.headline]
     shown = [row for row in headline if row.value is not None]

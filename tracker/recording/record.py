@@ -125,7 +125,10 @@ def record(
     _insert(
         session,
         tables.finding_metric,
-        ({**key, "name": m.name, "value": m.value, "reason": m.reason, "headline": m.headline} for m in metrics),
+        (
+            {**key, "name": m.name, "value": m.value, "reason": m.reason, "headline": m.headline, "position": position}
+            for position, m in enumerate(metrics)
+        ),
     )
     _insert(
         session,

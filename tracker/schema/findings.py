@@ -60,6 +60,7 @@ class FindingMetric(Table, table=True):
     value: float | None = column("the number; null where it is not given", kind=Double, default=None)
     reason: str | None = column("why it is not given, such as: invariant under this null", default=None)
     headline: bool = column("whether it is shown in MLflow", default=True)
+    position: int = column("place in the finding's own order, from 0", default=0)
 
 
 class FindingArtifact(Table, table=True):

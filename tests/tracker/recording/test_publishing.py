@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run as MlflowRun
 from mlflow.entities import ViewType
 
-from tracker.database import connect, transaction
+from tracker.database import connect, known_versions, transaction
 from tracker.errors import NotFoundError, PublishingError
 from tracker.queries import tables
 from tracker.queries.selection import Selection
@@ -97,9 +97,9 @@ class TestFinding:
         assert tags["suffrage.input_digest"] == analysis.input_digest
         assert tags["suffrage.seed"] == "5"
         assert tags["suffrage.version"] == analysis.code_version
-        assert tags["suffrage.schema"] == "0001"
+        assert tags["suffrage.schema"] == known_versions()[-1]
         assert tags["suffrage.absent"] == (
-            "boundless: infinite; undefined: not a number; untested: invariant under this null"
+            "undefined: not a number; boundless: infinite; untested: invariant under this null"
         )
         assert tags["mlflow.note.content"].startswith("On 40 prompts the mean score is")
         assert "`untested`: invariant under this null" in tags["mlflow.note.content"]
