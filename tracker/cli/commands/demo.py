@@ -220,7 +220,8 @@ def _print_found(recorded: Recorded) -> None:
 def _tests(metrics: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
     """A line for each of these statistics that has a p-value."""
     for name in names:
-        value, expected, p = (metrics.get(name + suffix) for suffix in ("", ".null_mean", ".pvalue"))
+        value, p = metrics.get(name), metrics.get(f"{name}.pvalue")
+        expected = metrics.get(f"{name}.null_mean", metrics.get(f"{name}.permuted_mean"))
         if isinstance(value, float) and isinstance(p, float):
             chance = f"{expected:9.5f}" if isinstance(expected, float) else " " * 9
             yield f"{name:<20} observed {value:9.5f}   by chance {chance}   p = {p:.4f}"
