@@ -1,0 +1,276 @@
+"""Spherical k-means for every number of clusters at once.
+
+A run is a chain: all directions in one cluster; then, one at a time, a new centre is set among the directions and
+the assignment is improved until no direction is nearer to another centre. A direction's cosines are looked at
+again only where the triangle inequality for chords leaves open that another centre has come nearer.
+
+Source: Dhillon & Modha 2001 (the algorithm and its objective); Arthur & Vassilvitskii 2007 (choice of starts);
+Hamerly 2010 (bounds).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.compilation import INT, kernel
+from analyses.numerics.streams import STARTS, fill_below
+
+CANDIDATES = 3
+"""Directions drawn for each new centre, of which the one that improves the objective most is taken."""
+MARGIN = 1e-12
+"""A direction changes its cluster only for a cosine larger by more than this, so that rounding moves nothing."""
+SLACK = 1e-7
+"""Chords are compared with this allowance for rounding, which is largest, about 1e-8, where they are 0."""
+MAX_ROUNDS = 300
+"""Rounds of improvement at each number of clusters; far more than any table has needed."""
+BLOCK = 128
+"""Directions whose cosines are made together."""
+_ONE = 2**32 - 1
+
+
+@kernel
+def _cosines(columns: Any, vector: Any, cosines: Any) -> None:
+    cosines[:] = 0.0
+    for j in range(vector.size):
+        v = vector[j]
+        for i in range(cosines.size):
+            cosines[i] += columns[j, i] * v
+
+
+@kernel
+def _set_centre(sums: Any, centres: Any, c: int) -> Any:
+    """Point a centre along its sum; returns how far it moved. Where all cancels the centre is 0."""
+    length = 0.0
+    for j in range(sums.shape[1]):
+        length += sums[c, j] * sums[c, j]
+    length = np.sqrt(length)
+    moved = 0.0
+    for j in range(sums.shape[1]):
+        now = sums[c, j] / length if length > 0 else 0.0
+        moved += (now - centres[c, j]) * (now - centres[c, j])
+        centres[c, j] = now
+    return np.sqrt(moved)
+
+
+@kernel
+def _chord(cosine: float) -> Any:
+    return np.sqrt(max(0.0, 2.0 - 2.0 * cosine))
+
+
+@kernel
+def _choose(columns: Any, weights: Any, own: Any, draws: Any, best: Any, trial: Any) -> Any:
+    """A new centre: drawn in proportion to weight times distance, the best of a few by the objective.
+
+    Returns -1 where every direction is its own centre; else the direction, with its cosines in ``best``.
+    """
+    m = own.size
+    total = 0.0
+    for i in range(m):
+        total += weights[i] * max(0.0, 1.0 - own[i])
+    chosen: Any = INT(-1)
+    largest = -1.0
+    for t in range(draws.size):
+        wanted = total * (draws[t] / _ONE)
+        i: Any = INT(-1)
+        reached = 0.0
+        for candidate in range(m):
+            part = weights[candidate] * max(0.0, 1.0 - own[candidate])
+            if part > 0.0:
+                i = INT(candidate)
+                reached += part
+                if reached > wanted:
+                    break
+        if i < 0:
+            return i
+        _cosines(columns, columns[:, i].copy(), trial)
+        gain = 0.0
+        for other in range(m):
+            gain += weights[other] * max(0.0, trial[other] - own[other])
+        if gain > largest * (1.0 + MARGIN):
+            largest, chosen = gain, i
+            best[:] = trial
+    return chosen
+
+
+@kernel
+def _compare(units: Any, centres: Any, n: int, rows: Any, labels: Any, own: Any, apart: Any, moves: Any) -> Any:
+    """Look at all centres for some directions; write where each wants to go and its distance from the rest."""
+    k = units.shape[1]
+    block, products = np.zeros((k, BLOCK)), np.empty(BLOCK)
+    first, second, where = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    n_moves: Any = INT(0)
+    for start in range(0, rows.size, BLOCK):
+        size = min(BLOCK, rows.size - start)
+        for b in range(size):
+            for j in range(k):
+                block[j, b] = units[rows[start + b], j]
+            first[b], second[b], where[b] = -2.0, -2.0, -1
+        for c in range(n):
+            products[:] = 0.0
+            for j in range(k):
+                v = centres[c, j]
+                for b in range(BLOCK):
+                    products[b] += block[j, b] * v
+            for b in range(BLOCK):
+                p = products[b]
+                better = p > first[b]
+                second[b] = first[b] if better else max(second[b], p)
+                where[b] = c if better else where[b]
+                first[b] = p if better else first[b]
+        for b in range(size):
+            i = rows[start + b]
+            if where[b] == labels[i]:
+                apart[i] = _chord(second[b])
+            elif first[b] <= own[i] + MARGIN:
+                apart[i] = _chord(first[b])
+            else:
+                moves[n_moves, 0], moves[n_moves, 1] = i, where[b]
+                n_moves += 1
+                own[i] = first[b]
+                apart[i] = _chord(max(second[b], -1.0))
+    return n_moves
+
+
+@kernel
+def _improve(
+    units: Any,
+    weights: Any,
+    n: int,
+    labels: Any,
+    own: Any,
+    apart: Any,
+    sums: Any,
+    centres: Any,
+    counts: Any,
+    drift: Any,
+    rows: Any,
+    moves: Any,
+) -> None:
+    """Move centres and directions in turn until no direction wants to move."""
+    m, k = units.shape
+    for _ in range(MAX_ROUNDS):
+        furthest, second = 0.0, 0.0
+        for c in range(n):
+            drift[c] = _set_centre(sums, centres, c)
+            if drift[c] > furthest:
+                furthest, second = drift[c], furthest
+            elif drift[c] > second:
+                second = drift[c]
+        n_rows: Any = INT(0)
+        for i in range(m):
+            c = labels[i]
+            if drift[c] > 0.0:
+                own[i] = 0.0
+                for j in range(k):
+                    own[i] += units[i, j] * centres[c, j]
+            apart[i] -= second if drift[c] == furthest else furthest
+            if _chord(own[i]) + SLACK > apart[i]:
+                rows[n_rows] = i
+                n_rows += 1
+        n_moves = _compare(units, centres, n, rows[:n_rows], labels, own, apart, moves)
+        if n_moves == 0:
+            break
+        for move in range(n_moves):
+            _reassign(units, weights, labels, sums, counts, moves[move, 0], moves[move, 1])
+        for c in range(n):
+            if counts[c] == 0:
+                sums[c, :] = 0.0
+                lone: Any = INT(-1)
+                for i in range(m):
+                    if counts[labels[i]] > 1 and (lone < 0 or own[i] < own[lone]):
+                        lone = INT(i)
+                _reassign(units, weights, labels, sums, counts, lone, INT(c))
+                apart[:] = 0.0
+
+
+@kernel
+def _reassign(units: Any, weights: Any, labels: Any, sums: Any, counts: Any, i: int, to: int) -> None:
+    c = labels[i]
+    for j in range(units.shape[1]):
+        part = weights[i] * units[i, j]
+        sums[c, j] -= part
+        sums[to, j] += part
+    counts[c] -= 1
+    counts[to] += 1
+    labels[i] = to
+
+
+@kernel
+def _chains(
+    units: Any, columns: Any, weights: Any, most: int, n_restarts: int, key: Any, permutation: int, kept: Any, best: Any
+) -> None:
+    m, k = units.shape
+    labels, own, apart = np.empty(m, np.int64), np.empty(m), np.empty(m)
+    fresh, trial = np.empty(m), np.empty(m)
+    sums, centres, drift = np.empty((most, k)), np.empty((most, k)), np.empty(most)
+    counts, rows, moves = np.empty(most, np.int64), np.empty(m, np.int64), np.empty((m, 2), np.int64)
+    draws = np.empty(CANDIDATES * most, np.int64)
+    for restart in range(n_restarts):
+        fill_below(draws, INT(_ONE), INT(0), key, INT(STARTS), permutation, restart)
+        labels[:], counts[:], sums[:], centres[:] = 0, 0, 0.0, 0.0
+        counts[0] = m
+        apart[:] = 2.0
+        for i in range(m):
+            for j in range(k):
+                sums[0, j] += weights[i] * units[i, j]
+        _set_centre(sums, centres, INT(0))
+        _cosines(columns, centres[0], own)
+        for n in range(2, most + 1):
+            chosen = _choose(columns, weights, own, draws[CANDIDATES * (n - 1) : CANDIDATES * n], fresh, trial)
+            if chosen < 0:
+                break
+            centres[n - 1] = units[chosen]
+            for i in range(m):
+                if fresh[i] > own[i] + MARGIN:
+                    apart[i] = min(apart[i], _chord(own[i]))
+                    own[i] = fresh[i]
+                    _reassign(units, weights, labels, sums, counts, INT(i), INT(n - 1))
+                else:
+                    apart[i] = min(apart[i], _chord(fresh[i]))
+            _improve(units, weights, INT(n), labels, own, apart, sums, centres, counts, drift, rows, moves)
+            sums[:n] = 0.0
+            for i in range(m):
+                for j in range(k):
+                    sums[labels[i], j] += weights[i] * units[i, j]
+            objective = 0.0
+            for c in range(n):
+                length = 0.0
+                for j in range(k):
+                    length += sums[c, j] * sums[c, j]
+                objective += np.sqrt(length)
+            if restart == 0 or objective > best[n - 2] * (1.0 + MARGIN):
+                best[n - 2] = objective
+                kept[n - 2] = labels
+
+
+def best_assignments(
+    units: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    *,
+    max_clusters: int,
+    n_restarts: int,
+    key: NDArray[np.uint64],
+    permutation: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """At each number of clusters, the assignment with the best objective among some chains.
+
+    Args:
+        units: ``(m, k)`` distinct directions.
+        weights: ``(m,)`` of each.
+        max_clusters: largest number of clusters, at most ``m``.
+        n_restarts: number of chains.
+        key: of the seed.
+        permutation: names the streams, with the number of the chain.
+
+    Returns:
+        ``(max_clusters - 1, m)`` cluster of each direction for 2, 3, ... clusters, and ``(max_clusters - 1,)`` the
+        objective of each, the weighted sum of cosines to the own centre.
+    """
+    kept = np.zeros((max_clusters - 1, units.shape[0]), np.int32)
+    objectives = np.zeros(max_clusters - 1)
+    columns = np.ascontiguousarray(units.T)
+    _chains(units, columns, weights, max_clusters, n_restarts, key, permutation, kept, objectives)
+    return kept, objectives
