@@ -1,9 +1,9 @@
 """Who leads a benchmark, and how sure is that?
 
-Scores are averaged over prompts with equal weight, after trials have been averaged; where only whole
-tasks were scored, over tasks. Prompts of one task resemble each other, so the standard error is also
-given clustered by task.
-Source: Miller 2024, "Adding Error Bars to Evals", section 2.2; CR1 as in Cameron and Miller 2015, section II.
+Scores are averaged over prompts, after trials have been averaged, with equal weight or with the weights
+chosen; where only whole tasks were scored, over tasks. Prompts of one task resemble each other, so the
+standard error is also given clustered by task.
+Source: Miller 2024, "Adding Error Bars to Evals", section 2.2.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from statistics import NormalDist
 
 import numpy as np
 from sqlmodel import Session
 
+from tracker.errors import SelectionError
+from tracker.queries.electorate import Electorate, electorate
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
 from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
 from tracker.queries.selection import Selection
+from tracker.queries.standard_errors import interval, means
+from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
 
-LEVEL = 0.95
 TIE = 1e-12
 
 
@@ -34,7 +35,7 @@ class LeaderboardRow:
         run_id: the run behind it.
         n: prompts (or tasks) measured.
         coverage: share of those that any model was measured on, in (0, 1].
-        mean: mean score over them, in the metric's unit.
+        mean: mean score over them, weighted where weights were chosen, in the metric's unit.
         stderr: standard error as if they were independent; None where there are fewer than two.
         stderr_clustered: standard error clustered by task; None with the reason in ``unclustered``.
         low, high: ends of the 95 % interval: of Student's t with G − 1 degrees around the clustered
@@ -42,6 +43,7 @@ class LeaderboardRow:
         rank: 1 is best, ties share the mean rank; None with the reason in ``unranked``.
         unclustered: why there is no clustered standard error; '' where there is one.
         unranked: why there is no rank; '' where there is one.
+        n_effective: Kish's effective number of prompts (or tasks), (Σw)² / Σw²; ``n`` where all count the same.
     """
 
     model: str
@@ -56,6 +58,7 @@ class LeaderboardRow:
     rank: float | None
     unclustered: str = ""
     unranked: str = ""
+    n_effective: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,8 @@ class Leaderboard:
         n_tasks: in how many tasks they are.
         rows: one for each model.
         notes: what a reader should know beside the numbers.
+        weights: by which prompts were weighted, such as ``12:distance``; '' where all count the same.
+        n_effective: effective number of prompts (or tasks) for a model that was measured on all.
     """
 
     benchmark: str
@@ -81,6 +86,8 @@ class Leaderboard:
     n_tasks: int
     rows: tuple[LeaderboardRow, ...]
     notes: tuple[str, ...] = ()
+    weights: str = ""
+    n_effective: float = 0.0
 
 
 def leaderboard(session: Session, selection: Selection) -> Leaderboard:
@@ -88,7 +95,8 @@ def leaderboard(session: Session, selection: Selection) -> Leaderboard:
 
     A model that was not measured on everything that the others under the same metric and condition
     were measured on has no rank and stands below the ranked ones, with what it lacks. Where runs are
-    given, the others are the other runs given; naming models only leaves rows out.
+    given, the others are the other runs given; naming models only leaves rows out. Prompts without a
+    weight, or of weight 0, do not count for anybody.
 
     Args:
         session: the store; only what is committed is seen.
@@ -96,55 +104,64 @@ def leaderboard(session: Session, selection: Selection) -> Leaderboard:
 
     Raises:
         NotFoundError: a benchmark, metric, model, task or run is not there.
-        SelectionError: the selection is empty, or leaves the metric open where there are several.
+        SelectionError: the selection is empty, leaves the metric open where there are several, or weighs the
+            prompts of a benchmark that has scores of whole tasks only.
     """
     benchmark = find_benchmark(session, selection.benchmark)
     metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
     selection = replace(selection, metric=metric.name)
     everyone = replace(selection, models=())
-    if unit == "task":
+    weights = prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
+    if unit == "prompt":
+        board = rank_by_prompts(performance_matrix(session, everyone), weights)
+    elif weights is None or weights.name == TASK_EQUAL:
         board = rank_by_tasks(task_matrix(session, everyone))
     else:
-        board = rank_by_prompts(performance_matrix(session, everyone))
+        raise SelectionError(
+            f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be weighted. "
+            f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
+        )
     scored = {run.id: run.column for run in chosen_runs(session, benchmark, metric, None, selection)}
     if missing := sorted(set(scored) - {row.run_id for row in board.rows}):
         names = ", ".join(scored[key] for key in missing)
-        board = replace(board, notes=(f"Not shown, since the chosen tasks were not measured per {unit}: {names}.",))
+        unseen = f"Not shown, since the chosen tasks were not measured per {unit}: {names}."
+        board = replace(board, notes=(*board.notes, unseen))
     return _only(board, set(scored)) if selection.models else board
 
 
-def rank_by_prompts(scores: PerformanceMatrix) -> Leaderboard:
-    """The leaderboard of a performance matrix; its rows are what every model should have been measured on."""
-    Q = scores.Q
-    order = np.argsort(scores.tasks, kind="stable")
-    names, starts = np.unique(scores.tasks[order], return_index=True)
-    seen = ~np.isnan(Q)
-    n = seen.sum(axis=0)
-    means = np.divide(np.nansum(Q, axis=0), n, out=np.full(len(n), np.nan), where=n > 0)
-    residuals = np.where(seen, Q - means, 0.0)[order]
-    squares = (residuals**2).sum(axis=0)
-    by_task = np.add.reduceat(residuals, starts, axis=0)
-    n_clusters = np.add.reduceat(seen[order], starts, axis=0, dtype=np.int64).astype(bool).sum(axis=0)
-    between = (by_task**2).sum(axis=0)
-    homeless = (seen & (scores.tasks == "")[:, None]).sum(axis=0)
+def rank_by_prompts(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> Leaderboard:
+    """The leaderboard of a performance matrix; its rows are what every model should have been measured on.
 
+    Args:
+        scores: the matrix.
+        weights: how much each prompt counts; None counts all the same.
+
+    Raises:
+        SelectionError: no prompt has a weight.
+    """
+    return _ranked_by(electorate(scores, weights))
+
+
+def _ranked_by(chosen: Electorate) -> Leaderboard:
+    scores = chosen.scores
+    found = means(scores.Q, scores.tasks, chosen.weights)
     rows = []
     for j, model in enumerate(scores.models):
-        count, clusters = int(n[j]), int(n_clusters[j])
+        count, clusters, mean = int(found.n[j]), int(found.n_clusters[j]), float(found.mean[j])
         if count == 0:
             continue
-        plain = math.sqrt(squares[j] / (count - 1) / count) if count > 1 else None
-        reason = _unclustered(count, int(homeless[j]), clusters)
-        clustered = None if reason else math.sqrt(clusters / (clusters - 1) * between[j]) / count
+        plain = found.plain(j)
+        reason = _unclustered(count, int(found.n_without_task[j]), clusters)
+        clustered = None if reason else found.clustered(j)
         error, degrees = (plain, count - 1) if clustered is None else (clustered, clusters - 1)
-        low, high = _interval(float(means[j]), error, degrees)
+        low, high = interval(mean, error, degrees)
         rows.append(
             LeaderboardRow(
                 model=model,
                 run_id=int(scores.run_ids[j]),
                 n=count,
                 coverage=count / scores.n_prompts,
-                mean=float(means[j]),
+                mean=mean,
                 stderr=plain,
                 stderr_clustered=clustered,
                 low=low,
@@ -152,6 +169,7 @@ def rank_by_prompts(scores: PerformanceMatrix) -> Leaderboard:
                 rank=None,
                 unclustered=reason,
                 unranked=_lacks(count, scores.n_prompts, "prompts"),
+                n_effective=float(found.n_effective[j]),
             )
         )
     return Leaderboard(
@@ -161,8 +179,11 @@ def rank_by_prompts(scores: PerformanceMatrix) -> Leaderboard:
         higher_is_better=scores.higher_is_better,
         unit="prompt",
         n_units=scores.n_prompts,
-        n_tasks=int((names != "").sum()),
+        n_tasks=len(set(scores.tasks.tolist()) - {""}),
         rows=_ranked(rows, scores.higher_is_better),
+        notes=chosen.notes,
+        weights=chosen.weights_name,
+        n_effective=chosen.n_effective,
     )
 
 
@@ -176,7 +197,7 @@ def rank_by_tasks(scores: TaskMatrix) -> Leaderboard:
             continue
         mean = float(values.mean())
         plain = float(values.std(ddof=1)) / math.sqrt(count) if count > 1 else None
-        low, high = _interval(mean, plain, count - 1)
+        low, high = interval(mean, plain, count - 1)
         rows.append(
             LeaderboardRow(
                 model=model,
@@ -191,6 +212,7 @@ def rank_by_tasks(scores: TaskMatrix) -> Leaderboard:
                 rank=None,
                 unclustered="its scores are of whole tasks",
                 unranked=_lacks(count, scores.n_tasks, "tasks"),
+                n_effective=float(count),
             )
         )
     return Leaderboard(
@@ -202,6 +224,7 @@ def rank_by_tasks(scores: TaskMatrix) -> Leaderboard:
         n_units=scores.n_tasks,
         n_tasks=scores.n_tasks,
         rows=_ranked(rows, scores.higher_is_better),
+        n_effective=float(scores.n_tasks),
     )
 
 
@@ -239,37 +262,3 @@ def _ranked(rows: Sequence[LeaderboardRow], higher_is_better: bool) -> tuple[Lea
         shared = (start + 1 + end) / 2
         ranked += [replace(row, rank=shared) for row in complete[start:end]]
     return (*ranked, *ordered[len(complete) :])
-
-
-def _interval(mean: float, error: float | None, degrees: int) -> tuple[float | None, float | None]:
-    if error is None:
-        return None, None
-    reach = student_quantile(degrees) * error
-    return mean - reach, mean + reach
-
-
-@cache
-def student_quantile(degrees: int, level: float = LEVEL) -> float:
-    """How many standard errors to either side hold ``level`` of Student's t with that many degrees of freedom.
-
-    Newton's method on the exact sum for whole degrees; it approaches from below, since the sum is
-    concave. SciPy has the same number, but its import would slow the start of every leaderboard.
-    Source: Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
-    """
-    i = np.arange(1, (degrees - degrees % 2) // 2, dtype=np.float64)
-    weights = np.cumprod(np.concatenate(([1.0], 2 * i / (2 * i + 1) if degrees % 2 else (2 * i - 1) / (2 * i))))
-    scale = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - 0.5 * math.log(degrees * math.pi)
-    t, step = NormalDist().inv_cdf((1 + level) / 2), 1.0
-    while step > 1e-14 * t:
-        angle = math.atan2(t, math.sqrt(degrees))
-        series = float(weights @ math.cos(angle) ** (2.0 * np.arange(len(weights))))
-        if degrees == 1:
-            inside = 2 / math.pi * angle
-        elif degrees % 2:
-            inside = 2 / math.pi * (angle + math.sin(angle) * math.cos(angle) * series)
-        else:
-            inside = math.sin(angle) * series
-        density = math.exp(scale - (degrees + 1) / 2 * math.log1p(t * t / degrees))
-        step = (level - inside) / (2 * density)
-        t += step
-    return t

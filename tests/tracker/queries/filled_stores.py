@@ -124,3 +124,36 @@ def add_task_scores(
                         )
                     )
         return runs
+
+
+def add_weights(
+    engine: sa.Engine, weights: Sequence[float], *, benchmark: str = "b", scheme: str = "custom", key: int | None = None
+) -> int:
+    """Store weights of a benchmark's first prompts in the order of their keys, NaN as none; key of the finding.
+
+    With a key, one more scheme of that finding.
+    """
+    with transaction(engine) as session:
+        owner = session.exec(select(schema.Benchmark).filter_by(name=benchmark)).one().id
+        asked = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
+        prompts = session.exec(asked.order_by(schema.Prompt.id)).all()
+        if key is None:
+            finding = schema.Analysis(
+                benchmark_id=owner,
+                name="custom-weights",
+                parameters={},
+                selection={"benchmark": benchmark},
+                input_digest="d",
+                code_version="v",
+                summary="Weights.",
+            )
+            session.add(finding)
+            session.flush()
+            key = finding.id
+        rows = [
+            {"analysis_id": key, "name": f"weight.{scheme}", "prompt_id": prompt, "value": weight}
+            for prompt, weight in zip(prompts, weights, strict=False)
+            if not np.isnan(weight)
+        ]
+        session.execute(sa.insert(schema.PromptValue), rows)
+        return key

@@ -8,17 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from filled_stores import add_scores, add_task_scores
+from filled_stores import add_scores, add_task_scores, add_weights
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from tracker.database import transaction
-from tracker.errors import NotFoundError
-from tracker.queries.leaderboard import Leaderboard, leaderboard, rank_by_prompts, student_quantile
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries.leaderboard import Leaderboard, leaderboard, rank_by_prompts
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
+from tracker.queries.standard_errors import student_quantile
+from tracker.queries.weights import PromptWeights
 
 NAN = float("nan")
 
@@ -32,6 +34,12 @@ def matrix(Q: NDArray[np.float64], tasks: list[str], *, higher_is_better: bool =
         run_ids=np.arange(Q.shape[1]),
         higher_is_better=higher_is_better,
     )
+
+
+def chosen(values: NDArray[np.float64]) -> PromptWeights:
+    """Weights of the prompts of `matrix`; NaN = none."""
+    has = ~np.isnan(values)
+    return PromptWeights(name="1:w", analysis_id=1, prompt_ids=np.flatnonzero(has).astype(np.int64), values=values[has])
 
 
 def board(store: sa.Engine, **choices: object) -> Leaderboard:
@@ -60,6 +68,57 @@ class TestAgainstReference:
             assert row.stderr == pytest.approx(plain.bse[0], rel=1e-10)
             assert row.stderr_clustered == pytest.approx(clustered.bse[0], rel=1e-10)
             assert (row.low, row.high) == pytest.approx(tuple(clustered.conf_int(0.05)[0]), rel=1e-10)
+
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    def test_weighted_standard_errors_are_those_of_statsmodels_weighted_least_squares(self, missing: float) -> None:
+        import statsmodels.api as sm
+
+        rng = np.random.default_rng(2)
+        tasks = [f"t{g}" for g in rng.integers(0, 7, 120)]
+        Q = rng.random((120, 4)) + np.array([hash_of(task) for task in tasks])[:, None]
+        Q[rng.random(Q.shape) < missing] = NAN
+        weights = rng.gamma(0.7, size=120)
+        weights[:10] = 0
+        weights[10:15] = NAN
+        found = rank_by_prompts(matrix(Q, tasks), chosen(weights))
+        for row in found.rows:
+            y = Q[:, row.run_id]
+            seen = ~np.isnan(y) & (weights > 0)
+            w = weights[seen]
+            fit = sm.WLS(y[seen], np.ones(seen.sum()), weights=w).fit
+            clustered = fit(
+                cov_type="cluster",
+                cov_kwds={"groups": np.unique(tasks, return_inverse=True)[1][seen], "use_correction": True},
+                use_t=True,
+            )
+            assert row.n == seen.sum()
+            assert row.mean == pytest.approx(clustered.params[0], rel=1e-12)
+            assert row.stderr == pytest.approx(fit(cov_type="HC1").bse[0], rel=1e-10)
+            assert row.stderr_clustered == pytest.approx(clustered.bse[0], rel=1e-10)
+            assert (row.low, row.high) == pytest.approx(tuple(clustered.conf_int(0.05)[0]), rel=1e-10)
+            assert row.n_effective == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=1e-12)
+
+    def test_without_two_tasks_the_weighted_interval_is_that_of_the_plain_error(self) -> None:
+        import statsmodels.api as sm
+
+        rng = np.random.default_rng(3)
+        y, w = rng.random(40), rng.gamma(1.0, size=40)
+        [row] = rank_by_prompts(matrix(y[:, None], ["a"] * 40), chosen(w)).rows
+        fitted = sm.WLS(y, np.ones(40), weights=w).fit(cov_type="HC1", use_t=True)
+        assert (row.low, row.high) == pytest.approx(tuple(fitted.conf_int(0.05)[0]), rel=1e-10)
+
+    def test_task_equal_is_the_mean_of_the_tasks_means(self) -> None:
+        rng = np.random.default_rng(4)
+        tasks = np.array([f"t{g}" for g in np.repeat([0, 1, 2], [3, 10, 27])])
+        Q = rng.random((40, 3))
+        nothing = np.empty(0)
+        weights = PromptWeights(
+            name="task-equal", analysis_id=None, prompt_ids=nothing.astype(np.int64), values=nothing
+        )
+        found = rank_by_prompts(matrix(Q, tasks.tolist()), weights)
+        expected = np.mean([Q[tasks == task].mean(axis=0) for task in np.unique(tasks)], axis=0)
+        assert {row.run_id: row.mean for row in found.rows} == pytest.approx(dict(enumerate(expected)), rel=1e-13)
+        assert found.n_effective == pytest.approx(9 / (1 / 3 + 1 / 10 + 1 / 27))
 
     def test_clustering_widens_the_errors_of_real_data_as_published(self, shared: Path) -> None:
         import json
@@ -115,6 +174,44 @@ class TestLaws:
         expected = rankdata(-Q[:, whole].sum(axis=0)) if whole else []
         assert [rows[f"m{j}"].rank for j in whole] == list(expected)
         assert all(row.rank is None and row.unranked for name, row in rows.items() if int(name[1:]) not in whole)
+
+    @given(
+        hnp.arrays(
+            np.float64, st.tuples(st.integers(2, 8), st.integers(1, 5)), elements=st.sampled_from([0.0, 0.3, 1.0, NAN])
+        ),
+        st.sampled_from([0.1, 1.0, 7.0, 1e-300]),
+    )
+    def test_equal_weights_change_nothing_byte_for_byte(self, Q: NDArray[np.float64], weight: float) -> None:
+        scores = matrix(Q, [f"t{i % 3}" for i in range(len(Q))])
+        assert rank_by_prompts(scores, chosen(np.full(len(Q), weight))).rows == rank_by_prompts(scores).rows
+
+    @given(
+        hnp.arrays(np.float64, (6, 3), elements=st.sampled_from([0.0, 0.5, 1.0])),
+        hnp.arrays(np.int64, 6, elements=st.integers(0, 3)).filter(lambda times: times.sum() > 1),
+    )
+    def test_a_whole_weight_counts_a_prompt_so_many_times(
+        self, Q: NDArray[np.float64], times: NDArray[np.int64]
+    ) -> None:
+        tasks = ["a", "a", "b", "b", "c", "c"]
+        weighted = rank_by_prompts(matrix(Q, tasks), chosen(times.astype(np.float64))).rows
+        repeated = rank_by_prompts(matrix(np.repeat(Q, times, axis=0), np.repeat(tasks, times).tolist())).rows
+        assert [row.rank for row in weighted] == [row.rank for row in repeated]
+        for one, other in zip(weighted, repeated, strict=True):
+            assert one.mean == pytest.approx(other.mean, abs=1e-13)
+            if one.stderr_clustered is not None:
+                assert one.stderr_clustered == pytest.approx(other.stderr_clustered, abs=1e-13)
+
+    @given(st.floats(1e-6, 1e6))
+    def test_the_unit_of_weights_does_not_matter(self, unit: float) -> None:
+        rng = np.random.default_rng(5)
+        scores, weights = matrix(rng.random((20, 3)), [f"t{i % 4}" for i in range(20)]), rng.random(20) + 0.1
+        for one, other in zip(
+            rank_by_prompts(scores, chosen(weights)).rows,
+            rank_by_prompts(scores, chosen(unit * weights)).rows,
+            strict=True,
+        ):
+            assert (one.model, one.rank) == (other.model, other.rank)
+            assert (one.mean, one.stderr, one.low) == pytest.approx((other.mean, other.stderr, other.low), rel=1e-11)
 
     def test_turning_the_scale_round_turns_the_order_round(self) -> None:
         Q = np.random.default_rng(0).random((9, 4))
@@ -192,6 +289,41 @@ class TestMissing:
         add_scores(store, np.array([[1.0]]), models=["gpt-4o"])
         with pytest.raises(NotFoundError, match="Did you mean gpt-4o"):
             board(store, models=("gpt-4",))
+
+
+class TestWeights:
+    """Stored weights, on both engines."""
+
+    def test_who_lacks_only_prompts_without_weight_is_ranked(self, store: sa.Engine) -> None:
+        Q = np.array([[0.0, 1.0, NAN], [1.0, 1.0, NAN], [1.0, 0.0, 1.0], [0.0, NAN, 1.0]])
+        add_scores(store, Q, tasks=["x", "x", "y", "y"])
+        key = add_weights(store, [NAN, 0.0, 3.0, 1.0])
+        found = board(store, weights=str(key))
+        assert [(row.model, row.rank) for row in found.rows] == [("m2", 1), ("m0", 2), ("m1", None)]
+        assert [row.mean for row in found.rows] == pytest.approx([1, 0.75, 0])
+        assert (found.n_units, found.weights) == (2, f"{key}:custom")
+        assert found.rows[2].unranked == "1 of 2 prompts are missing"
+        assert found.n_effective == pytest.approx(1.6)
+        assert found.notes == (
+            f"Prompts are weighted by {key}:custom.",
+            f"1 of 4 prompts have no weight in {key}:custom and are left out.",
+            "1 of 4 prompts have weight 0 and are left out.",
+        )
+
+    def test_scores_of_whole_tasks_have_no_prompts_to_weigh(self, store: sa.Engine) -> None:
+        add_scores(store, np.array([[0.0], [1.0]]), benchmark="b", metric="other")
+        add_task_scores(store, np.array([[0.5, 0.9], [0.7, 0.1]]), tasks=["a", "b"], models=["x", "y"])
+        key = add_weights(store, [1.0, 2.0])
+        with pytest.raises(SelectionError, match="scores of whole tasks only.*Leave --weights out; .* by task-equal"):
+            board(store, metric="accuracy", weights=str(key))
+        assert board(store, metric="accuracy", weights="task-equal") == board(store, metric="accuracy")
+
+    def test_naming_models_or_tasks_keeps_the_weights(self, store: sa.Engine) -> None:
+        add_scores(store, np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]), tasks=["x", "x", "y"])
+        key = add_weights(store, [3.0, 1.0, 1.0])
+        assert [row.mean for row in board(store, weights=str(key), models=("m0",)).rows] == pytest.approx([0.4])
+        [first, second] = board(store, weights=str(key), tasks=("x",)).rows
+        assert (first.mean, second.mean) == pytest.approx((1.0, 0.25))
 
 
 class TestAgainstTheView:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import click
 
-from tracker.cli.options import database_option, format_option, selection_options
+from tracker.cli.options import database_option, format_option, selection_options, weights_option
 from tracker.cli.output import print_rows, say
 from tracker.queries.selection import Selection
 
@@ -19,6 +20,7 @@ SPARE = ("run", "coverage", "n", "stderr")
 
 @click.command()
 @click.argument("benchmark")
+@weights_option
 @selection_options
 @database_option
 @format_option
@@ -26,19 +28,26 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     """Rank the models of a benchmark by their mean score.
 
     Beside the plain standard error stands the one clustered by task (CR1); the 95 % interval uses it
-    where there are tasks. A model that lacks scores is shown below the others, without a rank.
+    where there are tasks. A model that lacks scores is shown below the others, without a rank. With
+    --weights, means and errors are weighted, and prompts without a weight count for nobody.
     """
     from tracker.database import connect, transaction
-    from tracker.queries.leaderboard import leaderboard
+    from tracker.queries.leaderboard import LeaderboardRow, leaderboard
 
     with transaction(connect(database), write=False) as session:
         board = leaderboard(session, selection)
     if output_format != "table":
-        print_rows(board.rows, output_format)
+        names = [one.name for one in fields(LeaderboardRow) if board.weights or one.name != "n_effective"]
+        print_rows(board.rows, output_format, columns=names)
+        for note in board.notes if board.weights else ():
+            say(note)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
-    say(f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}; {better} is better.")
+    effective = f" (weighted: an effective number of {board.n_effective:,.1f})" if board.weights else ""
+    say(
+        f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
+    )
     print_rows([_shown(row) for row in board.rows], output_format, spare=SPARE)
     for row in board.rows:
         if row.unranked:

@@ -1,0 +1,117 @@
+"""How far a mean over prompts can be trusted: standard errors, plain and clustered by task, and their intervals.
+
+Source: White 1980 and MacKinnon and White 1985 (HC1); Cameron and Miller 2015, section II (CR1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """The weighted mean of each column over its measured rows, and what its errors are made of.
+
+    Attributes:
+        mean: ``(k,)`` Σwx / Σw; NaN for a column without a score.
+        n: ``(k,)`` measured rows.
+        total: ``(k,)`` Σw over them.
+        squares: ``(k,)`` Σ(w·residual)².
+        between: ``(k,)`` sum over tasks of the square of Σ(w·residual) in the task.
+        n_clusters: ``(k,)`` tasks with a measured row.
+        n_without_task: ``(k,)`` measured rows whose task has no name.
+        n_effective: ``(k,)`` (Σw)² / Σw² over measured rows.
+    """
+
+    mean: NDArray[np.float64]
+    n: NDArray[np.int64]
+    total: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    between: NDArray[np.float64]
+    n_clusters: NDArray[np.int64]
+    n_without_task: NDArray[np.int64]
+    n_effective: NDArray[np.float64]
+
+    def plain(self, column: int) -> float | None:
+        """√(n/(n − 1) · Σ(w·residual)²) / Σw; None for fewer than two rows."""
+        n = int(self.n[column])
+        if n < 2:
+            return None
+        return math.sqrt(self.squares[column] / (n - 1) / n) * float(n / self.total[column])
+
+    def clustered(self, column: int) -> float:
+        """√(G/(G − 1) · Σ over tasks (Σ in the task w·residual)²) / Σw for G tasks; there must be two."""
+        n_clusters = int(self.n_clusters[column])
+        return math.sqrt(n_clusters / (n_clusters - 1) * self.between[column]) / float(self.total[column])
+
+
+def means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.float64]) -> Means:
+    """The weighted mean of each column.
+
+    Args:
+        Q: ``(n, k)`` scores, NaN = not measured; at least one row.
+        tasks: ``(n,)`` name of each row's task; '' where it has none.
+        weights: ``(n,)`` positive; where all are exactly 1, everything is what it is without weights, byte for byte.
+    """
+    order = np.argsort(tasks, kind="stable")
+    _, starts = np.unique(tasks[order], return_index=True)
+    seen = ~np.isnan(Q)
+    n = seen.sum(axis=0)
+    w = weights[:, None]
+    measured = np.where(seen, w, 0.0)
+    total, squared = measured.sum(axis=0), (measured**2).sum(axis=0)
+    mean = np.divide(np.nansum(w * Q, axis=0), total, out=np.full(len(n), np.nan), where=n > 0)
+    residuals = np.where(seen, w * (Q - mean), 0.0)[order]
+    return Means(
+        mean=mean,
+        n=n,
+        total=total,
+        squares=(residuals**2).sum(axis=0),
+        between=(np.add.reduceat(residuals, starts, axis=0) ** 2).sum(axis=0),
+        n_clusters=np.add.reduceat(seen[order], starts, axis=0, dtype=np.int64).astype(bool).sum(axis=0),
+        n_without_task=(seen & (tasks == "")[:, None]).sum(axis=0),
+        n_effective=np.divide(total**2, squared, out=np.zeros(len(n)), where=n > 0),
+    )
+
+
+def interval(mean: float, error: float | None, degrees: int) -> tuple[float | None, float | None]:
+    """The mean and as much of Student's t with ``degrees`` of freedom to either side as holds `LEVEL` of it."""
+    if error is None:
+        return None, None
+    reach = student_quantile(degrees) * error
+    return mean - reach, mean + reach
+
+
+@cache
+def student_quantile(degrees: int, level: float = LEVEL) -> float:
+    """How many standard errors to either side hold ``level`` of Student's t with that many degrees of freedom.
+
+    Newton's method on the exact sum for whole degrees; it approaches from below, since the sum is
+    concave. SciPy has the same number, but its import would slow the start of every leaderboard.
+    Source: Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
+    """
+    i = np.arange(1, (degrees - degrees % 2) // 2, dtype=np.float64)
+    weights = np.cumprod(np.concatenate(([1.0], 2 * i / (2 * i + 1) if degrees % 2 else (2 * i - 1) / (2 * i))))
+    scale = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - 0.5 * math.log(degrees * math.pi)
+    t, step = NormalDist().inv_cdf((1 + level) / 2), 1.0
+    while step > 1e-14 * t:
+        angle = math.atan2(t, math.sqrt(degrees))
+        series = float(weights @ math.cos(angle) ** (2.0 * np.arange(len(weights))))
+        if degrees == 1:
+            inside = 2 / math.pi * angle
+        elif degrees % 2:
+            inside = 2 / math.pi * (angle + math.sin(angle) * math.cos(angle) * series)
+        else:
+            inside = math.sin(angle) * series
+        density = math.exp(scale - (degrees + 1) / 2 * math.log1p(t * t / degrees))
+        step = (level - inside) / (2 * density)
+        t += step
+    return t
