@@ -1,0 +1,128 @@
+"""Pictures of semantic similarity: the lines' slopes, their false discovery rates, and what the draws gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analyses.figures.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, plain
+from analyses.figures.prompt_correlation import null_panel
+from analyses.numerics.resampling import Comparison
+from analyses.numerics.semantic_null import ALPHA, Bars
+from analyses.numerics.semantic_partners import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLES = {
+    "slope.mean": "mean slope",
+    "n_discoveries": f"discoveries (FDR ≤ {ALPHA})",
+    "ks_slope": "KS distance, slopes",
+    "ks_fdr": "KS distance, FDR values",
+    "max_t": "largest |t|",
+}
+POINTS = 24
+"""At most so many points on the curve; each holds at least `LEAST_SHARE` of the pairs."""
+LEAST_SHARE = 2e-4
+
+
+def distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
+    """Slopes and FDR values over the prompts, observed beside all draws together.
+
+    Args:
+        slopes, fdr: what to show.
+        drawn: the null in a few words.
+    """
+    figure = canvas(8.0, 3.4)
+    left, right = figure.subplots(1, 2)
+    for axes, bars, label in (
+        (left, slopes, "slope of performance similarity on semantic similarity"),
+        (right, fdr, "FDR value of the slope (Benjamini-Hochberg)"),
+    ):
+        axes.stairs(bars.drawn, bars.edges, fill=True, color=DRAWN, alpha=0.75, label=f"{drawn} (all draws)")
+        axes.stairs(bars.observed, bars.edges, color=OBSERVED, linewidth=1.6, label="observed")
+        axes.set_xlabel(label, fontsize=9)
+        axes.set_xlim(bars.edges[0], bars.edges[-1])
+        axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+        plain(axes)
+    left.set_ylabel("share of prompts", fontsize=9)
+    _line(left, 0.0, "no relation")
+    _line(right, ALPHA, f"{ALPHA}")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _line(axes: Axes, at: float, label: str) -> None:
+    axes.axvline(at, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.annotate(
+        label, (at, 1.0), xycoords=("data", "axes fraction"), xytext=(3, -1), textcoords="offset points",
+        fontsize=7.5, color=INK, va="top",
+    )  # fmt: skip
+
+
+def null_distributions(comparisons: Mapping[str, Comparison], drawn: str) -> Figure:
+    """Each statistic over the draws with the observed value as a line.
+
+    Args:
+        comparisons: by name, as in `TITLES`.
+        drawn: the null in a few words.
+    """
+    figure = canvas(2.5 * len(comparisons), 2.6)
+    panels: Any = figure.subplots(1, len(comparisons))
+    for axes, (name, comparison) in zip(panels, comparisons.items(), strict=True):
+        null_panel(axes, comparison)
+        axes.set_title(TITLES[name], fontsize=10, color=INK, pad=16)
+        axes.set_xlabel("value of the statistic", fontsize=8)
+        axes.locator_params(axis="x", nbins=4)
+    panels[0].set_ylabel("draws", fontsize=9)
+    handles, labels = panels[0].get_legend_handles_labels()
+    labels = [f"{label}: {drawn}" if label == "null" else label for label in labels]
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def performance_by_meaning(curve: Curve, similarity: str) -> Figure:
+    """Mean performance similarity of pairs by their semantic similarity, above where the pairs are.
+
+    Args:
+        curve: what to show.
+        similarity: of performance, in a word.
+    """
+    x, mean = _points(curve)
+    figure = canvas(6.0, 4.2)
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    top.axhline(curve.overall, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), label="all pairs")
+    top.plot(x, mean, color=OBSERVED, marker="o", markersize=3.5, linewidth=1.4, label="pairs this similar")
+    top.set_ylabel(f"mean performance\nsimilarity ({similarity})", fontsize=9)
+    top.legend(frameon=False, fontsize=8, loc="best")
+    bottom.stairs(curve.share, curve.edges, fill=True, color=DRAWN, alpha=0.75)
+    bottom.set_yscale("log")
+    bottom.set_ylabel("share of pairs", fontsize=9)
+    bottom.set_xlabel("semantic similarity of two prompts (cosine of their vectors)", fontsize=9)
+    held = np.flatnonzero(curve.share)
+    bottom.set_xlim(curve.edges[held[0]], curve.edges[held[-1] + 1])
+    for axes in (top, bottom):
+        plain(axes)
+    return figure
+
+
+def _points(curve: Curve) -> tuple[list[float], list[float]]:
+    """Centres and means of neighbouring bins put together until each holds enough pairs."""
+    held = np.flatnonzero(curve.share)
+    width = max(1, -(-len(held) // POINTS))
+    middle = (curve.edges[:-1] + curve.edges[1:]) / 2
+    x, y, share, total, at, n = [], [], 0.0, 0.0, 0.0, 0
+    for i in range(held[0], held[-1] + 1):
+        mass = float(curve.share[i])
+        if mass:
+            share, total, at = share + mass, total + mass * float(curve.mean[i]), at + mass * float(middle[i])
+        n += 1
+        if (share >= LEAST_SHARE and n >= width) or (i == held[-1] and share > 0):
+            x.append(at / share)
+            y.append(total / share)
+            share, total, at, n = 0.0, 0.0, 0.0, 0
+    return x, y
