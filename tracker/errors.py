@@ -87,6 +87,23 @@ class PluginError(SuffrageError, ImportError):
     """An analysis that was found but cannot be used as it is written or installed."""
 
 
+class EncoderError(SuffrageError, ValueError):
+    """An encoder that is not there, cannot be loaded, or does not fit what was asked of it."""
+
+
+class MissingExtraError(SuffrageError, ImportError):
+    """Something needs packages that are installed only on request.
+
+    Args:
+        purpose: what needs them.
+        extra: the name under which they are requested.
+    """
+
+    def __init__(self, purpose: str, extra: str) -> None:
+        self.purpose, self.extra = purpose, extra
+        super().__init__(f"{purpose} needs packages that are not installed. Run: pip install 'suffrage[{extra}]'")
+
+
 class PublishingError(SuffrageError, RuntimeError):
     """MLflow could not be reached or used; what was recorded is safe in the store."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,9 @@ from tracker.queries import tables
 from tracker.queries.arrow import read_arrow
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
+
+SHORT_NAMES: Mapping[str, str] = {"minilm": "all-MiniLM-L6-v2"}
+"""What people may call an encoder, beside its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +48,9 @@ class StoredEncoder:
     @property
     def names(self) -> set[str]:
         """Everything it can be called by."""
-        plain, _, _ = self.label.partition(f":{self.template}")
-        return {str(self.id), self.name, plain, self.label, f"{self.name}:{self.template}"}
+        short = {name for name, long in SHORT_NAMES.items() if long == self.name}
+        plain = self.label.removesuffix(f":{self.template}")
+        return {str(self.id), self.name, plain, self.label, f"{self.name}:{self.template}", *short}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +100,14 @@ class Embeddings:
         Raises:
             SelectionError: some have none.
         """
-        place = np.minimum(np.searchsorted(self.prompt_ids, prompt_ids), len(self.prompt_ids) - 1)
-        without = self.prompt_ids[place] != prompt_ids
+        without = ~np.isin(prompt_ids, self.prompt_ids)
         if without.any():
-            name = self.encoder.partition("@")[0].partition(":")[0]
             raise SelectionError(
-                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. "
-                f"Make them: suffrage embed {self.benchmark} --encoder {name}"
+                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. Make them as "
+                f"the others were made: suffrage embed {self.benchmark}, with the same --encoder and --template; or "
+                "choose --tasks that have them."
             )
-        return self.E[place]
+        return self.E[np.searchsorted(self.prompt_ids, prompt_ids)]
 
 
 def embeddings(session: Session, selection: Selection) -> Embeddings:
@@ -148,6 +152,21 @@ def embeddings(session: Session, selection: Selection) -> Embeddings:
         encoder_id=encoder.id,
         encoder=encoder.label,
         benchmark=benchmark.label,
+    )
+
+
+def embedded_prompts(session: Session, benchmark: BenchmarkKey, name: str, revision: str, template: str) -> set[int]:
+    """Which prompts of a benchmark have a vector by an encoder; none where the encoder is not stored."""
+    encoder, embedding = tables.encoder.c, tables.embedding.c
+    return set(
+        session.scalars(
+            sa.select(embedding.prompt_id)
+            .join(tables.encoder, encoder.id == embedding.encoder_id)
+            .join(tables.prompt, tables.prompt.c.id == embedding.prompt_id)
+            .join(tables.task, tables.task.c.id == tables.prompt.c.task_id)
+            .where(tables.task.c.benchmark_id == benchmark.id)
+            .where(encoder.name == name, encoder.revision == revision, encoder.template == template)
+        )
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import click
 
 from tracker.cli.options import database_option, mlflow_options
 from tracker.cli.output import say
+from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
 from tracker.ingest.measurement import ReadOptions
 
@@ -155,7 +156,7 @@ def ingest_files(
         say(f"and {len(passed_over) - N_PASSED_OVER} more files passed over")
     for path in files:
         try:
-            with _progress(path) as advance:
+            with progress(path.name) as advance:
                 reading = prepare(path, options, format=format_name, progress=advance)
             with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
                 stored = store(session, reading, options, on_conflict=on_conflict)  # type: ignore[arg-type]
@@ -178,18 +179,3 @@ def _report(path: Path, format_name: str, stored: Stored, *, dry_run: bool) -> N
     say(f"{path} ({format_name}): {would}{stored.summary()}")
     for note in stored.notes:
         say(f"  note: {note}")
-
-
-@contextmanager
-def _progress(path: Path) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(path.name, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)

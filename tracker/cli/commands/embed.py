@@ -1,0 +1,195 @@
+"""Give prompts vectors of their meaning: by an encoder, or from a file made elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracker.cli.options import database_option
+from tracker.cli.output import say
+from tracker.cli.progress import progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sqlalchemy import Engine
+
+    from tracker.ingest.vectors import EncoderName
+    from tracker.measuring.encoders import TextEncoder
+    from tracker.queries.resolution import BenchmarkKey
+
+
+@click.command()
+@click.argument("benchmark")
+@click.option(
+    "--encoder",
+    metavar="NAME",
+    help="minilm, a folder with a sentence-transformers model, or a name on the model hub. With --from-file: what "
+    "made the vectors.  [default: minilm]",
+)
+@click.option("--revision", default="", metavar="TEXT", help="Version on the hub; with --from-file of what made them.")
+@click.option(
+    "--template",
+    default="question+choices",
+    show_default=True,
+    metavar="question|question+choices|details:FIELD",
+    help="Which text of a prompt goes in.",
+)
+@click.option(
+    "--from-file",
+    type=click.Path(path_type=Path, readable=False),
+    metavar="PATH",
+    help="Take in vectors made elsewhere: Parquet or npz, with prompt_id and vector.",
+)
+@click.option(
+    "--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Texts that go in together."
+)
+@click.option("--device", metavar="NAME", help="Where to compute, such as cpu or cuda; else the fastest there is.")
+@database_option
+def command(
+    benchmark: str,
+    encoder: str | None,
+    revision: str,
+    template: str,
+    from_file: Path | None,
+    batch_size: int,
+    device: str | None,
+    database: str | None,
+) -> None:
+    """Give a benchmark's prompts vectors of their meaning.
+
+    Only prompts that have no vector of this encoder, revision and template yet are looked at. Stopped and run
+    again, it goes on where it was.
+    """
+    from tracker.database import connect
+    from tracker.ingest.vectors import EncoderName
+    from tracker.measuring.encoders import DEFAULT_ENCODER
+    from tracker.measuring.texts import check_template
+
+    check_template(template)
+    if from_file is not None:
+        if not encoder:
+            raise click.UsageError("--from-file needs --encoder NAME: what made these vectors.")
+        named = EncoderName(name=encoder, revision=revision, template=template)
+        take_in_vectors(connect(database), benchmark, from_file, named)
+        return
+    embed(
+        connect(database),
+        benchmark,
+        encoder or DEFAULT_ENCODER,
+        revision=revision,
+        template=template,
+        batch_size=batch_size,
+        device=device,
+    )
+
+
+def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: EncoderName) -> None:
+    """Store the vectors of a file, all or none, and say what became of them."""
+    from tracker.database import transaction
+    from tracker.ingest.vector_file import read_vectors
+    from tracker.ingest.vectors import take_in
+    from tracker.queries.embeddings import embedded_prompts
+    from tracker.queries.prompts import prompts
+    from tracker.queries.resolution import find_benchmark
+    from tracker.queries.selection import Selection
+
+    with transaction(engine, write=False) as session:
+        key = find_benchmark(session, benchmark)
+    file = read_vectors(path)
+    with transaction(engine, exclusive=True) as session:
+        taken = take_in(session, file, key.id, key.label, encoder)
+    stored = f", {taken.n_unchanged:,} stored before" if taken.n_unchanged else ""
+    say(f"{path}: {taken.n_new:,} new vectors of {taken.dimensions:,} numbers by {encoder.label}{stored}")
+    with transaction(engine, write=False) as session:
+        n_prompts = len(prompts(session, Selection(benchmark=benchmark)).prompt_ids)
+        n_with = len(embedded_prompts(session, key, encoder.name, encoder.revision, encoder.template))
+    if n_with < n_prompts:
+        say(f"  note: {n_prompts - n_with:,} of {n_prompts:,} prompts have no vector by it")
+
+
+def embed(
+    engine: Engine,
+    benchmark: str,
+    encoder: str,
+    *,
+    revision: str = "",
+    template: str,
+    batch_size: int = 32,
+    device: str | None = None,
+) -> None:
+    """Make and store the vectors that are missing, some hundred per transaction, and say how it went."""
+    import numpy as np
+
+    from tracker.database import transaction
+    from tracker.ingest.vectors import EncoderName
+    from tracker.measuring.encoders import load_encoder
+    from tracker.measuring.texts import template_texts
+    from tracker.queries.embeddings import embedded_prompts
+    from tracker.queries.prompts import prompts
+    from tracker.queries.resolution import find_benchmark
+    from tracker.queries.selection import Selection
+
+    with transaction(engine, write=False) as session:
+        key = find_benchmark(session, benchmark)
+        asked = prompts(session, Selection(benchmark=benchmark))
+    every = template_texts(asked, template, key.label)
+    loaded = load_encoder(encoder, revision=revision, device=device)
+    named = EncoderName(name=loaded.name, revision=loaded.revision, template=template)
+    with transaction(engine, write=False) as session:
+        stored = embedded_prompts(session, key, loaded.name, loaded.revision, template)
+    rows = [row for row, text in enumerate(every) if text is not None]
+    texts = [text for text in every if text is not None]
+    lengths = loaded.lengths(texts)
+    ids = asked.prompt_ids[rows]
+    try:
+        n_useless = _make(engine, key, loaded, named, texts, ids, lengths, stored, batch_size)
+    except KeyboardInterrupt:
+        say("Stopped. What was made is stored; run the same command again to go on.")
+        raise
+    n_new = len(np.setdiff1d(ids, list(stored))) - n_useless
+    before = f", {len(stored):,} stored before" if stored else ""
+    say(f"{key.label}: {n_new:,} new vectors of {loaded.dimensions:,} numbers by {named.label}{before}")
+    if loaded.limit is not None and (n_long := int((lengths > loaded.limit).sum())):
+        say(
+            f"  note: {n_long:,} of {len(texts):,} texts are longer than the {loaded.limit:,} tokens that the encoder "
+            "reads; the rest of them was cut off"
+        )
+    if len(texts) < len(every):
+        say(f"  note: {len(every) - len(texts):,} of {len(every):,} prompts have no text for {template}, and no vector")
+    if n_useless:
+        say(f"  note: for {n_useless:,} texts the encoder gave no direction (zero, or not finite); they have no vector")
+
+
+def _make(
+    engine: Engine,
+    key: BenchmarkKey,
+    encoder: TextEncoder,
+    named: EncoderName,
+    texts: list[str],
+    ids: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    stored: set[int],
+    batch_size: int,
+) -> int:
+    """Store the missing vectors as they are made; how many could not be used."""
+    from tracker.database import transaction
+    from tracker.ingest.vectors import add_vectors, encoder_key
+    from tracker.measuring.embedding import batches, embedded, missing
+
+    todo = missing(batches(ids, lengths, encoder.limit, batch_size), ids, stored)
+    total, done, n_useless = sum(batch.cost for batch in todo), 0, 0
+    with progress(key.label) as advance:
+        if advance:
+            advance(0, total)
+        for portion in embedded(encoder, texts, ids, todo, stored):
+            with transaction(engine, exclusive=True) as session:
+                encoder_id = encoder_key(session, named, encoder.dimensions)
+                add_vectors(session, encoder_id, portion.prompt_ids, portion.vectors)
+            done += portion.cost
+            n_useless += portion.n_useless
+            if advance:
+                advance(done, total)
+    return n_useless
