@@ -38,6 +38,11 @@ class PromptWeights:
     prompt_ids: NDArray[np.int64]
     values: NDArray[np.float64]
 
+    @classmethod
+    def task_equal(cls) -> PromptWeights:
+        """The rule by which every task counts the same."""
+        return cls(name=TASK_EQUAL, analysis_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
+
     @staticmethod
     def is_chosen(selection: Selection) -> bool:
         """Whether a selection names weights."""
@@ -83,8 +88,7 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
     said = selection.weights or ""
     key, _, scheme = said.partition(":")
     if said == TASK_EQUAL:
-        nothing = np.empty(0)
-        return PromptWeights(name=said, analysis_id=None, prompt_ids=nothing.astype(np.int64), values=nothing)
+        return PromptWeights.task_equal()
     if not key.isdecimal():
         raise SelectionError(
             f"No weights {said!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
