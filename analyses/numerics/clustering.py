@@ -46,7 +46,6 @@ def best_clustering(
     max_clusters: int = 50,
     n_restarts: int = 5,
     key: NDArray[np.uint64],
-    permutation: int = 0,
 ) -> Clustering:
     """Spherical k-means with the number of clusters that has the largest mean silhouette.
 
@@ -58,8 +57,7 @@ def best_clustering(
         weights: ``(n,)`` positive, a row of weight ``w`` standing for ``w`` copies; None weighs every row 1.
         max_clusters: largest number tried, at least 2.
         n_restarts: at least 1.
-        key: of the seed, from `stream_key`.
-        permutation: names the random starts: 0 for the observed table, the number of the draw for drawn ones.
+        key: of the seed, from `stream_key`; the random starts depend on nothing else.
 
     Raises:
         ValueError: an argument is out of range, or a number is not finite.
@@ -80,13 +78,11 @@ def best_clustering(
             medoids=_medoids(found, labels, most),
             by_number=by_number,
         )
-    kept, objectives = best_assignments(
-        found.units, found.weights, max_clusters=most, n_restarts=n_restarts, key=key, permutation=permutation
-    )
+    kept, objectives = best_assignments(found.units, found.weights, max_clusters=most, n_restarts=n_restarts, key=key)
     for place, assignment in enumerate(kept):
         samples = row_silhouettes(found, assignment.astype(np.int64), place + 2, weights)
         by_number[place] = _mean(samples, weights)
-    place = int(np.flatnonzero(by_number >= np.nanmax(by_number) - TIE)[0])
+    place = best_number(by_number) - 2
     labels = _numbered(found, kept[place].astype(np.int64), place + 2)
     samples = row_silhouettes(found, labels, place + 2, weights)
     return Clustering(
@@ -98,6 +94,17 @@ def best_clustering(
         medoids=_medoids(found, labels, place + 2),
         by_number=by_number,
     )
+
+
+def best_number(by_number: NDArray[np.float64]) -> int:
+    """The number of clusters with the largest mean silhouette, of equal ones the smallest; 0 where there is none.
+
+    Args:
+        by_number: mean silhouette at 2, 3, ... clusters; NaN where there are fewer distinct directions.
+    """
+    there = np.where(np.isnan(by_number), -np.inf, by_number)
+    largest = there.max(initial=-np.inf)
+    return int(np.flatnonzero(there >= largest - TIE)[0]) + 2 if np.isfinite(largest) else 0
 
 
 def medoid_distances(X: NDArray[np.float64], clustering: Clustering) -> NDArray[np.float64]:

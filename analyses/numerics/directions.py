@@ -67,6 +67,6 @@ def directions(X: NDArray[np.float64], weights: NDArray[np.float64] | None = Non
     return Directions(
         units=np.ascontiguousarray(units),
         of_row=of_row,
-        weights=np.bincount(inverse, weights=w[rows], minlength=first.size),
+        weights=np.bincount(inverse, weights=w[rows], minlength=first.size).astype(np.float64),
         first_rows=rows[first],
     )

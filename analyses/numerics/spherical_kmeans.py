@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analyses.numerics.compilation import INT, kernel
 from analyses.numerics.streams import STARTS, fill_below
 
-CANDIDATES = 3
+CANDIDATES = 8
 """Directions drawn for each new centre, of which the one that improves the objective most is taken."""
 MARGIN = 1e-12
 """A direction changes its cluster only for a cosine larger by more than this, so that rounding moves nothing."""
@@ -26,7 +26,7 @@ SLACK = 1e-7
 """Chords are compared with this allowance for rounding, which is largest, about 1e-8, where they are 0."""
 MAX_ROUNDS = 300
 """Rounds of improvement at each number of clusters; far more than any table has needed."""
-BLOCK = 128
+BLOCK = 64
 """Directions whose cosines are made together."""
 _ONE = 2**32 - 1
 
@@ -41,7 +41,7 @@ def _cosines(columns: Any, vector: Any, cosines: Any) -> None:
 
 
 @kernel
-def _set_centre(sums: Any, centres: Any, c: int) -> Any:
+def _set_centre(sums: Any, centres: Any, c: Any) -> Any:
     """Point a centre along its sum; returns how far it moved. Where all cancels the centre is 0."""
     length = 0.0
     for j in range(sums.shape[1]):
@@ -64,22 +64,22 @@ def _chord(cosine: float) -> Any:
 def _choose(columns: Any, weights: Any, own: Any, draws: Any, best: Any, trial: Any) -> Any:
     """A new centre: drawn in proportion to weight times distance, the best of a few by the objective.
 
-    Returns -1 where every direction is its own centre; else the direction, with its cosines in ``best``.
+    Returns -1 where no direction is apart from its centre; else the direction, with its cosines in ``best``.
     """
     m = own.size
     total = 0.0
-    for i in range(m):
-        total += weights[i] * max(0.0, 1.0 - own[i])
+    for place in range(m):
+        total += weights[place] * max(0.0, 1.0 - own[place])
     chosen: Any = INT(-1)
     largest = -1.0
     for t in range(draws.size):
         wanted = total * (draws[t] / _ONE)
         i: Any = INT(-1)
         reached = 0.0
-        for candidate in range(m):
-            part = weights[candidate] * max(0.0, 1.0 - own[candidate])
+        for place in range(m):
+            part = weights[place] * max(0.0, 1.0 - own[place])
             if part > 0.0:
-                i = INT(candidate)
+                i = INT(place)
                 reached += part
                 if reached > wanted:
                     break
@@ -96,41 +96,43 @@ def _choose(columns: Any, weights: Any, own: Any, draws: Any, best: Any, trial: 
 
 
 @kernel
-def _compare(units: Any, centres: Any, n: int, rows: Any, labels: Any, own: Any, apart: Any, moves: Any) -> Any:
+def _compare(units: Any, centres: Any, n: Any, rows: Any, labels: Any, own: Any, apart: Any, moves: Any) -> Any:
     """Look at all centres for some directions; write where each wants to go and its distance from the rest."""
     k = units.shape[1]
-    block, products = np.zeros((k, BLOCK)), np.empty(BLOCK)
-    first, second, where = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    block, cosines = np.zeros((k, BLOCK)), np.empty(BLOCK)
+    first, second, where = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     n_moves: Any = INT(0)
     for start in range(0, rows.size, BLOCK):
         size = min(BLOCK, rows.size - start)
         for b in range(size):
             for j in range(k):
                 block[j, b] = units[rows[start + b], j]
-            first[b], second[b], where[b] = -2.0, -2.0, -1
+        first[:], second[:] = -2.0, -2.0
         for c in range(n):
-            products[:] = 0.0
-            for j in range(k):
-                v = centres[c, j]
+            cosines[:] = 0.0
+            for j in range(0, k, 4):
+                v0, v1, v2, v3 = centres[c, j], centres[c, j + 1], centres[c, j + 2], centres[c, j + 3]
                 for b in range(BLOCK):
-                    products[b] += block[j, b] * v
+                    cosines[b] += (block[j, b] * v0 + block[j + 1, b] * v1) + (
+                        block[j + 2, b] * v2 + block[j + 3, b] * v3
+                    )
+            place = float(c)
             for b in range(BLOCK):
-                p = products[b]
-                better = p > first[b]
-                second[b] = first[b] if better else max(second[b], p)
-                where[b] = c if better else where[b]
-                first[b] = p if better else first[b]
+                cosine = cosines[b]
+                second[b] = max(second[b], min(first[b], cosine))
+                where[b] = place if cosine > first[b] else where[b]
+                first[b] = max(first[b], cosine)
         for b in range(size):
-            i = rows[start + b]
-            if where[b] == labels[i]:
+            i, wanted = rows[start + b], np.int64(where[b])
+            if wanted == labels[i]:
                 apart[i] = _chord(second[b])
             elif first[b] <= own[i] + MARGIN:
                 apart[i] = _chord(first[b])
             else:
-                moves[n_moves, 0], moves[n_moves, 1] = i, where[b]
+                moves[n_moves, 0], moves[n_moves, 1] = i, wanted
                 n_moves += 1
                 own[i] = first[b]
-                apart[i] = _chord(max(second[b], -1.0))
+                apart[i] = _chord(second[b])
     return n_moves
 
 
@@ -138,7 +140,7 @@ def _compare(units: Any, centres: Any, n: int, rows: Any, labels: Any, own: Any,
 def _improve(
     units: Any,
     weights: Any,
-    n: int,
+    n: Any,
     labels: Any,
     own: Any,
     apart: Any,
@@ -149,7 +151,11 @@ def _improve(
     rows: Any,
     moves: Any,
 ) -> None:
-    """Move centres and directions in turn until no direction wants to move."""
+    """Move centres and directions in turn until no direction wants to move.
+
+    A cluster left empty takes the direction with the smallest cosine to its own centre, the first of equal ones,
+    from any cluster that has others.
+    """
     m, k = units.shape
     for _ in range(MAX_ROUNDS):
         furthest, second = 0.0, 0.0
@@ -171,23 +177,26 @@ def _improve(
                 rows[n_rows] = i
                 n_rows += 1
         n_moves = _compare(units, centres, n, rows[:n_rows], labels, own, apart, moves)
-        if n_moves == 0:
-            break
         for move in range(n_moves):
             _reassign(units, weights, labels, sums, counts, moves[move, 0], moves[move, 1])
+        settled = n_moves == 0
         for c in range(n):
             if counts[c] == 0:
+                settled = False
                 sums[c, :] = 0.0
                 lone: Any = INT(-1)
                 for i in range(m):
                     if counts[labels[i]] > 1 and (lone < 0 or own[i] < own[lone]):
                         lone = INT(i)
                 _reassign(units, weights, labels, sums, counts, lone, INT(c))
+                own[lone] = 1.0
                 apart[:] = 0.0
+        if settled:
+            break
 
 
 @kernel
-def _reassign(units: Any, weights: Any, labels: Any, sums: Any, counts: Any, i: int, to: int) -> None:
+def _reassign(units: Any, weights: Any, labels: Any, sums: Any, counts: Any, i: Any, to: Any) -> None:
     c = labels[i]
     for j in range(units.shape[1]):
         part = weights[i] * units[i, j]
@@ -199,9 +208,7 @@ def _reassign(units: Any, weights: Any, labels: Any, sums: Any, counts: Any, i: 
 
 
 @kernel
-def _chains(
-    units: Any, columns: Any, weights: Any, most: int, n_restarts: int, key: Any, permutation: int, kept: Any, best: Any
-) -> None:
+def _chains(units: Any, columns: Any, weights: Any, most: int, n_restarts: int, key: Any, kept: Any, best: Any) -> None:
     m, k = units.shape
     labels, own, apart = np.empty(m, np.int64), np.empty(m), np.empty(m)
     fresh, trial = np.empty(m), np.empty(m)
@@ -209,7 +216,7 @@ def _chains(
     counts, rows, moves = np.empty(most, np.int64), np.empty(m, np.int64), np.empty((m, 2), np.int64)
     draws = np.empty(CANDIDATES * most, np.int64)
     for restart in range(n_restarts):
-        fill_below(draws, INT(_ONE), INT(0), key, INT(STARTS), permutation, restart)
+        fill_below(draws, INT(_ONE), INT(0), key, INT(STARTS), INT(0), restart)
         labels[:], counts[:], sums[:], centres[:] = 0, 0, 0.0, 0.0
         counts[0] = m
         apart[:] = 2.0
@@ -221,8 +228,9 @@ def _chains(
         for n in range(2, most + 1):
             chosen = _choose(columns, weights, own, draws[CANDIDATES * (n - 1) : CANDIDATES * n], fresh, trial)
             if chosen < 0:
-                break
-            centres[n - 1] = units[chosen]
+                fresh[:], centres[n - 1] = -2.0, 0.0
+            else:
+                centres[n - 1] = units[chosen]
             for i in range(m):
                 if fresh[i] > own[i] + MARGIN:
                     apart[i] = min(apart[i], _chord(own[i]))
@@ -253,7 +261,6 @@ def best_assignments(
     max_clusters: int,
     n_restarts: int,
     key: NDArray[np.uint64],
-    permutation: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """At each number of clusters, the assignment with the best objective among some chains.
 
@@ -263,7 +270,6 @@ def best_assignments(
         max_clusters: largest number of clusters, at most ``m``.
         n_restarts: number of chains.
         key: of the seed.
-        permutation: names the streams, with the number of the chain.
 
     Returns:
         ``(max_clusters - 1, m)`` cluster of each direction for 2, 3, ... clusters, and ``(max_clusters - 1,)`` the
@@ -271,6 +277,7 @@ def best_assignments(
     """
     kept = np.zeros((max_clusters - 1, units.shape[0]), np.int32)
     objectives = np.zeros(max_clusters - 1)
+    units = np.pad(units, ((0, 0), (0, -units.shape[1] % 4)))
     columns = np.ascontiguousarray(units.T)
-    _chains(units, columns, weights, max_clusters, n_restarts, key, permutation, kept, objectives)
+    _chains(units, columns, weights, max_clusters, n_restarts, key, kept, objectives)
     return kept, objectives
