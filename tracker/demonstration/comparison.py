@@ -14,9 +14,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.demonstration.files import BENCHMARK, METRIC
+from tracker.demonstration.files import BENCHMARK, ENCODER, METRIC
 from tracker.demonstration.simulation import GUESSING, Simulation, Truth
 from tracker.queries import tables
+from tracker.queries.embeddings import embeddings
 from tracker.queries.performance import PerformanceMatrix, performance_matrix
 from tracker.queries.selection import Selection
 
@@ -71,6 +72,9 @@ def beside_the_truth(session: Session, simulation: Simulation) -> list[Line]:
         lines.append(_leaked(truth, blind))
     if (truth.group >= 0).any():
         lines.append(_groups(truth, full))
+    vectors = embeddings(session, Selection(benchmark=BENCHMARK, encoder=ENCODER))
+    place = {keys[prompt]: i for i, prompt in enumerate(vectors.prompt_ids.tolist())}
+    lines.append(_meaning(simulation, vectors.E[[place[key] for key in simulation.keys]]))
     return lines
 
 
@@ -150,3 +154,17 @@ def _groups(truth: Truth, full: NDArray[np.float64]) -> Line:
         f"two of a group are both right or both wrong for {alike[same].mean():.0%} of the models, "
         f"two of different groups for {alike[other].mean():.0%}",
     )
+
+
+def _meaning(simulation: Simulation, E: NDArray[np.float32]) -> Line:
+    unit = E / np.linalg.norm(E.astype(np.float64), axis=1, keepdims=True)
+    alike = unit @ unit.T
+    group, task = simulation.truth.group, simulation.tasks
+    twins = (group[:, None] == group) & (group[:, None] >= 0) & ~np.eye(len(group), dtype=bool)
+    same = (task[:, None] == task) & ~twins & ~np.eye(len(group), dtype=bool)
+    found = (
+        f"cosine similarity is {alike[same].mean():.2f} within a task, {alike[task[:, None] != task].mean():.2f} across"
+    )
+    if twins.any():
+        found = f"two of a group have cosine similarity {alike[twins].mean():.2f}; otherwise {found}"
+    return Line(f"{E.shape[1]} numbers for what a prompt means: close in groups, less so in tasks", found)

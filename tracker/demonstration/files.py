@@ -1,4 +1,4 @@
-"""Result files of a simulation, as people have them: a prompt table, scores, and runs without the question."""
+"""Files of a simulation, as people have them: a prompt table, scores, runs without the question, and vectors."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 BENCHMARK = "simulated"
 METRIC = "accuracy"
+ENCODER = "planted-meaning"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +52,32 @@ class ResultFile:
         return shlex.join(["suffrage", "ingest", str(folder / self.name), *flags])
 
 
+@dataclass(frozen=True, kw_only=True)
+class VectorsFile:
+    """A file of vectors and what its owner says about it.
+
+    Attributes:
+        name: of the file, in the demonstration's folder.
+        holds: in a few words.
+        encoder: what made the vectors.
+        write: makes its bytes.
+    """
+
+    name: str
+    holds: str
+    encoder: str
+    write: Callable[[Simulation], bytes]
+
+    def command(self, folder: Path) -> str:
+        """The command line that takes it in."""
+        path = str(folder / self.name)
+        return shlex.join(["suffrage", "embed", BENCHMARK, "--from-file", path, "--encoder", self.encoder])
+
+
 def write_files(simulation: Simulation, folder: Path) -> None:
-    """Write each of `RESULT_FILES` that is not there yet; a file is there whole, or not at all."""
+    """Write each of `FILES` that is not there yet; a file is there whole, or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file in RESULT_FILES:
+    for file in FILES:
         path = folder / file.name
         if not path.exists():
             with _whole(path) as unfinished:
@@ -102,6 +125,14 @@ def _answer_only(simulation: Simulation) -> bytes:
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
+def _vectors(simulation: Simulation) -> bytes:
+    import pyarrow as pa
+
+    numbers = pa.array(simulation.meaning.ravel())
+    vectors = pa.FixedSizeListArray.from_arrays(numbers, simulation.meaning.shape[1])
+    return _parquet(pa.table({"prompt_id": list(simulation.keys), "vector": vectors}))
+
+
 def _long(simulation: Simulation, responses: Responses, condition: str) -> dict[str, Any]:
     """Columns of a long table: one row per model and prompt, model by model."""
     n_prompts, n_models = responses.right.shape
@@ -145,3 +176,12 @@ RESULT_FILES = (
         write=_answer_only,
     ),
 )
+
+VECTORS_FILE = VectorsFile(
+    name="vectors.parquet",
+    holds="what each question means, as a vector",
+    encoder=ENCODER,
+    write=_vectors,
+)
+
+FILES: tuple[ResultFile | VectorsFile, ...] = (*RESULT_FILES, VECTORS_FILE)

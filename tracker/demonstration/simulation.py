@@ -3,7 +3,7 @@
 A model of ability θ knows the answer to a prompt of difficulty b and discrimination a with probability
 sigmoid(a (θ - b)), and guesses among the options where it does not. Into this are planted prompts that
 every model answers with confidence, prompts that most models have seen in training, and groups of
-near-duplicates that are answered alike. The same design and seed give the same bytes.
+near-duplicates that are answered alike and mean nearly the same. The same design and seed give the same bytes.
 Source: Birnbaum 1968, chapter 17 (three-parameter logistic model).
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.demonstration.meaning import meanings
 from tracker.demonstration.texts import LETTERS, N_CHOICES, TASKS, Question, questions
 
 GUESSING = 1 / N_CHOICES
@@ -113,6 +114,7 @@ class Simulation:
         keys: name of each prompt, such as ``dates-0007``.
         tasks: ``(n_prompts,)`` task of each prompt.
         questions: text, options and gold answer of each prompt.
+        meaning: ``(n_prompts, n_dimensions)`` float32 vector of what each prompt means.
         models: name of each column.
         full: responses to the whole prompt.
         answer_only: responses to the options alone, the question withheld.
@@ -123,6 +125,7 @@ class Simulation:
     keys: tuple[str, ...]
     tasks: NDArray[np.str_]
     questions: tuple[Question, ...]
+    meaning: NDArray[np.float32]
     models: tuple[str, ...]
     full: Responses
     answer_only: Responses
@@ -173,6 +176,7 @@ def simulate(design: Design | None = None, *, seed: int = 0) -> Simulation:
         keys=tuple(f"{TASKS[t]}-{i:04}" for t, i in zip(task.tolist(), position.tolist(), strict=True)),
         tasks=np.array(TASKS)[task],
         questions=tuple(made),
+        meaning=meanings(task, group, _stream(seed, "meaning")),
         models=tuple(MODELS),
         full=_full(truth, task, gold, _stream(seed, "full")),
         answer_only=_answer_only(truth, gold, _stream(seed, "answer only")),

@@ -11,11 +11,15 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.demonstration.comparison import beside_the_truth, selection, stored_keys
-from tracker.demonstration.files import BENCHMARK, RESULT_FILES, write_files
+from tracker.demonstration.files import BENCHMARK, FILES, RESULT_FILES, VECTORS_FILE, write_files
 from tracker.demonstration.simulation import Design, Simulation, letters, simulate
 from tracker.ingest.discovery import prepare
 from tracker.ingest.store import store as store_reading
+from tracker.ingest.vector_file import read_vectors
+from tracker.ingest.vectors import EncoderName, take_in
+from tracker.queries.embeddings import embeddings
 from tracker.queries.performance import performance_matrix
+from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 
 
@@ -31,6 +35,10 @@ def filled(store: sa.Engine, simulation: Simulation, tmp_path: Path) -> sa.Engin
         reading = prepare(tmp_path / file.name, file.options)
         with transaction(store, exclusive=True) as session:
             store_reading(session, reading, file.options)
+    with transaction(store, exclusive=True) as session:
+        encoder = EncoderName(name=VECTORS_FILE.encoder, revision="", template="question+choices")
+        vectors = read_vectors(tmp_path / VECTORS_FILE.name)
+        take_in(session, vectors, find_benchmark(session, BENCHMARK).id, BENCHMARK, encoder)
     return store
 
 
@@ -79,21 +87,32 @@ class TestStored:
         }
         assert {tuple(row) for row in answers} == expected
 
+    def test_the_vectors_of_the_store_are_those_simulated(self, filled: sa.Engine, simulation: Simulation) -> None:
+        with transaction(filled, write=False) as session:
+            found = embeddings(session, Selection(benchmark=BENCHMARK))
+            keys = stored_keys(session)
+        place = {keys[prompt]: i for i, prompt in enumerate(found.prompt_ids.tolist())}
+        assert np.array_equal(found.E[[place[key] for key in simulation.keys]], simulation.meaning)
+
     def test_the_lines_beside_the_truth_are_computed_from_the_store(
         self, filled: sa.Engine, simulation: Simulation
     ) -> None:
         with transaction(filled, write=False) as session:
             lines = beside_the_truth(session, simulation)
-        assert [line.planted.split()[0] for line in lines] == ["14", "6", "150", "60", "60"]
+        assert [line.planted.split()[0] for line in lines] == ["14", "6", "150", "60", "60", "48"]
         easy = (simulation.full.right.all(axis=1)).sum()
         assert lines[2].found == f"{easy} prompts that every model gets right, 150 of them planted"
         seen = simulation.answer_only.right[:, simulation.truth.remembers].mean()
         assert f"get {seen:.1%} right" in lines[3].found
+        assert "two of a group have cosine similarity 0.9" in lines[5].found
         with filled.begin() as connection:
             connection.execute(sa.text("UPDATE score SET value = 1 - value"))
+            one = simulation.meaning[0].tobytes()
+            connection.execute(sa.text("UPDATE embedding SET vector = :one"), {"one": one})
         with transaction(filled, write=False) as session:
             changed = beside_the_truth(session, simulation)
         assert changed[3].found != lines[3].found
+        assert "1.00 across" in changed[5].found
 
     def test_the_selection_is_the_scores_and_not_the_probabilities(
         self, filled: sa.Engine, simulation: Simulation
@@ -108,7 +127,7 @@ class TestWriting:
         before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
         write_files(simulate(seed=4), tmp_path)
         assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
-        assert set(before) == {file.name for file in RESULT_FILES}
+        assert set(before) == {file.name for file in FILES}
 
     def test_a_benchmark_with_nothing_planted_can_be_written_too(self, tmp_path: Path) -> None:
         write_files(simulate(Design(n_prompts=60, n_easy=0, n_leaked=0, n_groups=0)), tmp_path)

@@ -17,6 +17,7 @@ from tracker.errors import BadInputError, ConflictError, PublishingError, Suffra
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from tracker.demonstration.files import VectorsFile
     from tracker.demonstration.simulation import Simulation
     from tracker.recording.pipeline import Recorded
 
@@ -106,11 +107,11 @@ def _describe(simulation: Simulation) -> None:
 
 
 def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
-    from tracker.demonstration.files import RESULT_FILES, write_files
+    from tracker.demonstration.files import FILES, write_files
 
     _head(f"Result files in {folder}")
     write_files(simulation, folder)
-    for file in RESULT_FILES:
+    for file in FILES:
         click.echo(f"  {file.name:<20}{file.holds}")
     if known:
         _say("They were there already, from an earlier demonstration.")
@@ -118,7 +119,7 @@ def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
 
 def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
     from tracker.cli.commands.ingest import ingest_files
-    from tracker.demonstration.files import RESULT_FILES
+    from tracker.demonstration.files import RESULT_FILES, VECTORS_FILE
 
     _head("Taking them in")
     run_ids: list[int] = []
@@ -128,6 +129,7 @@ def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
         if failed:
             sys.exit(1)
         run_ids += stored
+    _take_in_vectors(engine, folder, VECTORS_FILE)
     if run_ids and tracking_uri:
         from tracker.recording.publishing import publish_runs
 
@@ -137,6 +139,17 @@ def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
             _say(f"Not in MLflow: {error}")
         else:
             _say(f"{len(published.mlflow_runs)} runs are in MLflow too.")
+
+
+def _take_in_vectors(engine: Engine, folder: Path, file: VectorsFile) -> None:
+    from tracker.cli.commands.embed import take_in_vectors
+    from tracker.demonstration.files import BENCHMARK
+    from tracker.ingest.vectors import EncoderName
+    from tracker.measuring.texts import DEFAULT_TEMPLATE
+
+    _prompt(file.command(folder))
+    encoder = EncoderName(name=file.encoder, revision="", template=DEFAULT_TEMPLATE)
+    take_in_vectors(engine, BENCHMARK, folder / file.name, encoder)
 
 
 def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
