@@ -1,0 +1,107 @@
+"""Random weights: exact chances and rank draws, beside the same by sampling with NumPy.
+
+The peer draws `Generator.dirichlet` weights in blocks of 500, multiplies them with the scores and compares or sorts.
+Where it is too slow for 100,000 draws it is timed on fewer and scaled; each line says on how many.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from analyses.numerics.rank_draws import rank_draws
+from analyses.numerics.simplex import duels, quantiles
+from benchmarks.prompt_correlation import _seconds, binary_table, continuous_table, in_own_process
+
+N_DRAWS = 100_000
+
+
+def _peer_beats(table: np.ndarray, n_draws: int) -> np.ndarray:
+    rng, k = np.random.default_rng(0), table.shape[1]
+    beats = np.zeros((k, k))
+    for _ in range(n_draws // 500):
+        means = rng.dirichlet(np.ones(len(table)), 500) @ table
+        for i in range(k):
+            beats[i] += (means[:, i : i + 1] > means).sum(axis=0)
+    return beats / n_draws
+
+
+def _peer_ranks(table: np.ndarray, n_draws: int) -> np.ndarray:
+    rng, k = np.random.default_rng(0), table.shape[1]
+    places = np.zeros((k, k), dtype=np.int64)
+    for _ in range(n_draws // 500):
+        means = rng.dirichlet(np.ones(len(table)), 500) @ table
+        order = np.argsort(-means, axis=1)
+        for place in range(k):
+            places[:, place] += np.bincount(order[:, place], minlength=k)
+    return places
+
+
+def _our_ranks(table: np.ndarray, n_draws: int) -> Any:
+    k = table.shape[1]
+    return rank_draws(table, np.ones(len(table)), np.arange(k), n_draws=n_draws, seed=0)
+
+
+def _ours_timed() -> float:
+    table = binary_table(1200, 14)
+    _our_ranks(table, 1000)
+    return min(_seconds(partial(_our_ranks, table, N_DRAWS)) for _ in range(3))
+
+
+def _peer_timed() -> float:
+    return min(_seconds(partial(_peer_ranks, binary_table(1200, 14), N_DRAWS)) for _ in range(2))
+
+
+def _exact(n_prompts: int, n_models: int, peer_draws: int) -> dict[str, Any]:
+    table, alpha = binary_table(n_prompts, n_models), np.ones(n_prompts)
+    duels(table, alpha)
+    ours = min(_seconds(partial(duels, table, alpha)) for _ in range(5))
+    started = time.perf_counter()
+    sampled = _peer_beats(table, peer_draws)
+    peer = (time.perf_counter() - started) * N_DRAWS / peer_draws
+    off = np.abs(sampled - duels(table, alpha).beats)[~np.eye(n_models, dtype=bool)].max()
+    return {
+        "name": f"pairwise P(beats) {n_prompts}x{n_models} binary, exact",
+        "ours_s": round(ours, 5),
+        "peer_s": round(peer, 1),
+        "ratio": round(peer / ours),
+        "note": f"the peer samples 100,000 draws, scaled from {peer_draws:,}, in which it is off by up to {off:.3f}",
+    }
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """One line for each question."""
+    yield _exact(1200, 14, 5000)
+    yield _exact(14_042, 100, 1000)
+    ours, our_memory = in_own_process(_ours_timed)
+    peer, peer_memory = in_own_process(_peer_timed)
+    yield {
+        "name": "100,000 rank draws 1200x14",
+        "ours_s": round(ours, 3),
+        "peer_s": round(peer, 2),
+        "ratio": round(peer / ours, 1),
+        "ours_mb": round(our_memory),
+        "peer_mb": round(peer_memory),
+        "note": "best of several; peak memory above that of the process before the run",
+    }
+    scores = continuous_table(805, 58)
+    alpha, levels = np.ones(805), np.array([0.025, 0.975, 1 / (N_DRAWS + 1), N_DRAWS / (N_DRAWS + 1)])
+    quantiles(scores[:, 0], alpha, levels), duels(scores[:, :2], alpha)
+    yield {
+        "name": "pairwise P(beats) 805x58 continuous, exact",
+        "ours_s": round(_seconds(lambda: duels(scores, alpha)), 3),
+    }
+    yield {
+        "name": "4 quantiles of 58 weighted means of 805 continuous scores, exact",
+        "ours_s": round(_seconds(lambda: [quantiles(x, alpha, levels) for x in scores.T]), 3),
+    }
+
+
+if __name__ == "__main__":
+    for line in measurements():
+        print(json.dumps(line), flush=True)
