@@ -49,7 +49,8 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
         axes.stairs(observed, edges, color=OBSERVED, linewidth=1.6, label="observed")
         axes.set_title(named(test, tests).replace("\n", " "), fontsize=10, color=INK)
         axes.set_xlabel("similarity of two prompts", fontsize=9)
-        axes.set_ylabel("share of pairs", fontsize=9)
+        weighted = np.issubdtype(test.observed.dtype, np.floating)
+        axes.set_ylabel("share of weighted pairs" if weighted else "share of pairs", fontsize=9)
         axes.set_xlim(edges[0], edges[-1])
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
         plain(axes)
@@ -84,8 +85,8 @@ def shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float6
         edges = np.linspace(low, 1.0, bars + 1)
     place = np.clip(np.searchsorted(edges, test.values + test.width / 2 + 1e-12, side="right") - 1, 0, edges.size - 2)
 
-    def share(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.asarray(np.bincount(place, weights=counts, minlength=edges.size - 1) / max(1, counts.sum()))
+    def share(counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.bincount(place, weights=counts, minlength=edges.size - 1) / (counts.sum() or 1))
 
     return edges, share(test.observed), share(test.pooled)
 

@@ -26,9 +26,26 @@ def _dots(row: Any, columns: Any, begin: int, dots: Any) -> None:
 
 
 @kernel
+def _weigh(
+    value: Any, weight: float, weights: Any, lowest: float, scale: float, counts: Any, masses: Any, moments: Any
+) -> None:
+    """Add the similarities of one row to others, each by the product of the weights, to bins and moments."""
+    total = squares = 0.0
+    for x in range(value.size):
+        gap = 1.0 - value[x]
+        total += weights[x] * gap
+        squares += weights[x] * gap * gap
+        place = min(BINS - 1, np.int64((value[x] - lowest) * scale))
+        counts[place] += 1
+        masses[place] += weight * weights[x]
+    moments[0] += weight * total
+    moments[1] += weight * squares
+
+
+@kernel
 def count_cosines(
     scores: Any, columns: Any, patterns: Any, starts: Any, lowest: float, counts: Any, moments: Any,
-    wanted: Any, found: Any, sums: Any, partners: Any,
+    wanted: Any, found: Any, sums: Any, partners: Any, weights: Any, masses: Any, found_masses: Any,
 ) -> None:  # fmt: skip
     """Bin the cosine of every pair of rows over the columns measured in both.
 
@@ -41,7 +58,11 @@ def count_cosines(
             together have similarities near 1, and their variance would drown in rounding if taken around 0.
         wanted: ``(BINS,)`` bool: bins whose similarities are written to ``found``, in any order.
         found: float64.
-        sums, partners: ``(n,)``, filled: sum of each row's similarities, and their number; or ``(0,)``.
+        sums, partners: ``(n,)`` float64, filled: sum of each row's similarities, and their number; or ``(0,)``.
+        weights: ``(n,)`` float64, and a pair weighs the product of its rows': ``moments``, ``sums`` and ``partners``
+            are sums of weights, and two more are filled; or ``(0,)``.
+        masses: ``(BINS,)`` float64, the weight of the pairs in each bin; or ``(0,)``.
+        found_masses: as ``found``, the weight of each pair; or ``(0,)``.
     """
     n, k = scores.shape
     scale = BINS / (1.0 - lowest)
@@ -80,7 +101,18 @@ def count_cosines(
                     for x in range(value.size):
                         if wanted[min(BINS - 1, np.int64((value[x] - lowest) * scale))]:
                             found[n_found] = value[x]
+                            if weights.size:
+                                found_masses[n_found] = weights[i] * weights[first + x]
                             n_found += 1
+                    continue
+                if weights.size:
+                    _weigh(value, weights[i], weights[first:second], lowest, scale, counts, masses, moments)
+                    if sums.size:
+                        for x in range(value.size):
+                            sums[i] += weights[first + x] * value[x]
+                            partners[i] += weights[first + x]
+                            sums[first + x] += weights[i] * value[x]
+                            partners[first + x] += weights[i]
                     continue
                 total = squares = 0.0
                 for x in range(value.size):

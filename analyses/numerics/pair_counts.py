@@ -15,13 +15,14 @@ import numpy as np
 from analyses.numerics.bit_tables import WORD
 from analyses.numerics.compilation import INT, bit_counts, kernel, popcount
 
-EMPTY, ZERO, DISJOINT, SIDES = 0, 1, 2, 3
-"""Places in the side counts: pairs without a one in any shared cell, pairs with a row that has no one
-at all, pairs without a shared cell; and how many places there are."""
+EMPTY, APART, DISJOINT, SAME, SIDES = 0, 1, 2, 3, 4
+"""Places in the side counts: pairs without a one in any shared cell; pairs of rows that have ones, but
+none in common; pairs without a shared cell; pairs with the same ones in the shared cells, at least one;
+and how many places there are."""
 
 
 @kernel
-def _sort_by_ones(rows: Any, start: int, stop: int, common: Any, ones: Any, first: Any, order: Any) -> None:
+def sort_by_ones(rows: Any, start: int, stop: int, common: Any, ones: Any, first: Any, order: Any) -> None:
     """Fill ``order`` with the rows in order of their ones under ``common``, ``first`` with where each number begins."""
     first[:] = 0
     for i in range(start, stop):
@@ -171,7 +172,11 @@ def _flush(
             counts[offsets[1] + cosine[cosine_starts[s, t] + c]] += number
             counts[offsets[2] + jaccard[s + t - c, c]] += number
             if s + t == 0:
-                sides[0] += number
+                sides[EMPTY] += number
+            elif c == s and c == t:
+                sides[SAME] += number
+            elif c == 0 and s > 0 and t > 0:
+                sides[APART] += number
 
 
 @kernel
@@ -209,10 +214,10 @@ def count_by_pattern(
     counts[:] = 0
     sides[:] = 0
     without = bit_counts(rows)
-    zero_rows = np.zeros(starts.size - 1, np.int64)
+    some_ones = np.zeros(starts.size - 1, np.int64)
     for g in range(starts.size - 1):
         for i in range(starts[g], starts[g + 1]):
-            zero_rows[g] += without[i] == 0
+            some_ones[g] += without[i] > 0
     for g in range(starts.size - 1):
         for h in range(g, starts.size - 1):
             common = patterns[g] & patterns[h]
@@ -222,12 +227,12 @@ def count_by_pattern(
             same = g == h
             n_left, n_right = starts[g + 1] - starts[g], starts[h + 1] - starts[h]
             if overlap == 0:
-                sides[2] += n_left * (n_left - 1) // 2 if same else n_left * n_right
+                sides[DISJOINT] += n_left * (n_left - 1) // 2 if same else n_left * n_right
                 continue
-            z, y = zero_rows[g], zero_rows[h]
-            sides[1] += z * (z - 1) // 2 + z * (n_left - z) if same else z * n_right + (n_left - z) * y
-            _sort_by_ones(rows, starts[g], starts[g + 1], common, ones, left_first, left_order)
-            _sort_by_ones(rows, starts[h], starts[h + 1], common, ones, right_first, right_order)
+            sort_by_ones(rows, starts[g], starts[g + 1], common, ones, left_first, left_order)
+            sort_by_ones(rows, starts[h], starts[h + 1], common, ones, right_first, right_order)
+            shown_left, shown_right = n_left - left_first[1], n_right - right_first[1]
+            sides[APART] += 0 if same else some_ones[g] * some_ones[h] - shown_left * shown_right
             end = _lay_out(rows, common, right_order, right_first, lanes, lane_words)
             for s in range(overlap + 1):
                 if left_first[s + 1] == left_first[s]:
@@ -246,17 +251,19 @@ def count_by_pattern(
 
 @kernel
 def count_pair_by_pair(
-    rows: Any, masks: Any, hamming: Any, jaccard: Any, cosine: Any, cosine_starts: Any, offsets: Any,
+    rows: Any, masks: Any, weights: Any, hamming: Any, jaccard: Any, cosine: Any, cosine_starts: Any, offsets: Any,
     counts: Any, sides: Any, values: Any, sums: Any, partners: Any,
 ) -> None:  # fmt: skip
     """Count all pairs of rows one by one, and add up each row's similarities if ``sums`` has rows.
 
     Args:
         rows, masks: ``(n, n_words)`` uint64.
+        weights: ``(n,)``: a pair counts the product of its rows' weights. Ones as int64 count; of float64, counts,
+            sides and partners are float64 too.
         hamming, jaccard, cosine, cosine_starts, offsets, counts, sides: as for `count_by_pattern`.
         values: float64, the value behind every place of ``counts``.
-        sums: ``(n, 3)`` float64, filled: sum of each row's similarities to all others; or ``(0, 3)``.
-        partners: ``(n,)`` int64, filled: how many rows share a cell with each; or ``(0,)``.
+        sums: ``(n, 3)`` float64, filled: weighted sum of each row's similarities to all others; or ``(0, 3)``.
+        partners: ``(n,)``, filled: weight of the rows that share a cell with each; or ``(0,)``.
     """
     n, n_words = rows.shape
     wants_sums = sums.shape[0] > 0
@@ -272,20 +279,25 @@ def count_pair_by_pair(
                 t += popcount(masks[i, w] & rows[j, w])
                 c += popcount(rows[i, w] & rows[j, w])
             shared, left, right, both = np.int64(o), np.int64(s), np.int64(t), np.int64(c)
+            pair = weights[i] * weights[j]
             if shared == 0:
-                sides[2] += 1
+                sides[DISJOINT] += pair
                 continue
             at_hamming = offsets[0] + hamming[shared, shared - left - right + 2 * both]
             at_cosine = offsets[1] + cosine[cosine_starts[left, right] + both]
             at_jaccard = offsets[2] + jaccard[left + right - both, both]
-            counts[at_hamming] += 1
-            counts[at_cosine] += 1
-            counts[at_jaccard] += 1
-            sides[0] += left + right == 0
-            sides[1] += ones[i] == 0 or ones[j] == 0
+            counts[at_hamming] += pair
+            counts[at_cosine] += pair
+            counts[at_jaccard] += pair
+            if left + right == 0:
+                sides[EMPTY] += pair
+            if both == 0 and ones[i] > 0 and ones[j] > 0:
+                sides[APART] += pair
+            if both > 0 and both == left and both == right:
+                sides[SAME] += pair
             if wants_sums:
-                for row in (i, j):
-                    sums[row, 0] += values[at_hamming]
-                    sums[row, 1] += values[at_cosine]
-                    sums[row, 2] += values[at_jaccard]
-                    partners[row] += 1
+                for row, other in ((i, j), (j, i)):
+                    sums[row, 0] += values[at_hamming] * weights[other]
+                    sums[row, 1] += values[at_cosine] * weights[other]
+                    sums[row, 2] += values[at_jaccard] * weights[other]
+                    partners[row] += weights[other]

@@ -19,16 +19,16 @@ class SimilarityTest:
         name: of the similarity.
         values: ``(m,)`` float64, ascending: the values the similarity can take, or lower edges of bins.
         width: of a bin; 0 where ``values`` are exact.
-        observed: ``(m,)`` int64, pairs of the observed table at each value.
-        pooled: ``(m,)`` int64, the same over all drawn tables.
+        observed: ``(m,)`` int64, pairs of the observed table at each value; float64, their weight, where rows have one.
+        pooled: ``(m,)``, the same over all drawn tables.
         comparisons: by statistic: mean, p75, p95, variance, ks_d.
     """
 
     name: str
     values: NDArray[np.float64]
     width: float
-    observed: NDArray[np.int64]
-    pooled: NDArray[np.int64]
+    observed: NDArray[np.int64] | NDArray[np.float64]
+    pooled: NDArray[np.int64] | NDArray[np.float64]
     comparisons: Mapping[str, Comparison]
 
 
@@ -40,7 +40,7 @@ class SimilarityTests:
         tests: one for each similarity.
         n_pairs: pairs of rows that share a measured cell.
         n_disjoint: pairs that share none; they are in no statistic.
-        mean_to_others: by similarity, ``(n,)`` float64, mean similarity of each row to the rows it
+        mean_to_others: by similarity, ``(n,)`` float64, (weighted) mean similarity of each row to the rows it
             shares a cell with; NaN where there are none.
         row_sums: the variance of the number of ones in a row; only for complete binary tables.
     """

@@ -11,11 +11,13 @@ from scipy.spatial.distance import pdist
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
 from test_null_tables import draws
 
-from analyses.numerics import binary_similarity
-from analyses.numerics.binary_similarity import SIMILARITIES, Counter, binary_similarities
+from analyses.numerics import pair_counter
+from analyses.numerics.binary_similarity import SIMILARITIES, binary_similarities
 from analyses.numerics.bit_tables import BitTable
-from analyses.numerics.continuous_similarity import continuous_similarities, least_cosine
+from analyses.numerics.continuous_similarity import continuous_similarities
+from analyses.numerics.cosine_layout import least_cosine
 from analyses.numerics.distributions import compare_distances, compare_exactly
+from analyses.numerics.pair_counter import Counter
 from analyses.numerics.pair_lattice import cosine_lattice, hamming_lattice, jaccard_lattice
 
 RNG = np.random.default_rng(20)
@@ -98,7 +100,7 @@ class TestAgainstReference:
         table = (RNG.random((60, 9)) < 0.5).astype(float)
         table[RNG.random(table.shape) < 0.15] = np.nan
         one = binary_similarities(table, n_permutations=30, seed=3)
-        monkeypatch.setattr(binary_similarity, "MANY_PATTERNS", 0)
+        monkeypatch.setattr(pair_counter, "MANY_PATTERNS", 0)
         other = binary_similarities(table, n_permutations=30, seed=3)
         for a, b in zip(one.tests, other.tests, strict=True):
             assert (a.pooled == b.pooled).all()

@@ -1,0 +1,1 @@
+"""Findings in plain words: one module per question."""

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joblib import parallel_config
+from plain_reference import similarities
+from plain_weights import weighted_distances, weighted_pairs, weighted_percentile, weighted_statistics
+from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
+from test_null_tables import draws
+
+from analyses.numerics import binary_similarity, pair_counter
+from analyses.numerics.binary_similarity import SIMILARITIES, binary_similarities
+from analyses.numerics.bit_tables import BitTable
+from analyses.numerics.continuous_similarity import continuous_similarities
+from analyses.numerics.pair_counter import Counter
+from analyses.numerics.weighted_distributions import described_by_weight
+
+RNG = np.random.default_rng(21)
+ANY_BINARY = st.one_of(binary_tables(), binary_tables_with_gaps())
+ANY_CONTINUOUS = st.one_of(continuous_tables(), continuous_tables_with_gaps())
+
+
+def some_weights(table: np.ndarray, seed: int) -> np.ndarray:
+    """Weights between a tenth and ten, of mean 1."""
+    weights = np.exp(np.random.default_rng(seed).uniform(-2.3, 2.3, len(table)))
+    return weights / weights.mean()
+
+
+def by_name(found) -> dict:
+    return {test.name: test for test in found.tests}
+
+
+def every_array(found) -> list[np.ndarray]:
+    arrays = [array for t in found.tests for array in (t.observed, t.pooled, *(c.null for c in t.comparisons.values()))]
+    counted = [np.array([(c.n_greater, c.n_equal) for c in t.comparisons.values()]) for t in found.tests]
+    return [*arrays, *counted, *found.mean_to_others.values()]
+
+
+def same_bytes(one, other) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(every_array(one), every_array(other), strict=True))
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("null", ["columns", "margins"])
+    @settings(max_examples=30)
+    @given(table=ANY_BINARY, seed=st.integers(0, 99))
+    def test_binary_statistics_of_all_draws_are_those_of_the_loops(self, null, table, seed):
+        weights = some_weights(table, seed)
+        found = binary_similarities(table, n_permutations=8, null=null, seed=seed, weights=weights)
+        drawn = draws(table, null, 8, seed)
+        for test in found.tests:
+            samples = [weighted_pairs(t, weights, test.name) for t in (table, *drawn)]
+            assert test.observed.sum() == pytest.approx(samples[0][1].sum(), rel=1e-12)
+            assert test.pooled.sum() == pytest.approx(sum(masses.sum() for _, masses in samples[1:]), rel=1e-12)
+            if not all(values.size for values, _ in samples):
+                continue
+            expected = [weighted_statistics(*sample) for sample in samples]
+            for one, distance in zip(expected, weighted_distances(samples), strict=True):
+                one["ks_d"] = distance
+            for name, comparison in test.comparisons.items():
+                mine, null_values = expected[0][name], np.array([one[name] for one in expected[1:]])
+                assert comparison.observed == pytest.approx(mine, abs=1e-11)
+                assert comparison.null == pytest.approx(null_values, abs=1e-11)
+                assert comparison.n_equal == (np.abs(null_values - mine) < 1e-10).sum()
+                assert comparison.n_greater == (null_values > mine + 1e-10).sum()
+
+    @settings(max_examples=40)
+    @given(table=ANY_CONTINUOUS, seed=st.integers(0, 99))
+    def test_continuous_statistics_are_those_of_the_loops(self, table, seed):
+        weights = some_weights(table, seed)
+        for test in continuous_similarities(table, n_permutations=1, seed=0, weights=weights).tests:
+            values, masses = weighted_pairs(table, weights, test.name)
+            assert test.observed.sum() == pytest.approx(masses.sum(), rel=1e-12)
+            if values.size:
+                values = np.round(values, 13)
+                for name, value in weighted_statistics(values, masses).items():
+                    assert test.comparisons[name].observed == pytest.approx(value, abs=1e-9)
+
+    def test_continuous_draws_are_shuffled_columns_under_the_same_weights(self):
+        table = np.round(RNG.random((30, 5)), 3) * (RNG.random((30, 5)) < 0.6)
+        weights = some_weights(table, 3)
+        found = by_name(continuous_similarities(table, n_permutations=5, seed=2, weights=weights))
+        assert set(found) == {"cosine", "cosine_nonzero"}
+        plain = by_name(continuous_similarities(table, n_permutations=5, seed=2))
+        for name, test in found.items():
+            assert test.comparisons["mean"].null != pytest.approx(plain[name].comparisons["mean"].null, abs=1e-6)
+            near = np.cumsum(test.observed) / test.observed.sum()
+            values, masses = weighted_pairs(table, weights, name)
+            edges = test.values + test.width
+            share = [masses[values < edge - 1e-9].sum() / masses.sum() for edge in edges[::997]]
+            assert near[::997] == pytest.approx(share, abs=1e-9)
+
+    @settings(max_examples=40)
+    @given(
+        table=st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)), seed=st.integers(0, 9)
+    )
+    def test_both_ways_to_weigh_pairs_agree(self, table, seed):
+        bits = BitTable.of(table)
+        counter = Counter.of(bits, cosine=True, weights=some_weights(table, seed))
+        by_pattern = counter.count(bits.rows)
+        one_by_one = counter._one_by_one(bits.rows, np.empty((0, 3)), np.empty(0))
+        for one, other in zip(by_pattern, one_by_one, strict=True):
+            assert one == pytest.approx(other, rel=1e-12, abs=0)
+
+    @pytest.mark.parametrize("k", [3, 14, 70, 130])
+    def test_both_ways_agree_on_wide_tables_with_gaps(self, k):
+        table = (RNG.random((90, k)) < RNG.random((90, 1))).astype(float)
+        table[:30, 0] = np.nan
+        table[20:50, -1] = np.nan
+        bits = BitTable.of(table)
+        counter = Counter.of(bits, cosine=True, weights=some_weights(table, k))
+        one_by_one = counter._one_by_one(bits.rows, np.empty((0, 3)), np.empty(0))
+        for one, other in zip(counter.count(bits.rows), one_by_one, strict=True):
+            assert one == pytest.approx(other, rel=1e-12, abs=0)
+
+    @settings(max_examples=30)
+    @given(table=ANY_BINARY, seed=st.integers(0, 9))
+    def test_mean_to_others_weighs_the_others(self, table, seed):
+        weights = some_weights(table, seed)
+        means = binary_similarities(table, n_permutations=1, seed=0, weights=weights).mean_to_others
+        there = ~np.isnan(table)
+        for i in range(len(table)):
+            others = [j for j in range(len(table)) if j != i and (there[i] & there[j]).any()]
+            for name, values in means.items():
+                pairs = [similarities(table[[i, j]], name)[0] for j in others]
+                expected = np.average(pairs, weights=weights[others]) if others else np.nan
+                assert values[i] == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+    def test_continuous_mean_to_others_weighs_the_others(self):
+        table = np.round(RNG.random((12, 4)), 2)
+        table[3] = 0
+        weights = some_weights(table, 5)
+        means = continuous_similarities(table, n_permutations=1, seed=0, weights=weights).mean_to_others["cosine"]
+        for i in range(12):
+            others = [j for j in range(12) if j != i]
+            pairs = [similarities(table[[i, j]], "cosine")[0] for j in others]
+            assert means[i] == pytest.approx(np.average(pairs, weights=weights[others]), abs=1e-12)
+
+
+class TestLaws:
+    @settings(max_examples=30)
+    @given(data=st.data())
+    def test_whole_weights_are_prompts_repeated_without_pairs_of_a_prompt_and_itself(self, data):
+        table = data.draw(ANY_BINARY)
+        times = np.array(data.draw(st.lists(st.integers(1, 4), min_size=len(table), max_size=len(table))))
+        copies = np.repeat(np.arange(len(table)), times)
+        repeated, there = table[copies], ~np.isnan(table[copies])
+        apart = [
+            (i, j)
+            for i, j in combinations(range(len(repeated)), 2)
+            if copies[i] != copies[j] and (there[i] & there[j]).any()
+        ]
+        for test in binary_similarities(table, n_permutations=1, seed=0, weights=times / times.mean()).tests:
+            if test.name == "cosine_nonzero" or not apart:
+                continue
+            values = np.array([similarities(repeated[[i, j]], test.name)[0] for i, j in apart])
+            found = test.comparisons
+            assert found["mean"].observed == pytest.approx(values.mean(), abs=1e-12)
+            assert found["variance"].observed == pytest.approx(values.var(), abs=1e-12)
+            for name, share in (("p75", 75), ("p95", 95)):
+                expected = np.percentile(values, share, method="inverted_cdf")
+                assert found[name].observed == pytest.approx(expected, abs=1e-12)
+
+    @settings(max_examples=30)
+    @given(table=ANY_BINARY, seed=st.integers(0, 9), factor=st.floats(1e-3, 1e3))
+    def test_the_unit_of_weights_does_not_matter(self, table, seed, factor):
+        weights = some_weights(table, seed)
+        one = binary_similarities(table, n_permutations=10, seed=0, weights=weights)
+        other = binary_similarities(table, n_permutations=10, seed=0, weights=weights * factor)
+        for a, b in zip(one.tests, other.tests, strict=True):
+            for name in a.comparisons:
+                assert a.comparisons[name].observed == pytest.approx(
+                    b.comparisons[name].observed, abs=1e-11, nan_ok=True
+                )
+                assert a.comparisons[name].pvalue == b.comparisons[name].pvalue
+
+    @settings(max_examples=30)
+    @given(table=ANY_CONTINUOUS, seed=st.integers(0, 9))
+    def test_a_power_of_two_as_unit_changes_no_bit_of_a_continuous_statistic(self, table, seed):
+        weights = some_weights(table, seed)
+        one = continuous_similarities(table, n_permutations=5, seed=0, weights=weights)
+        other = continuous_similarities(table, n_permutations=5, seed=0, weights=4 * weights)
+        for a, b in zip(one.tests, other.tests, strict=True):
+            for name in a.comparisons:
+                assert a.comparisons[name].null.tobytes() == b.comparisons[name].null.tobytes()
+
+    @settings(max_examples=30)
+    @given(table=ANY_BINARY, seed=st.integers(0, 9), random=st.randoms(use_true_random=False))
+    def test_order_of_prompts_and_models_does_not_matter(self, table, seed, random):
+        rows, columns = list(range(table.shape[0])), list(range(table.shape[1]))
+        random.shuffle(rows)
+        random.shuffle(columns)
+        weights = some_weights(table, seed)
+        one = binary_similarities(table, n_permutations=1, seed=0, weights=weights)
+        other = binary_similarities(table[rows][:, columns], n_permutations=1, seed=0, weights=weights[rows])
+        for a, b in zip(one.tests, other.tests, strict=True):
+            assert a.observed == pytest.approx(b.observed, rel=1e-12, abs=0)
+        for name, means in one.mean_to_others.items():
+            assert means[rows] == pytest.approx(other.mean_to_others[name], abs=1e-12, nan_ok=True)
+
+    @settings(max_examples=30)
+    @given(table=ANY_CONTINUOUS, seed=st.integers(0, 9), random=st.randoms(use_true_random=False))
+    def test_order_does_not_matter_to_continuous_tables(self, table, seed, random):
+        rows = list(range(table.shape[0]))
+        random.shuffle(rows)
+        weights = some_weights(table, seed)
+        one = continuous_similarities(table, n_permutations=1, seed=0, weights=weights)
+        other = continuous_similarities(table[rows], n_permutations=1, seed=0, weights=weights[rows])
+        for a, b in zip(one.tests, other.tests, strict=True):
+            for name in ("mean", "p75", "p95", "variance"):
+                mine, theirs = a.comparisons[name].observed, b.comparisons[name].observed
+                assert mine == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+
+    @pytest.mark.parametrize("n_jobs", [2, 5])
+    def test_any_number_of_workers_gives_the_same_bytes(self, n_jobs):
+        table = (RNG.random((60, 9)) < 0.5).astype(float)
+        table[:9, 2] = np.nan
+        weights = some_weights(table, 1)
+        runs = (
+            lambda: binary_similarities(table, n_permutations=120, seed=3, weights=weights),
+            lambda: continuous_similarities(table * 0.7, n_permutations=45, seed=3, weights=weights),
+        )
+        for run in runs:
+            alone = run()
+            with parallel_config(n_jobs=n_jobs):
+                assert same_bytes(alone, run())
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("null", ["columns", "margins"])
+    def test_counting_draws_again_gives_the_bytes_of_keeping_them(self, monkeypatch, weighted, null):
+        table = (RNG.random((60, 9)) < 0.5).astype(float)
+        options = {
+            "n_permutations": 170,
+            "seed": 3,
+            "null": null,
+            "weights": some_weights(table, 1) if weighted else None,
+        }
+        monkeypatch.setattr(binary_similarity, "BLOCKS_AT_ONCE", 2)
+        kept = binary_similarities(table, **options)
+        monkeypatch.setattr(binary_similarity, "MAX_KEPT", 0)
+        assert same_bytes(kept, binary_similarities(table, **options))
+
+    def test_many_patterns_of_missing_cells_give_the_same_test(self, monkeypatch):
+        table = (RNG.random((60, 9)) < 0.5).astype(float)
+        table[RNG.random(table.shape) < 0.05] = np.nan
+        weights = some_weights(table, 4)
+        one = binary_similarities(table, n_permutations=30, seed=3, weights=weights)
+        monkeypatch.setattr(pair_counter, "MANY_PATTERNS", 0)
+        other = binary_similarities(table, n_permutations=30, seed=3, weights=weights)
+        for a, b in zip(one.tests, other.tests, strict=True):
+            for name in a.comparisons:
+                assert a.comparisons[name].null == pytest.approx(b.comparisons[name].null, abs=1e-12)
+                assert a.comparisons[name].pvalue == b.comparisons[name].pvalue
+
+    def test_the_mean_hamming_similarity_is_a_function_of_weighted_shares_right(self):
+        """What the statistics page says of it: it looks at each model by itself."""
+        table = (RNG.random((25, 6)) < 0.5).astype(float)
+        w = some_weights(table, 2)
+        found = by_name(binary_similarities(table, n_permutations=20, seed=0, weights=w))["hamming"].comparisons["mean"]
+        right = w @ table
+        expected = 1 - 2 * (right * (w.sum() - right)).mean() / (w.sum() ** 2 - (w**2).sum())
+        assert found.observed == pytest.approx(expected, abs=1e-12)
+        assert not found.reason
+        assert np.ptp(found.null) > 1e-4
+
+    def test_the_variance_of_row_sums_is_weighted(self):
+        table = (RNG.random((25, 6)) < 0.5).astype(float)
+        w, sums = some_weights(table, 2), table.sum(axis=1)
+        expected = np.average((sums - np.average(sums, weights=w)) ** 2, weights=w)
+        for null in ("columns", "margins"):
+            found = binary_similarities(table, n_permutations=20, null=null, seed=0, weights=w).row_sums
+            assert found.observed == pytest.approx(expected, rel=1e-12)
+            assert bool(found.reason) == (null == "margins")
+
+    def test_one_model_that_varies_is_no_test(self):
+        table = np.column_stack([np.arange(20.0) % 2, np.ones(20)])
+        w = some_weights(table, 2)
+        for scale, run in ((1.0, binary_similarities), (0.5, continuous_similarities)):
+            for test in run(table * scale, n_permutations=20, seed=0, weights=w).tests:
+                assert all("heavy and light" in c.reason for c in test.comparisons.values())
+
+    def test_percentiles_reach_their_share_in_spite_of_rounding(self):
+        """Three quarters of the weight lie at or below the second value, though the sum of tenths falls short."""
+        masses = np.array([[0.1 + 0.2 + 0.3, 0.15, 0.25]])
+        assert described_by_weight(masses, np.array([0.2, 0.4, 0.9]))[0, 1] == 0.4
+        assert weighted_percentile(np.array([0.2, 0.4, 0.9]), masses[0], 0.75) == 0.4
+
+    def test_nothing_to_weigh_has_no_statistics(self):
+        assert np.isnan(described_by_weight(np.zeros((1, 3)), np.array([0.0, 0.5, 1.0]))).all()
+
+    def test_similarities_are_those_without_weights_where_all_weigh_the_same(self):
+        """Up to rounding, and up to the rule for percentiles."""
+        table = (RNG.random((40, 7)) < 0.5).astype(float)
+        one = by_name(binary_similarities(table, n_permutations=20, seed=0, weights=np.ones(40)))
+        other = by_name(binary_similarities(table, n_permutations=20, seed=0))
+        for name in SIMILARITIES:
+            for statistic in ("mean", "variance", "ks_d"):
+                a, b = one[name].comparisons[statistic], other[name].comparisons[statistic]
+                assert a.null == pytest.approx(b.null, abs=1e-12)
