@@ -25,7 +25,7 @@ from analyses.numerics.cluster_weights import ZeroDistance
 from analyses.numerics.resampling import map_blocks
 from analyses.numerics.reweighting import Reweighting, reweighting
 from tracker.errors import SelectionError
-from tracker.queries.electorate import Electorate, complete_electorate
+from tracker.queries.electorate import Electorate, complete_electorate, with_mean_one
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Absent, Finding, Metric, PromptValues, RankedModels, Report, analysis
@@ -291,7 +291,7 @@ def _chosen_weights(
         notes.append(
             f"{unknown:,} of {table.n_prompts:,} prompts have no weight in {weights.name}; they count 0 in that scheme."
         )
-    return made | {GIVEN: given}, notes
+    return made | {GIVEN: with_mean_one(given)}, notes
 
 
 def _by_scheme(every: Mapping[str, Reweighting], models: tuple[str, ...]) -> pa.Table:

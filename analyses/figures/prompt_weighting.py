@@ -35,7 +35,9 @@ def rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], models: S
     figure = canvas(max(5.5, 2.6 + CELL * n_models), 1.5 + 0.42 * n_schemes + 0.062 * longest)
     axes = figure.subplots()
     most = max(LEAST_SCALE, float(np.abs(changes).max()))
-    drawn = axes.imshow(changes, cmap=DIVERGING, norm=SymLogNorm(1.0, vmin=-most, vmax=most, base=10), aspect="auto")
+    drawn = axes.imshow(
+        changes, cmap=DIVERGING, norm=SymLogNorm(1.0, linscale=0.4, vmin=-most, vmax=most, base=10), aspect="auto"
+    )
     for i, j in np.ndindex(n_schemes, n_models):
         value = changes[i, j]
         red, green, blue, _ = drawn.cmap(drawn.norm(value))

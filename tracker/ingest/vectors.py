@@ -5,7 +5,6 @@ Nothing here commits: whoever opened the transaction does.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session
 
-from tracker.errors import AmbiguousError, ConflictError
+from tracker.errors import ConflictError
 from tracker.ingest.loading import raw_rows
-from tracker.ingest.shelf import ALIAS, TASK, Shelf
+from tracker.ingest.rows_of_prompts import advice, rows_of_prompts
 from tracker.ingest.tables import Problems
 from tracker.ingest.texts import storable
 from tracker.ingest.vector_file import VectorFile
@@ -115,7 +114,9 @@ def take_in(session: Session, file: VectorFile, benchmark_id: int, benchmark: st
         AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
         ConflictError: stored vectors of this encoder are others, or of another length.
     """
-    prompt_ids = _prompts(session, file, benchmark_id, benchmark)
+    problems = Problems(file.table)
+    prompt_ids = rows_of_prompts(session, benchmark_id, benchmark, file.keys, file.tasks, problems)
+    problems.check(advice(benchmark))
     key = encoder_key(session, encoder, file.vectors.shape[1])
     asked = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(EMBEDDING.c.encoder_id == key)
     stored = dict(raw_rows(session, asked))
@@ -132,49 +133,6 @@ def take_in(session: Session, file: VectorFile, benchmark_id: int, benchmark: st
     fresh = np.setdiff1d(np.arange(len(prompt_ids)), known)
     add_vectors(session, key, prompt_ids[fresh], file.vectors[fresh])
     return TakenIn(n_new=len(fresh), n_unchanged=len(known), dimensions=file.vectors.shape[1])
-
-
-def _prompts(session: Session, file: VectorFile, benchmark_id: int, benchmark: str) -> NDArray[np.int64]:
-    """Key of each row's prompt."""
-    stored = session.execute(sa.select(TASK.c.name, TASK.c.id).where(TASK.c.benchmark_id == benchmark_id))
-    tasks: dict[str, int] = {row.name: row.id for row in stored}
-    shelf = Shelf(session, benchmark_id)
-    spaces = session.scalars(
-        sa.select(ALIAS.c.namespace).join(TASK, TASK.c.id == ALIAS.c.task_id).where(TASK.c.benchmark_id == benchmark_id)
-        .distinct().order_by(ALIAS.c.namespace)
-    ).all()  # fmt: skip
-    found: list[int | None] = [None] * len(file.keys)
-    for space in spaces:  # one family of files calls all of them so, or none
-        here = _named(shelf.named(space), file, tasks)
-        if sum(key is not None for key in here) > sum(key is not None for key in found):
-            found = here
-    problems = Problems(file.table)
-    unknown = [row for row, key in enumerate(found) if key is None]
-    in_task = [""] * len(found) if file.tasks is None else [f" in the task {task!r}" for task in file.tasks]
-    problems.add(unknown, None, [f"{benchmark} has no prompt {file.keys[row]!r}{in_task[row]}" for row in unknown])
-    first: dict[int, int] = {}
-    again = [row for row, key in enumerate(found) if key is not None and first.setdefault(key, row) != row]
-    texts = [f"the prompt {file.keys[row]!r} again, after {file.table.place(first[found[row] or 0])}" for row in again]
-    problems.add(again, None, texts)
-    problems.check(
-        advice=f"Prompts are named as in the files that brought them: suffrage ingest … --benchmark {benchmark}"
-    )
-    return np.array(found, dtype=np.int64)
-
-
-def _named(names: dict[tuple[int, str], int], file: VectorFile, tasks: dict[str, int]) -> list[int | None]:
-    keys = list(map(storable, file.keys))
-    if file.tasks is not None:
-        return [names.get((tasks.get(storable(task), -1), key)) for task, key in zip(file.tasks, keys, strict=True)]
-    by_key: dict[str, list[int]] = defaultdict(list)
-    for (_, key), prompt in names.items():
-        by_key[key].append(prompt)
-    unclear = next((key for key in keys if len(set(by_key.get(key, ()))) > 1), None)
-    if unclear is not None:
-        raise AmbiguousError(
-            f"{file.path}: {unclear!r} names prompts of {len(by_key[unclear])} tasks. Add a column task to the file."
-        )
-    return [by_key[key][0] if key in by_key else None for key in keys]
 
 
 def _insert_missing(session: Session, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:

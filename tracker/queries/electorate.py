@@ -36,9 +36,29 @@ class Electorate:
     @property
     def n_effective(self) -> float:
         """Kish's effective number of prompts, (Σw)² / Σw²; the number of prompts where all count the same."""
-        return (
-            float(self.weights.sum() ** 2 / (self.weights**2).sum()) if self.is_weighted else float(len(self.weights))
-        )
+        return effective_number(self.weights)
+
+
+def effective_number(weights: NDArray[np.float64]) -> float:
+    """Kish's effective number of prompts, (Σw)² / Σw²; how many there are where all weigh the same.
+
+    Args:
+        weights: ``(n,)``, not negative, some positive, in any unit.
+    """
+    w = with_mean_one(weights)
+    return float(w.sum() ** 2 / (w**2).sum())
+
+
+def with_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The weights rescaled to a mean of 1; all exactly 1 where they are equal.
+
+    Args:
+        weights: ``(n,)``, not negative, some positive; scaled by a power of two first, so that no sum overflows.
+    """
+    if (weights == weights[0]).all():
+        return np.ones(len(weights))
+    scaled = np.ldexp(weights, -np.frexp(weights.max())[1])
+    return scaled * (len(scaled) / scaled.sum())
 
 
 def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> Electorate:
@@ -69,10 +89,9 @@ def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) 
         )
     if nothing.any():
         notes.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight 0 and are left out.")
-    w = w[kept]
     return Electorate(
         scores=scores.rows(kept),
-        weights=np.ones(len(w)) if (w == w[0]).all() else w * (len(w) / w.sum()),
+        weights=with_mean_one(w[kept]),
         weights_name=weights.name,
         notes=tuple(notes),
     )

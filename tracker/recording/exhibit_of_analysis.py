@@ -70,7 +70,7 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
         ref_id=analysis_id,
         version=LAYOUT,
         experiment=f"suffrage/{analysis.name}",
-        about_experiment=f"Findings of `suffrage analyze {analysis.name}`, one run each.",
+        about_experiment=f"Findings called {analysis.name}, one run each.",
         run_name=" ".join([benchmark, *_words(analysis.parameters.values()), f"{analysis.recorded:%Y-%m-%d}"])
         + f" #{analysis_id}",
         started=analysis.recorded - timedelta(seconds=sum((analysis.timings or {}).values())),

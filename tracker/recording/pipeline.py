@@ -82,11 +82,32 @@ def run_analysis(
     clock.lap("load")
     report = _compute(declaration, inputs, values, workers)
     clock.lap("compute")
+    return _recorded(engine, question, report, clock, publish_to)
+
+
+def record_report(engine: sa.Engine, question: Question, report: Report, *, publish_to: str | None = None) -> Recorded:
+    """Record an answer that is there already, and publish it.
+
+    Args:
+        engine: the store.
+        question: what it answers.
+        report: the answer.
+        publish_to: as for `run_analysis`.
+
+    Raises:
+        SuffrageError: MLflow can never be reached there, or the store cannot be written.
+    """
+    if publish_to is not None:
+        mlflow_store(publish_to, engine)
+    return _recorded(engine, question, report, _Clock(), publish_to)
+
+
+def _recorded(engine: sa.Engine, question: Question, report: Report, clock: _Clock, publish_to: str | None) -> Recorded:
     artifacts, metrics = artifacts_of(report), metric_rows(report.finding)
     clock.lap("draw")
     with transaction(engine) as session:
         analysis_id = record(session, question, report, metrics, artifacts, clock.laps)
-    recorded = Recorded(analysis_id=analysis_id, analysis=declaration.name, report=report, metrics=metrics)
+    recorded = Recorded(analysis_id=analysis_id, analysis=question.analysis, report=report, metrics=metrics)
     return recorded if publish_to is None else _published(engine, recorded, publish_to)
 
 

@@ -314,7 +314,7 @@ class TestWeights:
         add_scores(store, np.array([[0.0], [1.0]]), benchmark="b", metric="other")
         add_task_scores(store, np.array([[0.5, 0.9], [0.7, 0.1]]), tasks=["a", "b"], models=["x", "y"])
         key = add_weights(store, [1.0, 2.0])
-        with pytest.raises(SelectionError, match="scores of whole tasks only.*Leave --weights out; .* by task-equal"):
+        with pytest.raises(SelectionError, match=r"scores of whole tasks only.*Leave --weights out; .* by task-equal"):
             board(store, metric="accuracy", weights=str(key))
         assert board(store, metric="accuracy", weights="task-equal") == board(store, metric="accuracy")
 

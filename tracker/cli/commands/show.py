@@ -59,7 +59,7 @@ def command(
         for name, value in (("data", found.selection), ("options", found.parameters)):
             told = {part: given for part, given in (value or {}).items() if given not in (None, "", [])}
             click.echo(f"{name:<9}{in_words(told)}")
-        click.echo(f"{'runs':<9}{in_words(found.run_ids)}")
+        click.echo(f"{'runs':<9}{in_words(found.run_ids) or 'none'}")
         click.echo(f"{'files':<9}{in_words([file.name for file in found.artifacts]) or 'none'}")
         say(
             f"\nThe main ones of {len(found.numbers)} numbers; --format csv lists all. --table NAME prints a table, "

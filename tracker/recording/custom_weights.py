@@ -1,0 +1,98 @@
+"""Weights of prompts that a user brings, recorded as a finding, so that they can be chosen like computed ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.queries import tables
+from tracker.queries.electorate import effective_number
+from tracker.queries.resolution import BenchmarkKey
+from tracker.queries.selection import Selection
+from tracker.queries.weights import PREFIX, PromptWeights
+from tracker.recording.finding import Finding, PromptValues, Report
+from tracker.recording.record import Question
+
+NAME = "custom-weights"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomWeights(Finding):
+    """Weights as a file gave them.
+
+    Attributes:
+        file: its name.
+        benchmark: whose prompts it weighs.
+        n_prompts: prompts with a weight.
+        n_zero: those of weight 0.
+        n_without_weight: prompts of the benchmark that the file does not name.
+        n_effective: Kish's effective number of prompts, (Σw)² / Σw².
+    """
+
+    file: str
+    benchmark: str
+    n_prompts: int
+    n_zero: int
+    n_without_weight: int
+    n_effective: float
+
+    def summary(self) -> str:
+        """What the file holds."""
+        every = self.n_prompts + self.n_without_weight
+        said = [
+            f"{self.file} weighs {self.n_prompts:,} of the {every:,} prompts of {self.benchmark}, with an effective "
+            f"number of {self.n_effective:,.1f}."
+        ]
+        for n, what in ((self.n_without_weight, "not in the file"), (self.n_zero, "of weight 0")):
+            if n:
+                said.append(f"{n:,} {'is' if n == 1 else 'are'} {what} and left out wherever these weights are used.")
+        return " ".join(said)
+
+
+def custom_weights(
+    session: Session,
+    benchmark: BenchmarkKey,
+    prompt_ids: NDArray[np.int64],
+    values: NDArray[np.float64],
+    *,
+    name: str,
+    file: str,
+) -> tuple[Question, Report]:
+    """Weights as something to record.
+
+    Args:
+        session: the store.
+        benchmark: whose prompts.
+        prompt_ids: ``(n,)`` ascending.
+        values: ``(n,)``, not negative, some positive.
+        name: of the scheme.
+        file: where they come from.
+    """
+    prompt, task = tables.prompt.c, tables.task.c
+    of_benchmark = sa.select(sa.func.count()).select_from(tables.prompt).join(tables.task, task.id == prompt.task_id)
+    every = session.scalar(of_benchmark.where(task.benchmark_id == benchmark.id)) or 0
+    found = CustomWeights(
+        file=file,
+        benchmark=benchmark.label,
+        n_prompts=len(prompt_ids),
+        n_zero=int((values == 0).sum()),
+        n_without_weight=every - len(prompt_ids),
+        n_effective=effective_number(values),
+    )
+    question = Question(
+        analysis=NAME,
+        code_version=f"suffrage {version('suffrage')}",
+        selection=Selection(benchmark=benchmark.label),
+        parameters={"name": name, "file": file},
+        benchmark_id=benchmark.id,
+        input_digest=PromptWeights(name=name, analysis_id=0, prompt_ids=prompt_ids, values=values).digest,
+        runs={},
+    )
+    return question, Report(
+        found, prompt_values={f"{PREFIX}{name}": PromptValues(prompt_ids=prompt_ids, values=values)}
+    )
