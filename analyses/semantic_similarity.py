@@ -30,6 +30,7 @@ from tracker.queries.prompts import Prompts
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis
 
+WRITTEN = {"cosine": "cosine similarity", "hamming": "Hamming similarity"}
 N_STRONGEST, N_PARTNERS = 20, 5
 """Prompts that are listed with their texts, and partners of each."""
 TORN = {
@@ -60,7 +61,7 @@ class SemanticSimilarity(Finding):
         intercept: whether the lines have one.
         r_squared: mean over prompts of the share of the variance of performance similarity that the line explains.
         test: lines, statistics and their draws.
-        curve: mean performance similarity by semantic similarity.
+        curve: performance similarity by semantic similarity.
     """
 
     n_prompts: int
@@ -102,7 +103,7 @@ class SemanticSimilarity(Finding):
         for name, bars in (("slope", self.test.slope_bars), ("fdr", self.test.fdr_bars)):
             arrays |= {f"{name}.edges": bars.edges, f"{name}.observed": bars.observed, f"{name}.permuted": bars.drawn}
         curve = self.curve
-        return arrays | {"curve.edges": curve.edges, "curve.share": curve.share, "curve.mean": curve.mean}
+        return arrays | {"curve.edges": curve.edges, "curve.share": curve.share, "curve.excess": curve.excess}
 
     @property
     def headline(self) -> Sequence[str]:
@@ -118,35 +119,37 @@ class SemanticSimilarity(Finding):
         if mean.reason:
             return f"On {table} there is nothing to test: {mean.reason}. The mean slope is {mean.observed:.3g}."
         said = [
-            f"On {table}, {self._verdict()}: the mean slope of {self.similarity} similarity in performance on semantic "
-            f"similarity is {mean.observed:.3f}; {self.n_permutations:,} {TORN[self.null]} gave {mean.null_mean:.3f} "
-            f"(sd {mean.null_sd:.2g}), two-sided p = {mean.pvalue_two_sided:.3g}.",
+            f"On {table}, {self._verdict()}: the mean slope of {WRITTEN[self.similarity]} in performance on "
+            f"similarity in meaning is {mean.observed:z.3f}; {self.n_permutations:,} {TORN[self.null]} gave "
+            f"{mean.null_mean:z.3f} (sd {mean.null_sd:.2g}), two-sided p = {mean.pvalue_two_sided:.3g}.",
             f"{found.observed:,.0f} prompts have an FDR value of at most {ALPHA}, against {found.null_mean:,.1f} on "
-            f"average in the draws (p = {found.pvalue:.3g}); {int((self.test.familywise <= ALPHA).sum()):,} stand out "
-            "from the strongest relation of any prompt in the draws (family-wise p ≤ 0.05).",
+            f"average in the draws (p = {found.pvalue:.3g}); {int((self.test.familywise <= ALPHA).sum()):,} have a "
+            f"family-wise p of at most {ALPHA}.",
         ]
         distances = ", ".join(
-            f"of the {words} {test.observed:.3f} (null mean {test.null_mean:.3f}, p = {test.pvalue:.3g})"
+            f"{words} {test.observed:.3f} (null mean {test.null_mean:.3f}, p = {test.pvalue:.3g})"
             for test, words in ((tests["ks_slope"], "slopes"), (tests["ks_fdr"], "FDR values"))
             if not test.reason
         )
         if distances:
-            said.append(f"KS distances from the pool of all tables: {distances}.")
+            said.append(f"KS distance from the pool of all tables: {distances}.")
         if isinstance(self.r_squared, float):
-            said.append(f"A prompt's line explains {self.r_squared:.1%} of the variance on average.")
-        said.append("The p-values above come from the draws. A prompt's own p and FDR value take the pairs behind")
-        said.append("different prompts as independent, which they are not: read them as a ranking, not as tests.")
+            said.append(f"On average a prompt's line explains {self.r_squared:.1%} of the variance.")
+        said.append(
+            "All these p come from the draws; a prompt's own p and FDR value take pairs as independent, which they are "
+            "not, and are no tests."
+        )
         return " ".join(said)
 
     def _verdict(self) -> str:
         tests = self.test.comparisons
         mean, spread = tests["slope.mean"], tests["ks_slope"]
         if mean.pvalue <= ALPHA:
-            return "models fail more alike the closer two prompts are in meaning"
+            return "models succeed and fail more alike on prompts closer in meaning"
         if mean.pvalue_two_sided <= ALPHA:
-            return "models fail less alike the closer two prompts are in meaning"
+            return "models succeed and fail less alike on prompts closer in meaning"
         if not spread.reason and spread.pvalue <= ALPHA:
-            return "there is no relation on average, but the slopes are distributed otherwise than chance allows"
+            return "there is no relation on average, but the slopes are not distributed as chance would have it"
         if mean.smallest_pvalue > ALPHA:
             return "so few draws cannot say whether meaning and performance are related"
         return "chance can explain how meaning and performance go together"
@@ -244,10 +247,15 @@ def _refuse(voters: Electorate, E: NDArray[Any], similarity: str, null: str, n_p
             raise SelectionError(problem)
 
 
-def _notes(found: SemanticSimilarity) -> list[str]:
+def _notes(found: SemanticSimilarity, *, binary: bool) -> list[str]:
     notes = []
     if found.n_zero:
         notes.append(f"{found.n_zero:,} prompts that no model got right have no cosine and are left out.")
+    if binary and found.similarity == "cosine":
+        notes.append(
+            "On scores of 0 and 1 the cosine counts no failure in common, and is larger to prompts that more models "
+            "got right. The Hamming similarity (--similarity hamming) counts common failures, and all prompts."
+        )
     if found.n_without_line:
         notes.append(
             f"{found.n_without_line:,} prompts are equally similar to all others, in meaning or in performance, and "
@@ -352,9 +360,9 @@ def analyze(
         figures={
             "distributions": lambda: figures.distributions(test.slope_bars, test.fdr_bars, DRAWN[null]),
             "null_distributions": lambda: figures.null_distributions(test.comparisons, DRAWN[null]),
-            "performance_by_meaning": lambda: figures.performance_by_meaning(found.curve, similarity),
+            "performance_by_meaning": lambda: figures.performance_by_meaning(found.curve, WRITTEN[similarity]),
         },
-        notes=[*voters.notes, *_notes(found)],
+        notes=[*voters.notes, *_notes(found, binary=voters.scores.is_binary)],
     )
 
 

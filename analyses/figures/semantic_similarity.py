@@ -25,8 +25,8 @@ TITLES = {
     "max_t": "largest |t|",
 }
 POINTS = 24
-"""At most so many points on the curve; each holds at least `LEAST_SHARE` of the pairs."""
-LEAST_SHARE = 2e-4
+"""At most so many points on the curve; each holds at least `LEAST_PAIRS` pairs."""
+LEAST_PAIRS = 1000
 
 
 def distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
@@ -86,19 +86,18 @@ def null_distributions(comparisons: Mapping[str, Comparison], drawn: str) -> Fig
 
 
 def performance_by_meaning(curve: Curve, similarity: str) -> Figure:
-    """Mean performance similarity of pairs by their semantic similarity, above where the pairs are.
+    """Performance similarity of pairs by their semantic similarity, above where the pairs are.
 
     Args:
         curve: what to show.
-        similarity: of performance, in a word.
+        similarity: of performance, as written.
     """
-    x, mean = _points(curve)
+    x, excess = _points(curve)
     figure = canvas(6.0, 4.2)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    top.axhline(curve.overall, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), label="all pairs")
-    top.plot(x, mean, color=OBSERVED, marker="o", markersize=3.5, linewidth=1.4, label="pairs this similar")
-    top.set_ylabel(f"mean performance\nsimilarity ({similarity})", fontsize=9)
-    top.legend(frameon=False, fontsize=8, loc="best")
+    top.axhline(0.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    top.plot(x, excess, color=OBSERVED, marker="o", markersize=3.5, linewidth=1.4)
+    top.set_ylabel(f"{similarity} of performance,\nabove each prompt's mean", fontsize=9)
     bottom.stairs(curve.share, curve.edges, fill=True, color=DRAWN, alpha=0.75)
     bottom.set_yscale("log")
     bottom.set_ylabel("share of pairs", fontsize=9)
@@ -115,13 +114,14 @@ def _points(curve: Curve) -> tuple[list[float], list[float]]:
     held = np.flatnonzero(curve.share)
     width = max(1, -(-len(held) // POINTS))
     middle = (curve.edges[:-1] + curve.edges[1:]) / 2
+    least = min(LEAST_PAIRS / curve.n_pairs, 1.0 / POINTS)
     x, y, share, total, at, n = [], [], 0.0, 0.0, 0.0, 0
     for i in range(held[0], held[-1] + 1):
         mass = float(curve.share[i])
         if mass:
-            share, total, at = share + mass, total + mass * float(curve.mean[i]), at + mass * float(middle[i])
+            share, total, at = share + mass, total + mass * float(curve.excess[i]), at + mass * float(middle[i])
         n += 1
-        if (share >= LEAST_SHARE and n >= width) or (i == held[-1] and share > 0):
+        if (share >= least and n >= width) or (i == held[-1] and share > 0):
             x.append(at / share)
             y.append(total / share)
             share, total, at, n = 0.0, 0.0, 0.0, 0

@@ -61,23 +61,24 @@ def nearest_partners(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """Mean performance similarity of pairs of prompts by their semantic similarity.
+    """How alike models perform on pairs of prompts, by the pairs' semantic similarity.
 
     Attributes:
         edges: ``(m + 1,)`` of semantic similarity.
         share: ``(m,)`` of the pairs' weight.
-        mean: ``(m,)`` performance similarity; NaN where there is no pair.
-        overall: mean over all pairs.
+        excess: ``(m,)`` mean performance similarity of a prompt and its partners less that prompt's mean over all
+            partners; NaN where there is no pair.
+        n_pairs: ordered pairs behind it all.
     """
 
     edges: Floats
     share: Floats
-    mean: Floats
-    overall: float
+    excess: Floats
+    n_pairs: int
 
 
 def similarity_curve(rows: Floats, U: Floats, weights: Floats) -> Curve:
-    """Average performance similarity in narrow bins of semantic similarity.
+    """Performance similarity in narrow bins of semantic similarity, relative to each prompt's own mean as its line is.
 
     Each pair weighs the product of its two weights.
 
@@ -87,6 +88,7 @@ def similarity_curve(rows: Floats, U: Floats, weights: Floats) -> Curve:
         weights: ``(n,)``.
     """
     n = len(rows)
+    usual = (U @ (weights @ U) - weights * np.einsum("ij,ij->i", U, U)) / (weights.sum() - weights)
     looked_at = np.arange(0, n, -(-n * n // MOST_PAIRS))
     mass, sums = np.zeros(N_BINS), np.zeros(N_BINS)
     for start in range(0, len(looked_at), SQUARE_ROWS):
@@ -95,7 +97,11 @@ def similarity_curve(rows: Floats, U: Floats, weights: Floats) -> Curve:
         pairs = weights[block, None] * weights
         pairs[np.arange(len(block)), block] = 0.0
         mass += np.bincount(place, weights=pairs.ravel(), minlength=N_BINS)
-        sums += np.bincount(place, weights=(pairs * (U[block] @ U.T)).ravel(), minlength=N_BINS)
-    mean = np.divide(sums, mass, out=np.full(N_BINS, np.nan), where=mass > 0)
-    edges = np.linspace(-1, 1, N_BINS + 1)
-    return Curve(edges=edges, share=mass / mass.sum(), mean=mean, overall=float(sums.sum() / mass.sum()))
+        excess = U[block] @ U.T - usual[block, None]
+        sums += np.bincount(place, weights=(pairs * excess).ravel(), minlength=N_BINS)
+    return Curve(
+        edges=np.linspace(-1, 1, N_BINS + 1),
+        share=mass / mass.sum(),
+        excess=np.divide(sums, mass, out=np.full(N_BINS, np.nan), where=mass > 0),
+        n_pairs=len(looked_at) * (n - 1),
+    )

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import joblib
+import numpy as np
+import pytest
+from scipy.stats import false_discovery_control, ks_2samp, linregress
+
+from analyses.numerics.null_tables import shuffled_table
+from analyses.numerics.semantic_null import semantic_test
+from analyses.numerics.semantic_partners import nearest_partners, similarity_curve
+from analyses.numerics.semantic_regression import performance_rows, unit_rows
+from analyses.numerics.streams import ROWS, generator, stream_key
+
+RNG = np.random.default_rng(9)
+N, K, D, B = 24, 5, 4, 12
+Q = (RNG.random((N, K)) < 0.35).astype(float)
+E = RNG.normal(size=(N, D))
+ONES = np.ones(N)
+WEIGHTS = RNG.uniform(0.3, 2, N)
+PLAIN = {"similarity": "cosine", "intercept": True, "n_permutations": B, "seed": 3}
+
+
+def plainly(table: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Slope, t and p of each prompt, by one regression after the other."""
+    there = table.any(axis=1)
+    u, e = unit_rows(table[there]), unit_rows(vectors[there])
+    found = []
+    for i in range(len(u)):
+        others = np.arange(len(u)) != i
+        line = linregress(e[others] @ e[i], u[others] @ u[i])
+        found.append((line.slope, line.slope / line.stderr, line.pvalue))
+    slope, t, pvalue = np.array(found).T
+    return slope, t, pvalue
+
+
+def drawn(null: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The observed table and the draws, with the vectors they meet."""
+    if null == "columns":
+        key = stream_key(3)
+        return [(Q, E), *((shuffled_table(Q, key, b), E) for b in range(B))]
+    there = Q.any(axis=1)
+    orders = [generator(3, ROWS, b).permutation(there.sum()) for b in range(B)]
+    return [(Q[there], E[there]), *((Q[there][order], E[there]) for order in orders)]
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("null", ["rows", "columns"])
+    def test_statistics_equal_those_of_one_regression_after_the_other(self, null):
+        found = semantic_test(Q, E, ONES, null=null, **PLAIN)
+        tables = [plainly(*table) for table in drawn(null)]
+        assert found.slope == pytest.approx(tables[0][0], rel=1e-10)
+        assert found.pvalue == pytest.approx(tables[0][2], rel=1e-10)
+        fdr = [false_discovery_control(pvalue) for _, _, pvalue in tables]
+        assert found.fdr == pytest.approx(fdr[0], rel=1e-10)
+
+        def distances(values: list[np.ndarray]) -> list[float]:
+            values = [one.astype(np.float32) for one in values]
+            return [ks_2samp(one, np.concatenate(values), method="asymp").statistic for one in values]
+
+        expected = {
+            "slope.mean": [slope.mean() for slope, _, _ in tables],
+            "n_discoveries": [(values <= 0.05).sum() for values in fdr],
+            "ks_slope": distances([slope for slope, _, _ in tables]),
+            "ks_fdr": distances(fdr),
+            "max_t": [np.abs(t).max() for _, t, _ in tables],
+        }
+        for name, values in expected.items():
+            comparison = found.comparisons[name]
+            assert np.array([comparison.observed, *comparison.null]) == pytest.approx(values, rel=1e-10), name
+            if len(set(values)) > 1:
+                assert comparison.pvalue == sum(v >= values[0] - 1e-9 for v in values) / (B + 1), name
+        t = np.abs(tables[0][1])
+        assert found.familywise == pytest.approx(
+            [(1 + sum(v >= one for v in expected["max_t"][1:])) / (B + 1) for one in t]
+        )
+
+    def test_partners_are_the_nearest_of_all(self):
+        there = Q.any(axis=1)
+        rows, U, w = unit_rows(E[there]), performance_rows(Q[there], "cosine"), WEIGHTS[there]
+        prompts = np.array([3, 0])
+        found = nearest_partners(prompts, rows, U, w, 5, intercept=True)
+        for place, i in enumerate(prompts):
+            others = [j for j in range(len(rows)) if j != i]
+            others.sort(key=lambda j: -(rows[i] @ rows[j]))
+            assert found.places[place].tolist() == others[:5]
+            x, y = rows[others] @ rows[i], U[others] @ U[i]
+            part = w[others] * (x - np.average(x, weights=w[others])) * (y - np.average(y, weights=w[others]))
+            assert found.semantic[place] == pytest.approx(x[:5])
+            assert found.performance[place] == pytest.approx(y[:5])
+            assert found.contribution[place] == pytest.approx((part / part.sum())[:5])
+
+    def test_the_curve_holds_every_pair(self):
+        rows, U = unit_rows(E), performance_rows(Q, "hamming")
+        curve = similarity_curve(rows, U, WEIGHTS)
+        pairs = [(i, j) for i in range(N) for j in range(N) if i != j]
+        alike = (Q[:, None] == Q).mean(axis=2)
+        usual = [np.average(np.delete(alike[i], i), weights=np.delete(WEIGHTS, i)) for i in range(N)]
+        weight = np.array([WEIGHTS[i] * WEIGHTS[j] for i, j in pairs])
+        where = np.searchsorted(curve.edges, [rows[i] @ rows[j] for i, j in pairs], side="right") - 1
+        excess = np.array([alike[i, j] - usual[i] for i, j in pairs])
+        for at in np.unique(where):
+            assert curve.share[at] == pytest.approx(weight[where == at].sum() / weight.sum())
+            assert curve.excess[at] == pytest.approx(np.average(excess[where == at], weights=weight[where == at]))
+        assert curve.share.sum() == pytest.approx(1)
+        assert np.nansum(curve.share * curve.excess) == pytest.approx(0, abs=1e-12)
+
+
+class TestLaws:
+    @pytest.mark.parametrize(("null", "weights"), [("rows", ONES), ("rows", WEIGHTS), ("columns", WEIGHTS)])
+    def test_any_number_of_workers_gives_the_same_bytes(self, null, weights):
+        options = PLAIN | {"n_permutations": 300}
+        alone = semantic_test(Q, E, weights, null=null, **options)
+        with joblib.parallel_config(n_jobs=2, backend="threading"):
+            shared = semantic_test(Q, E, weights, null=null, **options)
+        for name, comparison in alone.comparisons.items():
+            assert comparison.null.tobytes() == shared.comparisons[name].null.tobytes()
+            assert comparison.pvalue == shared.comparisons[name].pvalue
+        assert alone.familywise.tobytes() == shared.familywise.tobytes()
+
+    def test_under_rows_weights_stay_with_the_scores(self):
+        """A weight that is twice as large stands for a prompt that is there twice, but for the prompt's own line."""
+        there = Q.any(axis=1)
+        found = semantic_test(Q, E, WEIGHTS, null="rows", **PLAIN)
+        order = generator(3, ROWS, 0).permutation(there.sum())
+        w = WEIGHTS[there][order]
+        u, e = unit_rows(Q[there][order]), unit_rows(E[there])
+        slopes = []
+        for i in range(len(u)):
+            others = np.arange(len(u)) != i
+            slopes.append(np.polyfit(e[others] @ e[i], u[others] @ u[i], 1, w=np.sqrt(w[others]))[0])
+        assert found.comparisons["slope.mean"].null[0] == pytest.approx(np.mean(slopes), rel=1e-9)
+
+    def test_equal_tables_are_ties_in_every_statistic(self):
+        """Four prompts have 24 pairings, so many draws repeat the observed one."""
+        few = np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]])
+        found = semantic_test(few, E[:4], np.ones(4), null="rows", **PLAIN | {"n_permutations": 480})
+        same = sum((generator(3, ROWS, b).permutation(4) == np.arange(4)).all() for b in range(480))
+        assert same > 5
+        for name, comparison in found.comparisons.items():
+            assert comparison.n_equal >= same, name
+
+    def test_bars_hold_every_prompt_once(self):
+        found = semantic_test(Q, E, ONES, null="columns", **PLAIN)
+        for bars in (found.slope_bars, found.fdr_bars):
+            assert bars.observed.sum() == pytest.approx(1)
+            assert bars.drawn.sum() == pytest.approx(1)
+            assert (np.diff(bars.edges) > 0).all()

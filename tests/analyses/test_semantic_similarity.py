@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import matplotlib.image
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from performance_matrices import matrix
+from strategies import binary_tables, continuous_tables
+
+from analyses.semantic_similarity import analyze
+from tracker.errors import SelectionError
+from tracker.queries.embeddings import Embeddings
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import Prompts
+from tracker.queries.weights import PromptWeights
+from tracker.recording.finding import Absent
+
+RNG = np.random.default_rng(12)
+N_TOPICS, N, K = 6, 90, 9
+TOPIC = RNG.integers(0, N_TOPICS, N)
+"""Models are good at some topics, and vectors say which topic a prompt is about."""
+ODDS = RNG.normal(0, 2.0, (N_TOPICS, K))[TOPIC] + 0.3
+TABLE = (RNG.random((N, K)) < 1 / (1 + np.exp(-ODDS))).astype(float)
+TABLE[~TABLE.any(axis=1), 0] = 1
+TABLE[7] = 0
+VECTORS = np.eye(N_TOPICS, 16)[TOPIC] + RNG.normal(0, 0.2, (N, 16))
+UNRELATED = RNG.normal(0, 1, (N, 16))
+
+
+def embeddings(vectors: np.ndarray, without: int = 0) -> Embeddings:
+    """Vectors of the first prompts of a matrix."""
+    n = len(vectors) - without
+    return Embeddings(
+        E=vectors[:n].astype(np.float32),
+        prompt_ids=np.arange(100, 100 + n),
+        encoder_id=1,
+        encoder="planted@1:question",
+        benchmark="b",
+    )
+
+
+def prompts(n: int) -> Prompts:
+    """What the prompts say; the second one's text is not known."""
+    return Prompts(
+        prompt_ids=np.arange(100, 100 + n),
+        tasks=("t",) * n,
+        names=tuple(f"p{i}" for i in range(n)),
+        texts=tuple(None if i == 1 else f"text {i}" for i in range(n)),
+        choices=(None,) * n,
+        answers=(None,) * n,
+        details=({},) * n,
+    )
+
+
+def weights(values: np.ndarray) -> PromptWeights:
+    """Stored weights."""
+    return PromptWeights(name="3:any", analysis_id=3, prompt_ids=np.arange(100, 100 + len(values)), values=values)
+
+
+def asked(table: np.ndarray, vectors: np.ndarray, given: np.ndarray | None = None, **options):
+    """The report on a table."""
+    weighing = None if given is None else weights(given)
+    return analyze(
+        matrix(table), embeddings(vectors), prompts(len(table)), weighing, **{"n_permutations": 99} | options
+    )
+
+
+@pytest.fixture(scope="module")
+def related():
+    return asked(TABLE, VECTORS)
+
+
+class TestPlantedTruth:
+    @pytest.mark.parametrize(
+        "options", [{}, {"similarity": "hamming"}, {"null": "columns"}, {"null": "rows", "seed": 5}]
+    )
+    def test_models_that_fail_by_topic_are_found_out(self, options):
+        found = asked(TABLE, VECTORS, **options).finding
+        for name in ("slope.mean", "n_discoveries", "ks_slope", "max_t"):
+            assert found.metrics[f"{name}.pvalue"] == pytest.approx(0.01), name
+        assert found.metrics["n_discoveries"] > 30
+        assert found.metrics["n_familywise"] > 10
+        assert "models succeed and fail more alike on prompts closer in meaning" in found.summary()
+
+    def test_unrelated_vectors_are_left_in_peace(self):
+        found = asked(TABLE, UNRELATED).finding
+        assert "chance can explain how meaning and performance go together" in found.summary()
+        assert found.metrics["n_discoveries"] == 0
+        assert found.metrics["n_familywise"] == 0
+
+    def test_vectors_of_the_opposite_are_called_so(self):
+        """Six models, each good at one topic; neighbours in meaning are of different topics."""
+        topics = np.tile(np.arange(6), 10)
+        table = np.eye(6)[topics]
+        apart = np.eye(10)[np.arange(60) // 6] + RNG.normal(0, 0.01, (60, 10))
+        found = asked(table, apart, similarity="hamming").finding
+        assert "models succeed and fail less alike on prompts closer in meaning" in found.summary()
+        assert found.metrics["slope.mean"] < 0
+        assert found.metrics["slope.mean.pvalue_two_sided"] <= 0.05 < found.metrics["slope.mean.pvalue"]
+
+    def test_lines_through_the_origin_call_nearly_everything_significant(self):
+        report = asked(TABLE, np.abs(UNRELATED), intercept=False)
+        metrics = report.finding.metrics
+        assert metrics["n_significant"] >= 87
+        assert metrics["n_discoveries"] >= 87
+        assert metrics["n_discoveries.null_mean"] > 87
+        assert metrics["n_discoveries.pvalue"] > 0.2
+        assert isinstance(metrics["r_squared.mean"], Absent)
+        assert "Without an intercept" in " ".join(report.notes)
+
+    def test_the_strongest_relations_come_with_texts_and_nearest_partners(self, related):
+        rows = related.tables["strongest"].to_pylist()
+        assert len(rows) == 100
+        assert [row["place"] for row in rows] == np.repeat(np.arange(1, 21), 5).tolist()
+        assert [row["nearest"] for row in rows] == list(range(1, 6)) * 20
+        order = [(row["familywise"], -row["t"]) for row in rows]
+        assert order == sorted(order)
+        for row in rows:
+            i, j = int(row["prompt"][1:]), int(row["partner"][1:])
+            a, b = (VECTORS[x] / np.linalg.norm(VECTORS[x]) for x in (i, j))
+            assert row["semantic_similarity"] == pytest.approx(a @ b, abs=1e-6)
+            assert row["performance_similarity"] == pytest.approx(
+                TABLE[i] @ TABLE[j] / np.sqrt(TABLE[i].sum() * TABLE[j].sum())
+            )
+            assert row["text"] == (None if i == 1 else f"text {i}")
+            assert TOPIC[i] == TOPIC[j]
+            assert i != j
+
+
+class TestReport:
+    def test_prompts_that_no_model_got_right_have_no_line(self, related):
+        assert related.finding.metrics["n_prompts"] == N
+        assert related.finding.metrics["n_zero"] == 1
+        for name in ("slope", "slope_pvalue", "slope_fdr", "slope_familywise"):
+            values = related.prompt_values[name]
+            assert 107 not in values.prompt_ids
+            assert len(values.values) == len(values.prompt_ids) == N - 1
+        assert "1 prompts that no model got right have no cosine and are left out." in related.notes
+        assert "--similarity hamming" in " ".join(related.notes)
+        hamming = asked(TABLE, VECTORS, similarity="hamming")
+        assert hamming.finding.metrics["n_zero"] == 0
+        assert 107 in hamming.prompt_values["slope"].prompt_ids
+        assert hamming.notes == []
+
+    def test_numbers_are_finite_or_have_a_reason(self, related):
+        found = related.finding
+        assert set(found.headline) <= set(found.metrics)
+        assert len(found.headline) <= 50
+        for name, value in found.metrics.items():
+            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
+        assert found.arrays["ks_slope.null"].shape == (99,)
+        rows = related.tables["statistics"].to_pylist()
+        assert [row["statistic"] for row in rows] == ["slope.mean", "n_discoveries", "ks_slope", "ks_fdr", "max_t"]
+        assert rows[0]["pvalue_two_sided"] == found.metrics["slope.mean.pvalue_two_sided"]
+        assert rows[1]["pvalue_two_sided"] is None
+
+    @pytest.mark.parametrize("options", [{}, {"similarity": "hamming", "null": "columns"}, {"intercept": False}])
+    def test_pictures_are_drawn_with_labelled_axes(self, options):
+        for figure in (draw() for draw in asked(TABLE, VECTORS, **options).figures.values()):
+            written = io.BytesIO()
+            figure.savefig(written, format="png")
+            written.seek(0)
+            assert matplotlib.image.imread(written).std() > 0.01
+            assert figure.axes[-1].get_xlabel()
+            assert figure.axes[0].get_ylabel()
+
+    def test_pictures_of_four_prompts_are_drawn(self):
+        few = np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]])
+        report = asked(few, UNRELATED[:4], n_permutations=5)
+        for draw in report.figures.values():
+            draw().savefig(io.BytesIO(), format="png")
+        assert "19 are the fewest" in " ".join(report.notes)
+        assert "so few draws cannot say" in report.finding.summary()
+
+    def test_rows_with_missing_scores_are_left_out_with_a_note(self):
+        gaps = TABLE.copy()
+        gaps[3, 2] = np.nan
+        report = asked(gaps, VECTORS)
+        assert report.finding.n_prompts == N - 1
+        assert "lack a score" in report.notes[0]
+
+    def test_equal_weights_are_no_weights(self, related):
+        equal = asked(TABLE, VECTORS, np.full(N, 0.25))
+        assert equal.finding.metrics == related.finding.metrics
+        for name, values in related.prompt_values.items():
+            assert equal.prompt_values[name].values.tobytes() == values.values.tobytes()
+        for name, values in related.finding.arrays.items():
+            assert equal.finding.arrays[name].tobytes() == values.tobytes()
+
+    def test_weights_are_those_of_the_partners(self):
+        given = RNG.uniform(0.2, 2, N)
+        given[11] = 0
+        report = asked(TABLE, VECTORS, given)
+        assert "weight 0 and are left out" in " ".join(report.notes)
+        there = np.array([i for i in range(N) if i not in (7, 11)])
+        u = TABLE[there] / np.sqrt(TABLE[there].sum(axis=1, keepdims=True))
+        e = VECTORS[there].astype(np.float32).astype(float)
+        e /= np.linalg.norm(e, axis=1, keepdims=True)
+        for i in (0, 40):
+            others = np.arange(len(there)) != i
+            fit = np.polyfit(e[others] @ e[i], u[others] @ u[i], 1, w=np.sqrt(given[there][others]))
+            assert report.prompt_values["slope"].values[i] == pytest.approx(fit[0], rel=1e-9)
+
+    def test_the_same_seed_gives_the_same_numbers(self, related):
+        assert asked(TABLE, VECTORS).finding.metrics == related.finding.metrics
+        assert asked(TABLE, VECTORS, seed=1).finding.metrics != related.finding.metrics
+
+
+class TestDegenerateInput:
+    @settings(max_examples=60, deadline=None)
+    @given(
+        table=st.one_of(binary_tables(), continuous_tables()),
+        seed=st.integers(0, 99),
+        null=st.sampled_from(["rows", "columns"]),
+        intercept=st.booleans(),
+    )
+    def test_every_table_is_answered_or_refused_in_words(self, table, seed, null, intercept):
+        rng = np.random.default_rng(seed)
+        vectors = rng.integers(-1, 2, (len(table), 3)) + 0.5
+        words = ""
+        try:
+            report = asked(table, vectors, null=null, intercept=intercept, n_permutations=9)
+        except SelectionError as error:
+            words = str(error)
+        if words:
+            assert "here: " in words or "Every prompt is equally similar" in words
+            return
+        assert report.finding.summary()
+        for name, value in report.finding.metrics.items():
+            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
+        pvalues = [v for name, v in report.finding.metrics.items() if ".pvalue" in name]
+        assert all(isinstance(p, Absent) or 0 < p <= 1 for p in pvalues)
+
+    def test_repeated_prompts_are_partners_like_others(self):
+        twice = asked(np.tile(TABLE, (2, 1)), np.tile(VECTORS, (2, 1)))
+        nearest = [row for row in twice.tables["strongest"].to_pylist() if row["nearest"] == 1]
+        assert all(abs(int(row["prompt"][1:]) - int(row["partner"][1:])) == N for row in nearest)
+        assert all(row["semantic_similarity"] == pytest.approx(1) for row in nearest)
+
+    def test_prompts_equally_close_to_all_others_have_no_line(self):
+        """The last prompt's vector is orthogonal to all others."""
+        vectors = np.zeros((N, 17))
+        vectors[: N - 1, :16] = VECTORS[: N - 1]
+        vectors[N - 1, 16] = 1
+        report = asked(TABLE, vectors)
+        assert report.finding.metrics["n_without_line"] == 1
+        assert np.isnan(report.prompt_values["slope"].values[-1])
+        assert np.isnan(report.prompt_values["slope_familywise"].values[-1])
+        assert "equally similar to all others" in " ".join(report.notes)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("table", "vectors", "words"),
+        [
+            (TABLE[:3], VECTORS[:3], "at least 4 prompts that some model got right; here: 3"),
+            (np.vstack([TABLE[:3], np.zeros((5, K))]), VECTORS[:8], "here: 3"),
+            (np.zeros((9, 4)), VECTORS[:9], "here: 0"),
+            (np.ones((9, 4)), VECTORS[:9], "Every prompt is equally similar"),
+            (TABLE[:, :1], VECTORS, "Every prompt is equally similar"),
+            (TABLE, np.tile(VECTORS[:1], (N, 1)), "Every prompt is equally similar"),
+            (TABLE, np.vstack([VECTORS[:-2], np.zeros((2, 16))]), "2 prompts have a vector of zeros"),
+            (TABLE, np.where(VECTORS[4, 4] == VECTORS, np.nan, VECTORS), "1 prompts have a vector that is not finite"),
+            (np.where(TABLE > 0, np.inf, 0.5), VECTORS, "scores are infinite"),
+        ],
+    )
+    def test_tables_that_say_nothing_are_refused(self, table, vectors, words):
+        with pytest.raises(SelectionError, match=words):
+            asked(table, vectors)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"n_permutations": 0}, "at least 1"),
+            ({"seed": -1}, "at least 0"),
+            ({"null": "margins"}, "Known: rows, columns"),
+            ({"similarity": "jaccard"}, "Known: cosine, hamming"),
+        ],
+    )
+    def test_options_that_mean_nothing_are_refused(self, options, words):
+        with pytest.raises(SelectionError, match=words):
+            asked(TABLE, VECTORS, **options)
+
+    def test_hamming_is_for_scores_of_right_and_wrong(self):
+        with pytest.raises(SelectionError, match="Use `cosine`"):
+            asked(TABLE / 2, VECTORS, similarity="hamming")
+
+    def test_prompts_without_a_vector_are_named_with_the_command_that_makes_one(self):
+        with pytest.raises(
+            SelectionError, match=r"2 of 90 prompts have no vector by planted@1:question.*suffrage embed b"
+        ):
+            analyze(matrix(TABLE), embeddings(VECTORS, without=2), prompts(N), None)
+
+
+def test_scores_that_are_better_when_lower_have_the_same_lines(related):
+    """Nothing is ranked."""
+    lower: PerformanceMatrix = replace(matrix(TABLE), higher_is_better=False)
+    found = analyze(lower, embeddings(VECTORS), prompts(N), None, n_permutations=99).finding
+    assert found.metrics == related.finding.metrics
