@@ -188,8 +188,8 @@ class BenchmarkGrowth(Finding):
         )
         if self.n_zero:
             said.append(
-                f"{self.n_zero:,} prompts have no score but 0; by definition they are at distance 1 from all others, and "
-                "so come early."
+                f"{self.n_zero:,} prompts have no score but 0; by definition they are at distance 1 from all others, "
+                "and so come early."
             )
         return said
 

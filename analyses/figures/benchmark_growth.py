@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAX_NAMED = 24
-"""Up to this many models are all named beside the picture; of more, those at places spread over the ranking."""
+MAX_NAMED, SOME = 24, 12
+"""Up to this many models are all named beside the picture; of more, so many at places spread over the ranking."""
 MAX_BANDS = 7
 """Up to this many models each get a band."""
 
@@ -100,8 +100,7 @@ def _lines(axes: Axes, curves: Curves, means: NDArray[np.float64]) -> None:
     thin = len(curves.models) > MAX_NAMED
     for model in curves.best_first[::-1]:
         axes.plot(curves.sizes, means[:, model], color=curves.colours[model], linewidth=0.7 if thin else 1.2)
-    axes.set_xscale("log")
-    axes.set_xlim(1, curves.sizes[-1])
+    axes.set_xlim(0, curves.sizes[-1])
     axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}")
     axes.set_xlabel("prompts in the benchmark", fontsize=9)
     plain(axes)
@@ -115,7 +114,7 @@ def _bands(axes: Axes, curves: Curves, band: NDArray[np.float64]) -> None:
 
 def _names(axes: Axes, curves: Curves) -> None:
     """A tick for each model's final mean at the right, and names beside it, best first, kept apart."""
-    named = curves.spread(MAX_NAMED)
+    named = curves.spread(MAX_NAMED if len(curves.models) <= MAX_NAMED else SOME)
     low, high = axes.get_ylim()
     step = (high - low) / MAX_NAMED
     wanted = sorted(named, key=lambda model: -curves.final[model])
@@ -173,10 +172,10 @@ def distance(found: Distances) -> Figure:
     axes = figure.subplots()
     bands = [("random order", DRAWN, found.random)]
     if found.permuted is not None:
-        bands.append(("informative order of shuffled tables", FAINT, found.permuted))
+        bands.append(("shuffled tables", FAINT, found.permuted))
     for name, colour, band in bands:
         axes.fill_between(found.sizes, band[0], band[2], color=colour, alpha=0.25, linewidth=0)
-        axes.plot(found.sizes, band[1], color=colour, linewidth=1.4, label=f"{name}: median, band of 95%")
+        axes.plot(found.sizes, band[1], color=colour, linewidth=1.4, label=name)
     axes.plot(
         np.arange(1, len(found.informative) + 1),
         found.informative,
@@ -202,5 +201,6 @@ def distance(found: Distances) -> Figure:
     axes.set_xlabel("prompts in the benchmark", fontsize=9)
     axes.set_ylabel("Kendall distance from the final ranking", fontsize=9)
     plain(axes)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    axes.set_title("medians, with bands that hold 95% of the orders", fontsize=9, color=INK)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=9)
     return figure
