@@ -18,6 +18,7 @@ from tracker.queries.selection import Selection
 
 TASK_EQUAL = "task-equal"
 """Every task counts the same, and so does every prompt of a task."""
+LARGEST_KEY = 2**31 - 1
 PREFIX = "weight."
 """Of the names under which findings keep weights in ``prompt_value``."""
 
@@ -89,7 +90,7 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
     key, _, scheme = said.partition(":")
     if said == TASK_EQUAL:
         return PromptWeights.task_equal()
-    if not key.isdecimal():
+    if not key.isdecimal() or int(key) > LARGEST_KEY:
         raise SelectionError(
             f"No weights {said!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
             f"(`suffrage analyses` lists them), or {TASK_EQUAL}."

@@ -155,5 +155,6 @@ def add_weights(
             for prompt, weight in zip(prompts, weights, strict=False)
             if not np.isnan(weight)
         ]
-        session.execute(sa.insert(schema.PromptValue), rows)
+        if rows:
+            session.execute(sa.insert(schema.PromptValue), rows)
         return key

@@ -1,0 +1,62 @@
+"""Rankings under weights, beside the plain one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+from scipy.stats import kendalltau, rankdata
+
+from analyses.numerics.reweighting import reweighting
+
+TABLES = hnp.arrays(
+    np.float64, st.tuples(st.integers(1, 8), st.integers(2, 6)), elements=st.sampled_from([0.0, 0.5, 1.0])
+)
+
+
+class TestAgainstReference:
+    @given(TABLES, st.data())
+    def test_everything_is_what_scipy_and_whole_numbers_give(self, Q: NDArray[np.float64], data: st.DataObject) -> None:
+        counts = data.draw(hnp.arrays(np.int64, len(Q), elements=st.integers(0, 5)).filter(lambda c: c.any()))
+        found = reweighting(Q, counts.astype(np.float64))
+        halves = (2 * Q).astype(np.int64)  # exact sums decide ties
+        before, after = rankdata(-halves.sum(axis=0)), rankdata(-(counts[:, None] * halves).sum(axis=0))
+        assert found.ranks.tolist() == after.tolist()
+        assert found.changes.tolist() == (before - after).tolist()
+        assert found.means == pytest.approx(np.average(Q, axis=0, weights=counts), abs=1e-12)
+        assert found.shifts == pytest.approx(found.means - Q.mean(axis=0), abs=1e-12)
+        assert found.kendall_tau == pytest.approx(kendalltau(before, after).statistic, nan_ok=True)
+        assert found.largest_rank_change == np.abs(before - after).max()
+        assert found.leader_changes == (
+            not set(np.flatnonzero(before == before.min())) & set(np.flatnonzero(after == after.min()))
+        )
+        assert found.n_effective == pytest.approx(counts.sum() ** 2 / (counts**2).sum())
+        assert found.n_weighted == (counts > 0).sum()
+
+
+class TestLaws:
+    @given(TABLES)
+    def test_equal_weights_change_nothing_exactly(self, Q: NDArray[np.float64]) -> None:
+        found = reweighting(Q, np.full(len(Q), 0.1))
+        assert not found.changes.any()
+        assert not found.shifts.any()
+        assert (found.kendall_distance, found.leader_changes, found.n_effective) == (0, False, len(Q))
+
+    @given(TABLES, st.data())
+    def test_turning_the_scale_round_turns_the_ranks_round(self, Q: NDArray[np.float64], data: st.DataObject) -> None:
+        w = data.draw(hnp.arrays(np.float64, len(Q), elements=st.floats(0.1, 2)))
+        up, down = reweighting(Q, w), reweighting(Q, w, higher_is_better=False)
+        assert down.ranks.tolist() == (Q.shape[1] + 1 - up.ranks).tolist()
+        assert down.changes.tolist() == (-up.changes).tolist()
+        assert (down.kendall_tau, down.kendall_distance) == pytest.approx(
+            (up.kendall_tau, up.kendall_distance), nan_ok=True
+        )
+
+    def test_one_prompt_alone_decides(self) -> None:
+        found = reweighting(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0]]), np.array([5.0, 0.0, 0.0]))
+        assert found.ranks.tolist() == [1.5, 3, 1.5]
+        assert found.changes.tolist() == [1.5, -1.5, 0]
+        assert (found.n_effective, found.n_leaders, found.leader_changes) == (1, 2, False)

@@ -1,0 +1,119 @@
+"""Who votes, and how much each vote counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from tracker.errors import SelectionError
+from tracker.queries.electorate import complete_electorate, effective_number, electorate, with_mean_one
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.weights import PromptWeights
+
+NAN = float("nan")
+
+
+def matrix(Q: NDArray[np.float64], tasks: list[str] | None = None) -> PerformanceMatrix:
+    return PerformanceMatrix(
+        Q=Q,
+        prompt_ids=np.arange(10, 10 + len(Q)),
+        tasks=np.array(tasks or [""] * len(Q), dtype=np.str_),
+        models=tuple(f"m{j}" for j in range(Q.shape[1])),
+        run_ids=np.arange(Q.shape[1]),
+    )
+
+
+def weights(*values: float) -> PromptWeights:
+    """Weights of the first prompts of `matrix`; NaN = none."""
+    given = np.array(values)
+    has = ~np.isnan(given)
+    return PromptWeights(name="1:w", analysis_id=1, prompt_ids=10 + np.flatnonzero(has), values=given[has])
+
+
+class TestElectorate:
+    def test_without_weights_every_prompt_counts_exactly_one(self) -> None:
+        Q = np.array([[0.0, NAN], [1.0, 1.0]])
+        found = electorate(matrix(Q))
+        assert found.scores.Q is Q
+        assert found.weights.tolist() == [1.0, 1.0]
+        assert (found.is_weighted, found.n_effective, found.notes, found.weights_name) == (False, 2, (), "")
+
+    def test_who_has_no_weight_or_none_above_zero_is_left_out_and_said(self) -> None:
+        Q = np.array([[0.0], [1.0], [2.0], [NAN]])
+        found = electorate(matrix(Q), weights(3.0, 0.0, NAN, 1.0))
+        assert found.scores.prompt_ids.tolist() == [10, 13]
+        assert found.weights.tolist() == [1.5, 0.5]
+        assert found.n_effective == pytest.approx(1.6)
+        assert found.notes == (
+            "Prompts are weighted by 1:w.",
+            "1 of 4 prompts have no weight in 1:w and are left out.",
+            "1 of 4 prompts have weight 0 and are left out.",
+        )
+
+    @pytest.mark.parametrize("values", [(0.0, 0.0), (NAN, NAN, NAN, 4.0), (0.0, NAN)])
+    def test_weights_of_nobody_here_are_refused(self, values: tuple[float, ...]) -> None:
+        with pytest.raises(SelectionError) as caught:
+            electorate(matrix(np.ones((2, 1))), weights(*values))
+        assert str(caught.value) == (
+            "The weights 1:w give no weight to any prompt chosen here. Choose the tasks they were made of."
+        )
+
+    def test_weights_that_are_all_equal_are_no_weights(self) -> None:
+        found = electorate(matrix(np.ones((3, 1))), weights(0.1, 0.1, 0.1))
+        assert found.weights.tolist() == [1.0, 1.0, 1.0]
+        assert not found.is_weighted
+
+    def test_task_equal_counts_the_tasks_among_the_prompts_chosen(self) -> None:
+        found = electorate(matrix(np.ones((4, 1)), ["a", "a", "a", "b"]), PromptWeights.task_equal())
+        assert found.weights.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
+        assert found.n_effective == pytest.approx(3)
+
+
+class TestCompleteElectorate:
+    def test_only_prompts_with_a_score_from_every_model_are_weighted(self) -> None:
+        Q = np.array([[0.0, 1.0, NAN], [1.0, NAN, NAN], [1.0, 1.0, NAN], [0.0, 1.0, NAN]])
+        found = complete_electorate(matrix(Q), weights(1.0, 5.0, 0.0, 3.0))
+        assert found.scores.models == ("m0", "m1")
+        assert found.scores.prompt_ids.tolist() == [10, 13]
+        assert found.weights.tolist() == [0.5, 1.5]
+        assert found.scores.Q.flags.c_contiguous
+        assert found.notes[0] == "Left out, having no score here: m2."
+        assert found.notes[1].startswith("1 of 4 prompts lack a score from some model and are left out; m1 alone")
+        assert found.notes[2:] == ("Prompts are weighted by 1:w.", "1 of 3 prompts have weight 0 and are left out.")
+
+    def test_no_complete_prompt_is_refused_with_the_models_to_leave_out(self) -> None:
+        Q = np.array([[0.0, NAN], [NAN, 1.0]])
+        with pytest.raises(SelectionError, match="so that none is left"):
+            complete_electorate(matrix(Q))
+
+    def test_weights_only_on_incomplete_prompts_are_refused(self) -> None:
+        Q = np.array([[0.0, NAN], [1.0, 1.0]])
+        with pytest.raises(SelectionError, match="give no weight to any prompt chosen here"):
+            complete_electorate(matrix(Q), weights(1.0))
+
+
+POSITIVE = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(1e-3, 1e3))
+
+
+class TestLaws:
+    @given(POSITIVE, st.integers(-1000, 1000))
+    def test_a_unit_that_is_a_power_of_two_changes_no_byte(self, w: NDArray[np.float64], power: int) -> None:
+        assert with_mean_one(np.ldexp(w, power)).tobytes() == with_mean_one(w).tobytes()
+
+    @given(POSITIVE)
+    def test_the_mean_is_one_and_proportions_stay(self, w: NDArray[np.float64]) -> None:
+        found = with_mean_one(w)
+        assert found.mean() == pytest.approx(1, rel=1e-12)
+        assert found * w[0] == pytest.approx(w * found[0], rel=1e-12)
+
+    @given(POSITIVE)
+    def test_the_effective_number_lies_between_one_and_how_many_there_are(self, w: NDArray[np.float64]) -> None:
+        assert 1 - 1e-12 <= effective_number(w) <= len(w) * (1 + 1e-12)
+
+    def test_the_largest_numbers_do_not_overflow(self) -> None:
+        assert with_mean_one(np.array([1.7e308, 1.7e308, 0.0])).tolist() == [1.5, 1.5, 0.0]
+        assert effective_number(np.array([1.7e308, 1.7e308, 0.0])) == 2

@@ -1,0 +1,139 @@
+"""Weights of prompts: how they are named, loaded, told apart, refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores, add_weights
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracker.database import transaction
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries.performance import PerformanceMatrix, performance_matrix
+from tracker.queries.selection import Selection
+from tracker.queries.weights import PromptWeights
+
+NAN = float("nan")
+
+
+def load(store: sa.Engine, said: str, benchmark: str = "b") -> PromptWeights:
+    with transaction(store, write=False) as session:
+        return PromptWeights.load(session, Selection(benchmark=benchmark, weights=said))
+
+
+def table(store: sa.Engine) -> PerformanceMatrix:
+    with transaction(store, write=False) as session:
+        return performance_matrix(session, "b")
+
+
+@pytest.fixture
+def scored(store: sa.Engine) -> sa.Engine:
+    """Four prompts in two tasks, on each engine in turn."""
+    add_scores(store, np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), tasks=["x", "y", "x", "x"])
+    return store
+
+
+class TestLoading:
+    def test_stored_weights_come_with_their_prompts_in_ascending_order(self, scored: sa.Engine) -> None:
+        key = add_weights(scored, [0.5, NAN, 0.0, 2.0])
+        found = load(scored, str(key))
+        assert (found.name, found.analysis_id) == (f"{key}:custom", key)
+        assert found.values.tolist() == [0.5, 0.0, 2.0]
+        assert (np.diff(found.prompt_ids) > 0).all()
+        assert (found.prompt_ids.dtype, found.values.dtype) == (np.int64, np.float64)
+        scores = table(scored)
+        assert scores.tasks.tolist() == ["x", "x", "x", "y"]
+        assert found.of(scores.prompt_ids, scores.tasks).tolist() == pytest.approx([0.5, 0.0, 2.0, NAN], nan_ok=True)
+
+    def test_of_several_schemes_the_named_one_is_loaded(self, scored: sa.Engine) -> None:
+        key = add_weights(scored, [1.0, 2.0, 3.0, 4.0], scheme="near")
+        add_weights(scored, [4.0, 3.0, 2.0, 1.0], scheme="far", key=key)
+        assert load(scored, f"{key}:near").values.tolist() == [1, 2, 3, 4]
+        assert load(scored, f"{key}:far").values.tolist() == [4, 3, 2, 1]
+
+    def test_task_equal_gives_every_task_the_same_total(self, scored: sa.Engine) -> None:
+        found, scores = load(scored, "task-equal"), table(scored)
+        assert (found.analysis_id, found.prompt_ids.size) == (None, 0)
+        weights = found.of(scores.prompt_ids, scores.tasks)
+        assert weights.tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
+        assert weights.sum() == pytest.approx(1)
+
+    @given(st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=1, max_size=30))
+    def test_task_equal_gives_the_same_total_whatever_the_tasks(self, tasks: list[str]) -> None:
+        names = np.array(tasks, dtype=np.str_)
+        weights = PromptWeights.task_equal().of(np.arange(len(tasks)), names)
+        totals = [weights[names == name].sum() for name in set(tasks)]
+        assert totals == pytest.approx([1 / len(totals)] * len(totals))
+
+    def test_a_prompt_beyond_the_last_stored_one_has_no_weight(self) -> None:
+        stored = PromptWeights(name="1:w", analysis_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
+        assert np.isnan(stored.of(np.array([1, 5, 9]), np.array(["", "", ""]))).all()
+        assert stored.of(np.array([7, 3]), np.array(["", ""])).tolist() == [2, 1]
+
+
+class TestDigest:
+    def test_equal_weights_of_two_findings_have_one_digest(self, scored: sa.Engine) -> None:
+        first, second = (add_weights(scored, [1.0, 2.0, NAN, 4.0]) for _ in range(2))
+        assert first != second
+        assert load(scored, str(first)).digest == load(scored, str(second)).digest
+
+    def test_it_changes_with_a_weight_a_prompt_and_the_scheme(self) -> None:
+        one = PromptWeights(name="1:w", analysis_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
+        others = [
+            replace(one, values=np.array([1.0, 2.5])),
+            replace(one, prompt_ids=np.array([3, 8])),
+            replace(one, name="1:v"),
+            PromptWeights.task_equal(),
+        ]
+        assert len({one.digest, *(other.digest for other in others)}) == 5
+
+
+class TestErrors:
+    @pytest.mark.parametrize("said", ["near", "task_equal", ":near", "-1", "", "1.5", "9" * 20])
+    def test_what_is_no_number_of_a_finding_is_answered_with_what_can_be_said(
+        self, scored: sa.Engine, said: str
+    ) -> None:
+        with pytest.raises(SelectionError) as caught:
+            load(scored, said)
+        assert str(caught.value) == (
+            f"No weights {said!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
+            "(`suffrage analyses` lists them), or task-equal."
+        )
+
+    def test_a_number_without_a_finding_is_answered_with_those_that_weigh_prompts(self, scored: sa.Engine) -> None:
+        key = add_weights(scored, [1.0])
+        with pytest.raises(NotFoundError) as caught:
+            load(scored, "77")
+        assert str(caught.value) == f"No finding '77' with weights. Known: {key}."
+
+    def test_weights_of_another_benchmark_are_refused(self, scored: sa.Engine) -> None:
+        add_scores(scored, np.array([[1.0]]), benchmark="other")
+        key = add_weights(scored, [1.0], benchmark="other")
+        with pytest.raises(SelectionError) as caught:
+            load(scored, str(key))
+        assert str(caught.value) == f"Finding {key} is not about b. Choose weights of its own prompts."
+
+    def test_a_finding_that_weighs_nothing_is_refused_with_one_that_does(self, scored: sa.Engine) -> None:
+        key = add_weights(scored, [NAN])
+        with pytest.raises(SelectionError) as caught:
+            load(scored, str(key))
+        assert str(caught.value) == (
+            f"Finding {key} (custom-weights) weighs no prompts. One that does: suffrage analyze prompt-weighting …"
+        )
+
+    def test_an_unknown_scheme_is_answered_with_the_known_ones(self, scored: sa.Engine) -> None:
+        key = add_weights(scored, [1.0], scheme="near")
+        with pytest.raises(NotFoundError) as caught:
+            load(scored, f"{key}:nearer")
+        assert str(caught.value) == f"No scheme 'nearer' in finding {key}. Did you mean near?"
+
+    def test_several_schemes_must_be_told_apart(self, scored: sa.Engine) -> None:
+        key = add_weights(scored, [1.0], scheme="near")
+        add_weights(scored, [1.0], scheme="far", key=key)
+        with pytest.raises(SelectionError) as caught:
+            load(scored, str(key))
+        assert str(caught.value) == f"Finding {key} holds several schemes. Choose one: {key}:far, {key}:near."
