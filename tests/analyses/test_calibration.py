@@ -75,3 +75,21 @@ def test_so_they_do_on_continuous_tables():
     rng = np.random.default_rng(6)
     tables = (rng.beta(1, 2, (N_PROMPTS, N_MODELS)) for _ in range(N_TABLES))
     check_rates(tables, CONTINUOUS, n_permutations=999)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("null", ["columns", "margins"])
+def test_so_they_do_where_prompts_have_weights_that_were_chosen_beforehand(null):
+    rng = np.random.default_rng(7)
+    weights = rng.gamma(1, 1, N_PROMPTS)
+    tables = (table_under(null, rng) for _ in range(N_TABLES))
+    expected = BINARY | {"row_sum.variance"} if null == "columns" else BINARY
+    check_rates(tables, expected, n_permutations=199, null=null, weights=weights)
+
+
+@pytest.mark.soak
+def test_so_they_do_where_prompts_of_continuous_tables_have_weights():
+    rng = np.random.default_rng(8)
+    weights = rng.gamma(1, 1, N_PROMPTS)
+    tables = (rng.beta(1, 2, (N_PROMPTS, N_MODELS)) for _ in range(N_TABLES))
+    check_rates(tables, CONTINUOUS, n_permutations=99, weights=weights)

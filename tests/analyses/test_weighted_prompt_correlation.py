@@ -1,0 +1,225 @@
+"""What weights change in prompt correlation, and what equal ones leave as it is."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from performance_matrices import matrix
+from strategies import binary_tables_with_gaps, continuous_tables_with_gaps
+
+from analyses.prompt_correlation import analyze, permutation_test
+from tracker.errors import SelectionError
+from tracker.queries.weights import PromptWeights
+from tracker.recording.finding import Absent
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "prompt_correlation.json"
+RNG = np.random.default_rng(31)
+TABLE = (RNG.random((60, 7)) < RNG.random((60, 1))).astype(float)
+WEIGHTS = RNG.gamma(2, 1, 60)
+
+
+def chosen(values: np.ndarray, *, made_by: int | None = 12) -> PromptWeights:
+    """Weights of the prompts of `matrix`, which have the numbers from 100 on; NaN: it has none."""
+    ids = np.arange(100, 100 + len(values), dtype=np.int64)
+    there = ~np.isnan(values)
+    return PromptWeights(name="12:by-hand", analysis_id=made_by, prompt_ids=ids[there], values=values[there])
+
+
+def golden_reports() -> dict:
+    """A small table of every kind, drawn from nothing but uniform numbers."""
+    rng = np.random.default_rng(11)
+    binary = (rng.random((30, 5)) < rng.random((30, 1))).astype(float)
+    gaps = np.where(rng.random((30, 5)) < 0.1, np.nan, binary)
+    scores = np.round(rng.random((25, 4)), 3) * binary[:25, :4]
+    return {
+        "complete": analyze(matrix(binary), n_permutations=20, seed=5),
+        "margins": analyze(matrix(binary), n_permutations=20, seed=5, null="margins"),
+        "gaps": analyze(matrix(gaps), n_permutations=20, seed=5),
+        "continuous": analyze(matrix(scores), n_permutations=20, seed=5),
+        "continuous_gaps": analyze(matrix(scores + np.where(np.isnan(gaps[:25, :4]), np.nan, 0.1)), n_permutations=20),
+    }
+
+
+def written(report) -> dict:
+    """A report as it is kept in the golden file; of bins only those that hold something."""
+    arrays = {name: a for name, a in report.finding.arrays.items() if not name.endswith(".values")}
+    return {
+        "metrics": {name: None if isinstance(v, Absent) else v for name, v in report.finding.metrics.items()},
+        "arrays": {name: a[a != 0].tolist() for name, a in arrays.items()},
+        "prompt_values": {name: v.values.tolist() for name, v in report.prompt_values.items()},
+        "summary": report.finding.summary(),
+        "notes": list(report.notes),
+    }
+
+
+def everything(report) -> bytes:
+    """What a report holds, but the notes."""
+    finding = report.finding
+    parts = [repr(sorted(finding.metrics.items())), finding.summary(), repr(finding.headline)]
+    arrays = [*finding.arrays.items(), *((name, v.values) for name, v in report.prompt_values.items())]
+    parts += [f"{name} {array.dtype} {array.tobytes().hex()}" for name, array in arrays]
+    return "\n".join([*parts, repr(report.tables["statistics"].to_pylist())]).encode()
+
+
+class TestAgainstReference:
+    def test_without_weights_results_are_those_of_the_release_before_weights(self):
+        kept = orjson.loads(GOLDEN.read_bytes())
+        for name, report in golden_reports().items():
+            found, expected = written(report), kept[name]
+            assert found["summary"] == expected["summary"]
+            assert found["notes"] == expected["notes"]
+            for part in ("metrics", "arrays", "prompt_values"):
+                assert found[part].keys() == expected[part].keys()
+                for key, value in expected[part].items():
+                    if value is None:
+                        assert found[part][key] is None
+                    else:
+                        assert found[part][key] == pytest.approx(value, rel=1e-12, abs=1e-14)
+
+    def test_kr20_is_that_of_prompts_repeated(self):
+        times = RNG.integers(1, 4, 60)
+        one = permutation_test(TABLE, n_permutations=2, weights=times.astype(float)).metrics
+        other = permutation_test(np.repeat(TABLE, times, axis=0), n_permutations=2).metrics
+        for name in ("kr20", "row_sum.variance"):
+            assert one[name] == pytest.approx(other[name], rel=1e-12)
+
+    def test_the_effective_number_of_prompts_is_kishs(self):
+        metrics = permutation_test(TABLE, n_permutations=2, weights=WEIGHTS).metrics
+        assert metrics["n_effective"] == pytest.approx(WEIGHTS.sum() ** 2 / (WEIGHTS**2).sum())
+        assert metrics["n_prompts"] == 60
+
+
+class TestLaws:
+    @pytest.mark.parametrize("scale", [1.0, 0.5])
+    @pytest.mark.parametrize("unit", [1.0, 0.1, 7.0])
+    def test_equal_weights_give_the_bytes_of_none(self, scale, unit):
+        plain = analyze(matrix(TABLE * scale), n_permutations=20)
+        same = analyze(matrix(TABLE * scale), chosen(np.full(60, unit)), n_permutations=20)
+        assert everything(plain) == everything(same)
+        assert same.notes == ["Prompts are weighted by 12:by-hand.", *plain.notes]
+        assert "n_effective" not in plain.finding.metrics
+
+    @pytest.mark.parametrize("null", ["columns", "margins"])
+    def test_the_unit_of_weights_does_not_matter(self, null):
+        one = permutation_test(TABLE, n_permutations=30, null=null, weights=WEIGHTS).metrics
+        other = permutation_test(TABLE, n_permutations=30, null=null, weights=7.3 * WEIGHTS).metrics
+        assert one.keys() == other.keys()
+        for name, value in one.items():
+            if isinstance(value, Absent):
+                assert other[name] == value
+            else:
+                assert other[name] == pytest.approx(value, abs=1e-12)
+
+    def test_prompts_without_weight_are_not_there(self):
+        weights = WEIGHTS.copy()
+        weights[:5], weights[5:9] = 0, np.nan
+        report = analyze(matrix(TABLE), chosen(weights), n_permutations=20)
+        alone = permutation_test(TABLE[9:], n_permutations=20, weights=WEIGHTS[9:]).metrics
+        assert report.finding.metrics.keys() == alone.keys()
+        for name, value in report.finding.metrics.items():
+            assert alone[name] == (value if isinstance(value, Absent) else pytest.approx(value, abs=1e-12))
+        assert report.prompt_values["n_right"].prompt_ids.tolist() == list(range(109, 160))
+        notes = " ".join(report.notes)
+        assert "4 of 60 prompts have no weight in 12:by-hand and are left out" in notes
+        assert "5 of 60 prompts have weight 0 and are left out" in notes
+
+    def test_models_that_only_lighter_prompts_had_are_left_out(self):
+        Q = np.column_stack([TABLE, np.full(60, np.nan)])
+        Q[:5, 7] = 1
+        weights = WEIGHTS.copy()
+        weights[:5] = 0
+        report = analyze(matrix(Q), chosen(weights), n_permutations=5)
+        assert report.finding.n_models == 7
+        assert "Left out 1 models without any score: model 7." in report.notes
+
+    def test_what_is_a_test_under_weights(self):
+        """The mean Hamming similarity becomes one, of another question; row sums under `margins` do not."""
+        for null in ("columns", "margins"):
+            report = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=50, null=null)
+            metrics = report.finding.metrics
+            assert 0 < metrics["hamming.mean.pvalue"] <= 1
+            assert isinstance(metrics["row_sum.variance.pvalue"], Absent) == (null == "margins")
+            assert any("looks at each model by itself" in note for note in report.notes)
+            assert "is no test" not in report.finding.summary()
+
+    def test_weights_made_of_scores_are_warned_of_and_rules_are_not(self):
+        made = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=5)
+        assert any("chosen without looking at these scores" in note for note in made.notes)
+        rule = PromptWeights(name="task-equal", analysis_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
+        scores = matrix(TABLE)
+        scores.tasks[:20] = "small"
+        ruled = analyze(scores, rule, n_permutations=5)
+        assert ruled.finding.n_effective == pytest.approx(60**2 / (30**2 / 20 + 30**2 / 40))
+        assert not any("without looking" in note for note in ruled.notes)
+
+    def test_the_summary_says_that_prompts_are_weighted(self):
+        said = permutation_test(TABLE, n_permutations=99, weights=WEIGHTS).summary()
+        assert "60 prompts, weighted so that they count as" in said
+        assert "weighted pairs of prompts" in said
+        assert "heavy prompts being easier or harder" in said
+        margins = permutation_test(TABLE, n_permutations=99, weights=WEIGHTS, null="margins").summary()
+        assert "heavy prompts" not in margins
+
+    @pytest.mark.parametrize("scale", [1.0, 0.5])
+    def test_pictures_are_drawn_of_weights_of_any_size(self, scale):
+        heavy = np.full(60, 1e-6)
+        heavy[:2] = 1, 2
+        report = analyze(matrix(TABLE * scale), chosen(heavy), n_permutations=10)
+        for draw in report.figures.values():
+            png = io.BytesIO()
+            draw().savefig(png, format="png")
+            png.seek(0)
+            assert matplotlib.image.imread(png).std() > 0.01
+        shown = report.figures["observed_and_permuted"]()
+        assert shown.axes[0].get_ylabel() == "share of weighted pairs"
+
+    @settings(max_examples=30)
+    @given(table=st.one_of(binary_tables_with_gaps(), continuous_tables_with_gaps()), seed=st.integers(0, 99))
+    def test_every_table_that_can_be_tested_is(self, table, seed):
+        weights = np.random.default_rng(seed).gamma(0.5, 1, len(table)) + 1e-6
+        report = analyze(matrix(table), chosen(weights), n_permutations=5)
+        assert report.finding.summary()
+        for name, value in report.finding.metrics.items():
+            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
+            if ".pvalue" in name and not isinstance(value, Absent):
+                assert 0 < value <= 1
+
+    def test_few_tables_that_obey_the_null_are_called_unlikely(self):
+        """A coarse guard; the finer one needs thousands of tables."""
+        names = ("hamming.mean", "hamming.variance", "cosine.mean", "jaccard.ks_d", "row_sum.variance")
+        low, n = dict.fromkeys(names, 0), 200
+        weights = np.random.default_rng(1).gamma(1, 1, 30)
+        for seed in range(n):
+            table = (np.random.default_rng(seed).random((30, 6)) < np.linspace(0.3, 0.8, 6)).astype(float)
+            found = permutation_test(table, n_permutations=99, seed=seed, weights=weights).comparisons
+            for name in low:
+                low[name] += found[name].pvalue <= 0.1
+        # Four standard errors around 10 %.
+        assert all(n * 0.015 < count < n * 0.185 for count in low.values()), low
+
+
+class TestErrors:
+    def test_too_few_prompts_with_weight_are_refused(self):
+        weights = np.zeros(60)
+        weights[:2] = 1, 2
+        with pytest.raises(SelectionError, match="from 3 prompts on, here: 2"):
+            analyze(matrix(TABLE), chosen(weights), n_permutations=3)
+
+    def test_weights_of_other_prompts_are_refused(self):
+        with pytest.raises(SelectionError, match="no weight to any prompt"):
+            analyze(matrix(TABLE), chosen(np.zeros(60)), n_permutations=3)
+
+    def test_prompts_with_weight_on_which_no_model_differs_are_refused(self):
+        table = TABLE.copy()
+        table[:4] = 1
+        weights = np.zeros(60)
+        weights[:4] = 1, 2, 3, 4
+        with pytest.raises(SelectionError, match="same score on every prompt"):
+            analyze(matrix(table), chosen(weights), n_permutations=3)
