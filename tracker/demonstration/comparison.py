@@ -21,7 +21,10 @@ from tracker.queries.embeddings import embeddings
 from tracker.queries.performance import PerformanceMatrix, performance_matrix
 from tracker.queries.selection import Selection
 
-ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {"prompt-correlation": ({}, {"null": "margins"})}
+ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "prompt-correlation": ({}, {"null": "margins"}),
+    "semantic-similarity": ({"similarity": "hamming", "n_permutations": 400},),
+}
 """Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
 
 EXPECTED: Mapping[str, str] = {
@@ -29,6 +32,11 @@ EXPECTED: Mapping[str, str] = {
         "Planted: easy and hard prompts, groups of near-duplicates, tasks that favour different models. So prompts "
         "should agree more than chance allows: under shuffled columns through difficulty alone, and still where "
         "every prompt keeps its number right (margins), through groups and tasks."
+    ),
+    "semantic-similarity": (
+        "Planted: near-duplicates mean nearly the same, and prompts of a task resemble each other. Models answer "
+        "near-duplicates alike and are better at some tasks than at others. So performance should be more alike where "
+        "meaning is, on average and for single prompts; weakly, since few pairs are near-duplicates."
     ),
 }
 """What the planted truth should make an analysis find."""
