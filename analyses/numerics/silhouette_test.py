@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.bit_tables import BitTable, unpacked
-from analyses.numerics.clustering import TIE, Clustering, best_clustering
+from analyses.numerics.clustering import TIE, Clustering, best_clustering, best_number
 from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_table
 from analyses.numerics.resampling import Comparison, compared, map_blocks
 from analyses.numerics.streams import stream_key
