@@ -8,6 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.resampling import blocks_of, map_blocks
+
+ROWS_AT_A_TIME = 64
+
 
 def pooled_distances(values: NDArray[np.float32]) -> NDArray[np.float64]:
     """The Kolmogorov-Smirnov distance of each row from the pool of all rows, taken at every point.
@@ -20,12 +24,20 @@ def pooled_distances(values: NDArray[np.float32]) -> NDArray[np.float64]:
     """
     counts = (~np.isnan(values)).sum(axis=1)
     pool = np.sort(values[~np.isnan(values)])
-    distances = np.full(len(values), np.nan)
-    for b in np.flatnonzero(counts):
-        mine = values[b, : counts[b]]
-        gaps = (
-            np.abs(np.searchsorted(mine, mine, side) / len(mine) - np.searchsorted(pool, mine, side) / len(pool)).max()
-            for side in ("left", "right")
-        )
-        distances[b] = max(gaps)
-    return distances
+    blocks = blocks_of(len(values), ROWS_AT_A_TIME)
+
+    def task(block: int) -> list[float]:
+        return [_distance(values[b, : counts[b]], pool) for b in blocks[block]]
+
+    return np.array([distance for part in map_blocks(task, len(blocks)) for distance in part])
+
+
+def _distance(mine: NDArray[np.float32], pool: NDArray[np.float32]) -> float:
+    """Of ascending values from the pool that holds them; just before and at each, where the gap is widest."""
+    if not mine.size:
+        return float("nan")
+    gaps = (
+        np.abs(np.searchsorted(mine, mine, side) / len(mine) - np.searchsorted(pool, mine, side) / len(pool)).max()
+        for side in ("left", "right")
+    )
+    return float(max(gaps))
