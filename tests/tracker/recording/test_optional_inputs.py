@@ -1,0 +1,158 @@
+"""Inputs that an analysis may do without: loaded where the selection chooses them, None elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+from tracker.cli import suffrage
+from tracker.database import transaction
+from tracker.errors import NotFoundError, PluginError, SelectionError
+from tracker.queries import tables
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.selection import Selection
+from tracker.queries.weights import PromptWeights
+from tracker.recording.declaration import load_declaration
+from tracker.recording.pipeline import run_analysis
+
+ARITHMETIC = Selection(benchmark="arithmetic")
+WEIGHING = '''
+"""What is the weighted mean?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracker.queries.electorate import complete_electorate
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import Prompts
+from tracker.queries.weights import PromptWeights
+from tracker.recording.finding import Finding, Report, analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(Finding):
+    mean: float
+    n_effective: float
+    weighted: bool
+    n_texts: int
+
+    def summary(self) -> str:
+        return f"The mean is {self.mean:.3f}."
+
+
+@analysis
+def analyze(scores: PerformanceMatrix, weights: PromptWeights | None, prompts: Prompts) -> Report:
+    chosen = complete_electorate(scores, weights)
+    mean = float((chosen.weights @ chosen.scores.Q).mean() / len(chosen.weights))
+    found = Mean(
+        mean=mean, n_effective=chosen.n_effective, weighted=weights is not None, n_texts=len(prompts.prompt_ids)
+    )
+    return Report(found, notes=chosen.notes)
+'''
+
+
+@pytest.fixture
+def weighing(install) -> None:
+    """A package from outside with an analysis that takes weights."""
+    install("weighing", {"weighing_mean": WEIGHING})
+
+
+def weigh(engine: sa.Engine) -> int:
+    """Weigh the prompts of arithmetic by a finding of the toy; its key."""
+    return run_analysis(engine, "toy", ARITHMETIC).analysis_id
+
+
+def analysis_row(engine: sa.Engine, key: int) -> sa.Row:
+    with transaction(engine, write=False) as session:
+        return session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == key)).one()
+
+
+@pytest.mark.usefixtures("toys", "weighing")
+class TestWeights:
+    def test_they_are_loaded_where_chosen_and_recorded_with_the_finding_they_come_from(self, filled: sa.Engine) -> None:
+        key = weigh(filled)
+        plain = run_analysis(filled, "weighing-mean", ARITHMETIC)
+        chosen = replace(ARITHMETIC, weights=str(key))
+        weighted = run_analysis(filled, "weighing-mean", chosen)
+        assert (plain.report.finding.weighted, weighted.report.finding.weighted) == (False, True)
+        assert analysis_row(filled, plain.analysis_id).weights_id is None
+        assert analysis_row(filled, weighted.analysis_id).weights_id == key
+        assert analysis_row(filled, weighted.analysis_id).selection["weights"] == str(key)
+        with transaction(filled, write=False) as session:
+            scores, weights = PerformanceMatrix.load(session, ARITHMETIC), PromptWeights.load(session, chosen)
+        w = weights.of(scores.prompt_ids, scores.tasks)
+        kept = w > 0
+        assert weighted.report.finding.mean == pytest.approx(
+            np.average(scores.Q[kept], axis=0, weights=w[kept]).mean(), rel=1e-12
+        )
+        assert "1 of 40 prompts have no weight in" in "".join(weighted.report.notes)
+
+    def test_the_digest_of_the_data_covers_them(self, filled: sa.Engine) -> None:
+        key = weigh(filled)
+        digests = [
+            analysis_row(filled, run_analysis(filled, "weighing-mean", chosen).analysis_id).input_digest
+            for chosen in (ARITHMETIC, replace(ARITHMETIC, weights=f"{key}:toy"), replace(ARITHMETIC, weights=str(key)))
+        ]
+        assert digests[1] == digests[2] != digests[0]
+
+    def test_task_equal_is_a_rule_and_no_finding(self, filled: sa.Engine) -> None:
+        recorded = run_analysis(filled, "weighing-mean", replace(ARITHMETIC, weights="task-equal"))
+        row = analysis_row(filled, recorded.analysis_id)
+        assert (row.weights_id, row.selection["weights"]) == (None, "task-equal")
+        assert 39 < recorded.report.finding.n_effective < 40
+
+    def test_an_analysis_that_takes_none_refuses_them(self, filled: sa.Engine) -> None:
+        with pytest.raises(SelectionError) as caught:
+            run_analysis(filled, "toy", replace(ARITHMETIC, weights="task-equal"))
+        assert str(caught.value) == "toy does not look at weights. Leave --weights out."
+
+    def test_and_so_it_does_with_an_encoder(self, filled: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match=r"weighing-mean does not look at encoder\. Leave --encoder out"):
+            run_analysis(filled, "weighing-mean", replace(ARITHMETIC, encoder="minilm"))
+
+    def test_weights_that_are_not_there_leave_nothing_behind(self, filled: sa.Engine) -> None:
+        with pytest.raises(NotFoundError, match="No finding '9' with weights"):
+            run_analysis(filled, "weighing-mean", replace(ARITHMETIC, weights="9"))
+        with transaction(filled, write=False) as session:
+            assert session.scalars(sa.select(tables.analysis.c.id)).all() == []
+
+
+@pytest.mark.usefixtures("toys", "weighing")
+class TestCommand:
+    def test_only_an_analysis_that_takes_weights_has_the_option(self) -> None:
+        helped = {
+            name: CliRunner().invoke(suffrage, ["analyze", name, "--help"]).output for name in ("toy", "weighing-mean")
+        }
+        assert "--weights ID[:SCHEME]" in helped["weighing-mean"]
+        assert "--weights" not in helped["toy"]
+        assert "--encoder" not in helped["weighing-mean"]
+
+    def test_it_weighs_on_the_command_line(self, filled_file: sa.Engine) -> None:
+        arguments = ["analyze", "weighing-mean", "arithmetic", "--database", str(filled_file.url), "--no-mlflow"]
+        result = CliRunner().invoke(suffrage, [*arguments, "--weights", "task-equal"])
+        assert result.exit_code == 0, result.output
+        assert "Note: Prompts are weighted by task-equal." in result.stderr
+
+
+class TestDeclaration:
+    def test_an_input_that_may_be_none_is_optional_and_keeps_its_place(self, weighing: None) -> None:
+        declaration = load_declaration("weighing-mean")
+        assert list(declaration.inputs) == ["scores", "weights", "prompts"]
+        assert declaration.optional == {"weights"}
+        assert declaration.takes(PromptWeights)
+        assert declaration.parameters == ()
+
+    def test_an_input_that_nobody_can_choose_cannot_be_optional(self, install) -> None:
+        install("odd", {"odd_one": WEIGHING.replace("prompts: Prompts", "prompts: Prompts | None")})
+        with pytest.raises(PluginError, match="the input prompts may be None, but Prompts has no is_chosen"):
+            load_declaration("odd-one")
+
+    def test_an_input_that_is_no_input_is_refused_even_if_it_may_be_none(self, install) -> None:
+        install("odd", {"odd_two": WEIGHING.replace("weights: PromptWeights | None", "weights: int | None")})
+        with pytest.raises(PluginError, match="has no load and digest; parameters come after"):
+            load_declaration("odd-two")
