@@ -94,7 +94,6 @@ def random_weights(
         exact: whether all but the places is computed instead of drawn.
         seed: of all draws.
     """
-    n, k = Q.shape
     X = np.ascontiguousarray(Q if higher_is_better else -Q)
     pairs = duels(X, alpha)
     first = np.argmax(pairs.better + pairs.better.T == 0, axis=0)

@@ -96,7 +96,7 @@ def _patterns(X: NDArray[np.float64], alpha: NDArray[np.float64]) -> tuple[NDArr
     Columns of zeros, which have no shape, fill up to a multiple of `HELD`.
     """
     patterns, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    shapes = np.bincount(place.ravel(), weights=alpha, minlength=len(patterns))
+    shapes = np.bincount(place.ravel(), weights=alpha, minlength=len(patterns)).astype(np.float64)
     if (alpha == 1).all():
         many = shapes >= GAMMA
         apart = ~many[place.ravel()]

@@ -23,8 +23,8 @@ from analyses.numerics.resampling import map_blocks
 SAME = 1e-12
 """Scores no farther apart than this share of the largest in the table are the same score."""
 MAX_STEPS = 200
-SETTLED = 1e-9
-"""A quantile is found when a step moves it by less than this share of the scores' range; the error is its square."""
+SETTLED = 1e-8
+"""A quantile is found when a step is less than this share of the way to the nearest end; the error is its square."""
 
 Vector = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ def _two_valued_duels(X: NDArray[np.float64], best: float, alpha: Vector) -> Due
     counts = _only_one(_packed(X, best))
     ahead = counts.astype(np.float64)
     if (alpha != 1).any():
-        right = np.asarray(X == best, np.float64)
+        right = np.asarray(best == X, np.float64)
         ahead = np.where(counts > 0, (right * alpha[:, None]).T @ (1 - right), 0.0)
     i, j = np.triu_indices(X.shape[1], 1)
     only_i, only_j = ahead[i, j], ahead[j, i]
@@ -166,15 +166,13 @@ def quantiles(x: Vector, alpha: Vector, levels: Vector) -> Vector:
     if len(values) == 1:
         return np.full(len(levels), low)
     if len(values) == 2:
-        return low + (high - low) * np.where(
-            levels <= 0.5,
-            special.betaincinv(shapes[1], shapes[0], levels),
-            special.betainccinv(shapes[1], shapes[0], 1 - levels),
-        )
+        share = special.betaincinv(shapes[1], shapes[0], levels)
+        rest = special.betainccinv(shapes[1], shapes[0], 1 - levels)
+        return np.asarray(low + (high - low) * np.where(levels <= 0.5, share, rest))
     mean, sd = (float(of[0]) for of in moments(values[:, None], shapes))
     wanted = special.ndtri(levels)
     below, above = np.full(len(levels), low), np.full(len(levels), high)
-    found = np.clip(mean + sd * wanted, low + 0.05 * (mean - low), high - 0.05 * (high - mean))
+    found: Vector = np.clip(mean + sd * wanted, low + 0.05 * (mean - low), high - 0.05 * (high - mean))
     moving = np.ones(len(levels), bool)
     for _ in range(MAX_STEPS):
         at = found[moving]
@@ -185,11 +183,12 @@ def quantiles(x: Vector, alpha: Vector, levels: Vector) -> Vector:
         slope = density / np.maximum(np.exp(-0.5 * score * score) / np.sqrt(2 * np.pi), np.finfo(float).tiny)
         usable = np.isfinite(score) & np.isfinite(slope) & (slope > 0)
         step = np.divide(wanted[moving] - score, slope, out=np.full(len(at), np.inf), where=usable)
-        trial = at + step
-        outside = ~((trial > below[moving]) & (trial < above[moving]))
+        trial, settled = at + step, np.abs(step) <= SETTLED * np.minimum(at - low, high - at)
+        outside = ~settled & ~((trial > below[moving]) & (trial < above[moving]))
         trial[outside] = 0.5 * (below[moving] + above[moving])[outside]
         found[moving] = trial
-        moving[moving] = np.abs(trial - at) > SETTLED * (high - low)
+        settled |= above[moving] - below[moving] <= np.spacing(np.abs(at))
+        moving[moving] = ~settled
         if not moving.any():
             break
     return found
@@ -231,6 +230,7 @@ def _tails_at(values: Any, shapes: Any, at: Any) -> Any:
 
 
 def _distribution(values: Vector, shapes: Vector, at: Vector) -> tuple[Vector, Vector, Vector]:
+    """Chances of being below and above each value, and the density there."""
     below, above, densities = _tails_at(values, shapes, np.ascontiguousarray(at, np.float64))
     return below, above, densities
 
@@ -238,7 +238,7 @@ def _distribution(values: Vector, shapes: Vector, at: Vector) -> tuple[Vector, V
 def _collapsed(x: Vector, alpha: Vector) -> tuple[Vector, Vector]:
     """Distinct scores, ascending, and the summed shapes of the prompts that have them."""
     values, place = np.unique(x, return_inverse=True)
-    return values, np.bincount(place, weights=alpha, minlength=len(values))
+    return values, np.bincount(place, weights=alpha, minlength=len(values)).astype(np.float64)
 
 
 @kernel
