@@ -24,6 +24,8 @@ from analyses.numerics.compilation import INT, kernel, sum_kernel
 
 TIE = 1e-12
 """Distances that differ by no more than this are equal."""
+RUN = 32
+"""Groups whose bounds are summed up in one, so that most are passed over together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +33,8 @@ class Directions:
     """The rows of a table without their lengths, equal ones once.
 
     Attributes:
-        units: ``(m, k)`` float64 of length 1; zeros for rows of zeros.
+        units: ``(m, k)`` float64 of length 1; zeros for rows of zeros. In the order of their similarity to all rows
+            together, so that those that come early are neighbours; nothing else depends on it.
         group: ``(n,)`` int64, which of them each row has.
         members: ``(n,)`` int64, the rows of each group in ascending order, group after group.
         starts: ``(m + 1,)`` int64, where each group begins in ``members``.
@@ -68,6 +71,8 @@ def directions(rows: NDArray[np.float64]) -> Directions:
     units += 0.0  # the zero of minus sign is the same number in other bytes
     whole = units.view(np.dtype((np.void, units.dtype.itemsize * units.shape[1]))).ravel()
     _, first, group = np.unique(whole, return_index=True, return_inverse=True)
+    sorting = np.argsort(units[first] @ units.sum(axis=0), kind="stable")
+    first, group = first[sorting], np.argsort(sorting)[group]
     members = np.argsort(group, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=first.size))])
     return Directions(
@@ -119,44 +124,34 @@ def _dot(a: Any, b: Any) -> Any:
 
 
 @kernel
-def _most_promising(keys: Any, size: int) -> Any:
-    """Where the smallest bound stands."""
-    place = 0
-    for i in range(1, size):
+def _lowest(keys: Any, start: int, stop: int) -> Any:
+    """Where the smallest key between two places stands."""
+    place = start
+    for i in range(start + 1, stop):
         if keys[i] < keys[place]:
             place = i
     return place
 
 
 @kernel
-def _first_row(is_tied: Any, waiting: Any, size: int, members: Any, at: Any) -> Any:
-    """Among the waiting groups that are tied, the place of that with the smallest row."""
+def _first_row(fresh: Any, n_fresh: int, exact: Any, most: float, members: Any, at: Any) -> Any:
+    """Among the groups looked at whose similarity is at most ``most``, that with the smallest row."""
     chosen: Any = INT(-1)
-    for i in range(size):
-        if is_tied[i] and (chosen < 0 or members[at[waiting[i]]] < members[at[waiting[chosen]]]):
-            chosen = i
+    for i in range(n_fresh):
+        g = fresh[i]
+        if exact[g] <= most and (chosen < 0 or members[at[g]] < members[at[chosen]]):
+            chosen = g
     return chosen
 
 
 @kernel
-def _go_on(g: int, start: int, members: Any, starts: Any, at: Any) -> Any:
-    """Turn to a group's next row, the start being taken already; whether it has one."""
+def _go_on(g: int, start: int, members: Any, starts: Any, at: Any, keys: Any) -> None:
+    """Turn to a group's next row, the start being taken already; a group without one is never looked at again."""
     at[g] += 1
     if at[g] < starts[g + 1] and members[at[g]] == start:
         at[g] += 1
-    return at[g] < starts[g + 1]
-
-
-@kernel
-def _all_waiting(start: int, members: Any, starts: Any, at: Any, waiting: Any) -> Any:
-    """Let every group with a row other than the start wait; returns how many do."""
-    size: Any = INT(0)
-    for g in range(at.size):
-        at[g] = starts[g] - 1
-        if _go_on(g, start, members, starts, at):
-            waiting[size] = g
-            size += 1
-    return size
+    if at[g] == starts[g + 1]:
+        keys[g] = np.inf
 
 
 @kernel
@@ -167,12 +162,14 @@ def _by_mean(
 
     One more selected vector lowers x.r by at most ``slack``: 0 where nothing is negative, else 1. So
     x.r at an earlier step, less ``slack`` for each step since, is a lower bound; ``keys`` hold x.r plus
-    ``slack`` times the step at which it was computed, which does not change with time.
+    ``slack`` times the step at which it was computed, which does not change with time. ``floors`` hold the smallest
+    key of each run of `RUN` groups.
     """
     m, k = units.shape
-    at, waiting, keys = np.empty(m, np.int64), np.empty(m, np.int64), np.full(m, -np.inf)
-    is_tied, exact = np.empty(m, np.bool_), np.empty(m)
-    size = _all_waiting(start, members, starts, at, waiting)
+    at, keys, exact, fresh = starts[:-1] - 1, np.full(m, -np.inf), np.empty(m), np.empty(m, np.int64)
+    for g in range(m):
+        _go_on(g, start, members, starts, at, keys)
+    floors = np.full((m + RUN - 1) // RUN, -np.inf)
     rows[0], distances[0] = start, np.nan
     r, rest = np.zeros(k), np.zeros(k)
     last = group[start]
@@ -184,22 +181,25 @@ def _by_mean(
             rest[j] = (r[j] - (total - back)) + (u - back)
             r[j] = total
         tie = TIE * step
-        place = _most_promising(keys, size)
-        least = _dot(units[waiting[place]], r)
-        for i in range(size):
-            is_tied[i] = keys[i] - slack * step <= least + 2 * tie
-            if is_tied[i]:
-                exact[i] = _dot(units[waiting[i]], r)
-                keys[i] = exact[i] + slack * step
-                least = min(least, exact[i])
-        for i in range(size):
-            is_tied[i] = is_tied[i] and exact[i] <= least + tie
-        place = _first_row(is_tied, waiting, size, members, at)
-        last = waiting[place]
-        rows[step], distances[step] = members[at[last]], 1.0 - exact[place] / step
-        if not _go_on(last, start, members, starts, at):
-            size -= 1
-            waiting[place], keys[place] = waiting[size], keys[size]
+        least, n_fresh = np.inf, 0
+        promising = _lowest(floors, INT(0), floors.size)
+        for turn in range(-1, floors.size):
+            run = promising if turn < 0 else turn
+            if turn == promising or floors[run] - slack * step > least + 2 * tie:
+                continue
+            for g in range(run * RUN, min(run * RUN + RUN, m)):
+                if keys[g] < np.inf and keys[g] - slack * step <= least + 2 * tie:
+                    exact[g] = _dot(units[g], r)
+                    keys[g] = exact[g] + slack * step
+                    least = min(least, exact[g])
+                    fresh[n_fresh] = g
+                    n_fresh += 1
+            floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
+        last = _first_row(fresh, n_fresh, exact, least + tie, members, at)
+        rows[step], distances[step] = members[at[last]], 1.0 - exact[last] / step
+        _go_on(last, start, members, starts, at, keys)
+        run = last // RUN
+        floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
 
 
 @kernel
@@ -207,34 +207,38 @@ def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, r
     """`farthest_first` by the distance to the nearest selected row, 1 - max x.s over the selected s.
 
     The maximum over some of the selected vectors is a lower bound of that over all; ``keys`` hold it, ``seen``
-    over how many. A row is given up as soon as its bound rules it out.
+    over how many. A row is given up as soon as its bound rules it out. ``floors`` as in `_by_mean`.
     """
     m = units.shape[0]
-    at, waiting, keys = np.empty(m, np.int64), np.empty(m, np.int64), np.full(m, -np.inf)
-    seen, is_tied = np.zeros(m, np.int64), np.empty(m, np.bool_)
-    selected, is_selected = np.empty(units.shape), np.zeros(m, np.bool_)
+    at, keys, fresh = starts[:-1] - 1, np.full(m, -np.inf), np.empty(m, np.int64)
+    for g in range(m):
+        _go_on(g, start, members, starts, at, keys)
+    floors = np.full((m + RUN - 1) // RUN, -np.inf)
+    seen, is_selected, selected = np.zeros(m, np.int64), np.zeros(m, np.bool_), np.empty(units.shape)
     n_selected = 0
-    size = _all_waiting(start, members, starts, at, waiting)
     rows[0], distances[0] = start, np.nan
     last = group[start]
     for step in range(1, rows.size):
         if not is_selected[last]:
             selected[n_selected], is_selected[last] = units[last], True
             n_selected += 1
-        least = np.inf
-        first = _most_promising(keys, size)
-        for turn in range(-1, size):
-            i = first if turn < 0 else turn
-            while seen[i] < n_selected and keys[i] <= least + 2 * TIE:
-                keys[i] = max(keys[i], _dot(units[waiting[i]], selected[seen[i]]))
-                seen[i] += 1
-            if seen[i] == n_selected:
-                least = min(least, keys[i])
-        for i in range(size):
-            is_tied[i] = seen[i] == n_selected and keys[i] <= least + TIE
-        place = _first_row(is_tied, waiting, size, members, at)
-        last = waiting[place]
-        rows[step], distances[step] = members[at[last]], 1.0 - keys[place]
-        if not _go_on(last, start, members, starts, at):
-            size -= 1
-            waiting[place], keys[place], seen[place] = waiting[size], keys[size], seen[size]
+        least, n_fresh = np.inf, 0
+        promising = _lowest(floors, INT(0), floors.size)
+        for turn in range(-1, floors.size):
+            run = promising if turn < 0 else turn
+            if turn == promising or floors[run] > least + 2 * TIE:
+                continue
+            for g in range(run * RUN, min(run * RUN + RUN, m)):
+                while seen[g] < n_selected and keys[g] <= least + 2 * TIE:
+                    keys[g] = max(keys[g], _dot(units[g], selected[seen[g]]))
+                    seen[g] += 1
+                if keys[g] < np.inf and keys[g] <= least + 2 * TIE:
+                    least = min(least, keys[g])
+                    fresh[n_fresh] = g
+                    n_fresh += 1
+            floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
+        last = _first_row(fresh, n_fresh, keys, least + TIE, members, at)
+        rows[step], distances[step] = members[at[last]], 1.0 - keys[last]
+        _go_on(last, start, members, starts, at, keys)
+        run = last // RUN
+        floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]

@@ -1,0 +1,83 @@
+"""The order of a growing benchmark, beside the NumPy way: all similarities at once, a running sum of their rows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from analyses.benchmark_growth import grow
+from analyses.numerics.growth import directions, farthest_first
+from benchmarks.prompt_correlation import binary_table, in_own_process
+
+
+def vectors(n: int, d: int) -> np.ndarray:
+    """SIMULATED embeddings: directions around a common one, as those of sentence encoders are."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)) + 0.4 * rng.normal(size=d)
+
+
+def _peer(rows: np.ndarray, criterion: str) -> np.ndarray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    similarity = unit @ unit.T
+    close = similarity[0].copy()
+    close[0] = np.inf
+    order = [0]
+    for _ in range(len(rows) - 1):
+        row = int(close.argmin())
+        order.append(row)
+        close = close + similarity[row] if criterion == "mean" else np.maximum(close, similarity[row])
+        close[row] = np.inf
+    return np.array(order)
+
+
+def _peer_seconds(criterion: str, rows: np.ndarray) -> float:
+    started = time.perf_counter()
+    _peer(rows, criterion)
+    return time.perf_counter() - started
+
+
+def _our_seconds(criterion: Any, rows: np.ndarray) -> float:
+    farthest_first(directions(rows[:50]), 0, criterion)
+    started = time.perf_counter()
+    farthest_first(directions(rows), 0, criterion)
+    return time.perf_counter() - started
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """One line for each kind of rows and each criterion, then a whole analysis."""
+    for what, rows in (
+        ("1200x14 binary", binary_table(1200, 14)),
+        ("14042x100 binary", binary_table(14_042, 100)),
+        ("14042x384 embeddings", vectors(14_042, 384)),
+    ):
+        for criterion in ("mean", "min"):
+            ours, our_memory = in_own_process(partial(_our_seconds, criterion, rows))
+            peer, peer_memory = in_own_process(partial(_peer_seconds, criterion, rows))
+            yield {
+                "name": f"benchmark growth {what}, {criterion} distance",
+                "ours_s": round(ours, 4),
+                "peer_s": round(peer, 3),
+                "ratio": round(peer / ours, 1),
+                "ours_mb": round(our_memory),
+                "peer_mb": round(peer_memory),
+                "note": "one order; peak memory above that of the process before the run",
+            }
+    table = binary_table(14_042, 100)
+    grow(table[:60], n_orders=1, n_permutations=1)
+    started = time.perf_counter()
+    grow(table)
+    yield {
+        "name": "benchmark growth 14042x100 binary, whole: 1 + 20 orders of tables, 100 random orders",
+        "ours_s": round(time.perf_counter() - started, 2),
+    }
+
+
+if __name__ == "__main__":
+    for line in measurements():
+        print(json.dumps(line), flush=True)
