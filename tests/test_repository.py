@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -32,26 +33,52 @@ def run(*arguments: str, folder: Path, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
-def providers(*folders: str) -> list[set[str]]:
-    """For each foreign package that modules in some folders import: the distributions that bring it."""
+def providers(nodes: Iterable[ast.AST]) -> list[set[str]]:
+    """For each foreign package that some of these statements import: the distributions that bring it."""
     names = set()
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                names |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.add(node.module.split(".")[0])
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.split(".")[0])
     known = packages_distributions()
     foreign = names - set(sys.stdlib_module_names) - {"tracker", "analyses"}
-    return [{one.lower().replace("_", "-") for one in known[name]} for name in sorted(foreign)]
+    # What is not installed is looked for under its own name.
+    return [{one.lower().replace("_", "-") for one in known.get(name, [name])} for name in sorted(foreign)]
+
+
+def declared(requirements: Iterable[str]) -> set[str]:
+    """Names of the distributions in a list of requirements."""
+    return {re.split(r"[^\w-]", line)[0].lower() for line in requirements}
+
+
+CORE = declared(PROJECT["dependencies"])
+EXTRA = declared(PROJECT["optional-dependencies"]["models"])
+MODULES = {
+    path.relative_to(ROOT): ast.parse(path.read_text())
+    for folder in ("tracker", "analyses", "migrations")
+    for path in (ROOT / folder).rglob("*.py")
+}
+MEASURING = {path: tree for path, tree in MODULES.items() if path.is_relative_to("tracker/measuring")}
 
 
 class TestDependencies:
+    """The extra `models` belongs to one folder, which imports it when it is used; the rest needs the core alone."""
+
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(self) -> None:
-        declared = {re.split(r"[^\w-]", line)[0].lower() for line in PROJECT["dependencies"]}
-        imported = providers("tracker", "analyses", "migrations")
-        assert [one for one in imported if not one & declared] == []
-        assert declared - set().union(*imported) == set()
+        core = [tree for path, tree in MODULES.items() if path not in MEASURING]
+        imported = providers(node for tree in core for node in ast.walk(tree))
+        assert [one for one in imported if not one & CORE] == []
+        assert CORE - set().union(*imported) == set()
+
+    def test_what_asks_models_may_import_the_extra_too_which_declares_no_more(self) -> None:
+        imported = providers(node for tree in MEASURING.values() for node in ast.walk(tree))
+        assert [one for one in imported if not one & (CORE | EXTRA)] == []
+        assert EXTRA - set().union(*imported) == set()
+
+    def test_the_extra_is_not_imported_before_it_is_used(self) -> None:
+        at_once = providers(node for tree in MEASURING.values() for node in tree.body)
+        assert [one for one in at_once if one & EXTRA] == []
 
 
 @pytest.fixture(scope="module")

@@ -221,6 +221,21 @@ def filled_file(sqlite_url: str) -> Iterator[sa.Engine]:
 
 
 @pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sentence-transformers model with random weights; skipped where the extra is not installed.
+
+    From then on torch computes on one core, as with OMP_NUM_THREADS=1: more only get in each other's way here.
+    """
+    for package in ("torch", "transformers", "sentence_transformers"):
+        pytest.importorskip(package, reason=f"{package} of the extra `models` is not installed")
+    import torch
+    from encoder_files import write_encoder
+
+    torch.set_num_threads(1)
+    return write_encoder(tmp_path_factory.mktemp("encoders") / "tiny")
+
+
+@pytest.fixture(scope="session")
 def mlflow_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty MLflow file that others are copied from: making one takes MLflow seconds."""
     path = tmp_path_factory.mktemp("mlflow") / "template.db"

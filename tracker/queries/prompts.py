@@ -25,7 +25,7 @@ class Prompts:
     Attributes:
         prompt_ids: ``(n,)`` int64 keys, ascending.
         tasks: task name of each; '' where there is none.
-        names: what files call each; its key where nothing does.
+        names: what files call each, tables before other harnesses; its key where nothing does.
         texts: the question of each; None where it is not known.
         choices: the options of each; None where there are none.
         answers: the gold answer of each; None where it is not known.
@@ -68,22 +68,20 @@ def prompts(session: Session, selection: Selection) -> Prompts:
     """
     tasks = chosen_tasks(session, find_benchmark(session, selection.benchmark), selection)
     prompt, alias = tables.prompt.c, tables.prompt_alias.c
-    called = (
-        sa.select(sa.func.min(alias.key))
-        .where(alias.prompt_id == prompt.id)
-        .correlate(tables.prompt)
-        .scalar_subquery()
-        .label("name")
-    )
+    called: dict[int, tuple[str, str]] = {}
+    aliases = sa.select(alias.prompt_id, alias.namespace, alias.key).where(alias.task_id.in_(tasks))
+    for row in session.execute(aliases):
+        name = (row.namespace, row.key)  # compared here: engines differ in how they sort texts
+        called[row.prompt_id] = min(called.get(row.prompt_id, name), name)
     rows = session.execute(
-        sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details, called)
+        sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details)
         .where(prompt.task_id.in_(tasks))
         .order_by(prompt.id)
     ).all()
     return Prompts(
         prompt_ids=np.array([row.id for row in rows], dtype=np.int64),
         tasks=tuple(tasks[row.task_id] for row in rows),
-        names=tuple(row.name or str(row.id) for row in rows),
+        names=tuple(called[row.id][1] if row.id in called else str(row.id) for row in rows),
         texts=tuple(row.text for row in rows),
         choices=tuple(row.choices for row in rows),
         answers=tuple(row.answer for row in rows),

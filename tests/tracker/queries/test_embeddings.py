@@ -1,0 +1,151 @@
+"""Stored vectors as arrays: whose they are, in which order, and what is said where there are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores
+from numpy.typing import NDArray
+
+from tracker.database import transaction
+from tracker.errors import AmbiguousError, NotFoundError, SelectionError
+from tracker.ingest.vectors import EncoderName, add_vectors, encoder_key
+from tracker.queries import tables
+from tracker.queries.embeddings import Embeddings, embedded_prompts, embeddings, stored_encoders
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selection import Selection
+
+N = 30
+E = np.random.default_rng(1).normal(size=(N, 5)).astype(np.float32)
+
+
+def prompt_ids(engine: sa.Engine, benchmark: str = "b") -> NDArray[np.int64]:
+    with engine.connect() as connection:
+        asked = (
+            sa.select(tables.prompt.c.id)
+            .join(tables.task, tables.task.c.id == tables.prompt.c.task_id)
+            .join(tables.benchmark, tables.benchmark.c.id == tables.task.c.benchmark_id)
+            .where(tables.benchmark.c.name == benchmark)
+            .order_by(tables.prompt.c.id)
+        )
+        return np.array(connection.scalars(asked).all())
+
+
+def add(engine: sa.Engine, ids: NDArray[np.int64], vectors: NDArray[np.float32], **name: str) -> int:
+    encoder = EncoderName(**({"name": "ada-2", "revision": "", "template": "question+choices"} | name))
+    with transaction(engine, exclusive=True) as session:
+        key = encoder_key(session, encoder, vectors.shape[1])
+        add_vectors(session, key, ids, vectors)
+    return key
+
+
+def load(engine: sa.Engine, encoder: str | None = None, benchmark: str = "b") -> Embeddings:
+    with transaction(engine, write=False) as session:
+        return embeddings(session, Selection(benchmark=benchmark, encoder=encoder))
+
+
+@pytest.fixture
+def questions(store: sa.Engine) -> sa.Engine:
+    add_scores(store, np.ones((N, 1)), tasks=["x", "y"] * (N // 2))
+    return store
+
+
+class TestLoaded:
+    def test_vectors_come_back_bit_for_bit_in_the_order_of_the_keys(self, questions: sa.Engine) -> None:
+        ids = prompt_ids(questions)
+        shuffled = np.random.default_rng(2).permutation(N)
+        add(questions, ids[shuffled[:20]], E[shuffled[:20]])
+        add(questions, ids[shuffled[20:]], E[shuffled[20:]])
+        found = load(questions)
+        assert found.E.dtype == np.float32
+        assert found.E.tobytes() == E.tobytes()
+        assert np.array_equal(found.prompt_ids, ids)
+        assert found.encoder == "ada-2:question+choices"
+
+    def test_the_vectors_of_another_benchmark_are_left_out(self, questions: sa.Engine) -> None:
+        add_scores(questions, np.ones((4, 1)), benchmark="other")
+        theirs, ours = prompt_ids(questions, "other"), prompt_ids(questions)
+        add(questions, np.concatenate([theirs, ours[:3]]), E[:7])
+        assert load(questions).E.tobytes() == E[4:7].tobytes()
+        assert load(questions, benchmark="other").E.tobytes() == E[:4].tobytes()
+        with transaction(questions, write=False) as session:
+            assert [one.n_prompts for one in stored_encoders(session, find_benchmark(session, "b"))] == [3]
+
+    def test_the_digest_follows_vectors_prompts_and_encoder(self, questions: sa.Engine) -> None:
+        ids = prompt_ids(questions)
+        add(questions, ids[:3], E[:3])
+        add(questions, ids[:3], E[:3], revision="2")
+        add(questions, ids[1:4], E[:3], revision="3")
+        add(questions, ids[:3], E[1:4], revision="4")
+        digests = [load(questions, name).digest for name in ("1", "ada-2@2", "ada-2@3", "ada-2@4")]
+        assert len(set(digests)) == 4
+        assert load(questions, "1").digest == digests[0]
+
+
+class TestOfPrompts:
+    def test_rows_follow_the_prompts_that_are_asked_for(self, questions: sa.Engine) -> None:
+        ids = prompt_ids(questions)
+        add(questions, ids, E)
+        wanted = np.array([7, 0, 29, 7])
+        assert np.array_equal(load(questions).of(ids[wanted]), E[wanted])
+
+    def test_prompts_without_a_vector_are_counted(self, questions: sa.Engine) -> None:
+        ids = prompt_ids(questions)
+        add(questions, ids[5:25], E[5:25])
+        with pytest.raises(SelectionError, match=r"10 of 30 prompts have no vector by ada-2.*suffrage embed b"):
+            load(questions).of(ids)
+
+
+class TestChoice:
+    @pytest.fixture
+    def several(self, questions: sa.Engine) -> sa.Engine:
+        ids = prompt_ids(questions)
+        add(questions, ids, E, name="org/all:purpose", template="question")
+        add(questions, ids, E, name="all-MiniLM-L6-v2", revision="1")
+        add(questions, ids, E, name="all-MiniLM-L6-v2", revision="2")
+        return questions
+
+    @pytest.mark.parametrize(
+        ("said", "key"),
+        [
+            ("org/all:purpose", 1),
+            ("org/all:purpose:question", 1),
+            ("1", 1),
+            ("all-MiniLM-L6-v2@1", 2),
+            ("all-MiniLM-L6-v2@2:question+choices", 3),
+            ("3", 3),
+        ],
+    )
+    def test_an_encoder_goes_by_name_revision_label_or_key(self, several: sa.Engine, said: str, key: int) -> None:
+        assert load(several, said).encoder_id == key
+
+    def test_a_name_that_fits_several_is_refused_with_the_keys(self, several: sa.Engine) -> None:
+        for said in ("minilm", "all-MiniLM-L6-v2", "all-MiniLM-L6-v2:question+choices"):
+            with pytest.raises(AmbiguousError, match=r"@1:question\+choices \(key 2\).*Give the key"):
+                load(several, said)
+
+    def test_where_none_is_named_there_may_be_only_one(self, several: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match=r"vectors by 3 encoders.*Choose one with --encoder"):
+            load(several)
+
+    def test_an_unknown_one_is_answered_with_those_there_are(self, several: sa.Engine) -> None:
+        with pytest.raises(NotFoundError, match=r"No encoder 'bert'.*all-MiniLM-L6-v2@1"):
+            load(several, "bert")
+
+    def test_without_any_vectors_it_is_said_how_to_make_them(self, questions: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match="suffrage embed b --encoder minilm"):
+            load(questions)
+
+
+def test_the_prompts_that_have_a_vector_are_those_of_the_encoder_and_the_benchmark(questions: sa.Engine) -> None:
+    add_scores(questions, np.ones((4, 1)), benchmark="other")
+    ids = prompt_ids(questions)
+    add(questions, ids[:3], E[:3])
+    add(questions, ids[2:9], E[:7], revision="2")
+    add(questions, prompt_ids(questions, "other"), E[:4])
+    with transaction(questions, write=False) as session:
+        benchmark = find_benchmark(session, "b")
+        for revision, expected in (("", ids[:3]), ("2", ids[2:9]), ("9", ids[:0])):
+            found = embedded_prompts(session, benchmark, "ada-2", revision, "question+choices")
+            assert found == set(expected.tolist())
