@@ -33,10 +33,20 @@ EXPECTED: Mapping[str, str] = {
         "should agree more than chance allows: under shuffled columns through difficulty alone, and still where "
         "every prompt keeps its number right (margins), through groups and tasks."
     ),
+    "prompt-weighting": (
+        "Planted: models whose neighbours are close, groups of near-duplicates, tasks of equal size. So weights should "
+        "move means, and ranks among close models; every task counting the same is no other weighting here. Prompts "
+        "were not made in a few clusters, so how many are found, and what follows, should change with the seed."
+    ),
     "semantic-similarity": (
         "Planted: near-duplicates mean nearly the same, and prompts of a task resemble each other. Models answer "
         "near-duplicates alike and are better at some tasks than at others. So performance should be more alike where "
         "meaning is, on average and for single prompts; weakly, since few pairs are near-duplicates."
+    ),
+    "weight-robustness": (
+        "Planted: abilities from far apart to next to each other. So under random weights models far apart should keep "
+        "their order in every draw, neighbours should change it, and the spread should be that of the number of "
+        "prompts: twice as many would make it narrower by a factor of about 1.4."
     ),
 }
 """What the planted truth should make an analysis find."""
@@ -49,6 +59,14 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "cosine.ks_d",
         "jaccard.variance",
         "jaccard.ks_d",
+    ),
+    "weight-robustness": (
+        "leader_changes",
+        "runner_up.beats_leader",
+        "reversed.mean",
+        "reversed.n_open",
+        "interval.widest",
+        "range.widest",
     ),
 }
 """Which tests of an analysis are printed; otherwise the first few of its headline."""

@@ -1,0 +1,106 @@
+"""Representatives of clusters and the weights made of them, beside all pairs of prompts and beside plain loops.
+
+Both are given the same clusters. One peer makes the matrix of cosine distances with scikit-learn and takes from it each
+cluster's medoid and the distances from it, weights by NumPy; the other goes through prompts in Python.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.cluster_weights import distance_weights, inverse_distance_weights, medoid_weights
+from analyses.numerics.clustering import _medoids as medoids_of
+from analyses.numerics.clustering import best_clustering, medoid_distances
+from analyses.numerics.directions import directions
+from analyses.numerics.streams import stream_key
+from benchmarks.prompt_correlation import binary_table
+
+Made = tuple[NDArray[np.int64], list[NDArray[np.float64]]]
+
+
+def _ours(table: np.ndarray, clustering: Any) -> Made:
+    found = directions(table)
+    labels = clustering.labels[found.first_rows]
+    medoids = medoids_of(found, labels, clustering.n_clusters)
+    distances = medoid_distances(table, clustering)
+    return medoids, [
+        medoid_weights(clustering.labels, medoids),
+        distance_weights(clustering.labels, distances),
+        inverse_distance_weights(clustering.labels, distances),
+    ]
+
+
+def _all_pairs(table: np.ndarray, clustering: Any) -> Made:
+    from sklearn.metrics.pairwise import cosine_distances
+
+    labels, n = clustering.labels, len(table)
+    every = cosine_distances(table)
+    medoids, far, near = [], np.ones(n), np.ones(n)
+    for cluster in range(clustering.n_clusters):
+        members = np.flatnonzero(labels == cluster)
+        sums = every[np.ix_(members, members)].sum(axis=1)
+        medoids.append(int(members[np.argmax(sums <= sums.min() + 1e-9)]))
+        d = every[members, medoids[-1]]
+        d[d < 1e-12] = 0
+        if d.any():
+            far[members] = d / d.sum() * len(members)
+            inverse = 1 / np.where(d == 0, d[d > 0].min(), d)
+            near[members] = inverse / inverse.sum() * len(members)
+    chosen = [*medoids, *np.flatnonzero(labels < 0)[:1]]
+    alone = np.zeros(n)
+    alone[chosen] = n / len(chosen)
+    return np.array(medoids), [alone, far, near]
+
+
+def _loops(table: np.ndarray, clustering: Any) -> NDArray[np.int64]:
+    """Medoids only: every pair of a cluster, one after the other."""
+    lengths = np.linalg.norm(table, axis=1)
+    medoids = []
+    for cluster in range(clustering.n_clusters):
+        members = np.flatnonzero(clustering.labels == cluster)
+        sums = [sum(1 - float(table[i] @ table[j]) / (lengths[i] * lengths[j]) for j in members) for i in members]
+        medoids.append(int(members[np.argmax(np.array(sums) <= min(sums) + 1e-9)]))
+    return np.array(medoids)
+
+
+def _seconds(run: Callable[[], Any], times: int = 1) -> float:
+    spent = []
+    for _ in range(times):
+        started = time.perf_counter()
+        run()
+        spent.append(time.perf_counter() - started)
+    return min(spent)
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """One line for each size and peer."""
+    for n_prompts, n_models in ((1200, 14), (14_042, 100)):
+        table = binary_table(n_prompts, n_models)
+        clustering = best_clustering(table, max_clusters=10, n_restarts=1, key=stream_key(0))
+        (mine, weights), (theirs, expected) = _ours(table, clustering), _all_pairs(table, clustering)
+        assert mine.tolist() == theirs.tolist()
+        assert max(float(np.abs(a - b).max()) for a, b in zip(weights, expected, strict=True)) < 1e-9
+        name = f"representatives and weights, {n_prompts:,} × {n_models}, {clustering.n_clusters} clusters"
+        ours = _seconds(lambda t=table, c=clustering: _ours(t, c), 3)
+        peer = _seconds(lambda t=table, c=clustering: _all_pairs(t, c), 2)
+        yield {
+            "name": name,
+            "ours_s": round(ours, 4),
+            "peer_s": round(peer, 3),
+            "ratio": round(peer / ours, 1),
+            "note": "peer: all pairs by scikit-learn; the same medoids, weights within 1e-9",
+        }
+        if n_prompts < 2000:
+            slow = _seconds(lambda t=table, c=clustering: _loops(t, c))
+            yield {
+                "name": f"{name}, against loops",
+                "ours_s": round(ours, 4),
+                "peer_s": round(slow, 2),
+                "ratio": round(slow / ours, 1),
+                "note": "peer: loops over all pairs in Python, medoids only",
+            }
