@@ -115,6 +115,27 @@ def _whole(name: str, run: Callable[[int], Any], table: np.ndarray, similarities
     }
 
 
+def _weighted_beside_plain(binary: np.ndarray, scores: np.ndarray) -> Iterator[dict[str, Any]]:
+    """What weights cost: the peer is our own run without them."""
+    runs = {
+        "1200x14 binary, columns": partial(binary_similarities, binary, n_permutations=1000, seed=0),
+        "1200x14 binary, margins": partial(binary_similarities, binary, n_permutations=1000, seed=0, null="margins"),
+        "805x58 continuous": partial(continuous_similarities, scores, n_permutations=1000, seed=0),
+    }
+    for name, run in runs.items():
+        weights = np.random.default_rng(1).gamma(2, 1, len(run.args[0]))
+        run(n_permutations=1), run(n_permutations=1, weights=weights)
+        turns = [(_seconds(partial(run, weights=weights)), _seconds(run)) for _ in range(3)]
+        ours, plain = (min(seconds) for seconds in zip(*turns, strict=True))
+        yield {
+            "name": f"prompt correlation {name}, with weights",
+            "ours_s": round(ours, 3),
+            "peer_s": round(plain, 3),
+            "ratio": round(plain / ours, 2),
+            "note": "1,000 permutations; the peer is the same test without weights",
+        }
+
+
 def measurements() -> Iterator[dict[str, Any]]:
     """One line for each size and kind of table."""
     table = binary_table(1200, 14)
@@ -131,6 +152,7 @@ def measurements() -> Iterator[dict[str, Any]]:
         scores,
         ("cosine",),
     )
+    yield from _weighted_beside_plain(table, scores)
     gaps = binary_table(12_032, 29)
     gaps[:1700, 0] = np.nan
     ours = _seconds(lambda: binary_similarities(gaps, n_permutations=100, seed=0))

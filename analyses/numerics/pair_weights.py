@@ -13,6 +13,9 @@ import numpy as np
 from analyses.numerics.compilation import INT, bit_counts, kernel, popcount
 from analyses.numerics.pair_counts import APART, DISJOINT, EMPTY, SAME, sort_by_ones
 
+AT_ONCE = 1024
+"""Rows whose places are worked out before their weights are added: so many stay in the nearest memory."""
+
 
 @kernel
 def _lay_out(rows: Any, weights: Any, common: Any, order: Any, words: Any, right_weights: Any) -> None:
@@ -41,22 +44,24 @@ def _add_row(row: Any, words: Any, weights: Any, bases: Any, begin: Any, places:
 
     Four sums of each cell take turns, or each addition would wait for the one before it.
     """
-    word = row[0]
-    for j in range(begin, weights.size):
-        places[j] = bases[j] + popcount(words[0, j] & word)
-    for w in range(1, words.shape[0]):
-        word = row[w]
-        for j in range(begin, weights.size):
-            places[j] += popcount(words[w, j] & word)
     a, b, c, d = sums[0], sums[1], sums[2], sums[3]
-    even = begin + (weights.size - begin) // 4 * 4
-    for j in range(begin, even, 4):
-        a[places[j]] += weights[j]
-        b[places[j + 1]] += weights[j + 1]
-        c[places[j + 2]] += weights[j + 2]
-        d[places[j + 3]] += weights[j + 3]
-    for j in range(even, weights.size):
-        a[places[j]] += weights[j]
+    for start in range(begin, weights.size, places.size):
+        size = min(places.size, weights.size - start)
+        base, heavy, word, bits = bases[start : start + size], weights[start : start + size], row[0], words[0, start:]
+        for j in range(size):
+            places[j] = base[j] + np.uint32(popcount(bits[j] & word))
+        for w in range(1, words.shape[0]):
+            word, bits = row[w], words[w, start:]
+            for j in range(size):
+                places[j] += np.uint32(popcount(bits[j] & word))
+        even = size // 4 * 4
+        for j in range(0, even, 4):
+            a[places[j]] += heavy[j]
+            b[places[j + 1]] += heavy[j + 1]
+            c[places[j + 2]] += heavy[j + 2]
+            d[places[j + 3]] += heavy[j + 3]
+        for j in range(even, size):
+            a[places[j]] += heavy[j]
 
 
 @kernel
@@ -114,7 +119,7 @@ def weigh_by_pattern(
     n, n_words = rows.shape
     k = cosine_starts.shape[0] - 1
     words, right_weights = np.zeros((n_words, n), np.uint64), np.zeros(n)
-    bases, places = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    bases, places = np.zeros(n, np.uint32), np.zeros(AT_ONCE, np.uint32)
     n_cells = (k + 1) * (k + 2) // 2
     sums, tally = np.zeros((4, n_cells)), np.zeros(n_cells)
     left_order, right_order, sorted_ones = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)

@@ -92,4 +92,4 @@ def test_so_they_do_where_prompts_of_continuous_tables_have_weights():
     rng = np.random.default_rng(8)
     weights = rng.gamma(1, 1, N_PROMPTS)
     tables = (rng.beta(1, 2, (N_PROMPTS, N_MODELS)) for _ in range(N_TABLES))
-    check_rates(tables, CONTINUOUS, n_permutations=99, weights=weights)
+    check_rates(tables, CONTINUOUS, n_permutations=39, weights=weights)

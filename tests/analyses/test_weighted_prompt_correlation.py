@@ -159,6 +159,17 @@ class TestLaws:
         assert ruled.finding.n_effective == pytest.approx(60**2 / (30**2 / 20 + 30**2 / 40))
         assert not any("without looking" in note for note in ruled.notes)
 
+    def test_weights_made_of_the_same_scores_do_call_chance_unlikely(self):
+        """Why they are warned of: here heavy prompts are those unlike the others, in this table and in no draw."""
+        low = 0
+        for seed in range(40):
+            table = (np.random.default_rng(seed).random((40, 8)) < np.linspace(0.2, 0.8, 8)).astype(float)
+            alike = (table @ table.T + (1 - table) @ (1 - table).T) / 8
+            unlike = 1 - (alike.sum(axis=1) - 1) / 39
+            found = permutation_test(table, n_permutations=39, seed=seed, weights=unlike**4, similarities=("hamming",))
+            low += found.comparisons["hamming.ks_d"].pvalue <= 0.05
+        assert low > 20
+
     def test_the_summary_says_that_prompts_are_weighted(self):
         said = permutation_test(TABLE, n_permutations=99, weights=WEIGHTS).summary()
         assert "60 prompts, weighted so that they count as" in said
