@@ -23,7 +23,7 @@ from tracker.queries.selection import Selection
 
 ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "prompt-correlation": ({}, {"null": "margins"}),
-    "semantic-similarity": ({"similarity": "hamming", "n_permutations": 400},),
+    "semantic-similarity": ({"similarity": "hamming"},),
 }
 """Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
 
