@@ -377,7 +377,7 @@ def analyze(
         rankings={"final": RankedModels(models=models, score=found.final, rank=ranks)},
         tables={"growth": found.growth_table(models), "distance": found.distance_table()},
         figures=_figures(found, models, ranks, f"mean {voters.scores.metric or 'score'}"),
-        notes=[*voters.notes, f"The first prompt is {prompt_ids[found.order.rows[0]]}.", *_notes(found, embeddings)],
+        notes=[*voters.notes, *_notes(found, prompt_ids, embeddings)],
     )
 
 
@@ -391,8 +391,10 @@ def _row_of(start: int, prompt_ids: NDArray[np.int64]) -> int:
     return at
 
 
-def _notes(found: BenchmarkGrowth, embeddings: Embeddings | None) -> list[str]:
-    said = [] if embeddings is None else [f"Prompts come in the order of their vectors by {embeddings.encoder}."]
+def _notes(found: BenchmarkGrowth, prompt_ids: NDArray[np.int64], embeddings: Embeddings | None) -> list[str]:
+    said = [f"The first prompt is {prompt_ids[found.order.rows[0]]}; --start chooses another."]
+    if embeddings is not None:
+        said.append(f"Prompts come in the order of their vectors by {embeddings.encoder}.")
     if embeddings is not None and found.n_zero:
         said.append(f"{found.n_zero:,} vectors are all zeros; they are at distance 1 from every prompt.")
     if found.n_distinct == 1:
