@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import matplotlib.image
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from performance_matrices import matrix
+from strategies import binary_tables, continuous_tables
+
+from analyses.prompt_clusters import analyze, cluster_test
+from tracker.errors import SelectionError
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import Prompts
+from tracker.queries.weights import PromptWeights
+from tracker.recording.finding import Absent, Report
+
+RNG = np.random.default_rng(8)
+GROUP = np.repeat(np.arange(3), 30)
+SOLVED_BY = np.repeat(np.eye(3), 4, axis=1)
+GROUPED = (RNG.random((90, 12)) < 0.05 + 0.9 * SOLVED_BY[GROUP]).astype(float)
+"""Three groups of prompts, each solved by four models of its own."""
+EASINESS = RNG.normal(0, 1.5, (100, 1)) + RNG.normal(0, 1, (1, 8))
+ONE_SCALE = (RNG.random((100, 8)) < 1 / (1 + np.exp(-EASINESS))).astype(float)
+"""Nothing but easy and hard prompts, able and weak models."""
+
+
+def prompts_of(scores: PerformanceMatrix) -> Prompts:
+    n = scores.n_prompts
+    return Prompts(
+        prompt_ids=scores.prompt_ids,
+        tasks=tuple(scores.tasks.tolist()),
+        names=tuple(f"item {i}" for i in range(n)),
+        texts=tuple(None if i % 7 == 0 else f"What is {i}? " + "x" * 400 for i in range(n)),
+        choices=(None,) * n,
+        answers=(None,) * n,
+        details=({},) * n,
+    )
+
+
+def ask(scores: PerformanceMatrix | np.ndarray, weights: np.ndarray | None = None, **options) -> Report:
+    scores = matrix(scores) if isinstance(scores, np.ndarray) else scores
+    chosen = None
+    if weights is not None:
+        chosen = PromptWeights(name="3:some", analysis_id=3, prompt_ids=scores.prompt_ids, values=weights)
+    options = {"n_permutations": 39, "max_clusters": 12} | options
+    return analyze(scores, prompts_of(scores), chosen, **options)
+
+
+def answer(table: np.ndarray, **options) -> Report | str:
+    """The report, or why there is none."""
+    try:
+        return ask(table, **options)
+    except SelectionError as error:
+        return str(error)
+
+
+class TestFindings:
+    def test_planted_groups_are_found(self):
+        report = ask(GROUPED)
+        metrics = report.finding.metrics
+        assert metrics["n_clusters"] == 3
+        assert metrics["silhouette"] > metrics["silhouette.permuted_mean"] + 0.2
+        assert metrics["silhouette.pvalue"] == 1 / 40
+        labels = report.prompt_values["cluster"].values
+        there = ~np.isnan(labels)
+        pairs = set(zip(labels[there].tolist(), GROUP[there].tolist(), strict=True))
+        assert len(pairs) <= 3 + 0.05 * len(GROUP)
+        assert "clearer clusters than chance allows" in report.finding.summary()
+
+    def test_they_are_found_beyond_difficulty(self):
+        assert ask(GROUPED, null="margins").finding.metrics["silhouette.pvalue"] == 1 / 40
+
+    def test_difficulty_alone_makes_clusters_of_shuffled_columns_only(self):
+        by_columns, by_margins = (ask(ONE_SCALE, null=null).finding for null in ("columns", "margins"))
+        assert by_columns.metrics["silhouette.pvalue"] == 1 / 40
+        assert "levels of difficulty alone make clusters" in by_columns.summary()
+        assert by_margins.metrics["silhouette.pvalue"] > 0.05
+        assert "abilities and difficulties alone" in by_margins.summary()
+
+    def test_the_real_table(self, mmlu_pro):
+        found = ask(mmlu_pro, max_clusters=50, n_permutations=19).finding
+        metrics = found.metrics
+        assert metrics["n_zero"] == 98
+        assert metrics["n_distinct"] == 518
+        assert metrics["silhouette"] == pytest.approx(0.30, abs=0.03)
+        assert metrics["silhouette.permuted_mean"] == pytest.approx(0.18, abs=0.02)
+        assert metrics["silhouette.pvalue"] == 1 / 20
+        assert metrics["cap_10.silhouette"] < metrics["cap_50.silhouette"]
+
+    def test_continuous_scores_of_the_real_table(self, alpaca_eval):
+        found = ask(alpaca_eval, n_permutations=19).finding
+        assert found.metrics["n_clusters"] == 3
+        assert found.metrics["silhouette.pvalue"] == 1 / 20
+        assert "That number is the best whether" in found.summary()
+
+    def test_every_cap_tells_what_a_run_with_it_gives(self):
+        whole = ask(ONE_SCALE, max_clusters=25)
+        row = whole.tables["by_cap"].to_pylist()[0]
+        small = ask(ONE_SCALE, max_clusters=10).finding.metrics
+        assert row["max_clusters"] == 10
+        assert row["n_clusters"] == small["n_clusters"]
+        assert row["silhouette"] == small["silhouette"]
+        assert row["permuted_mean"] == small["silhouette.permuted_mean"]
+        assert row["pvalue"] == small["silhouette.pvalue"] == whole.finding.metrics["cap_10.silhouette.pvalue"]
+
+    def test_a_best_number_at_the_cap_is_said(self):
+        found = ask(GROUPED, max_clusters=2).finding
+        assert found.metrics["at_cap"] == 1
+        assert "more might be better still" in found.summary()
+        assert ask(GROUPED).finding.metrics["at_cap"] == 0
+
+    def test_identical_rows_are_counted(self):
+        table = np.repeat(np.eye(4), [5, 3, 1, 1], axis=0)
+        found = ask(np.concatenate([table, np.zeros((2, 4))]), max_clusters=4).finding
+        metrics = found.metrics
+        assert metrics["n_distinct"] == 4
+        assert metrics["n_zero"] == 2
+        assert metrics["n_clusters"] == 4
+        assert metrics["n_identical_clusters"] == 2
+        assert metrics["n_singletons"] == 2
+        assert metrics["n_at_medoid"] == 10
+        assert metrics["mean_cosine"] == 1
+        assert metrics["silhouette"] == pytest.approx(0.8)
+        assert "2 clusters hold one direction only" in found.summary()
+        assert "2 prompts with score 0 from every model are a group apart" in found.summary()
+
+
+class TestTables:
+    def test_clusters_add_up_to_the_table(self):
+        scores = replace(matrix(ONE_SCALE), tasks=np.array(["even", "odd"] * 50))
+        report = ask(scores)
+        rows = report.tables["clusters"].to_pylist()
+        labels = report.prompt_values["cluster"].values
+        assert sum(row["n_prompts"] for row in rows) == 100
+        assert sum(row["weight_share"] for row in rows) == pytest.approx(1)
+        for row in rows:
+            members = np.isnan(labels) if row["cluster"] is None else labels == row["cluster"]
+            assert row["n_prompts"] == members.sum()
+            assert row["mean_score"] == pytest.approx(ONE_SCALE[members].mean())
+            of_task = (scores.tasks[members] == row["most_frequent_task"]).mean()
+            assert row["share_of_that_task"] == pytest.approx(of_task)
+            assert of_task >= 0.5
+            if row["cluster"] is not None:
+                medoid = row["medoid_id"] - 100
+                assert members[medoid]
+                assert row["medoid"] == f"item {medoid}"
+                assert row["medoid_text"] is None or len(row["medoid_text"]) == 300
+                assert row["n_directions"] == np.unique(ONE_SCALE[members], axis=0).shape[0]
+
+    def test_models_by_cluster_holds_the_mean_of_every_model(self):
+        report = ask(GROUPED)
+        labels = report.prompt_values["cluster"].values
+        for row in report.tables["models_by_cluster"].to_pylist():
+            column = int(row["model"].split()[1])
+            assert row["mean_score"] == pytest.approx(GROUPED[labels == row["cluster"], column].mean())
+
+    def test_by_number_has_the_curve(self):
+        report = ask(GROUPED)
+        rows = report.tables["by_number"].to_pylist()
+        arrays = report.finding.arrays
+        assert [row["n_clusters"] for row in rows] == list(range(2, 13))
+        assert [row["silhouette"] for row in rows] == arrays["silhouette.by_number"].tolist()
+        assert [row["difference"] for row in rows] == pytest.approx(
+            arrays["silhouette.by_number"] - arrays["silhouette.permuted_by_number"].mean(axis=0)
+        )
+
+
+class TestWeights:
+    def test_equal_weights_change_no_byte(self):
+        one, other = ask(ONE_SCALE), ask(ONE_SCALE, np.full(100, 2.5))
+        assert one.finding.metrics == other.finding.metrics
+        assert one.prompt_values["silhouette"].values.tobytes() == other.prompt_values["silhouette"].values.tobytes()
+
+    def test_weights_count_in_every_mean(self):
+        weights = np.where(GROUP == 2, 5.0, 1.0)
+        report = ask(GROUPED, weights)
+        metrics = report.finding.metrics
+        samples = report.prompt_values["silhouette"].values
+        there = ~np.isnan(samples)
+        assert metrics["silhouette"] == pytest.approx(np.average(samples[there], weights=weights[there]))
+        assert metrics["n_effective"] < 90
+        for row in report.tables["clusters"].to_pylist():
+            labels = report.prompt_values["cluster"].values
+            members = np.isnan(labels) if row["cluster"] is None else labels == row["cluster"]
+            assert row["weight_share"] == pytest.approx(weights[members].sum() / weights.sum())
+            means = np.average(GROUPED[members].mean(axis=1), weights=weights[members])
+            assert row["mean_score"] == pytest.approx(means)
+        assert any("weighted by 3:some" in note for note in report.notes)
+
+
+class TestLaws:
+    @settings(max_examples=30)
+    @given(st.one_of(binary_tables(), continuous_tables()), st.sampled_from(["columns", "margins"]))
+    def test_every_table_is_answered_or_refused_in_a_sentence(self, table, null):
+        report = answer(table, n_permutations=3, max_clusters=4, null=null)
+        if isinstance(report, str):
+            assert report.endswith(".")
+            return
+        for name, value in report.finding.metrics.items():
+            assert isinstance(value, Absent) or np.isfinite(value), name
+        assert report.finding.summary().endswith(".")
+
+    def test_the_seed_decides_everything(self):
+        one, same, other = (ask(ONE_SCALE, seed=seed).finding for seed in (1, 1, 2))
+        assert one.arrays["silhouette.null"].tobytes() == same.arrays["silhouette.null"].tobytes()
+        assert one.arrays["silhouette.null"].tobytes() != other.arrays["silhouette.null"].tobytes()
+
+    def test_the_headline_is_short(self):
+        assert len(ask(ONE_SCALE, max_clusters=50).finding.headline) <= 50
+
+    def test_a_null_that_changes_nothing_gives_no_pvalue(self):
+        nested = np.tri(6)[:, :5]
+        found = ask(nested, null="margins", max_clusters=4).finding
+        assert isinstance(found.metrics["silhouette.pvalue"], Absent)
+        assert "nothing to test (no draw changed it)" in found.summary()
+
+
+class TestNotes:
+    def test_signs_constant_models_and_few_draws_are_mentioned(self):
+        table = RNG.normal(size=(30, 4))
+        table[:, 2] = 0.5
+        notes = " ".join(ask(table, n_permutations=9).notes)
+        assert "below 0" in notes
+        assert "The same score on every prompt: model 2." in notes
+        assert "9 permutations cannot give" in notes
+
+    def test_prompts_without_a_score_from_some_model_are_left_out(self):
+        table = ONE_SCALE.copy()
+        table[0, 0] = np.nan
+        report = ask(table)
+        assert report.finding.n_prompts == 99
+        assert any("lack a score" in note for note in report.notes)
+
+
+class TestFigures:
+    @pytest.mark.parametrize(
+        ("table", "cap"), [(GROUPED, 12), (ONE_SCALE[:, :3], 2), (np.abs(RNG.normal(size=(40, 60))), 30)]
+    )
+    def test_pictures_are_drawn_with_labelled_axes(self, table, cap):
+        names = tuple(f"organization/a-model-with-a-very-long-name-{j}" for j in range(table.shape[1]))
+        report = ask(matrix(table, names), max_clusters=cap, n_permutations=5)
+        assert set(report.figures) == {"silhouette_by_number", "null_distribution", "models_by_cluster"}
+        for draw in report.figures.values():
+            figure = draw()
+            written = io.BytesIO()
+            figure.savefig(written, format="png")
+            written.seek(0)
+            assert matplotlib.image.imread(written).std() > 0.01
+            assert any(axes.get_xlabel() for axes in figure.axes)
+            assert all(axes.get_ylabel() for axes in figure.axes)
+
+    def test_the_curve_shows_the_chosen_number_and_its_p(self):
+        drawn = ask(GROUPED).figures["silhouette_by_number"]()
+        assert drawn.axes[0].texts[0].get_text().startswith("3 clusters, 0.")
+        assert drawn.axes[0].texts[0].get_text().endswith("p = 0.025")
+
+    def test_the_best_model_is_on_the_left_where_small_scores_are_better_too(self):
+        scores = replace(matrix(np.abs(RNG.normal(size=(40, 5))) + np.arange(5)), higher_is_better=False)
+        drawn = ask(scores, n_permutations=2).figures["models_by_cluster"]()
+        assert [label.get_text() for label in drawn.axes[0].get_xticklabels()] == [f"model {j}" for j in range(5)]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("table", "options", "words"),
+        [
+            (GROUPED, {"null": "rows"}, "No null 'rows'"),
+            (GROUPED, {"max_clusters": 1}, "at least 2"),
+            (GROUPED, {"n_restarts": 0}, "at least 1"),
+            (GROUPED, {"n_permutations": 0}, "at least 1"),
+            (GROUPED, {"seed": -1}, "at least 0"),
+            (GROUPED[:, :1], {}, "Choose at least 2"),
+            (GROUPED[:2], {}, "Choose more tasks"),
+            (np.where(GROUPED == 1, np.inf, 0), {}, "scores are infinite"),
+            (GROUPED * 0.5, {"null": "margins"}, "Use `columns`"),
+            (np.zeros((5, 3)), {}, "Every score is 0"),
+            (np.ones((5, 3)), {}, "nothing to cluster"),
+        ],
+    )
+    def test_what_cannot_be_answered_is_refused_with_the_way_out(self, table, options, words):
+        with pytest.raises(SelectionError, match=words):
+            cluster_test(table, **options)
