@@ -124,7 +124,7 @@ def _dot(a: Any, b: Any) -> Any:
 
 
 @kernel
-def _lowest(keys: Any, start: int, stop: int) -> Any:
+def _lowest(keys: Any, start: Any, stop: Any) -> Any:
     """Where the smallest key between two places stands."""
     place = start
     for i in range(start + 1, stop):
