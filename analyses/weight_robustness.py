@@ -104,6 +104,9 @@ class WeightRobustness(Finding):
 
     def _bounds(self) -> tuple[Metric, Metric]:
         """What the exact chances of pairs say of the chance that the leader changes."""
+        if self.method != "exact":
+            drawn = Absent("chances are drawn, not exact")
+            return drawn, drawn
         behind = np.unique(self.under.twins[self.rank > self.rank.min()])
         if (~self.under.is_identical[0] & (self.rank == self.rank.min())).any():
             several = Absent("models with different scores share the first place")
@@ -149,7 +152,7 @@ class WeightRobustness(Finding):
             f"model leads with chance {self.n_changes / u.n_draws:.3g} (± {error:.1g})"
         )
         least, most = self._bounds()
-        if self.method == "exact" and not isinstance(least, Absent) and not isinstance(most, Absent):
+        if not isinstance(least, Absent) and not isinstance(most, Absent):
             about = f"{least:.3g}" if f"{least:.3g}" == f"{most:.3g}" else f"between {least:.3g} and {most:.3g}"
             said += f", by the exact chances {about}"
         if u.is_identical[1, 0]:

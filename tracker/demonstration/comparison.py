@@ -60,14 +60,6 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "jaccard.variance",
         "jaccard.ks_d",
     ),
-    "weight-robustness": (
-        "leader_changes",
-        "runner_up.beats_leader",
-        "reversed.mean",
-        "reversed.n_open",
-        "interval.widest",
-        "range.widest",
-    ),
 }
 """Which tests of an analysis are printed; otherwise the first few of its headline."""
 
