@@ -38,6 +38,11 @@ EXPECTED: Mapping[str, str] = {
         "move means, and ranks among close models; every task counting the same is no other weighting here. Prompts "
         "were not made in a few clusters, so how many are found, and what follows, should change with the seed."
     ),
+    "benchmark-growth": (
+        "Planted: easy and hard prompts. The most informative ones, few models solve: they should begin far below the "
+        "mean of all; those of shuffled tables below it as well, though less, since the method does that by itself. "
+        "Whether the ranking settles sooner or later than in random order should change with the seed."
+    ),
     "semantic-similarity": (
         "Planted: near-duplicates mean nearly the same, and prompts of a task resemble each other. Models answer "
         "near-duplicates alike and are better at some tasks than at others. So performance should be more alike where "
