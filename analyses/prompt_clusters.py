@@ -150,7 +150,7 @@ class PromptClusters(Finding):
         if self.null == "columns":
             margins = " The null `margins` keeps the difficulties." if self.profile.is_binary else ""
             said.append(
-                "Shuffled columns also have no hard and easy prompts, and levels of difficulty alone make clusters."
+                "Shuffled columns also have no hard and easy prompts, and levels of difficulty alone can make clusters."
                 + margins
             )
         elif not best.reason and best.pvalue > ALPHA:
@@ -163,12 +163,14 @@ class PromptClusters(Finding):
                 f"Beside these, {_counted(self.n_zero, 'prompt')} with score 0 from every model "
                 f"{'is' if self.n_zero == 1 else 'are'} a group apart, outside the silhouette."
             )
-        return " ".join(said)
+        return " ".join(sentence for sentence in said if sentence)
 
     def _cap(self) -> str:
         numbers = {cap: self.test.number_up_to(cap) for cap in self.caps}
         largest = self.test.max_clusters
-        if len(set(numbers.values())) == 1 and numbers[largest] < largest:
+        if len(numbers) == 1:
+            return "The best number is the largest tried; more might be better still." * (numbers[largest] == largest)
+        if len(set(numbers.values())) == 1:
             tried = " or ".join(str(cap) for cap in numbers)
             return f"That number is the best whether at most {tried} are tried."
         best_of = ", ".join(f"{number} of at most {cap} ({_shown(self.test, cap)})" for cap, number in numbers.items())

@@ -77,7 +77,7 @@ class TestFindings:
     def test_difficulty_alone_makes_clusters_of_shuffled_columns_only(self):
         by_columns, by_margins = (ask(ONE_SCALE, null=null).finding for null in ("columns", "margins"))
         assert by_columns.metrics["silhouette.pvalue"] == 1 / 40
-        assert "levels of difficulty alone make clusters" in by_columns.summary()
+        assert "levels of difficulty alone can make clusters" in by_columns.summary()
         assert by_margins.metrics["silhouette.pvalue"] > 0.05
         assert "abilities and difficulties alone" in by_margins.summary()
 
@@ -106,6 +106,11 @@ class TestFindings:
         assert row["silhouette"] == small["silhouette"]
         assert row["permuted_mean"] == small["silhouette.permuted_mean"]
         assert row["pvalue"] == small["silhouette.pvalue"] == whole.finding.metrics["cap_10.silhouette.pvalue"]
+
+    def test_one_number_for_every_cap_is_said(self):
+        found = ask(GROUPED, max_clusters=20).finding
+        assert "That number is the best whether at most 10 or 20 are tried." in found.summary()
+        assert "best number" not in ask(GROUPED, max_clusters=9).finding.summary()
 
     def test_a_best_number_at_the_cap_is_said(self):
         found = ask(GROUPED, max_clusters=2).finding

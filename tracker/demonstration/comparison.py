@@ -23,6 +23,7 @@ from tracker.queries.selection import Selection
 
 ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "prompt-correlation": ({}, {"null": "margins"}),
+    "prompt-clusters": ({"n_permutations": 19}, {"n_permutations": 19, "null": "margins"}),
     "semantic-similarity": ({"similarity": "hamming"},),
 }
 """Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
@@ -32,6 +33,12 @@ EXPECTED: Mapping[str, str] = {
         "Planted: easy and hard prompts, groups of near-duplicates, tasks that favour different models. So prompts "
         "should agree more than chance allows: under shuffled columns through difficulty alone, and still where "
         "every prompt keeps its number right (margins), through groups and tasks."
+    ),
+    "prompt-clusters": (
+        "Planted: easy and hard prompts, models from weak to able, and near-duplicates in groups far smaller than a "
+        "cluster; no few large groups. So clusters should be no clearer than those of tables with the same abilities and "
+        "difficulties (margins); what is clearer than shuffled columns is difficulty, and the best number of clusters "
+        "should be near the largest that is tried."
     ),
     "prompt-weighting": (
         "Planted: models whose neighbours are close, groups of near-duplicates, tasks of equal size. So weights should "

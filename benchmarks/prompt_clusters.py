@@ -1,0 +1,97 @@
+"""Silhouettes and sweeps over numbers of clusters, beside scikit-learn.
+
+The peer's silhouette takes all pairs of rows. Its sweep runs `KMeans` on unit rows with as many starts, then
+`silhouette_score`, at each number of clusters; its centres are not set back on the sphere, so it is not quite the
+same algorithm. Both run on one core: scikit-learn's and BLAS's threads are held to one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_samples, silhouette_score
+from threadpoolctl import threadpool_limits
+
+from analyses.numerics.clustering import best_clustering
+from analyses.numerics.directions import directions
+from analyses.numerics.null_tables import shuffled_table
+from analyses.numerics.silhouette import row_silhouettes
+from analyses.numerics.streams import stream_key
+from benchmarks.prompt_correlation import binary_table, continuous_table
+
+KEY = stream_key(0)
+
+
+def _ours(run: Any, repeats: int) -> tuple[float, Any]:
+    """Least seconds of a few runs, after one that compiles, and what the last gave."""
+    run()
+    spent = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        found = run()
+        spent.append(time.perf_counter() - started)
+    return min(spent), found
+
+
+def _silhouette(n_prompts: int, n_models: int, n_clusters: int) -> dict[str, Any]:
+    table = binary_table(n_prompts, n_models)
+    found = directions(table)
+    of_direction = np.random.default_rng(0).integers(0, n_clusters, found.n_distinct)
+    there = found.of_row >= 0
+    labels = of_direction[found.of_row[there]]
+    ours, samples = _ours(lambda: row_silhouettes(directions(table), of_direction, n_clusters), 3)
+    started = time.perf_counter()
+    expected = silhouette_samples(table[there], labels, metric="cosine")
+    peer = time.perf_counter() - started
+    return {
+        "name": f"silhouette {n_prompts}x{n_models}, {n_clusters} clusters",
+        "ours_s": round(ours, 4),
+        "peer_s": round(peer, 2),
+        "ratio": round(peer / ours, 1),
+        "note": f"largest difference {np.abs(samples[there] - expected).max():.1e}; ours with finding equal rows",
+    }
+
+
+def _sweep(name: str, table: np.ndarray, max_clusters: int, n_restarts: int) -> dict[str, Any]:
+    ours, found = _ours(
+        lambda: best_clustering(table, max_clusters=max_clusters, n_restarts=n_restarts, key=KEY),
+        3,
+    )
+    rows = table[(table != 0).any(axis=1)]
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    started = time.perf_counter()
+    best = -1.0
+    for number in range(2, max_clusters + 1):
+        labels = KMeans(number, n_init=n_restarts, random_state=0).fit_predict(units)
+        best = max(best, float(silhouette_score(units, labels, metric="cosine")))
+    peer = time.perf_counter() - started
+    return {
+        "name": f"sweep of 2 to {max_clusters} clusters, {n_restarts} restarts, {name}",
+        "ours_s": round(ours, 4),
+        "peer_s": round(peer, 2),
+        "ratio": round(peer / ours, 1),
+        "note": f"largest silhouette ours {found.silhouette:.3f}, the peer's {best:.3f}",
+    }
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """One line for each task."""
+    table = binary_table(1200, 14)
+    with threadpool_limits(1):
+        yield _silhouette(14_042, 100, 10)
+        yield _sweep("1200x14", table, 50, 5)
+        yield _sweep("1200x14 with columns shuffled", shuffled_table(table, KEY, 1), 50, 5)
+        yield _sweep("805x58 continuous", continuous_table(805, 58), 50, 5)
+    large = shuffled_table(binary_table(10_326, 29), KEY, 1)
+    ours, _ = _ours(lambda: best_clustering(large, key=KEY), 1)
+    yield {"name": "sweep of 2 to 50 clusters, 5 restarts, 10326x29 with columns shuffled", "ours_s": round(ours, 2)}
+
+
+if __name__ == "__main__":
+    for line in measurements():
+        print(json.dumps(line), flush=True)
