@@ -215,9 +215,8 @@ def weigh_at_random(voters: Electorate, *, n_draws: int, method: str, seed: int)
     """
     scores = voters.scores
     alpha = voters.weights * (voters.n_effective / len(voters.weights))
-    better = 1.0 if scores.higher_is_better else -1.0
     rank = mean_ranks(scores.Q.T @ (alpha / alpha.sum()), higher_is_better=scores.higher_is_better)
-    order = np.lexsort((np.arange(len(rank)), -better * scores.Q.T @ alpha, rank))
+    order = np.argsort(rank, kind="stable")
     under = random_weights(
         scores.Q[:, order],
         alpha,
