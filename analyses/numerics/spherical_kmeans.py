@@ -137,6 +137,14 @@ def _compare(units: Any, centres: Any, n: Any, rows: Any, labels: Any, own: Any,
 
 
 @kernel
+def _set_own(units: Any, centres: Any, labels: Any, own: Any, i: int) -> None:
+    c = labels[i]
+    own[i] = 0.0
+    for j in range(units.shape[1]):
+        own[i] += units[i, j] * centres[c, j]
+
+
+@kernel
 def _improve(
     units: Any,
     weights: Any,
@@ -156,7 +164,10 @@ def _improve(
     A cluster left empty takes the direction with the smallest cosine to its own centre, the first of equal ones,
     from any cluster that has others.
     """
-    m, k = units.shape
+    m = labels.size
+    near = np.empty(m)  # chords to the own centre, or more: cosines are made anew only where that leaves a doubt
+    for i in range(m):
+        near[i] = _chord(own[i])
     for _ in range(MAX_ROUNDS):
         furthest, second = 0.0, 0.0
         for c in range(n):
@@ -168,17 +179,18 @@ def _improve(
         n_rows: Any = INT(0)
         for i in range(m):
             c = labels[i]
-            if drift[c] > 0.0:
-                own[i] = 0.0
-                for j in range(k):
-                    own[i] += units[i, j] * centres[c, j]
+            near[i] += drift[c]
             apart[i] -= second if drift[c] == furthest else furthest
-            if _chord(own[i]) + SLACK > apart[i]:
-                rows[n_rows] = i
-                n_rows += 1
+            if near[i] + SLACK > apart[i]:
+                _set_own(units, centres, labels, own, i)
+                near[i] = _chord(own[i])
+                if near[i] + SLACK > apart[i]:
+                    rows[n_rows] = i
+                    n_rows += 1
         n_moves = _compare(units, centres, n, rows[:n_rows], labels, own, apart, moves)
         for move in range(n_moves):
             _reassign(units, weights, labels, sums, counts, moves[move, 0], moves[move, 1])
+            near[moves[move, 0]] = _chord(own[moves[move, 0]])
         settled = n_moves == 0
         for c in range(n):
             if counts[c] == 0:
@@ -186,13 +198,16 @@ def _improve(
                 sums[c, :] = 0.0
                 lone: Any = INT(-1)
                 for i in range(m):
+                    _set_own(units, centres, labels, own, i)
                     if counts[labels[i]] > 1 and (lone < 0 or own[i] < own[lone]):
                         lone = INT(i)
                 _reassign(units, weights, labels, sums, counts, lone, INT(c))
-                own[lone] = 1.0
+                own[lone], near[lone] = 1.0, 0.0
                 apart[:] = 0.0
         if settled:
             break
+    for i in range(m):
+        _set_own(units, centres, labels, own, i)
 
 
 @kernel
