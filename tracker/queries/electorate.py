@@ -58,7 +58,7 @@ def with_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     if (weights == weights[0]).all():
         return np.ones(len(weights))
     scaled = np.ldexp(weights, -np.frexp(weights.max())[1])
-    return scaled * (len(scaled) / scaled.sum())
+    return np.asarray(scaled * (len(scaled) / scaled.sum()))
 
 
 def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> Electorate:
