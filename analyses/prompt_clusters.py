@@ -91,7 +91,7 @@ class PromptClusters(Finding):
         absent = Absent(best.reason)
         metrics: dict[str, Metric] = {
             "silhouette": clustering.silhouette,
-            "silhouette.permuted_mean": best.null_mean,
+            "silhouette.permuted_mean": best.null_mean if np.isfinite(best.null_mean) else absent,
             "silhouette.permuted_sd": best.null_sd,
             "silhouette.pvalue": absent if best.reason else best.pvalue,
             "silhouette.pvalue_lower": absent if best.reason else best.pvalue_lower,
@@ -118,6 +118,8 @@ class PromptClusters(Finding):
             found = self.test.up_to(cap)
             metrics[f"cap_{cap}.n_clusters"] = float(self.test.number_up_to(cap))
             metrics[f"cap_{cap}.silhouette"] = found.observed
+            there = np.isfinite(found.null_mean)
+            metrics[f"cap_{cap}.silhouette.permuted_mean"] = found.null_mean if there else Absent(found.reason)
             metrics[f"cap_{cap}.silhouette.pvalue"] = Absent(found.reason) if found.reason else found.pvalue
         return metrics
 

@@ -37,8 +37,8 @@ EXPECTED: Mapping[str, str] = {
     "prompt-clusters": (
         "Planted: easy and hard prompts, models from weak to able, and near-duplicates in groups far smaller than a "
         "cluster; no few large groups. So clusters should be no clearer than those of tables with the same abilities "
-        "and difficulties (margins); what is clearer than shuffled columns is difficulty, and the best number of "
-        "clusters should be near the largest that is tried."
+        "and difficulties (margins); what is clearer than shuffled columns is difficulty. No number of clusters was "
+        "planted, so the best one should say little."
     ),
     "prompt-weighting": (
         "Planted: models whose neighbours are close, groups of near-duplicates, tasks of equal size. So weights should "
