@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.figures import benchmark_growth as figures
-from analyses.numerics.growth import Order, directions, farthest_first
+from analyses.numerics.growth import Order, farthest_first, grouped
 from analyses.numerics.null_tables import shuffled_table
 from analyses.numerics.ranking import mean_ranks
 from analyses.numerics.resampling import blocks_of, map_blocks
@@ -260,7 +260,7 @@ def grow(
     weighing = np.ones(n) if weights is None else weights
     first = int(generator(seed, ORDERS, 0).integers(n)) if start is None else start
     key, sizes = stream_key(seed), sizes_up_to(n, (EARLY,))
-    found = directions(Q if vectors is None else vectors)
+    found = grouped(Q if vectors is None else vectors)
     order = farthest_first(found, first, criterion)
 
     def in_random_order(number: int) -> Trajectory:
@@ -268,7 +268,7 @@ def grow(
 
     def on_a_shuffled_table(number: int) -> Trajectory:
         table = shuffled_table(Q, key, number)
-        return trajectory(table, weighing, farthest_first(directions(table), first, criterion).rows, sizes)
+        return trajectory(table, weighing, farthest_first(grouped(table), first, criterion).rows, sizes)
 
     return BenchmarkGrowth(
         n_prompts=n,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from analyses.benchmark_growth import grow
-from analyses.numerics.growth import directions, farthest_first
+from analyses.numerics.growth import farthest_first, grouped
 from benchmarks.prompt_correlation import binary_table, in_own_process
 
 
@@ -43,9 +43,9 @@ def _peer_seconds(criterion: str, rows: np.ndarray) -> float:
 
 
 def _our_seconds(criterion: Any, rows: np.ndarray) -> float:
-    farthest_first(directions(rows[:50]), 0, criterion)
+    farthest_first(grouped(rows[:50]), 0, criterion)
     started = time.perf_counter()
-    farthest_first(directions(rows), 0, criterion)
+    farthest_first(grouped(rows), 0, criterion)
     return time.perf_counter() - started
 
 

@@ -46,7 +46,7 @@ def directions(X: NDArray[np.float64], weights: NDArray[np.float64] | None = Non
     X = np.asarray(X, dtype=np.float64)
     w = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
     if not np.isfinite(X).all():
-        raise ValueError("rows to be clustered must hold finite numbers only")
+        raise ValueError("rows must hold finite numbers only")
     if not (np.isfinite(w) & (w > 0)).all():
         raise ValueError("weights must be positive and finite")
     largest = np.abs(X).max(axis=1, initial=0.0)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.compilation import INT, kernel, sum_kernel
+from analyses.numerics.directions import directions
 
 TIE = 1e-12
 """Distances that differ by no more than this are equal."""
@@ -29,8 +30,8 @@ RUN = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Directions:
-    """The rows of a table without their lengths, equal ones once.
+class Groups:
+    """The rows of a table in groups of one direction.
 
     Attributes:
         units: ``(m, k)`` float64 of length 1; zeros for rows of zeros. In the order of their similarity to all rows
@@ -38,6 +39,7 @@ class Directions:
         group: ``(n,)`` int64, which of them each row has.
         members: ``(n,)`` int64, the rows of each group in ascending order, group after group.
         starts: ``(m + 1,)`` int64, where each group begins in ``members``.
+        n_zero: rows of zeros.
         is_nonnegative: whether no number is below 0, so that similarities are not either.
     """
 
@@ -45,6 +47,7 @@ class Directions:
     group: NDArray[np.int64]
     members: NDArray[np.int64]
     starts: NDArray[np.int64]
+    n_zero: int
     is_nonnegative: bool
 
     @property
@@ -52,34 +55,26 @@ class Directions:
         """Rows of the table."""
         return self.group.size
 
-    @property
-    def n_zero(self) -> int:
-        """Rows of zeros."""
-        return int(np.asarray(~self.units.any(axis=1))[self.group].sum())
 
-
-def directions(rows: NDArray[np.float64]) -> Directions:
-    """The directions of rows.
+def grouped(rows: NDArray[np.float64]) -> Groups:
+    """The rows of a table by direction; those of zeros are a group of their own.
 
     Args:
         rows: ``(n, k)`` finite.
     """
-    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    units = np.divide(rows, largest, out=np.zeros(rows.shape), where=largest > 0)
-    lengths = np.sqrt(np.square(units).sum(axis=1, keepdims=True))
-    np.divide(units, lengths, out=units, where=lengths > 0)
-    units += 0.0  # the zero of minus sign is the same number in other bytes
-    whole = units.view(np.dtype((np.void, units.dtype.itemsize * units.shape[1]))).ravel()
-    _, first, group = np.unique(whole, return_index=True, return_inverse=True)
-    sorting = np.argsort(units[first] @ units.sum(axis=0), kind="stable")
-    first, group = first[sorting], np.argsort(sorting)[group]
-    members = np.argsort(group, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=first.size))])
-    return Directions(
-        units=np.ascontiguousarray(units[first]),
+    found = directions(rows)
+    is_zero = found.of_row < 0
+    units = np.vstack([found.units, np.zeros((int(is_zero.any()), rows.shape[1]))])
+    group = np.where(is_zero, found.n_distinct, found.of_row)
+    sizes = np.bincount(group, minlength=len(units))
+    sorting = np.argsort(units @ (sizes @ units), kind="stable")
+    group = np.argsort(sorting)[group]
+    return Groups(
+        units=np.ascontiguousarray(units[sorting]),
         group=group.astype(np.int64),
-        members=members.astype(np.int64),
-        starts=starts.astype(np.int64),
+        members=np.argsort(group, kind="stable").astype(np.int64),
+        starts=np.concatenate([[0], np.cumsum(sizes[sorting])]).astype(np.int64),
+        n_zero=int(is_zero.sum()),
         is_nonnegative=bool((units >= 0).all()),
     )
 
@@ -97,11 +92,11 @@ class Order:
     distances: NDArray[np.float64]
 
 
-def farthest_first(found: Directions, start: int, criterion: Literal["mean", "min"] = "mean") -> Order:
+def farthest_first(found: Groups, start: int, criterion: Literal["mean", "min"] = "mean") -> Order:
     """Rows one by one, each the farthest from those already there.
 
     Args:
-        found: the rows' directions.
+        found: the rows by direction.
         start: the first row.
         criterion: "mean" takes the mean distance to all selected rows, "min" that to the nearest of them.
     """

@@ -10,7 +10,7 @@ import pytest
 from performance_matrices import matrix
 
 from analyses.benchmark_growth import analyze, grow
-from analyses.numerics.growth import directions, farthest_first
+from analyses.numerics.growth import farthest_first, grouped
 from analyses.numerics.null_tables import shuffled_table
 from analyses.numerics.streams import stream_key
 from tracker.errors import SelectionError
@@ -43,13 +43,13 @@ def same(one, other) -> bool:
 class TestAgainstReference:
     def test_curves_and_sizes_are_those_of_the_orders(self):
         found = grow(BINARY, start=17, within=0.1, seed=4, **FEW)
-        order = farthest_first(directions(BINARY), 17).rows
+        order = farthest_first(grouped(BINARY), 17).rows
         assert found.order.rows.tolist() == order.tolist()
         running = np.cumsum(BINARY[order], axis=0) / np.arange(1, 121)[:, None]
         assert found.informative.means == pytest.approx(running[found.sizes - 1])
         at = found.sizes.tolist().index(50)
         shuffled = [shuffled_table(BINARY, stream_key(4), p) for p in range(4)]
-        means = [table[farthest_first(directions(table), 17).rows[:50]].mean() for table in shuffled]
+        means = [table[farthest_first(grouped(table), 17).rows[:50]].mean() for table in shuffled]
         assert found.permuted.means[:, at].mean(axis=1) == pytest.approx(means)
         metrics = found.metrics
         assert metrics["mean_at_50"] == pytest.approx(running[49].mean())
@@ -80,7 +80,7 @@ class TestAgainstReference:
     def test_vectors_decide_on_the_order_and_random_orders_are_the_control(self):
         E = RNG.normal(size=(120, 6))
         report = analyze(matrix(BINARY), None, vectors_of(E), start=105, criterion="min", **FEW)
-        order = farthest_first(directions(E.astype(np.float32).astype(float)), 5, "min").rows
+        order = farthest_first(grouped(E.astype(np.float32).astype(float)), 5, "min").rows
         assert report.finding.order.rows.tolist() == order.tolist()
         assert isinstance(report.finding.metrics["size_within.permuted_median"], Absent)
         assert "random orders: they are the control" in report.finding.summary()
