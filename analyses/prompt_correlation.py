@@ -4,7 +4,8 @@ Benchmarks are averaged as if their prompts were independent draws. This asks wh
 compares how similar prompts are, in which models get them right, with tables in which every model's
 scores are shuffled (`columns`), or in which the difficulty of prompts is kept as well (`margins`).
 
-Source: Ailem et al. 2024, section 3.2; every statistic is defined in docs/statistics.md.
+Source: Ailem et al. 2024, section 3.2; every statistic is defined in
+docs/statistics/prompt-correlation.md.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.figures import prompt_correlation as figures
@@ -23,7 +23,9 @@ from analyses.numerics.continuous_similarity import continuous_similarities
 from analyses.numerics.pair_lattice import MAX_COSINE_COLUMNS
 from analyses.numerics.resampling import Comparison
 from analyses.numerics.similarity import SimilarityTest, SimilarityTests
+from analyses.tables.comparisons import statistics
 from analyses.wording import prompt_correlation as wording
+from analyses.wording.refusals import refuse
 from tracker.errors import SelectionError
 from tracker.queries.electorate import Electorate, electorate
 from tracker.queries.performance import PerformanceMatrix
@@ -119,27 +121,6 @@ class PromptCorrelation(Finding):
         """What was found, in plain words."""
         return wording.summary(self)
 
-    def table(self) -> pa.Table:
-        """One row for each statistic."""
-        rows = [
-            {
-                "similarity": name.split(".")[0],
-                "statistic": name.split(".")[1],
-                "observed": c.observed,
-                "null_mean": c.null_mean,
-                "null_sd": c.null_sd,
-                **{p: None if c.reason else getattr(c, p) for p in PVALUES},
-                "discrete": c.is_discrete,
-                "reason": c.reason or None,
-            }
-            for name, c in self.comparisons.items()
-        ]
-        numbers = ("observed", "null_mean", "null_sd", *PVALUES)
-        fields = [("similarity", pa.string()), ("statistic", pa.string()), *((n, pa.float64()) for n in numbers)]
-        return pa.Table.from_pylist(
-            rows, schema=pa.schema([*fields, ("discrete", pa.bool_()), ("reason", pa.string())])
-        )
-
 
 def _metrics_of(name: str, comparison: Comparison) -> dict[str, Metric]:
     absent = Absent(comparison.reason)
@@ -185,10 +166,11 @@ def permutation_test(
             fit it.
     """
     binary = _is_binary(Q)
-    for problem in wording.refusals(
-        Q, is_binary=binary, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed
-    ):
-        raise SelectionError(problem)
+    refuse(
+        wording.problems(
+            Q, is_binary=binary, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed
+        )
+    )
     if _constant(Q).all():
         raise SelectionError(wording.NOTHING_VARIES)
     w = None if weights is None or (weights == weights[0]).all() else weights * (len(weights) / weights.sum())
@@ -310,7 +292,7 @@ def analyze(
     return Report(
         found,
         prompt_values={name: PromptValues(prompt_ids=prompt_ids, values=v) for name, v in values.items()},
-        tables={"statistics": found.table()},
+        tables={"statistics": statistics(found.comparisons, ("similarity", "statistic"), PVALUES)},
         figures=_figures(found),
         notes=[
             *measured.notes,

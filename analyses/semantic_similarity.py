@@ -15,28 +15,24 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.figures import semantic_similarity as figures
-from analyses.numerics.semantic_null import ALPHA, SemanticTest, semantic_test
-from analyses.numerics.semantic_partners import Curve, nearest_partners, similarity_curve
+from analyses.numerics.resampling import ALPHA
+from analyses.numerics.semantic_null import SemanticTest, semantic_test
+from analyses.numerics.semantic_partners import Curve, similarity_curve
 from analyses.numerics.semantic_regression import performance_rows, unit_rows
-from tracker.errors import SelectionError
-from tracker.queries.electorate import Electorate, complete_electorate
+from analyses.tables.comparisons import statistics
+from analyses.tables.semantic_similarity import strongest
+from analyses.wording import semantic_similarity as wording
+from analyses.wording.refusals import refuse
+from tracker.queries.electorate import complete_electorate
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis
 
-WRITTEN = {"cosine": "cosine similarity", "hamming": "Hamming similarity"}
-N_STRONGEST, N_PARTNERS = 20, 5
-"""Prompts that are listed with their texts, and partners of each."""
-TORN = {
-    "rows": "pairings of vectors and scores at random",
-    "columns": "tables with every model's scores shuffled",
-}
 DRAWN = {"rows": "vectors permuted", "columns": "shuffled columns"}
 TAILS = {
     "slope.mean": ("pvalue", "pvalue_lower", "pvalue_two_sided"),
@@ -113,164 +109,13 @@ class SemanticSimilarity(Finding):
 
     def summary(self) -> str:
         """What was found, in plain words."""
-        tests = self.test.comparisons
-        mean, found = tests["slope.mean"], tests["n_discoveries"]
-        table = f"{self.n_prompts - self.n_zero:,} prompts and {self.n_models} models"
-        if mean.reason:
-            return f"On {table} there is nothing to test: {mean.reason}. The mean slope is {mean.observed:.3g}."
-        said = [
-            f"On {table}, {self._verdict()}: the mean slope of {WRITTEN[self.similarity]} in performance on "
-            f"similarity in meaning is {mean.observed:z.3f}; {self.n_permutations:,} {TORN[self.null]} gave "
-            f"{mean.null_mean:z.3f} (sd {mean.null_sd:.2g}), two-sided p = {mean.pvalue_two_sided:.3g}.",
-            f"{found.observed:,.0f} prompts have an FDR value of at most {ALPHA}, against {found.null_mean:,.1f} on "
-            f"average in the draws (p = {found.pvalue:.3g}); {int((self.test.familywise <= ALPHA).sum()):,} have a "
-            f"family-wise p of at most {ALPHA}.",
-        ]
-        distances = ", ".join(
-            f"{words} {test.observed:.3f} (null mean {test.null_mean:.3f}, p = {test.pvalue:.3g})"
-            for test, words in ((tests["ks_slope"], "slopes"), (tests["ks_fdr"], "FDR values"))
-            if not test.reason
+        return wording.summary(
+            self.test, self.n_models, similarity=self.similarity, null=self.null, r_squared=self.r_squared
         )
-        if distances:
-            said.append(f"KS distance from the pool of all tables: {distances}.")
-        if isinstance(self.r_squared, float):
-            said.append(f"On average a prompt's line explains {self.r_squared:.1%} of the variance.")
-        said.append(
-            "All these p come from the draws; a prompt's own p and FDR value take pairs as independent, which they are "
-            "not, and are no tests."
-        )
-        return " ".join(said)
-
-    def _verdict(self) -> str:
-        tests = self.test.comparisons
-        mean, spread = tests["slope.mean"], tests["ks_slope"]
-        if mean.pvalue <= ALPHA:
-            return "models succeed and fail more alike on prompts closer in meaning"
-        if mean.pvalue_two_sided <= ALPHA:
-            return "models succeed and fail less alike on prompts closer in meaning"
-        if not spread.reason and spread.pvalue <= ALPHA:
-            return "there is no relation on average, but the slopes are not distributed as chance would have it"
-        if mean.smallest_pvalue > ALPHA:
-            return "so few draws cannot say whether meaning and performance are related"
-        return "chance can explain how meaning and performance go together"
-
-    def table(self) -> pa.Table:
-        """One row for each statistic."""
-        rows = [
-            {
-                "statistic": name,
-                "observed": c.observed,
-                "null_mean": c.null_mean,
-                "null_sd": c.null_sd,
-                **{p: None if c.reason or p not in TAILS[name] else getattr(c, p) for p in TAILS["slope.mean"]},
-                "discrete": c.is_discrete,
-                "reason": c.reason or None,
-            }
-            for name, c in self.test.comparisons.items()
-        ]
-        numbers = [(name, pa.float64()) for name in ("observed", "null_mean", "null_sd", *TAILS["slope.mean"])]
-        fields = [("statistic", pa.string()), *numbers, ("discrete", pa.bool_()), ("reason", pa.string())]
-        return pa.Table.from_pylist(rows, schema=pa.schema(fields))
 
 
 def _finite(value: float, reason: str) -> Metric:
     return value if np.isfinite(value) else Absent(reason)
-
-
-def strongest_relations(voters: Electorate, E: NDArray[Any], prompts: Prompts, found: SemanticSimilarity) -> pa.Table:
-    """The prompts whose line stands out most, each with its semantically most similar partners; a row for each partner.
-
-    Prompts are ordered by family-wise p, then by t, the largest first.
-    """
-    test, kept = found.test, np.flatnonzero(found.test.kept)
-    order = np.lexsort((-test.t, test.familywise))
-    chosen = order[~np.isnan(test.t[order])][:N_STRONGEST]
-    partners = nearest_partners(
-        chosen,
-        unit_rows(E[kept]),
-        performance_rows(voters.scores.Q[kept], found.similarity),
-        voters.weights[kept],
-        min(N_PARTNERS, len(kept) - 1),
-        intercept=found.intercept,
-    )
-    at = prompts.rows_of(voters.scores.prompt_ids[kept])
-    rows = [
-        {
-            "place": place + 1,
-            "prompt": prompts.names[at[i]],
-            "task": prompts.tasks[at[i]],
-            "text": prompts.texts[at[i]],
-            "slope": test.slope[i],
-            "stderr": test.stderr[i],
-            "t": test.t[i],
-            "pvalue": test.pvalue[i],
-            "fdr": test.fdr[i],
-            "familywise": test.familywise[i],
-            "nearest": near + 1,
-            "partner": prompts.names[at[j]],
-            "partner_task": prompts.tasks[at[j]],
-            "partner_text": prompts.texts[at[j]],
-            "semantic_similarity": partners.semantic[place, near],
-            "performance_similarity": partners.performance[place, near],
-            "contribution": partners.contribution[place, near],
-        }
-        for place, i in enumerate(chosen.tolist())
-        for near, j in enumerate(partners.places[place].tolist())
-    ]
-    words = {"prompt", "task", "text", "partner", "partner_task", "partner_text"}
-    kinds = {"place": pa.int64(), "nearest": pa.int64()} | dict.fromkeys(words, pa.string())
-    return pa.Table.from_pylist(rows, schema=pa.schema([(n, kinds.get(n, pa.float64())) for n in rows[0]]))
-
-
-def _refuse(voters: Electorate, E: NDArray[Any], similarity: str, null: str, n_permutations: int, seed: int) -> None:
-    Q = voters.scores.Q
-    there = int(Q.any(axis=1).sum()) if similarity == "cosine" else len(Q)
-    zero, broken = int((~E.any(axis=1)).sum()), int((~np.isfinite(E).all(axis=1)).sum())
-    problems = {
-        f"No similarity {similarity!r}. Known: cosine, hamming.": similarity not in ("cosine", "hamming"),
-        f"No null {null!r}. Known: rows, columns.": null not in TORN,
-        f"n_permutations is {n_permutations}; it must be at least 1.": n_permutations < 1,
-        f"seed is {seed}; it must be at least 0.": seed < 0,
-        f"{int(np.isinf(Q).sum())} scores are infinite. Leave out their runs, or choose another metric.": bool(
-            np.isinf(Q).any()
-        ),
-        "Hamming similarity is for scores of 0 and 1; these are others. Use `cosine`.": similarity == "hamming"
-        and not voters.scores.is_binary,
-        f"{broken:,} prompts have a vector that is not finite. Make the vectors again.": broken > 0,
-        f"{zero:,} prompts have a vector of zeros, which has no direction and so no cosine. Make them again from "
-        "text that is not empty, or choose tasks without them.": zero > 0,
-        f"A line over the other prompts needs at least 4 prompts that some model got right; here: {there}. Choose more "
-        "tasks or a larger benchmark.": there < 4,
-    }
-    for problem, is_so in problems.items():
-        if is_so:
-            raise SelectionError(problem)
-
-
-def _notes(found: SemanticSimilarity, *, binary: bool) -> list[str]:
-    notes = []
-    if found.n_zero:
-        notes.append(f"{found.n_zero:,} prompts that no model got right have no cosine and are left out.")
-    if binary and found.similarity == "cosine":
-        notes.append(
-            "On scores of 0 and 1 the cosine counts no failure in common, and is larger to prompts that more models "
-            "got right. The Hamming similarity (--similarity hamming) counts common failures, and all prompts."
-        )
-    if found.n_without_line:
-        notes.append(
-            f"{found.n_without_line:,} prompts are equally similar to all others, in meaning or in performance, and "
-            "have no line."
-        )
-    if not found.intercept:
-        notes.append(
-            "Without an intercept the line runs through the origin, and as similarities are mostly positive nearly "
-            "every prompt is called significant, related or not. Read nothing into the slopes' p-values or FDR values."
-        )
-    if found.n_permutations + 1 < 1 / ALPHA:
-        notes.append(
-            f"{found.n_permutations} permutations cannot give a p-value of {ALPHA} or less; 19 are the fewest."
-        )
-    return notes
 
 
 @analysis
@@ -314,7 +159,9 @@ def analyze(
     """
     voters = complete_electorate(scores, weights)
     E = embeddings.of(voters.scores.prompt_ids)
-    _refuse(voters, E, similarity, null, n_permutations, seed)
+    refuse(
+        wording.problems(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
+    )
     Q = voters.scores.Q
     test = semantic_test(
         Q,
@@ -326,11 +173,7 @@ def analyze(
         n_permutations=n_permutations,
         seed=seed,
     )
-    if np.isnan(test.slope).all():
-        raise SelectionError(
-            "Every prompt is equally similar to all others, in meaning or in performance, so there is no line to fit. "
-            "Choose other models, tasks or vectors."
-        )
+    refuse({wording.NO_LINE: bool(np.isnan(test.slope).all())})
     rows = unit_rows(E[test.kept])
     n_zero = int((~test.kept).sum())
     found = SemanticSimilarity(
@@ -353,16 +196,20 @@ def analyze(
         "slope_fdr": test.fdr,
         "slope_familywise": test.familywise,
     }
+    notes = wording.notes(test, is_binary=voters.scores.is_binary, similarity=similarity, intercept=intercept)
     return Report(
         found,
         prompt_values={name: PromptValues(prompt_ids=ids, values=value) for name, value in values.items()},
-        tables={"statistics": found.table(), "strongest": strongest_relations(voters, E, prompts, found)},
+        tables={
+            "statistics": statistics(test.comparisons, ("statistic",), TAILS["slope.mean"], TAILS),
+            "strongest": strongest(voters, E, prompts, test, similarity=similarity, intercept=intercept),
+        },
         figures={
             "distributions": lambda: figures.distributions(test.slope_bars, test.fdr_bars, DRAWN[null]),
             "null_distributions": lambda: figures.null_distributions(test.comparisons, DRAWN[null]),
-            "performance_by_meaning": lambda: figures.performance_by_meaning(found.curve, WRITTEN[similarity]),
+            "performance_by_meaning": lambda: figures.performance_by_meaning(found.curve, wording.WRITTEN[similarity]),
         },
-        notes=[*voters.notes, *_notes(found, binary=voters.scores.is_binary)],
+        notes=[*voters.notes, *notes],
     )
 
 

@@ -34,6 +34,12 @@ def plain(axes: Axes) -> None:
     axes.tick_params(colors=INK, labelsize=8, color=FAINT)
 
 
+def legend_above(figure: Figure, axes: Axes, fontsize: float = 9) -> None:
+    """What is drawn in one of the figure's axes, named above all of them; what was drawn last comes first."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=fontsize)
+
+
 def short(names: Sequence[str], longest: int = 34) -> list[str]:
     """Names that fit beside a picture: those too long keep their beginning and end."""
     head = (longest - 1) // 2

@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.figures.canvas import DRAWN, FAINT, INK, OBSERVED, SEQUENTIAL, canvas, label_size, plain, short
-from analyses.figures.prompt_correlation import null_panel
+from analyses.figures.canvas import (
+    DRAWN,
+    FAINT,
+    INK,
+    OBSERVED,
+    SEQUENTIAL,
+    canvas,
+    label_size,
+    legend_above,
+    plain,
+    short,
+)
+from analyses.figures.null_panel import null_panel
 from analyses.numerics.resampling import Comparison
 
 if TYPE_CHECKING:
@@ -64,8 +75,7 @@ def by_number(
     lower.xaxis.get_major_locator().set_params(integer=True)
     for axes in (upper, lower):
         plain(axes)
-    handles, labels = upper.get_legend_handles_labels()
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=8.5)
+    legend_above(figure, upper, 8.5)
     return figure
 
 
@@ -78,12 +88,10 @@ def null_distribution(best: Comparison, words: str) -> Figure:
     """
     figure = canvas(5.4, 3.2)
     axes = figure.subplots()
-    null_panel(axes, best)
+    null_panel(axes, best, words)
     axes.set_xlabel("largest mean silhouette over all numbers of clusters", fontsize=9)
     axes.set_ylabel("draws", fontsize=9)
-    handles, labels = axes.get_legend_handles_labels()
-    labels = [f"null: {words}" if label == "null" else label for label in labels]
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=8.5)
+    legend_above(figure, axes, 8.5)
     return figure
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.figures.canvas import DRAWN, INK, OBSERVED, canvas, plain
-from analyses.numerics.resampling import ROUNDING, Comparison
+from analyses.figures.canvas import DRAWN, INK, OBSERVED, canvas, legend_above, plain
+from analyses.figures.null_panel import null_panel
 from analyses.numerics.similarity import SimilarityTest
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MAX_BARS, FEW_BARS = 40, 20
@@ -56,8 +55,7 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
         plain(axes)
     for axes in panels[len(tests) :]:
         axes.set_visible(False)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    legend_above(figure, panels[0])
     return figure
 
 
@@ -105,35 +103,10 @@ def null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
     panels = figure.subplots(len(tests), len(statistics), squeeze=False)
     for row, test in zip(panels, tests, strict=True):
         for axes, statistic in zip(row, statistics, strict=True):
-            null_panel(axes, test.comparisons[statistic])
+            null_panel(axes, test.comparisons[statistic], drawn)
         row[0].set_ylabel(f"{named(test, tests)}\n\ndraws", fontsize=9)
     for top, bottom, statistic in zip(panels[0], panels[-1], statistics, strict=True):
         top.set_title(NAMES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
         bottom.set_xlabel("value of the statistic", fontsize=8)
-    handles, labels = panels[0][-1].get_legend_handles_labels()
-    labels = [f"{label}: {drawn}" if label == "null" else label for label in labels]
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    legend_above(figure, panels[0][-1])
     return figure
-
-
-def null_panel(axes: Axes, comparison: Comparison) -> None:
-    """One null distribution with the observed value as a line, and the p-value above if there is one."""
-    null = comparison.null[np.isfinite(comparison.null)]
-    values = np.append(null, comparison.observed) if np.isfinite(comparison.observed) else null
-    if values.size:
-        low, high = float(values.min()), float(values.max())
-        one_value = high - low <= ROUNDING * max(abs(low), abs(high))
-        margin = max(1e-3 * abs(high), 1e-6) if one_value else 0.06 * (high - low)
-        edges: Any = np.linspace(low - margin, high + margin, 52)
-        axes.hist(null, bins=edges, color=DRAWN, alpha=0.85, label="null")
-        axes.set_xlim(edges[0], edges[-1])
-    if np.isfinite(comparison.observed):
-        axes.axvline(comparison.observed, color=OBSERVED, linewidth=1.8, label="observed")
-    note = "no test" if comparison.reason else f"p = {comparison.pvalue:.3g}"
-    if comparison.is_discrete and not comparison.reason:
-        note += " (discrete)"
-    axes.text(0.98, 1.0, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=INK)
-    axes.locator_params(axis="x", nbins=3)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.7g}")
-    axes.locator_params(axis="y", nbins=3)
-    plain(axes)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.figures.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, plain
-from analyses.figures.prompt_correlation import null_panel
-from analyses.numerics.resampling import Comparison
-from analyses.numerics.semantic_null import ALPHA, Bars
+from analyses.figures.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, legend_above, plain
+from analyses.figures.null_panel import null_panel
+from analyses.numerics.resampling import ALPHA, Comparison
+from analyses.numerics.semantic_null import Bars
 from analyses.numerics.semantic_partners import Curve
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
     left.set_ylabel("share of prompts", fontsize=9)
     _line(left, 0.0, "no relation")
     _line(right, ALPHA, f"{ALPHA}")
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    legend_above(figure, left)
     return figure
 
 
@@ -74,14 +73,12 @@ def null_distributions(comparisons: Mapping[str, Comparison], drawn: str) -> Fig
     figure = canvas(2.5 * len(comparisons), 2.6)
     panels: Any = figure.subplots(1, len(comparisons))
     for axes, (name, comparison) in zip(panels, comparisons.items(), strict=True):
-        null_panel(axes, comparison)
+        null_panel(axes, comparison, drawn)
         axes.set_title(TITLES[name], fontsize=10, color=INK, pad=16)
         axes.set_xlabel("value of the statistic", fontsize=8)
         axes.locator_params(axis="x", nbins=4)
     panels[0].set_ylabel("draws", fontsize=9)
-    handles, labels = panels[0].get_legend_handles_labels()
-    labels = [f"{label}: {drawn}" if label == "null" else label for label in labels]
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    legend_above(figure, panels[0])
     return figure
 
 

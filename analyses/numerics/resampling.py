@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
+ALPHA = 0.05
+"""Up to this p, what was seen is not put down to chance; at this false discovery rate, discoveries are counted."""
 ATOM_SHARE = 0.01
 """A statistic is called discrete when one value makes up more than this share of its null distribution."""
 ROUNDING = 1e-13

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from analyses.numerics.false_discovery import ascending_fdr_values, fdr_values
 from analyses.numerics.null_tables import shuffled_table
 from analyses.numerics.pooled_distance import pooled_distances
-from analyses.numerics.resampling import Comparison, blocks_of, compared, map_blocks
+from analyses.numerics.resampling import ALPHA, Comparison, blocks_of, compared, map_blocks
 from analyses.numerics.semantic_regression import Floats, Lines, Meaning, lines, performance_rows
 from analyses.numerics.streams import ROWS, generator, stream_key
 
-ALPHA = 0.05
-"""The rate at which discoveries are counted."""
 TIE = 1e-9
 """Statistics within this share of their scale count as equal: rounding is far below, and a tie only raises p."""
 BLOCK_CELLS, STACK_CELLS = 2**20, 2**21

@@ -16,6 +16,9 @@ from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffl
 from analyses.numerics.resampling import Comparison, compared, map_blocks
 from analyses.numerics.streams import stream_key
 
+CAPS = (10, 25, 50)
+"""Largest numbers of clusters that are compared, as far as they were tried."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SilhouetteTest:
@@ -34,6 +37,11 @@ class SilhouetteTest:
     def max_clusters(self) -> int:
         """The largest number of clusters that was tried."""
         return int(self.null_by_number.shape[1]) + 1
+
+    @property
+    def caps(self) -> tuple[int, ...]:
+        """Largest numbers of clusters to compare: those of `CAPS` below the largest tried, and that."""
+        return (*(cap for cap in CAPS if cap < self.max_clusters), self.max_clusters)
 
     @cached_property
     def best(self) -> Comparison:

@@ -9,16 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.pair_lattice import MAX_COLUMNS, MAX_COSINE_COLUMNS
-from analyses.numerics.resampling import Comparison
+from analyses.numerics.resampling import ALPHA, Comparison
 from analyses.numerics.similarity import SimilarityTests
+from analyses.wording.permutation_tests import BINARY_ONLY, KEPT, constant, few_draws
+from analyses.wording.refusals import Problems, below, infinite
 
-ALPHA = 0.05
-"""Up to this upper-tail p, the summary says that chance does not explain what was seen; so it says of too small a
-statistic up to this two-sided p, since nobody had asked in that direction."""
-KEPT = {
-    "columns": "every model's scores shuffled",
-    "margins": "every model's and every prompt's number right kept",
-}
 NOTHING_VARIES = (
     "Every model has the same score on every prompt, so there is nothing to compare. Choose another metric or other "
     "models."
@@ -201,28 +196,21 @@ def notes(found: Tested, *, is_binary: bool, constant_models: Sequence[str]) -> 
         said.append(f"{found.similarities.n_disjoint:,} pairs of prompts share no model and are in no statistic.")
     if is_binary and found.n_models > MAX_COSINE_COLUMNS:
         said.append(f"The cosine is left out: it is counted exactly for up to {MAX_COSINE_COLUMNS} models.")
-    if constant_models:
-        names = ", ".join(constant_models[:5])
-        said.append(f"The same score on every prompt: {names}. Consider leaving such models out.")
-    if found.n_permutations + 1 < 1 / ALPHA:
-        said.append(f"{found.n_permutations} permutations cannot give a p-value of {ALPHA} or less; 19 are the fewest.")
-    return said
+    return [*said, *constant(constant_models), *few_draws(found.n_permutations)]
 
 
-def refusals(
+def problems(
     Q: NDArray[np.float64], *, is_binary: bool, n_permutations: int, null: str, similarities: tuple[str, ...], seed: int
-) -> Iterator[str]:
+) -> Problems:
     """Why a table cannot be tested, or not with these options, and what to do about it."""
     n, k = Q.shape
     unknown = ", ".join(repr(name) for name in similarities if name not in WRITTEN)
-    problems = {
+    return {
         f"No similarity {unknown or 'chosen'}. Known: {', '.join(WRITTEN)}.": bool(unknown) or not similarities,
         f"No null {null!r}. Known: columns, margins.": null not in KEPT,
-        f"n_permutations is {n_permutations}; it must be at least 1.": n_permutations < 1,
-        f"seed is {seed}; it must be at least 0.": seed < 0,
-        f"{int(np.isinf(Q).sum())} scores are infinite. Leave out their runs, or choose another metric.": bool(
-            np.isinf(Q).any()
-        ),
+        **below(1, n_permutations=n_permutations),
+        **below(0, seed=seed),
+        **infinite(Q),
         f"Prompts are compared by the models that get them right; models here: {k}. Choose at least 2.": k < 2,
         f"Pairs of prompts can be compared from 3 prompts on, here: {n}. Choose more tasks or a larger benchmark.": n
         < 3,
@@ -230,9 +218,7 @@ def refusals(
         and k > MAX_COLUMNS,
         f"The cosine is counted exactly for up to {MAX_COSINE_COLUMNS} models, here: {k}. Choose fewer, or another "
         "similarity.": is_binary and k > MAX_COSINE_COLUMNS and set(similarities) == {"cosine"},
-        "The null `margins` exists for scores of 0 and 1 only; these are continuous. Use `columns`.": not is_binary
-        and null == "margins",
+        BINARY_ONLY: not is_binary and null == "margins",
         "Continuous scores have the cosine only. Choose `cosine`, or a metric of 0 and 1.": not is_binary
         and "cosine" not in similarities,
     }
-    yield from (problem for problem, is_so in problems.items() if is_so)

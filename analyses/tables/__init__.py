@@ -1,0 +1,1 @@
+"""Findings as tables: one module per question, and what they share."""

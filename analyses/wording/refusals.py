@@ -1,0 +1,35 @@
+"""What questions say, in the same words, of options and scores that they cannot use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import SelectionError
+
+Problems = Mapping[str, bool]
+"""What would be wrong, in a sentence that says what to do, and whether it is so."""
+
+
+def refuse(problems: Problems) -> None:
+    """Stop at the first problem there is.
+
+    Raises:
+        SelectionError: says it.
+    """
+    for problem, is_so in problems.items():
+        if is_so:
+            raise SelectionError(problem)
+
+
+def below(least: int, **options: int) -> Problems:
+    """Options that must be at least so large."""
+    return {f"{name} is {value}; it must be at least {least}.": value < least for name, value in options.items()}
+
+
+def infinite(Q: NDArray[np.float64]) -> Problems:
+    """Scores without a bound, of which there is no mean."""
+    n_infinite = int(np.isinf(Q).sum())
+    return {f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.": n_infinite > 0}
