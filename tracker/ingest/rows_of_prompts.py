@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -64,7 +65,8 @@ def rows_of_prompts(
 
 def advice(benchmark: str) -> str:
     """What to do about unknown prompts."""
-    return f"Prompts are named as in the files that brought them: suffrage ingest … --benchmark {benchmark}"
+    quoted = shlex.quote(benchmark)
+    return f"Prompts are named as in the files that brought them: suffrage ingest … --benchmark {quoted}"
 
 
 def _named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -79,5 +80,5 @@ def _why_none(prompts: Prompts, template: str, benchmark: str) -> str:
         return f"No prompt of {benchmark} has a text in the field {template.removeprefix(DETAILS)!r}. {known}"
     return (
         f"The texts of {benchmark}'s prompts are not stored. Take in a table with columns prompt_id and question: "
-        f"suffrage ingest PROMPTS --benchmark {benchmark}"
+        f"suffrage ingest PROMPTS --benchmark {shlex.quote(benchmark)}"
     )

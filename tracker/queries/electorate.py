@@ -11,6 +11,9 @@ from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
 
+NEGLIGIBLE = 1e-100
+"""A weight below this share of the largest counts as 0: its square, and soon itself, is none a number can hold."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Electorate:
@@ -64,7 +67,7 @@ def with_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> Electorate:
     """The prompts of a matrix that have a weight; missing scores stay missing.
 
-    A prompt without a stored weight, or with weight 0, is left out, with a note.
+    A prompt without a stored weight, or with weight 0 or next to 0 (`NEGLIGIBLE`), is left out, with a note.
 
     Args:
         scores: the matrix.
@@ -76,7 +79,8 @@ def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) 
     if weights is None:
         return Electorate(scores=scores, weights=np.ones(scores.n_prompts))
     w = weights.of(scores.prompt_ids, scores.tasks)
-    unknown, nothing = np.isnan(w), w == 0
+    unknown = np.isnan(w)
+    nothing = w <= NEGLIGIBLE * w.max(initial=0.0, where=~unknown)
     kept = ~(unknown | nothing)
     if not kept.any():
         raise SelectionError(
@@ -88,7 +92,8 @@ def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) 
             f"{unknown.sum():,} of {scores.n_prompts:,} prompts have no weight in {weights.name} and are left out."
         )
     if nothing.any():
-        notes.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight 0 and are left out.")
+        least = "0" if not w[nothing].any() else "0, or next to 0 beside the largest,"
+        notes.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight {least} and are left out.")
     return Electorate(
         scores=scores.rows(kept),
         weights=with_mean_one(w[kept]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -103,9 +104,9 @@ class Embeddings:
         without = ~np.isin(prompt_ids, self.prompt_ids)
         if without.any():
             raise SelectionError(
-                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. Make them as "
-                f"the others were made: suffrage embed {self.benchmark}, with the same --encoder and --template; or "
-                "choose --tasks that have them."
+                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. Make them with"
+                f" the same --encoder and --template as the others: suffrage embed {shlex.quote(self.benchmark)} … "
+                "Or choose --tasks that have them."
             )
         return self.E[np.searchsorted(self.prompt_ids, prompt_ids)]
 
@@ -122,8 +123,8 @@ def embeddings(session: Session, selection: Selection) -> Embeddings:
     found = stored_encoders(session, benchmark)
     if not found:
         raise SelectionError(
-            f"The prompts of {benchmark.label} have no vectors yet. Make them: suffrage embed {benchmark.label} "
-            "--encoder minilm, or take in vectors made elsewhere with --from-file."
+            f"The prompts of {benchmark.label} have no vectors yet. Make them: suffrage embed "
+            f"{shlex.quote(benchmark.label)} --encoder minilm, or take in vectors made elsewhere with --from-file."
         )
     fitting = [one for one in found if selection.encoder is None or selection.encoder in one.names]
     labels = [f"{one.label} (key {one.id})" for one in fitting or found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,17 @@ class TestTakingIn:
         result = CliRunner().invoke(suffrage, ["weights", "arithmetic", file, "--name", "a:b"])
         assert result.exit_code == 2
         assert "use letters, digits, dots, dashes and underscores only" in result.output
+
+    def test_the_next_command_is_quoted_for_the_shell(self, filled_file: sa.Engine, tmp_path: Path) -> None:
+        scores = written(tmp_path / "scores.csv", "prompt_id,model,score\np0,a,1\np1,a,0\n")
+        run(filled_file, "ingest", scores, "--benchmark", "two words@v 1", "--no-mlflow")
+        file = written(tmp_path / "w.csv", "prompt_id,weight\np0,1\np1,3\n")
+        said = run(filled_file, "weights", "two words@v 1", file, "--no-mlflow").stderr.strip()
+        assert said == "Recorded as finding 1: suffrage leaderboard 'two words@v 1' --weights 1"
+        assert run(filled_file, *shlex.split(said.partition("suffrage ")[2])).stdout
+        unknown = written(tmp_path / "unknown.csv", "prompt_id,weight\nnobody,1\n")
+        with pytest.raises(BadInputError, match="--benchmark 'two words@v 1'"):
+            run(filled_file, "weights", "two words@v 1", unknown, "--no-mlflow")
 
 
 class TestErrors:

@@ -54,6 +54,14 @@ class TestElectorate:
             "1 of 4 prompts have weight 0 and are left out.",
         )
 
+    def test_who_weighs_next_to_nothing_beside_the_largest_is_left_out_and_said(self) -> None:
+        found = electorate(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
+        assert found.scores.prompt_ids.tolist() == [10, 12]
+        assert (found.weights > 0).all()
+        assert found.notes[-1] == "1 of 4 prompts have weight 0, or next to 0 beside the largest, and are left out."
+        kept = electorate(matrix(np.ones((2, 1))), weights(1.0, 1e-99))
+        assert kept.scores.n_prompts == 2
+
     @pytest.mark.parametrize("values", [(0.0, 0.0), (NAN, NAN, NAN, 4.0), (0.0, NAN)])
     def test_weights_of_nobody_here_are_refused(self, values: tuple[float, ...]) -> None:
         with pytest.raises(SelectionError) as caught:

@@ -137,6 +137,11 @@ class TestChoice:
         with pytest.raises(SelectionError, match="suffrage embed b --encoder minilm"):
             load(questions)
 
+    def test_what_is_said_to_run_is_quoted_for_the_shell(self, questions: sa.Engine) -> None:
+        add_scores(questions, np.ones((4, 1)), benchmark="two words")
+        with pytest.raises(SelectionError, match="suffrage embed 'two words' --encoder minilm"):
+            load(questions, benchmark="two words")
+
 
 def test_the_prompts_that_have_a_vector_are_those_of_the_encoder_and_the_benchmark(questions: sa.Engine) -> None:
     add_scores(questions, np.ones((4, 1)), benchmark="other")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -53,7 +54,8 @@ def command(
         click.echo(f"{found.name} on {found.benchmark}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
         click.echo(f"\n{found.summary}\n")
         if found.stale:
-            say(f"Stale: {found.stale}. Ask again with `suffrage analyze {found.name} {found.benchmark}`.\n")
+            again = shlex.join(["suffrage", "analyze", found.name, found.benchmark or "BENCHMARK"])
+            say(f"Stale: {found.stale}. Ask again with `{again}`.\n")
         print_numbers(found.numbers)
         click.echo("")
         for name, value in (("data", found.selection), ("options", found.parameters)):

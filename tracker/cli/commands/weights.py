@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -49,4 +50,4 @@ def command(
     if recorded.publishing_problem:
         say(f"Warning: {recorded.publishing_problem}")
     key = recorded.analysis_id
-    say(f"Recorded as finding {key}: suffrage leaderboard {found.label} --weights {key}")
+    say(f"Recorded as finding {key}: suffrage leaderboard {shlex.quote(found.label)} --weights {key}")
