@@ -22,7 +22,13 @@ def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     assert "simulated" in first.stdout.splitlines()[0]
     assert {path.name for path in tmp_path.iterdir()} == {"suffrage-demo"}
-    for said in ("$ suffrage ingest suffrage-demo/scores.parquet", "--encoder planted-meaning", "150 easy prompts", "p = ", "suffrage ui"):
+    for said in (
+        "$ suffrage ingest suffrage-demo/scores.parquet",
+        "--encoder planted-meaning",
+        "150 easy prompts",
+        "p = ",
+        "suffrage ui",
+    ):
         assert said in first.stdout
     assert not [line for line in first.stdout.splitlines() if len(line) > 100]
     assert "\x1b" not in first.stdout
