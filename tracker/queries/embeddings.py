@@ -104,8 +104,8 @@ class Embeddings:
         without = ~np.isin(prompt_ids, self.prompt_ids)
         if without.any():
             raise SelectionError(
-                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. Make them with"
-                f" the same --encoder and --template as the others: suffrage embed {shlex.quote(self.benchmark)} … "
+                f"{int(without.sum()):,} of {len(prompt_ids):,} prompts have no vector by {self.encoder}. Make them "
+                f"with the same --encoder and --template as the others: suffrage embed {shlex.quote(self.benchmark)} … "
                 "Or choose --tasks that have them."
             )
         return self.E[np.searchsorted(self.prompt_ids, prompt_ids)]
