@@ -4,7 +4,7 @@ Prompts are added one by one, the most informative first: always the one farthes
 by how models score on it or by what it says. Means and ranking are followed as the benchmark grows, beside random
 orders, and beside the same method on shuffled tables, which shows what the method does by itself.
 
-Source: Ailem et al. 2024, sections 3.3 and 5.2.2; everything is defined in docs/statistics.md.
+Source: Ailem et al. 2024, sections 3.3 and 5.2.2; everything is defined in docs/statistics/benchmark-growth.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.figures import benchmark_growth as figures
@@ -31,8 +30,11 @@ from analyses.numerics.trajectories import (
     stacked,
     trajectory,
 )
+from analyses.tables import benchmark_growth as tables
+from analyses.wording import benchmark_growth as wording
+from analyses.wording.refusals import refuse
 from tracker.errors import SelectionError
-from tracker.queries.electorate import complete_electorate
+from tracker.queries.electorate import complete_electorate, effective_number
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
@@ -102,7 +104,7 @@ class BenchmarkGrowth(Finding):
         found: dict[str, Metric] = {"size_within": float(self.size_within)}
         for name, many in (("random", self.random), ("permuted", self.permuted)):
             for suffix, share in (("median", 0.5), ("p97_5", 0.975)):
-                found[f"size_within.{name}_{suffix}"] = _quantile(many.settled, share) if many else SHUFFLED_ROWS
+                found[f"size_within.{name}_{suffix}"] = many.settled_by(share) if many else SHUFFLED_ROWS
         return found
 
     def _early(self) -> Mapping[str, Metric]:
@@ -141,89 +143,13 @@ class BenchmarkGrowth(Finding):
 
     def summary(self) -> str:
         """What was found, in plain words."""
-        return " ".join([*self._settling(), *self._beginning(), "None of this is a test."])
-
-    def _settling(self) -> list[str]:
-        if self.n_models == 1:
-            return [f"On {self.n_prompts:,} prompts and one model there is no ranking to follow."]
-        n = self.n_prompts
-        said = [
-            f"On {n:,} prompts and {self.n_models} models, the ranking stays within a Kendall distance of "
-            f"{self.within:g} of the final one from {self.size_within:,} prompts on when the most informative come "
-            f"first, and from {_shown(self.random.settled, 0.5)} on in random order (median of "
-            f"{self.random.settled.size:,} orders; 97.5% of them from {_shown(self.random.settled, 0.975)} on)."
-        ]
-        if self.size_within > _quantile(self.random.settled, 0.975):
-            said.append("Prompts chosen for being informative in this sense settle the ranking later than random ones.")
-        if self.permuted:
-            said.append(
-                f"With every model's scores shuffled, the same method needs {_shown(self.permuted.settled, 0.5)} "
-                f"(median of {self.permuted.settled.size:,} tables)."
-            )
-        said.append(
-            "At full size the distance is 0 by construction, and these sizes are about agreement with this benchmark's "
-            "own ranking; the first of them also depends on the prompt to start with."
-        )
-        return said
-
-    def _beginning(self) -> list[str]:
-        early = self._early()
-        name = f"mean_at_{EARLY}"
-        if isinstance(early[name], Absent):
-            return []
-        final = float(self.final.mean())
-        said = [
-            f"The first {EARLY} informative prompts give a mean of {early[name]:.3f}, {EARLY} random ones "
-            f"{early[f'{name}.random_mean']:.3f}, all {final:.3f}."
-        ]
-        if not self.permuted:
-            return [
-                *said,
-                "Shuffling rows of scores against the vectors gives random orders: they are the control here.",
+        return " ".join(
+            [
+                *wording.settling(self.informative, self.random, self.permuted, self.within),
+                *wording.beginning(self.metrics, EARLY, self.n_zero),
+                "None of this is a test.",
             ]
-        said.append(
-            f"That this differs from the mean of all is not by itself a sign of difficult prompts: on shuffled tables, "
-            "where no prompt is harder than another but by chance, the method begins at "
-            f"{early[f'{name}.permuted_mean']:.3f}."
         )
-        if self.n_zero:
-            said.append(
-                f"{self.n_zero:,} prompts have no score but 0; by definition they are at distance 1 from all others, "
-                "and so come early."
-            )
-        return said
-
-    def growth_table(self, models: Sequence[str]) -> pa.Table:
-        """One row for each size and model: means in informative order, in random orders, on shuffled tables."""
-        n_sizes, k = self.informative.means.shape
-        columns: dict[str, Any] = {
-            "size": np.repeat(self.sizes, k),
-            "model": pa.array([*models] * n_sizes, pa.string()),
-            "informative": self.informative.means.ravel(),
-        }
-        for name, many in (("random", self.random), ("permuted", self.permuted)):
-            if many:
-                low, middle, high = (band.ravel() for band in many.band(many.means))
-                columns |= {f"{name}_low": low, f"{name}_median": middle, f"{name}_high": high}
-        return pa.table(columns)
-
-    def distance_table(self) -> pa.Table:
-        """One row for each size: Kendall distance from the final ranking, and the share of random orders within."""
-        columns: dict[str, Any] = {"size": self.sizes, "informative": self.informative.distances[self.sizes - 1]}
-        for name, many in (("random", self.random), ("permuted", self.permuted)):
-            if many:
-                low, middle, high = many.band(many.distances)
-                columns |= {f"{name}_low": low, f"{name}_median": middle, f"{name}_high": high}
-        return pa.table(columns | {"random_share_within": self.random.share_within(self.within)})
-
-
-def _quantile(settled: NDArray[np.int64], share: float) -> float:
-    """The least size by which at least that share of orders has settled."""
-    return float(np.quantile(settled, share, method="inverted_cdf"))
-
-
-def _shown(settled: NDArray[np.int64], share: float) -> str:
-    return f"{_quantile(settled, share):,.0f}"
 
 
 def grow(
@@ -255,7 +181,7 @@ def grow(
     Raises:
         SelectionError: the table is too small or not finite, or an option makes no sense.
     """
-    _refuse(Q, vectors, n_orders, n_permutations, within, seed)
+    refuse(wording.problems(Q, vectors, n_orders=n_orders, n_permutations=n_permutations, within=within, seed=seed))
     n, k = Q.shape
     weighing = np.ones(n) if weights is None else weights
     first = int(generator(seed, ORDERS, 0).integers(n)) if start is None else start
@@ -275,7 +201,7 @@ def grow(
         n_models=k,
         n_zero=found.n_zero,
         n_distinct=len(found.units),
-        n_effective=float(weighing.sum() ** 2 / (weighing**2).sum()),
+        n_effective=effective_number(weighing),
         criterion=criterion,
         within=within,
         sizes=sizes,
@@ -291,30 +217,6 @@ def _followed(draw: Callable[[int], Trajectory], n: int, sizes: NDArray[np.int64
     blocks = blocks_of(n, BLOCK)
     done = map_blocks(lambda block: stacked([draw(i) for i in blocks[block]], sizes, within), len(blocks))
     return Trajectories.joined(done)
-
-
-def _refuse(
-    Q: NDArray[np.float64],
-    vectors: NDArray[np.float64] | None,
-    n_orders: int,
-    n_permutations: int,
-    within: float,
-    seed: int,
-) -> None:
-    infinite = int((~np.isfinite(Q)).sum())
-    damaged = 0 if vectors is None else int((~np.isfinite(vectors)).any(axis=1).sum())
-    problems = {
-        f"{infinite:,} scores are infinite. Leave out their runs, or choose another metric.": infinite > 0,
-        f"A benchmark can grow from 2 prompts on, here: {len(Q)}. Choose more tasks or a larger benchmark.": len(Q) < 2,
-        f"{damaged:,} vectors hold values that are not finite. Make them anew, or choose another encoder.": damaged > 0,
-        f"n_orders is {n_orders}; it must be at least 1.": n_orders < 1,
-        f"n_permutations is {n_permutations}; it must be at least 1.": n_permutations < 1,
-        f"within is {within}; it must be at least 0 and less than 1.": not 0 <= within < 1,
-        f"seed is {seed}; it must be at least 0.": seed < 0,
-    }
-    for problem, is_so in problems.items():
-        if is_so:
-            raise SelectionError(problem)
 
 
 @analysis
@@ -368,6 +270,8 @@ def analyze(
     position[found.order.rows], distance[found.order.rows] = np.arange(1, len(Q) + 1), found.order.distances
     models = voters.scores.models
     ranks = mean_ranks(found.final, higher_is_better=voters.scores.higher_is_better)
+    first, encoder = int(prompt_ids[found.order.rows[0]]), None if embeddings is None else embeddings.encoder
+    notes = wording.notes(first, found.n_zero, found.n_distinct, encoder)
     return Report(
         found,
         prompt_values={
@@ -375,9 +279,12 @@ def analyze(
             "distance_when_added": PromptValues(prompt_ids=prompt_ids, values=distance),
         },
         rankings={"final": RankedModels(models=models, score=found.final, rank=ranks)},
-        tables={"growth": found.growth_table(models), "distance": found.distance_table()},
+        tables={
+            "growth": tables.growth(found.sizes, found.informative, found.random, found.permuted, models),
+            "distance": tables.distance(found.sizes, found.informative, found.random, found.permuted, within),
+        },
         figures=_figures(found, models, ranks, f"mean {voters.scores.metric or 'score'}"),
-        notes=[*voters.notes, *_notes(found, prompt_ids, embeddings)],
+        notes=[*voters.notes, *notes],
     )
 
 
@@ -389,17 +296,6 @@ def _row_of(start: int, prompt_ids: NDArray[np.int64]) -> int:
             f"model has a score for, such as {prompt_ids[0]}, or leave --start out."
         )
     return at
-
-
-def _notes(found: BenchmarkGrowth, prompt_ids: NDArray[np.int64], embeddings: Embeddings | None) -> list[str]:
-    said = [f"The first prompt is {prompt_ids[found.order.rows[0]]}; --start chooses another."]
-    if embeddings is not None:
-        said.append(f"Prompts come in the order of their vectors by {embeddings.encoder}.")
-    if embeddings is not None and found.n_zero:
-        said.append(f"{found.n_zero:,} vectors are all zeros; they are at distance 1 from every prompt.")
-    if found.n_distinct == 1:
-        said.append("All prompts have the same direction, so they come in the order of their keys.")
-    return said
 
 
 def _figures(

@@ -16,23 +16,31 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.figures import prompt_weighting as figures
-from analyses.numerics.cluster_reweighting import BY_CLUSTER, MEDOIDS, Clustered, clustered
+from analyses.numerics.cluster_reweighting import BY_CLUSTER, Clustered, clustered
 from analyses.numerics.cluster_weights import ZeroDistance
 from analyses.numerics.resampling import map_blocks
 from analyses.numerics.reweighting import Reweighting, reweighting
+from analyses.tables import prompt_weighting as tables
+from analyses.wording import prompt_weighting as wording
+from analyses.wording.refusals import refuse
 from tracker.errors import SelectionError
-from tracker.queries.electorate import Electorate, complete_electorate, with_mean_one
+from tracker.queries.electorate import complete_electorate, with_mean_one
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, PromptValues, RankedModels, Report, analysis
+from tracker.recording.finding import (
+    Finding,
+    Metric,
+    PromptValues,
+    RankedModels,
+    Report,
+    analysis,
+    finite_or_absent,
+)
 
 EQUAL, TASK_EQUAL, GIVEN = "equal", "task-equal", "given"
-FEW = 30
-"""With fewer representatives than this, the summary says that no ranking can rest on them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +79,14 @@ class PromptWeighting(Finding):
             "n_models": float(self.n_models),
             "n_all_wrong": float(self.n_all_wrong),
             "n_clusters": float(clustering.n_clusters),
-            "silhouette": _given(clustering.silhouette, "fewer than two prompts differ in direction"),
+            "silhouette": finite_or_absent(clustering.silhouette, "fewer than two prompts differ in direction"),
             "n_zero_distance": float(self.clustered.is_zero_distance.sum()),
         }
         for name, scheme in self.schemes.items():
             metrics |= {
                 f"{name}.n_effective": scheme.n_effective,
                 f"{name}.n_weighted": float(scheme.n_weighted),
-                f"{name}.kendall_tau": _given(scheme.kendall_tau, "a ranking ties all models"),
+                f"{name}.kendall_tau": finite_or_absent(scheme.kendall_tau, "a ranking ties all models"),
                 f"{name}.kendall_distance": scheme.kendall_distance,
                 f"{name}.largest_rank_change": scheme.largest_rank_change,
                 f"{name}.largest_shift": scheme.largest_shift,
@@ -106,80 +114,7 @@ class PromptWeighting(Finding):
 
     def summary(self) -> str:
         """What was found, in plain words."""
-        clustering = self.clustered.clustering
-        whole = {name: scheme for name, scheme in self.schemes.items() if name != MEDOIDS}
-        most = max(scheme.largest_rank_change for scheme in whole.values())
-        moved = f"move a model by up to {_places(most)}" if most else "change no rank"
-        told = "; ".join(
-            f"{name} {_places(scheme.largest_rank_change)}, means by up to {scheme.largest_shift:.3g}, effective "
-            f"number {scheme.n_effective:,.0f}"
-            for name, scheme in whole.items()
-        )
-        leaders = [name for name, scheme in whole.items() if scheme.leader_changes]
-        outside = f", beside {self.n_all_wrong:,} prompts that no model got right" if self.n_all_wrong else ""
-        clusters = f"{clustering.n_clusters} cluster{'s' * (clustering.n_clusters != 1)}"
-        said = [
-            f"On {self.n_prompts:,} prompts and {self.n_models} models, other weights {moved} ({told}).",
-            f"Another model leads under {', '.join(leaders)}." if leaders else "None of them changes the leader.",
-            self._representatives(),
-            f"The weights come from {clusters}{outside}.",
-        ]
-        if len(self.by_seed) > 1:
-            said.append(self._seeds())
-        said.append("This is no test: it shows what other weights would do, not which weights are right.")
-        return " ".join(said)
-
-    def _representatives(self) -> str:
-        alone = self.schemes[MEDOIDS]
-        n = f"{alone.n_weighted} representative{'s' * (alone.n_weighted != 1)}"
-        said = f"The {n} alone move a model by up to {_places(alone.largest_rank_change)}"
-        if alone.leader_changes:
-            said += " and change the leader"
-        return f"{said}{', but no ranking can rest on so few' if alone.n_weighted < FEW else ''}."
-
-    def _seeds(self) -> str:
-        numbers = self.metrics
-        ranges = ", ".join(
-            f"{name} {_range(numbers[f'seeds.{name}.rank_change_least'], numbers[f'seeds.{name}.rank_change_most'])}"
-            for name in BY_CLUSTER
-        )
-        clusters = _range(numbers["seeds.n_clusters_least"], numbers["seeds.n_clusters_most"])
-        return (
-            f"With {len(self.by_seed)} seeds, the clusters number {clusters} and the largest changes of rank are: "
-            f"{ranges}."
-        )
-
-
-def _given(value: float, reason: str) -> Metric:
-    return value if np.isfinite(value) else Absent(reason)
-
-
-def _range(least: Any, most: Any) -> str:
-    return f"{least:g}" if least == most else f"{least:g} to {most:g}"
-
-
-def _places(n: float) -> str:
-    return f"{n:g} place{'s' * (n != 1)}"
-
-
-def _refuse(chosen: Electorate, max_clusters: int, n_restarts: int, n_seeds: int, seed: int) -> None:
-    Q = chosen.scores.Q
-    problems = {
-        f"max_clusters is {max_clusters}; it must be at least 2.": max_clusters < 2,
-        f"n_restarts is {n_restarts}; it must be at least 1.": n_restarts < 1,
-        f"n_seeds is {n_seeds}; it must be at least 1.": n_seeds < 1,
-        f"seed is {seed}; it must be at least 0.": seed < 0,
-        f"{int(np.isinf(Q).sum())} scores are infinite. Leave out their runs, or choose another metric.": bool(
-            np.isinf(Q).any()
-        ),
-        f"A ranking needs 2 models or more, here: {Q.shape[1]}. Choose more models.": Q.shape[1] < 2,
-        "Every score is 0, so prompts have no direction to be clustered by. Choose another metric or other models.": (
-            not Q.any()
-        ),
-    }
-    for problem, is_so in problems.items():
-        if is_so:
-            raise SelectionError(problem)
+        return wording.summary(self.schemes, self.by_seed)
 
 
 @analysis
@@ -210,11 +145,11 @@ def analyze(
         seed: the same seed gives the same bytes, whatever the number of workers.
 
     Raises:
-        SelectionError: there is no ranking to change, or nothing to cluster by; see `_refuse`.
+        SelectionError: there is no ranking to change, nothing to cluster by, or an option is out of range.
     """
     chosen = complete_electorate(scores)
-    _refuse(chosen, max_clusters, n_restarts, n_seeds, seed)
     table = chosen.scores
+    refuse(wording.problems(table.Q, max_clusters=max_clusters, n_restarts=n_restarts, n_seeds=n_seeds, seed=seed))
     notes = list(chosen.notes)
     better = table.higher_is_better
     made, said = _chosen_weights(table, weights)
@@ -256,9 +191,9 @@ def analyze(
             for name, scheme in every.items()
         },
         tables={
-            "schemes": _by_scheme(every, table.models),
-            "representatives": _representatives(found.clustered, table),
-            "seeds": _by_seed(found),
+            "schemes": tables.by_scheme(every, every[EQUAL], table.models),
+            "representatives": tables.representatives(found.clustered, table),
+            "seeds": tables.by_seed(by_seed),
         },
         figures=_figures(every, table),
         notes=notes,
@@ -292,66 +227,6 @@ def _chosen_weights(
             f"{unknown:,} of {table.n_prompts:,} prompts have no weight in {weights.name}; they count 0 in that scheme."
         )
     return made | {GIVEN: with_mean_one(given)}, notes
-
-
-def _by_scheme(every: Mapping[str, Reweighting], models: tuple[str, ...]) -> pa.Table:
-    """One row for each model under each scheme, the best of equal weights first."""
-    order = np.argsort(every[EQUAL].ranks, kind="stable")
-    n = len(order)
-    return pa.table(
-        {
-            "scheme": [name for name in every for _ in range(n)],
-            "model": [models[j] for _ in every for j in order],
-            "rank": np.concatenate([s.ranks[order] for s in every.values()]),
-            "equal_rank": np.tile(every[EQUAL].ranks[order], len(every)),
-            "places_gained": np.concatenate([s.changes[order] for s in every.values()]),
-            "mean": np.concatenate([s.means[order] for s in every.values()]),
-            "shift": np.concatenate([s.shifts[order] for s in every.values()]),
-        }
-    )
-
-
-def _representatives(one: Clustered, table: PerformanceMatrix) -> pa.Table:
-    """One row for each cluster, then one for the prompts that are in none, number -1."""
-    labels, medoids = one.clustering.labels, one.clustering.medoids
-    rows = [*medoids.tolist(), *np.flatnonzero(labels < 0)[:1].tolist()]
-    members = [labels == labels[row] for row in rows]
-    return pa.table(
-        {
-            "cluster": pa.array([int(labels[row]) for row in rows], pa.int64()),
-            "prompt_id": table.prompt_ids[rows],
-            "task": table.tasks[rows].tolist(),
-            "n_prompts": pa.array([int(inside.sum()) for inside in members], pa.int64()),
-            "n_zero_distance": pa.array([int(one.is_zero_distance[inside].sum()) for inside in members], pa.int64()),
-            "mean_distance": pa.array(
-                [
-                    None if labels[row] < 0 else float(one.distances[inside].mean())
-                    for row, inside in zip(rows, members, strict=True)
-                ],
-                pa.float64(),
-            ),
-            "mean_score": [float(table.Q[row].mean()) for row in rows],
-        }
-    )
-
-
-def _by_seed(found: PromptWeighting) -> pa.Table:
-    """One row for each scheme under each seed of the clustering."""
-    rows = [
-        {
-            "seed": one.seed,
-            "n_clusters": one.clustering.n_clusters,
-            "silhouette": None if np.isnan(one.clustering.silhouette) else one.clustering.silhouette,
-            "scheme": name,
-            "n_effective": scheme.n_effective,
-            "kendall_tau": None if np.isnan(scheme.kendall_tau) else scheme.kendall_tau,
-            "largest_rank_change": scheme.largest_rank_change,
-            "largest_shift": scheme.largest_shift,
-        }
-        for one in found.by_seed
-        for name, scheme in one.schemes.items()
-    ]
-    return pa.Table.from_pylist(rows)
 
 
 def _figures(every: Mapping[str, Reweighting], table: PerformanceMatrix) -> Mapping[str, Callable[[], Any]]:

@@ -9,25 +9,23 @@ Source: Ailem et al. 2024, sections 3.3 and 5.2.3; every number is defined in do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.figures import weight_robustness as figures
 from analyses.numerics.random_weights import CENTRAL, RandomWeights, random_weights
 from analyses.numerics.ranking import mean_ranks
-from tracker.errors import SelectionError
+from analyses.tables import weight_robustness as tables
+from analyses.wording import weight_robustness as wording
+from analyses.wording.refusals import refuse
 from tracker.queries.electorate import Electorate, complete_electorate
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Absent, Finding, Metric, RankedModels, Report, analysis
-
-MAX_KEPT = 1 << 29
-"""Bytes of weighted means that sampling may hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,38 +166,6 @@ class WeightRobustness(Finding):
             f"order under more than {CENTRAL[0]:.1%} of the weightings; the average pair under {upsets.mean():.2%}."
         )
 
-    def models_table(self) -> pa.Table:
-        """One row for each model."""
-        u = self.under
-        columns = ("mean", "sd", "low", "high", "range_low", "range_high", "least", "most")
-        return pa.table(
-            {"model": self.models, "rank": self.rank}
-            | {name: getattr(u, name) for name in columns}
-            | {name: getattr(u, name) for name in ("expected_rank", "rank_low", "rank_high")}
-            | {"p_first": u.places[:, 0]}
-        )
-
-    def pairs_table(self) -> pa.Table:
-        """One row for each two models, the one with the better mean first."""
-        u = self.under
-        i, j = np.triu_indices(len(self.models), 1)
-        said = np.where(u.better[j, i] == 0, "never worse", np.where(u.better[i, j] == 0, "never better", ""))
-        names = np.array(self.models, dtype=object)
-        return pa.table(
-            {
-                "model": pa.array(names[i], pa.string()),
-                "other": pa.array(names[j], pa.string()),
-                "p_beats": u.beats[i, j],
-                "p_beaten": u.beats[j, i],
-                "p_normal": u.p_normal[i, j],
-                "mean_difference": u.gap[i, j],
-                "paired_se": u.gap_error[i, j],
-                "n_better": u.better[i, j],
-                "n_worse": u.better[j, i],
-                "relation": pa.array(np.where(u.is_identical[i, j], "identical", said).tolist(), pa.string()),
-            }
-        )
-
 
 def weigh_at_random(voters: Electorate, *, n_draws: int, method: str, seed: int) -> WeightRobustness:
     """Weigh the prompts of an electorate at random.
@@ -236,43 +202,6 @@ def weigh_at_random(voters: Electorate, *, n_draws: int, method: str, seed: int)
     )
 
 
-def _refuse(voters: Electorate, n_draws: int, method: str, seed: int) -> None:
-    Q = voters.scores.Q
-    most = MAX_KEPT // (8 * Q.shape[1])
-    problems = {
-        f"n_draws is {n_draws}; it must be at least 1.": n_draws < 1,
-        f"seed is {seed}; it must be at least 0.": seed < 0,
-        f"No method {method!r}. Known: exact, sampling.": method not in ("exact", "sampling"),
-        f"Sampling holds every weighted mean; for {Q.shape[1]} models at most {most:,} draws fit. Choose fewer draws, "
-        "or the method exact.": method == "sampling" and n_draws > most,
-        f"{int(np.isinf(Q).sum())} scores are infinite. Leave out their runs, or choose another metric.": bool(
-            np.isinf(Q).any()
-        ),
-    }
-    for problem, is_so in problems.items():
-        if is_so:
-            raise SelectionError(problem)
-
-
-def _notes(found: WeightRobustness) -> Sequence[str]:
-    u, notes = found.under, []
-    pairs = [
-        f"{found.models[i]} = {found.models[j]}" for i, j in zip(*np.nonzero(np.triu(u.is_identical, 1)), strict=True)
-    ]
-    if pairs:
-        notes.append(
-            f"Identical on every prompt, so neither is ever ahead (0.5) and they share their places: "
-            f"{', '.join(pairs[:5])}{' …' if len(pairs) > 5 else ''}."
-        )
-    constant = [name for name, is_so in zip(found.models, u.least == u.most, strict=True) if is_so]
-    if constant:
-        notes.append(
-            f"The same score on every prompt, which no weights can change: {', '.join(constant[:5])}"
-            f"{' …' if len(constant) > 5 else ''}."
-        )
-    return notes
-
-
 @analysis
 def analyze(
     scores: PerformanceMatrix,
@@ -297,7 +226,7 @@ def analyze(
         SelectionError: nothing is left to weigh, scores are infinite, or an option is out of range.
     """
     voters = complete_electorate(scores, weights)
-    _refuse(voters, n_draws, method, seed)
+    refuse(wording.problems(voters.scores.Q, n_draws=n_draws, method=method, seed=seed))
     found = weigh_at_random(voters, n_draws=n_draws, method=method, seed=seed)
     u, higher = found.under, scores.higher_is_better
     ranked = RankedModels(
@@ -320,7 +249,7 @@ def analyze(
     return Report(
         found,
         rankings={"random_weights": ranked},
-        tables={"models": found.models_table(), "pairs": found.pairs_table()},
+        tables={"models": tables.by_model(found.models, found.rank, u), "pairs": tables.by_pair(found.models, u)},
         figures=drawings,
-        notes=[*voters.notes, *_notes(found)],
+        notes=[*voters.notes, *wording.notes(found.models, u)],
     )

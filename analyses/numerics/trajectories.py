@@ -96,6 +96,10 @@ class Trajectories:
             settled=np.concatenate([part.settled for part in parts]),
         )
 
+    def settled_by(self, share: float) -> float:
+        """The least size by which at least that share of the trajectories has settled."""
+        return float(np.quantile(self.settled, share, method="inverted_cdf"))
+
     def band(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """2.5th, 50th and 97.5th percentile of `means` or `distances` over the trajectories, along a new first axis."""
         return np.asarray(np.quantile(values, [0.025, 0.5, 0.975], axis=0))

@@ -10,6 +10,7 @@ from performance_matrices import matrix
 from scipy import stats
 
 from analyses.numerics.ranking import mean_ranks
+from analyses.tables.weight_robustness import by_pair
 from analyses.weight_robustness import analyze
 from tracker.errors import SelectionError
 from tracker.queries.weights import PromptWeights
@@ -189,7 +190,7 @@ class TestDegenerate:
         result = found(table)
         assert result.under.beats.tolist() == [[0.5, 1.0], [0.0, 0.5]]
         assert result.metrics["leader_changes"] == 0
-        assert result.pairs_table().to_pylist()[0]["relation"] == "never worse"
+        assert by_pair(result.models, result.under).to_pylist()[0]["relation"] == "never worse"
 
     def test_all_models_alike_say_so(self):
         result = found(np.full((4, 3), 0.5))

@@ -36,6 +36,11 @@ class Absent:
 Metric = float | Absent
 
 
+def finite_or_absent(value: float, reason: str) -> Metric:
+    """The number, or why it is not given where it is NaN or infinite."""
+    return value if np.isfinite(value) else Absent(reason)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding(ABC):
     """The answer of an analysis in numbers.
