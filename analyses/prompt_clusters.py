@@ -11,7 +11,7 @@ docs/statistics/prompt-clusters.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -25,12 +25,12 @@ from analyses.numerics.ranking import mean_ranks
 from analyses.numerics.silhouette_test import SilhouetteTest, silhouette_test
 from analyses.tables import prompt_clusters as tables
 from analyses.wording import prompt_clusters as wording
-from analyses.wording.permutation_tests import KEPT
+from analyses.wording.permutation_tests import KEPT, of_weights, untested
 from tracker.queries.electorate import complete_electorate
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis
+from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis, finite_or_absent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class PromptClusters(Finding):
         absent = Absent(best.reason)
         metrics: dict[str, Metric] = {
             "silhouette": clustering.silhouette,
-            "silhouette.permuted_mean": best.null_mean if np.isfinite(best.null_mean) else absent,
+            "silhouette.permuted_mean": finite_or_absent(best.null_mean, best.reason),
             "silhouette.permuted_sd": best.null_sd,
             "silhouette.pvalue": absent if best.reason else best.pvalue,
             "silhouette.pvalue_lower": absent if best.reason else best.pvalue_lower,
@@ -96,14 +96,13 @@ class PromptClusters(Finding):
             "at_cap": float(clustering.n_clusters == self.test.max_clusters),
         }
         at_cap = self.test.at(self.test.max_clusters)
-        few = Absent("the prompts have fewer different directions than that")
-        metrics["silhouette.at_cap"] = at_cap.observed if np.isfinite(at_cap.observed) else few
+        few = "the prompts have fewer different directions than that"
+        metrics["silhouette.at_cap"] = finite_or_absent(at_cap.observed, few)
         for cap in self.test.caps:
             found = self.test.up_to(cap)
             metrics[f"cap_{cap}.n_clusters"] = float(self.test.number_up_to(cap))
             metrics[f"cap_{cap}.silhouette"] = found.observed
-            there = np.isfinite(found.null_mean)
-            metrics[f"cap_{cap}.silhouette.permuted_mean"] = found.null_mean if there else Absent(found.reason)
+            metrics[f"cap_{cap}.silhouette.permuted_mean"] = finite_or_absent(found.null_mean, found.reason)
             metrics[f"cap_{cap}.silhouette.pvalue"] = Absent(found.reason) if found.reason else found.pvalue
         return metrics
 
@@ -200,7 +199,8 @@ def analyze(
         scores: at least 3 prompts and 2 models; prompts that lack a score from some model are left out, with a note.
         prompts: their names and texts, for the representatives.
         weights: a prompt of weight ``w`` stands for ``w`` copies of it, in the centres, the silhouettes and all means;
-            they stay with the prompts in every draw. Counts of prompts are not weighted.
+            they stay with the prompts in every draw. Counts of prompts are not weighted. With weights made of scores
+            no p-value is given.
         max_clusters: largest number of clusters tried.
         n_restarts: starts at each number of clusters.
         n_permutations: tables drawn under the null.
@@ -222,6 +222,7 @@ def analyze(
         null=null,
         seed=seed,
     )
+    found = replace(found, test=replace(found.test, reason=untested(weights, chosen)))
     overall = chosen.weights @ table.Q
     order = np.argsort(mean_ranks(overall, higher_is_better=table.higher_is_better), kind="stable")
     models = [table.models[model] for model in order]
@@ -258,5 +259,5 @@ def analyze(
                 is_binary=profile.is_binary,
             ),
         },
-        notes=[*chosen.notes, *wording.notes(table, n_permutations)],
+        notes=[*chosen.notes, *of_weights(weights, chosen), *wording.notes(table, n_permutations)],
     )

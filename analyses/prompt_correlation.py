@@ -25,12 +25,13 @@ from analyses.numerics.resampling import Comparison
 from analyses.numerics.similarity import SimilarityTest, SimilarityTests
 from analyses.tables.comparisons import statistics
 from analyses.wording import prompt_correlation as wording
+from analyses.wording.permutation_tests import of_weights, untested
 from analyses.wording.refusals import refuse
 from tracker.errors import SelectionError
-from tracker.queries.electorate import Electorate, electorate
+from tracker.queries.electorate import Electorate, effective_number, electorate, with_mean_one
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis
+from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis, finite_or_absent
 
 CHOICES = ("hamming", "cosine", "jaccard")
 VARIANTS = {"hamming": ("hamming",), "cosine": ("cosine", "cosine_nonzero"), "jaccard": ("jaccard", "jaccard_empty0")}
@@ -125,8 +126,8 @@ class PromptCorrelation(Finding):
 def _metrics_of(name: str, comparison: Comparison) -> dict[str, Metric]:
     absent = Absent(comparison.reason)
     metrics: dict[str, Metric] = {
-        name: comparison.observed if np.isfinite(comparison.observed) else absent,
-        f"{name}.null_mean": comparison.null_mean if np.isfinite(comparison.null_mean) else absent,
+        name: finite_or_absent(comparison.observed, comparison.reason),
+        f"{name}.null_mean": finite_or_absent(comparison.null_mean, comparison.reason),
         f"{name}.null_sd": comparison.null_sd,
         f"{name}.discrete": float(comparison.is_discrete),
     }
@@ -173,7 +174,7 @@ def permutation_test(
     )
     if _constant(Q).all():
         raise SelectionError(wording.NOTHING_VARIES)
-    w = None if weights is None or (weights == weights[0]).all() else weights * (len(weights) / weights.sum())
+    w = None if weights is None or (weights == weights[0]).all() else with_mean_one(weights)
     missing = np.isnan(Q)
     if binary:
         choices = _countable(similarities, Q.shape[1])
@@ -195,7 +196,7 @@ def permutation_test(
         n_constant_models=int(_constant(Q).sum()),
         kr20=_kr20(Q, w) if binary else Absent("defined for scores of 0 and 1"),
         similarities=tests,
-        n_effective=None if w is None else float(w.sum() ** 2 / (w**2).sum()),
+        n_effective=None if w is None else effective_number(w),
     )
 
 
@@ -237,8 +238,7 @@ def _measured(scores: PerformanceMatrix, weights: PromptWeights | None) -> Elect
     columns = ~np.isnan(chosen.scores.Q).all(axis=0)
     models = tuple(np.array(scores.models, dtype=np.str_)[columns].tolist())
     notes = list(chosen.notes)
-    if weights is not None and weights.analysis_id is not None and chosen.is_weighted:
-        notes.append(wording.MADE_OF_SCORES)
+    notes += of_weights(weights, chosen)
     if not columns.all():
         left_out = [model for model in scores.models if model not in models]
         notes.append(f"Left out {len(left_out)} models without any score: {', '.join(left_out[:5])}.")
@@ -266,7 +266,8 @@ def analyze(
     Args:
         scores: at least 3 prompts and 2 models; prompts and models without any score are left out, with a note.
         weights: two prompts count as a pair with the product of their weights, which stay where they are in every
-            draw; prompts without a weight, or of weight 0, are left out, with a note.
+            draw; prompts without a weight, or of weight 0, are left out, with a note. With weights made of scores no
+            p-value is given.
         n_permutations: tables drawn under the null.
         null: what the draws keep.
         similarities: which to compute.
@@ -285,6 +286,8 @@ def analyze(
         seed=seed,
         weights=measured.weights,
     )
+    if reason := untested(weights, measured):
+        found = replace(found, similarities=found.similarities.untested(reason))
     constant = [models[column] for column in np.flatnonzero(_constant(Q))]
     values = {f"{name}.mean_to_others": mean for name, mean in found.similarities.mean_to_others.items()}
     if _is_binary(Q):

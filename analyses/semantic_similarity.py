@@ -25,13 +25,14 @@ from analyses.numerics.semantic_regression import performance_rows, unit_rows
 from analyses.tables.comparisons import statistics
 from analyses.tables.semantic_similarity import strongest
 from analyses.wording import semantic_similarity as wording
+from analyses.wording.permutation_tests import of_weights, untested
 from analyses.wording.refusals import refuse
 from tracker.queries.electorate import complete_electorate
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis
+from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis, finite_or_absent
 
 DRAWN = {"rows": "vectors permuted", "columns": "shuffled columns"}
 TAILS = {
@@ -79,11 +80,12 @@ class SemanticSimilarity(Finding):
             name: float(value) for name, value in self._fields().items() if type(value) is int
         }
         metrics["n_significant"] = float((self.test.pvalue <= ALPHA).sum())
-        metrics["n_familywise"] = float((self.test.familywise <= ALPHA).sum())
+        reason = self.test.comparisons["max_t"].reason
+        metrics["n_familywise"] = Absent(reason) if reason else float((self.test.familywise <= ALPHA).sum())
         metrics["r_squared.mean"] = self.r_squared
         for name, comparison in self.test.comparisons.items():
             metrics[name] = comparison.observed
-            metrics[f"{name}.null_mean"] = _finite(comparison.null_mean, "no draw has a prompt with a line")
+            metrics[f"{name}.null_mean"] = finite_or_absent(comparison.null_mean, "no draw has a prompt with a line")
             metrics[f"{name}.null_sd"] = comparison.null_sd
             metrics[f"{name}.discrete"] = float(comparison.is_discrete)
             for tail in TAILS[name]:
@@ -114,10 +116,6 @@ class SemanticSimilarity(Finding):
         )
 
 
-def _finite(value: float, reason: str) -> Metric:
-    return value if np.isfinite(value) else Absent(reason)
-
-
 @analysis
 def analyze(
     scores: PerformanceMatrix,
@@ -145,8 +143,9 @@ def analyze(
         embeddings: a vector for each of them.
         prompts: their texts, for the table of the strongest relations.
         weights: of the partners: each line is fitted by weighted least squares, with as many degrees of freedom as
-            there are partners. Counts and distributions over the prompts take every prompt once. Under the null
-            `rows` a weight goes with the scores, under `columns` with the vector.
+            there are partners. Counts and distributions over the prompts take every prompt once. In the draws a weight
+            goes with the vector; one made of scores goes with the scores under `rows`, and no p-value is given under
+            `columns`.
         similarity: of performance vectors.
         null: what the draws keep.
         intercept: whether the lines have one.
@@ -170,9 +169,16 @@ def analyze(
         similarity=similarity,
         intercept=intercept,
         null=null,
+        with_scores=bool(untested(weights, voters)),
         n_permutations=n_permutations,
         seed=seed,
     )
+    said = of_weights(weights, voters)
+    if reason := untested(weights, voters):
+        if null == "columns":
+            test = test.untested(reason)
+        else:
+            said = wording.weights_move(voters.weights_name)
     refuse({wording.NO_LINE: bool(np.isnan(test.slope).all())})
     rows = unit_rows(E[test.kept])
     n_zero = int((~test.kept).sum())
@@ -209,7 +215,7 @@ def analyze(
             "null_distributions": lambda: figures.null_distributions(test.comparisons, DRAWN[null]),
             "performance_by_meaning": lambda: figures.performance_by_meaning(found.curve, wording.WRITTEN[similarity]),
         },
-        notes=[*voters.notes, *notes],
+        notes=[*voters.notes, *said, *notes],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,14 @@ class SemanticTest:
     slope_bars: Bars
     fdr_bars: Bars
 
+    def untested(self, reason: str) -> SemanticTest:
+        """The same lines and draws without what is concluded from them: no p-values, for a reason."""
+        return replace(
+            self,
+            familywise=np.full_like(self.familywise, np.nan),
+            comparisons={name: replace(one, reason=reason) for name, one in self.comparisons.items()},
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Statistics:
@@ -104,11 +112,12 @@ class _Draws:
     Args:
         Q: ``(n, k)`` scores without gaps.
         weights: ``(n,)`` positive.
-        similarity, null, seed: as in `semantic_test`.
+        similarity, null, with_scores, seed: as in `semantic_test`.
     """
 
-    def __init__(self, Q: Floats, weights: Floats, similarity: str, null: str, seed: int) -> None:
+    def __init__(self, Q: Floats, weights: Floats, *, similarity: str, null: str, with_scores: bool, seed: int) -> None:
         self.Q, self.similarity, self.null, self.seed = Q, similarity, null, seed
+        self.weights_move = null == "rows" and with_scores and bool((weights != weights[0]).any())
         self.rows = performance_rows(Q, similarity)
         self.weights = weights
         self.partners = weights * self.rows.any(axis=1)
@@ -124,8 +133,8 @@ class _Draws:
         return performance_rows(shuffled_table(self.Q, self.key, draw), self.similarity)
 
     def partner_weights(self, draws: range) -> Floats:
-        """``(n, b)``; weights go with the scores under `rows`, with the place under `columns`."""
-        if self.null == "rows" and (self.weights != self.weights[0]).any():
+        """``(n, b)``."""
+        if self.weights_move:
             return np.column_stack([self.partners[self.order(draw)] for draw in draws])
         if self.null == "columns" and self.similarity == "cosine":
             return np.column_stack([self.weights * self.performance(draw).any(axis=1) for draw in draws])
@@ -140,6 +149,7 @@ def semantic_test(
     similarity: str,
     intercept: bool,
     null: str,
+    with_scores: bool = False,
     n_permutations: int,
     seed: int,
 ) -> SemanticTest:
@@ -153,13 +163,15 @@ def semantic_test(
         intercept: whether the lines have one.
         null: "rows" pairs each vector with the scores of a prompt drawn without replacement; "columns" shuffles each
             model's scores over the prompts.
+        with_scores: whether under `rows` a weight goes with the scores, as it must where it was made of them; else
+            it stays with the vector, as it must where it knows of the texts but not of the scores.
         n_permutations: tables drawn.
         seed: of all draws.
     """
     kept = np.asarray(performance_rows(Q, similarity).any(axis=1))
     if null == "rows":
         Q, E, weights = Q[kept], E[kept], weights[kept]
-    draws = _Draws(Q, weights, similarity, null, seed)
+    draws = _Draws(Q, weights, similarity=similarity, null=null, with_scores=with_scores, seed=seed)
     n, k = draws.rows.shape
     meaning = Meaning.of(E, draws.partners, intercept=intercept)
     partners = draws.partners[:, None]

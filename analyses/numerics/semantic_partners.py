@@ -24,7 +24,7 @@ class Partners:
     Attributes:
         places: ``(m, n_nearest)`` rows of the partners.
         semantic, performance: ``(m, n_nearest)`` similarities.
-        contribution: ``(m, n_nearest)`` shares of the sum that is the slope's numerator.
+        contribution: ``(m, n_nearest)`` shares of the sum that is the slope's numerator; NaN where that is 0.
     """
 
     places: NDArray[np.int64]
@@ -51,7 +51,8 @@ def nearest_partners(
     others[np.arange(len(prompts)), prompts] = 0.0
     means = [(others * s).sum(axis=1, keepdims=True) / others.sum(axis=1, keepdims=True) * intercept for s in (x, y)]
     parts = others * (x - means[0]) * (y - means[1])
-    parts /= parts.sum(axis=1, keepdims=True)
+    total, size = parts.sum(axis=1, keepdims=True), np.abs(parts).sum(axis=1, keepdims=True)
+    parts = np.divide(parts, total, out=np.full_like(parts, np.nan), where=np.abs(total) > CLOSE * size)
     ranked = np.round(x / CLOSE) * CLOSE
     ranked[np.arange(len(prompts)), prompts] = -np.inf
     places = np.argsort(-ranked, axis=1, kind="stable")[:, :n_nearest]

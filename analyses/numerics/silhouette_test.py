@@ -28,10 +28,12 @@ class SilhouetteTest:
         observed: its clusters.
         null_by_number: ``(n_permutations, max_clusters - 1)`` float64, for each drawn table the mean silhouette at
             2, 3, ... clusters; NaN where it has fewer distinct directions.
+        reason: why no p-value is given, if there is one.
     """
 
     observed: Clustering
     null_by_number: NDArray[np.float64]
+    reason: str = ""
 
     @property
     def max_clusters(self) -> int:
@@ -54,11 +56,17 @@ class SilhouetteTest:
         Args:
             cap: at least 2 and at most the one of the test.
         """
-        return _comparison(_largest(self.observed.by_number[: cap - 1]), _largest(self.null_by_number[:, : cap - 1]))
+        return self._compared(_largest(self.observed.by_number[: cap - 1]), _largest(self.null_by_number[:, : cap - 1]))
 
     def at(self, number: int) -> Comparison:
         """The silhouette at one number of clusters."""
-        return _comparison(self.observed.by_number[number - 2], self.null_by_number[:, number - 2])
+        return self._compared(self.observed.by_number[number - 2], self.null_by_number[:, number - 2])
+
+    def _compared(self, observed: float | NDArray[np.float64], null: NDArray[np.float64]) -> Comparison:
+        difference = null - float(observed)
+        signs = np.where(np.isnan(difference) | (np.abs(difference) <= TIE), 0, np.sign(np.nan_to_num(difference)))
+        too_few = "" if np.isfinite(observed) else "the table has fewer distinct directions than that"
+        return compared(float(observed), null, signs.astype(np.int8), too_few or self.reason)
 
     def number_up_to(self, cap: int) -> int:
         """The observed table's best number of clusters where at most ``cap`` are tried."""
@@ -113,10 +121,3 @@ def _margins(Q: NDArray[np.float64], key: NDArray[np.uint64]) -> Callable[[int],
 def _largest(by_number: NDArray[np.float64]) -> NDArray[np.float64]:
     largest = np.where(np.isnan(by_number), -np.inf, by_number).max(axis=-1)
     return np.where(np.isfinite(largest), largest, np.nan)
-
-
-def _comparison(observed: float | NDArray[np.float64], null: NDArray[np.float64]) -> Comparison:
-    difference = null - float(observed)
-    signs = np.where(np.isnan(difference) | (np.abs(difference) <= TIE), 0, np.sign(np.nan_to_num(difference)))
-    reason = "" if np.isfinite(observed) else "the table has fewer distinct directions than that"
-    return compared(float(observed), null, signs.astype(np.int8), reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,3 +50,14 @@ class SimilarityTests:
     n_disjoint: int
     mean_to_others: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     row_sums: Comparison | None = None
+
+    def untested(self, reason: str) -> SimilarityTests:
+        """The same statistics and draws without what is concluded from them: no p-values, for a reason."""
+        return replace(
+            self,
+            tests=tuple(
+                replace(test, comparisons={name: replace(one, reason=reason) for name, one in test.comparisons.items()})
+                for test in self.tests
+            ),
+            row_sums=None if self.row_sums is None else replace(self.row_sums, reason=reason),
+        )

@@ -48,14 +48,14 @@ def strongest(
             "t": test.t[i],
             "pvalue": test.pvalue[i],
             "fdr": test.fdr[i],
-            "familywise": test.familywise[i],
+            "familywise": _or_none(test.familywise[i]),
             "nearest": near + 1,
             "partner": prompts.names[at[j]],
             "partner_task": prompts.tasks[at[j]],
             "partner_text": prompts.texts[at[j]],
             "semantic_similarity": partners.semantic[place, near],
             "performance_similarity": partners.performance[place, near],
-            "contribution": partners.contribution[place, near],
+            "contribution": _or_none(partners.contribution[place, near]),
         }
         for place, i in enumerate(chosen.tolist())
         for near, j in enumerate(partners.places[place].tolist())
@@ -63,3 +63,7 @@ def strongest(
     words = {"prompt", "task", "text", "partner", "partner_task", "partner_text"}
     kinds = {"place": pa.int64(), "nearest": pa.int64()} | dict.fromkeys(words, pa.string())
     return pa.Table.from_pylist(rows, schema=pa.schema([(n, kinds.get(n, pa.float64())) for n in rows[0]]))
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyses.numerics.resampling import ALPHA
+from tracker.queries.electorate import Electorate
+from tracker.queries.weights import PromptWeights
 
 KEPT = {
     "columns": "every model's scores shuffled",
@@ -12,6 +14,26 @@ KEPT = {
 }
 """What tables drawn under each null are."""
 BINARY_ONLY = "The null `margins` exists for scores of 0 and 1 only; these are continuous. Use `columns`."
+
+MADE_OF_SCORES = "the weights were made of scores, and drawn tables would have given other weights"
+
+
+def untested(weights: PromptWeights | None, voters: Electorate) -> str:
+    """Why a test whose weights stay in place while scores are drawn has no p-value; empty where it has one."""
+    return MADE_OF_SCORES if weights is not None and weights.are_made_of_scores and voters.is_weighted else ""
+
+
+def of_weights(weights: PromptWeights | None, voters: Electorate) -> list[str]:
+    """A note on what weights do to p-values."""
+    if weights is None or weights.analysis_id is None or not voters.is_weighted:
+        return []
+    if untested(weights, voters):
+        return [
+            f"No p-value is given: {weights.name} was made of scores, and drawn tables would have given other weights, "
+            "so that tables of pure chance look unlikely. For a test choose weights made without looking at scores, "
+            "or none."
+        ]
+    return [f"The p-values hold only if {weights.name} was chosen without looking at these scores."]
 
 
 def few_draws(n_permutations: int) -> list[str]:

@@ -22,8 +22,7 @@ def summary(test: SilhouetteTest, profile: ClusterProfile, null: str) -> str:
     said = [
         f"On {there:,} prompts and {profile.means.shape[1]} models, {_verdict(best)}: {test.observed.n_clusters} "
         f"clusters have a mean silhouette of {best.observed:.3f}; {best.n_permutations:,} tables with {KEPT[null]}, "
-        f"each clustered in the same way, gave {best.null_mean:.3f} (sd {best.null_sd:.2g}, "
-        f"{np.nanmin(best.null):.3f} to {np.nanmax(best.null):.3f}){_tail(best)}.",
+        f"each clustered in the same way, gave {_drawn(best)}{_tail(best)}.",
         "One such table beside the observed one would be no test.",
     ]
     if null == "columns":
@@ -82,6 +81,13 @@ def _verdict(best: Comparison) -> str:
     if best.smallest_pvalue > ALPHA:
         return "so few draws cannot say whether chance explains the clusters"
     return "chance can explain the clusters"
+
+
+def _drawn(best: Comparison) -> str:
+    there = best.null[np.isfinite(best.null)]
+    if not there.size:
+        return "none"
+    return f"{best.null_mean:.3f} (sd {best.null_sd:.2g}, {there.min():.3f} to {there.max():.3f})"
 
 
 def _tail(best: Comparison) -> str:

@@ -34,11 +34,6 @@ VERDICTS = {
     ),
 }
 """What a statistic says when it is too large, too small, neither, and when no p-value could be small enough."""
-MADE_OF_SCORES = (
-    "The p-values hold only for weights that were chosen without looking at these scores. The draws do not follow "
-    "weights made of the same scores, as those of clusters of prompts are, and then tables of pure chance look "
-    "unlikely: read the statistics as descriptions."
-)
 
 
 class Tested(Protocol):

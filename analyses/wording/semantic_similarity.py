@@ -36,7 +36,8 @@ def summary(test: SemanticTest, n_models: int, *, similarity: str, null: str, r_
     said = [
         f"On {table}, {_verdict(tests)}: the mean slope of {WRITTEN[similarity]} in performance on "
         f"similarity in meaning is {mean.observed:z.3f}; {mean.n_permutations:,} {TORN[null]} gave "
-        f"{mean.null_mean:z.3f} (sd {mean.null_sd:.2g}), two-sided p = {mean.pvalue_two_sided:.3g}.",
+        f"{mean.null_mean:z.3f} (sd {mean.null_sd:.2g}), p = {mean.pvalue:.3g} "
+        f"(two-sided {mean.pvalue_two_sided:.3g}).",
         f"{found.observed:,.0f} prompts have an FDR value of at most {ALPHA}, against {found.null_mean:,.1f} on "
         f"average in the draws (p = {found.pvalue:.3g}); {int((test.familywise <= ALPHA).sum()):,} have a "
         f"family-wise p of at most {ALPHA}.",
@@ -64,7 +65,7 @@ def _verdict(tests: Mapping[str, Comparison]) -> str:
     if mean.pvalue_two_sided <= ALPHA:
         return "models succeed and fail less alike on prompts closer in meaning"
     if not spread.reason and spread.pvalue <= ALPHA:
-        return "there is no relation on average, but the slopes are not distributed as chance would have it"
+        return "chance can explain the slopes on average, but not how they are distributed"
     if mean.smallest_pvalue > ALPHA:
         return "so few draws cannot say whether meaning and performance are related"
     return "chance can explain how meaning and performance go together"
@@ -91,6 +92,11 @@ def problems(
         f"A line over the other prompts needs at least 4 prompts that some model got right; here: {there}. Choose more "
         "tasks or a larger benchmark.": there < 4,
     }
+
+
+def weights_move(name: str) -> list[str]:
+    """A note where weights made of scores go with them."""
+    return [f"In the draws each weight of {name} goes with the scores that it was made of."]
 
 
 def notes(test: SemanticTest, *, is_binary: bool, similarity: str, intercept: bool) -> list[str]:

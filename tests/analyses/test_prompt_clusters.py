@@ -41,11 +41,18 @@ def prompts_of(scores: PerformanceMatrix) -> Prompts:
     )
 
 
-def ask(scores: PerformanceMatrix | np.ndarray, weights: np.ndarray | None = None, **options) -> Report:
+def ask(
+    scores: PerformanceMatrix | np.ndarray,
+    weights: np.ndarray | None = None,
+    made_by: str = "custom-weights",
+    **options,
+) -> Report:
     scores = matrix(scores) if isinstance(scores, np.ndarray) else scores
     chosen = None
     if weights is not None:
-        chosen = PromptWeights(name="3:some", analysis_id=3, prompt_ids=scores.prompt_ids, values=weights)
+        chosen = PromptWeights(
+            name="3:some", analysis_id=3, prompt_ids=scores.prompt_ids, values=weights, made_by=made_by
+        )
     options = {"n_permutations": 39, "max_clusters": 12} | options
     return analyze(scores, prompts_of(scores), chosen, **options)
 
@@ -174,6 +181,18 @@ class TestTables:
         )
 
 
+class TestDraws:
+    def test_draws_of_one_direction_only_are_said_to_have_no_clusters(self):
+        """Shuffled, three prompts of two models have one direction with a chance of one in three."""
+        table = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+        reports = [ask(table, n_permutations=1, max_clusters=3, seed=seed) for seed in range(12)]
+        without = [one for one in reports if isinstance(one.finding.metrics["silhouette.permuted_mean"], Absent)]
+        assert 0 < len(without) < 12
+        for report in without:
+            assert "clustered in the same way, gave none" in report.finding.summary()
+            assert "nan" not in report.finding.summary()
+
+
 class TestWeights:
     def test_equal_weights_change_no_byte(self):
         one, other = ask(ONE_SCALE), ask(ONE_SCALE, np.full(100, 2.5))
@@ -195,6 +214,20 @@ class TestWeights:
             means = np.average(GROUPED[members].mean(axis=1), weights=weights[members])
             assert row["mean_score"] == pytest.approx(means)
         assert any("weighted by 3:some" in note for note in report.notes)
+        assert any("was chosen without looking at these scores" in note for note in report.notes)
+
+    def test_weights_made_of_scores_have_no_pvalues_and_the_same_silhouettes(self):
+        weights = np.where(GROUP == 2, 5.0, 1.0)
+        tested, made = (ask(GROUPED, weights, by) for by in ("custom-weights", "prompt-weighting"))
+        for name, value in tested.finding.metrics.items():
+            if "pvalue" in name:
+                assert made.finding.metrics[name].reason.startswith("the weights were made of scores"), name
+            else:
+                assert made.finding.metrics[name] == value, name
+        assert set(made.tables["by_number"].column("pvalue").to_pylist()) == {None}
+        assert "there is nothing to test (the weights were made of scores" in made.finding.summary()
+        assert "p = " not in made.finding.summary()
+        assert any(note.startswith("No p-value is given: 3:some was made of scores") for note in made.notes)
 
 
 class TestLaws:

@@ -56,14 +56,17 @@ def prompts(n: int) -> Prompts:
     )
 
 
-def weights(values: np.ndarray) -> PromptWeights:
+def weights(values: np.ndarray, made_by: str) -> PromptWeights:
     """Stored weights."""
-    return PromptWeights(name="3:any", analysis_id=3, prompt_ids=np.arange(100, 100 + len(values)), values=values)
+    ids = np.arange(100, 100 + len(values))
+    return PromptWeights(name="3:any", analysis_id=3, prompt_ids=ids, values=values, made_by=made_by)
 
 
-def asked(table: np.ndarray, vectors: np.ndarray, given: np.ndarray | None = None, **options):
+def asked(
+    table: np.ndarray, vectors: np.ndarray, given: np.ndarray | None = None, made_by: str = "custom-weights", **options
+):
     """The report on a table."""
-    weighing = None if given is None else weights(given)
+    weighing = None if given is None else weights(given, made_by)
     return analyze(
         matrix(table), embeddings(vectors), prompts(len(table)), weighing, **{"n_permutations": 99} | options
     )
@@ -204,6 +207,26 @@ class TestReport:
             others = np.arange(len(there)) != i
             fit = np.polyfit(e[others] @ e[i], u[others] @ u[i], 1, w=np.sqrt(given[there][others]))
             assert report.prompt_values["slope"].values[i] == pytest.approx(fit[0], rel=1e-9)
+
+    def test_weights_made_of_scores_go_with_them_under_rows(self):
+        given = RNG.uniform(0.2, 2, N)
+        brought, made = (asked(TABLE, VECTORS, given, by) for by in ("custom-weights", "prompt-weighting"))
+        assert made.finding.metrics["slope.mean"] == brought.finding.metrics["slope.mean"]
+        assert made.finding.metrics["slope.mean.null_mean"] != brought.finding.metrics["slope.mean.null_mean"]
+        assert made.finding.metrics["slope.mean.pvalue"] <= 0.05
+        assert "In the draws each weight of 3:any goes with the scores that it was made of." in made.notes
+        assert any("was chosen without looking at these scores" in note for note in brought.notes)
+
+    def test_under_columns_weights_made_of_scores_have_no_pvalues(self):
+        given = RNG.uniform(0.2, 2, N)
+        made = asked(TABLE, VECTORS, given, "prompt-weighting", null="columns")
+        metrics = made.finding.metrics
+        assert all(isinstance(value, Absent) for name, value in metrics.items() if ".pvalue" in name)
+        assert isinstance(metrics["n_familywise"], Absent)
+        assert np.isnan(made.prompt_values["slope_familywise"].values).all()
+        assert set(made.tables["strongest"].column("familywise").to_pylist()) == {None}
+        assert "there is nothing to test: the weights were made of scores" in made.finding.summary()
+        assert any(note.startswith("No p-value is given: 3:any was made of scores") for note in made.notes)
 
     def test_the_same_seed_gives_the_same_numbers(self, related):
         assert asked(TABLE, VECTORS).finding.metrics == related.finding.metrics

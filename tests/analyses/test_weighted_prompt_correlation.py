@@ -25,11 +25,13 @@ TABLE = (RNG.random((60, 7)) < RNG.random((60, 1))).astype(float)
 WEIGHTS = RNG.gamma(2, 1, 60)
 
 
-def chosen(values: np.ndarray, *, made_by: int | None = 12) -> PromptWeights:
+def chosen(values: np.ndarray, *, made_by: str = "custom-weights") -> PromptWeights:
     """Weights of the prompts of `matrix`, which have the numbers from 100 on; NaN: it has none."""
     ids = np.arange(100, 100 + len(values), dtype=np.int64)
     there = ~np.isnan(values)
-    return PromptWeights(name="12:by-hand", analysis_id=made_by, prompt_ids=ids[there], values=values[there])
+    return PromptWeights(
+        name="12:by-hand", analysis_id=12, prompt_ids=ids[there], values=values[there], made_by=made_by
+    )
 
 
 def golden_reports() -> dict:
@@ -149,9 +151,27 @@ class TestLaws:
             assert any("looks at each model by itself" in note for note in report.notes)
             assert "is no test" not in report.finding.summary()
 
-    def test_weights_made_of_scores_are_warned_of_and_rules_are_not(self):
-        made = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=5)
-        assert any("chosen without looking at these scores" in note for note in made.notes)
+    @pytest.mark.parametrize("null", ["columns", "margins"])
+    def test_weights_made_of_scores_have_no_pvalues_and_the_same_statistics(self, null):
+        tested, made = (
+            analyze(matrix(TABLE), chosen(WEIGHTS, made_by=by), n_permutations=20, null=null)
+            for by in ("custom-weights", "prompt-weighting")
+        )
+        for name, value in tested.finding.metrics.items():
+            if "pvalue" in name:
+                assert made.finding.metrics[name].reason.startswith("the weights were made of scores"), name
+            elif not isinstance(value, Absent):
+                assert made.finding.metrics[name] == value, name
+        assert "there is nothing to test: the weights were made of scores" in made.finding.summary()
+        assert any(note.startswith("No p-value is given: 12:by-hand was made of scores") for note in made.notes)
+
+    def test_equal_weights_made_of_scores_are_no_weights(self):
+        made = analyze(matrix(TABLE), chosen(np.full(60, 2.0), made_by="prompt-weighting"), n_permutations=5)
+        assert made.finding.metrics == analyze(matrix(TABLE), n_permutations=5).finding.metrics
+
+    def test_weights_from_a_file_are_warned_of_and_rules_are_not(self):
+        brought = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=5)
+        assert any("was chosen without looking at these scores" in note for note in brought.notes)
         rule = PromptWeights(name="task-equal", analysis_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
         scores = matrix(TABLE)
         scores.tasks[:20] = "small"
@@ -160,7 +180,7 @@ class TestLaws:
         assert not any("without looking" in note for note in ruled.notes)
 
     def test_weights_made_of_the_same_scores_do_call_chance_unlikely(self):
-        """Why they are warned of: here heavy prompts are those unlike the others, in this table and in no draw."""
+        """Why they are not tested: here heavy prompts are those unlike the others, in this table and in no draw."""
         low = 0
         for seed in range(40):
             table = (np.random.default_rng(seed).random((40, 8)) < np.linspace(0.2, 0.8, 8)).astype(float)

@@ -19,6 +19,8 @@ from tracker.queries.selection import Selection
 TASK_EQUAL = "task-equal"
 """Every task counts the same, and so does every prompt of a task."""
 LARGEST_KEY = 2**31 - 1
+CUSTOM = "custom-weights"
+"""Name of the findings that hold weights a user brought in a file."""
 PREFIX = "weight."
 """Of the names under which findings keep weights in ``prompt_value``."""
 
@@ -32,17 +34,29 @@ class PromptWeights:
         analysis_id: the finding that holds them; None for a rule.
         prompt_ids: ``(n,)`` int64, ascending; empty for a rule.
         values: ``(n,)`` float64, not negative, in any unit.
+        made_by: name of the analysis whose finding holds them, such as ``prompt-weighting``; '' for a rule.
     """
 
     name: str
     analysis_id: int | None
     prompt_ids: NDArray[np.int64]
     values: NDArray[np.float64]
+    made_by: str = CUSTOM
 
     @classmethod
     def task_equal(cls) -> PromptWeights:
         """The rule by which every task counts the same."""
-        return cls(name=TASK_EQUAL, analysis_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
+        return cls(name=TASK_EQUAL, analysis_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0), made_by="")
+
+    @property
+    def scheme(self) -> str:
+        """Which of a finding's weightings it is, such as ``distance``; the rule's name for a rule."""
+        return self.name if self.analysis_id is None else self.name.partition(":")[2]
+
+    @property
+    def are_made_of_scores(self) -> bool:
+        """Whether an analysis computed them, looking at scores; equal tasks and weights from a file are not."""
+        return self.made_by not in ("", CUSTOM) and self.scheme != TASK_EQUAL
 
     @staticmethod
     def is_chosen(selection: Selection) -> bool:
@@ -56,8 +70,8 @@ class PromptWeights:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of name, prompts and weights."""
-        hashed = hashlib.sha256(self.name.partition(":")[2].encode() if self.values.size else self.name.encode())
+        """SHA-256 of scheme, prompts and weights, and of whether they are made of scores."""
+        hashed = hashlib.sha256(self.scheme.encode() + b"\0scores" * self.are_made_of_scores)
         hashed.update(self.prompt_ids.tobytes() + self.values.tobytes())
         return hashed.hexdigest()
 
@@ -134,4 +148,5 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
         analysis_id=int(key),
         prompt_ids=ids[order].astype(np.int64),
         values=values[order].astype(np.float64),
+        made_by=finding.name,
     )

@@ -14,11 +14,9 @@ from tracker.queries import tables
 from tracker.queries.electorate import effective_number
 from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.selection import Selection
-from tracker.queries.weights import PREFIX, PromptWeights
+from tracker.queries.weights import CUSTOM, PREFIX, PromptWeights
 from tracker.recording.finding import Finding, PromptValues, Report
 from tracker.recording.record import Question
-
-NAME = "custom-weights"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +83,7 @@ def custom_weights(
         n_effective=effective_number(values),
     )
     question = Question(
-        analysis=NAME,
+        analysis=CUSTOM,
         code_version=f"suffrage {version('suffrage')}",
         selection=Selection(benchmark=benchmark.label),
         parameters={"name": name, "file": file},

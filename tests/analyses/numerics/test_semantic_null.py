@@ -89,6 +89,14 @@ class TestAgainstReference:
             assert found.performance[place] == pytest.approx(y[:5])
             assert found.contribution[place] == pytest.approx((part / part.sum())[:5])
 
+    def test_partners_of_a_flat_line_contribute_no_share(self):
+        """Here the vectors of partners are opposites, so that what they add to the slope cancels."""
+        rows = unit_rows(np.array([[1.0, 0], [1, 1], [-1, 1], [0, 1]]))
+        performance = unit_rows(np.array([[1.0, 0], [1, 1], [1, 1], [1, 1]]))
+        found = nearest_partners(np.array([0]), rows, performance, np.ones(4), 2, intercept=False)
+        assert found.places.tolist() == [[1, 3]]
+        assert np.isnan(found.contribution).all()
+
     def test_the_curve_holds_every_pair(self):
         rows, U = unit_rows(E), performance_rows(Q, "hamming")
         curve = similarity_curve(rows, U, WEIGHTS)
@@ -117,18 +125,45 @@ class TestLaws:
             assert comparison.pvalue == shared.comparisons[name].pvalue
         assert alone.familywise.tobytes() == shared.familywise.tobytes()
 
-    def test_under_rows_weights_stay_with_the_scores(self):
+    @pytest.mark.parametrize("with_scores", [True, False])
+    def test_under_rows_weights_stay_with_the_vectors_or_with_the_scores(self, with_scores):
         """A weight that is twice as large stands for a prompt that is there twice, but for the prompt's own line."""
         there = Q.any(axis=1)
-        found = semantic_test(Q, E, WEIGHTS, null="rows", **PLAIN)
+        found = semantic_test(Q, E, WEIGHTS, null="rows", with_scores=with_scores, **PLAIN)
         order = generator(3, ROWS, 0).permutation(there.sum())
-        w = WEIGHTS[there][order]
+        w = WEIGHTS[there][order] if with_scores else WEIGHTS[there]
         u, e = unit_rows(Q[there][order]), unit_rows(E[there])
         slopes = []
         for i in range(len(u)):
             others = np.arange(len(u)) != i
             slopes.append(np.polyfit(e[others] @ e[i], u[others] @ u[i], 1, w=np.sqrt(w[others]))[0])
         assert found.comparisons["slope.mean"].null[0] == pytest.approx(np.mean(slopes), rel=1e-9)
+
+    @pytest.mark.parametrize("of_scores", [True, False])
+    def test_chance_is_called_unlikely_seldom_with_weights_of_either_origin(self, of_scores):
+        """Where the weights go in the draws must follow from where they come from: the other way, most are low."""
+        low = dict.fromkeys(("right", "wrong"), 0)
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            table = (rng.random((40, 6)) < 0.5).astype(float)
+            vectors = rng.normal(size=(40, 6))
+            vectors[:5] = 3 * rng.normal(size=6) + 0.2 * rng.normal(size=(5, 6))
+            w = np.where(table.sum(axis=1) <= 1, 30.0, 1.0) if of_scores else np.repeat([1 / 5, 1 / 35], [5, 35])
+            for name, with_scores in (("right", of_scores), ("wrong", not of_scores)):
+                options = {"similarity": "hamming", "intercept": True, "n_permutations": 19, "seed": seed}
+                found = semantic_test(table, vectors, w, null="rows", with_scores=with_scores, **options)
+                low[name] += found.comparisons["ks_fdr"].pvalue <= 0.05
+        assert low["right"] <= 6
+        assert low["wrong"] > 2 * low["right"]
+
+    def test_a_test_that_is_none_keeps_its_numbers_and_has_no_p(self):
+        found = semantic_test(Q, E, WEIGHTS, null="columns", **PLAIN)
+        none = found.untested("because")
+        assert np.isnan(none.familywise).all()
+        assert none.fdr is found.fdr
+        for name, comparison in none.comparisons.items():
+            assert comparison.reason == "because"
+            assert comparison.observed == found.comparisons[name].observed
 
     def test_equal_tables_are_ties_in_every_statistic(self):
         """Four prompts have 24 pairings, so many draws repeat the observed one."""

@@ -127,7 +127,13 @@ def add_task_scores(
 
 
 def add_weights(
-    engine: sa.Engine, weights: Sequence[float], *, benchmark: str = "b", scheme: str = "custom", key: int | None = None
+    engine: sa.Engine,
+    weights: Sequence[float],
+    *,
+    benchmark: str = "b",
+    scheme: str = "custom",
+    key: int | None = None,
+    made_by: str = "custom-weights",
 ) -> int:
     """Store weights of a benchmark's first prompts in the order of their keys, NaN as none; key of the finding.
 
@@ -140,7 +146,7 @@ def add_weights(
         if key is None:
             finding = schema.Analysis(
                 benchmark_id=owner,
-                name="custom-weights",
+                name=made_by,
                 parameters={},
                 selection={"benchmark": benchmark},
                 input_digest="d",

@@ -75,21 +75,35 @@ class TestLoading:
         assert stored.of(np.array([7, 3]), np.array(["", ""])).tolist() == [2, 1]
 
 
+class TestOrigin:
+    def test_an_analysis_makes_weights_of_scores_but_for_equal_tasks(self, scored: sa.Engine) -> None:
+        key = add_weights(scored, [1.0, 2.0], scheme="distance", made_by="prompt-weighting")
+        add_weights(scored, [1.0, 3.0], scheme="task-equal", key=key)
+        assert load(scored, f"{key}:distance").made_by == "prompt-weighting"
+        assert load(scored, f"{key}:distance").are_made_of_scores
+        assert not load(scored, f"{key}:task-equal").are_made_of_scores
+
+    def test_weights_from_a_file_and_rules_are_not(self, scored: sa.Engine) -> None:
+        assert not load(scored, str(add_weights(scored, [1.0, 2.0]))).are_made_of_scores
+        assert not load(scored, "task-equal").are_made_of_scores
+
+
 class TestDigest:
     def test_equal_weights_of_two_findings_have_one_digest(self, scored: sa.Engine) -> None:
         first, second = (add_weights(scored, [1.0, 2.0, NAN, 4.0]) for _ in range(2))
         assert first != second
         assert load(scored, str(first)).digest == load(scored, str(second)).digest
 
-    def test_it_changes_with_a_weight_a_prompt_and_the_scheme(self) -> None:
+    def test_it_changes_with_a_weight_a_prompt_the_scheme_and_the_origin(self) -> None:
         one = PromptWeights(name="1:w", analysis_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
         others = [
             replace(one, values=np.array([1.0, 2.5])),
             replace(one, prompt_ids=np.array([3, 8])),
             replace(one, name="1:v"),
+            replace(one, made_by="prompt-weighting"),
             PromptWeights.task_equal(),
         ]
-        assert len({one.digest, *(other.digest for other in others)}) == 5
+        assert len({one.digest, *(other.digest for other in others)}) == 6
 
 
 class TestErrors:
