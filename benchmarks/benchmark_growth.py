@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 
 from analyses.benchmark_growth import grow
 from analyses.numerics.growth import farthest_first, grouped
-from benchmarks.prompt_correlation import binary_table, in_own_process
+from benchmarks._costs import in_own_process, seconds
+from benchmarks._tables import binary_table
 
 
 def vectors(n: int, d: int) -> np.ndarray:
@@ -37,16 +37,12 @@ def _peer(rows: np.ndarray, criterion: str) -> np.ndarray:
 
 
 def _peer_seconds(criterion: str, rows: np.ndarray) -> float:
-    started = time.perf_counter()
-    _peer(rows, criterion)
-    return time.perf_counter() - started
+    return seconds(partial(_peer, rows, criterion))
 
 
 def _our_seconds(criterion: Any, rows: np.ndarray) -> float:
     farthest_first(grouped(rows[:50]), 0, criterion)
-    started = time.perf_counter()
-    farthest_first(grouped(rows), 0, criterion)
-    return time.perf_counter() - started
+    return seconds(lambda: farthest_first(grouped(rows), 0, criterion))
 
 
 def measurements() -> Iterator[dict[str, Any]]:
@@ -70,11 +66,9 @@ def measurements() -> Iterator[dict[str, Any]]:
             }
     table = binary_table(14_042, 100)
     grow(table[:60], n_orders=1, n_permutations=1)
-    started = time.perf_counter()
-    grow(table)
     yield {
         "name": "benchmark growth 14042x100 binary, whole: 1 + 20 orders of tables, 100 random orders",
-        "ours_s": round(time.perf_counter() - started, 2),
+        "ours_s": round(seconds(partial(grow, table)), 2),
     }
 
 

@@ -22,20 +22,16 @@ from analyses.numerics.directions import directions
 from analyses.numerics.null_tables import shuffled_table
 from analyses.numerics.silhouette import row_silhouettes
 from analyses.numerics.streams import stream_key
-from benchmarks.prompt_correlation import binary_table, continuous_table
+from benchmarks._costs import seconds
+from benchmarks._tables import binary_table, continuous_table
 
 KEY = stream_key(0)
 
 
 def _ours(run: Any, repeats: int) -> tuple[float, Any]:
-    """Least seconds of a few runs, after one that compiles, and what the last gave."""
-    run()
-    spent = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        found = run()
-        spent.append(time.perf_counter() - started)
-    return min(spent), found
+    """Least seconds of a few runs, after one that compiles, and what that one gave."""
+    found = run()
+    return seconds(run, repeats), found
 
 
 def _silhouette(n_prompts: int, n_models: int, n_clusters: int) -> dict[str, Any]:

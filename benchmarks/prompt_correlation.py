@@ -8,11 +8,9 @@ timed on few permutations and scaled; each line says on how many. Both run on on
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,19 +19,8 @@ from scipy.stats import ks_2samp
 
 from analyses.numerics.binary_similarity import binary_similarities
 from analyses.numerics.continuous_similarity import continuous_similarities
-
-
-def binary_table(n_prompts: int, n_models: int) -> np.ndarray:
-    """SIMULATED scores: prompts of different difficulty, models of different ability."""
-    rng = np.random.default_rng(0)
-    odds = rng.normal(0, 1.2, (n_prompts, 1)) + rng.normal(0.3, 0.8, (1, n_models))
-    return (rng.random((n_prompts, n_models)) < 1 / (1 + np.exp(-odds))).astype(np.float64)
-
-
-def continuous_table(n_prompts: int, n_models: int) -> np.ndarray:
-    """SIMULATED scores in [0, 1]."""
-    rng = np.random.default_rng(0)
-    return 1 / (1 + np.exp(-rng.normal(0, 1, (n_prompts, 1)) - rng.normal(0, 1, (n_prompts, n_models))))
+from benchmarks._costs import in_own_process, seconds
+from benchmarks._tables import binary_table, continuous_table
 
 
 def _pairs(table: np.ndarray, similarity: str) -> np.ndarray:
@@ -59,42 +46,12 @@ def _peer(table: np.ndarray, similarities: tuple[str, ...], n_permutations: int)
     return spent / n_permutations
 
 
-def _seconds(run: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    run()
-    return time.perf_counter() - started
-
-
-def _peak() -> float:
-    """High-water mark of this process's own memory in MB; `ru_maxrss` would include its parent's."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-
-def _measured(connection: Any, task: Callable[[], float]) -> None:
-    before = _peak()
-    seconds = task()
-    connection.send((seconds, _peak() - before))
-
-
-def in_own_process(task: Callable[[], float]) -> tuple[float, float]:
-    """What a task returns, and by how many MB it raised the peak memory of a fresh process."""
-    context = multiprocessing.get_context("spawn")
-    mine, theirs = context.Pipe()
-    process = context.Process(target=_measured, args=(theirs, task))
-    process.start()
-    theirs.close()
-    found: tuple[float, float] = mine.recv()
-    process.join()
-    return found
-
-
 def _ours_per_permutation(n_prompts: int, n_models: int) -> float:
     """Seconds for one more permutation: between runs of 5 and of 25."""
     table = binary_table(n_prompts, n_models)
     binary_similarities(table[:50], n_permutations=1, seed=0)
-    few = _seconds(lambda: binary_similarities(table, n_permutations=5, seed=0))
-    many = _seconds(lambda: binary_similarities(table, n_permutations=25, seed=0))
+    few = seconds(lambda: binary_similarities(table, n_permutations=5, seed=0))
+    many = seconds(lambda: binary_similarities(table, n_permutations=25, seed=0))
     return (many - few) / 20
 
 
@@ -105,7 +62,7 @@ def _peer_per_permutation(n_prompts: int, n_models: int) -> float:
 def _whole(name: str, run: Callable[[int], Any], table: np.ndarray, similarities: tuple[str, ...]) -> dict[str, Any]:
     """A run of 1,000 permutations beside the peer's time on three."""
     run(1)
-    ours, peer = min(_seconds(lambda: run(1000)) for _ in range(2)), 1000 * _peer(table, similarities, 3)
+    ours, peer = min(seconds(lambda: run(1000)) for _ in range(2)), 1000 * _peer(table, similarities, 3)
     return {
         "name": name,
         "ours_s": round(ours, 3),
@@ -125,7 +82,7 @@ def _weighted_beside_plain(binary: np.ndarray, scores: np.ndarray) -> Iterator[d
     for name, run in runs.items():
         weights = np.random.default_rng(1).gamma(2, 1, len(run.args[0]))
         run(n_permutations=1), run(n_permutations=1, weights=weights)
-        turns = [(_seconds(partial(run, weights=weights)), _seconds(run)) for _ in range(3)]
+        turns = [(seconds(partial(run, weights=weights)), seconds(run)) for _ in range(3)]
         ours, plain = (min(seconds) for seconds in zip(*turns, strict=True))
         yield {
             "name": f"prompt correlation {name}, with weights",
@@ -155,7 +112,7 @@ def measurements() -> Iterator[dict[str, Any]]:
     yield from _weighted_beside_plain(table, scores)
     gaps = binary_table(12_032, 29)
     gaps[:1700, 0] = np.nan
-    ours = _seconds(lambda: binary_similarities(gaps, n_permutations=100, seed=0))
+    ours = seconds(lambda: binary_similarities(gaps, n_permutations=100, seed=0))
     yield {"name": "prompt correlation 12032x29 with missing cells, 100 permutations", "ours_s": round(ours, 3)}
     ours, our_memory = in_own_process(partial(_ours_per_permutation, 14_042, 100))
     peer, peer_memory = in_own_process(partial(_peer_per_permutation, 14_042, 100))

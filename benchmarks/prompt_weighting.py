@@ -6,8 +6,7 @@ cluster's medoid and the distances from it, weights by NumPy; the other goes thr
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from analyses.numerics.clustering import _medoids as medoids_of
 from analyses.numerics.clustering import best_clustering, medoid_distances
 from analyses.numerics.directions import directions
 from analyses.numerics.streams import stream_key
-from benchmarks.prompt_correlation import binary_table
+from benchmarks._costs import seconds
+from benchmarks._tables import binary_table
 
 Made = tuple[NDArray[np.int64], list[NDArray[np.float64]]]
 
@@ -68,15 +68,6 @@ def _loops(table: np.ndarray, clustering: Any) -> NDArray[np.int64]:
     return np.array(medoids)
 
 
-def _seconds(run: Callable[[], Any], times: int = 1) -> float:
-    spent = []
-    for _ in range(times):
-        started = time.perf_counter()
-        run()
-        spent.append(time.perf_counter() - started)
-    return min(spent)
-
-
 def measurements() -> Iterator[dict[str, Any]]:
     """One line for each size and peer."""
     for n_prompts, n_models in ((1200, 14), (14_042, 100)):
@@ -86,8 +77,8 @@ def measurements() -> Iterator[dict[str, Any]]:
         assert mine.tolist() == theirs.tolist()
         assert max(float(np.abs(a - b).max()) for a, b in zip(weights, expected, strict=True)) < 1e-9
         name = f"representatives and weights, {n_prompts:,} × {n_models}, {clustering.n_clusters} clusters"
-        ours = _seconds(lambda t=table, c=clustering: _ours(t, c), 3)
-        peer = _seconds(lambda t=table, c=clustering: _all_pairs(t, c), 2)
+        ours = seconds(lambda t=table, c=clustering: _ours(t, c), 3)
+        peer = seconds(lambda t=table, c=clustering: _all_pairs(t, c), 2)
         yield {
             "name": name,
             "ours_s": round(ours, 4),
@@ -96,7 +87,7 @@ def measurements() -> Iterator[dict[str, Any]]:
             "note": "peer: all pairs by scikit-learn; the same medoids, weights within 1e-9",
         }
         if n_prompts < 2000:
-            slow = _seconds(lambda t=table, c=clustering: _loops(t, c))
+            slow = seconds(lambda t=table, c=clustering: _loops(t, c))
             yield {
                 "name": f"{name}, against loops",
                 "ours_s": round(ours, 4),

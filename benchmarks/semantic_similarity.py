@@ -8,7 +8,6 @@ statistics. Both run on one worker.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ import statsmodels.api as sm
 from scipy.stats import linregress
 
 from analyses.numerics.semantic_null import SemanticTest, semantic_test
+from benchmarks._costs import seconds
 
 
 def tables(n_prompts: int, n_models: int, n_dimensions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -29,12 +29,6 @@ def tables(n_prompts: int, n_models: int, n_dimensions: int) -> tuple[np.ndarray
     topics = rng.normal(0, 1, (30, n_dimensions))
     vectors = topics[rng.integers(0, 30, n_prompts)] + rng.normal(0, 2, (n_prompts, n_dimensions))
     return scores, vectors.astype(np.float32)
-
-
-def _seconds(run: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    run()
-    return time.perf_counter() - started
 
 
 def _similarities(rows: np.ndarray) -> np.ndarray:
@@ -70,7 +64,7 @@ def _ours(scores: np.ndarray, vectors: np.ndarray, n_permutations: int, null: st
 
 def _per_permutation(scores: np.ndarray, vectors: np.ndarray, few: int, many: int, null: str) -> float:
     """Seconds for one more permutation: the difference of two runs."""
-    runs = [_seconds(lambda n=n: _ours(scores, vectors, n, null)) for n in (few, many)]
+    runs = [seconds(lambda n=n: _ours(scores, vectors, n, null)) for n in (few, many)]
     return (runs[1] - runs[0]) / (many - few)
 
 
@@ -83,7 +77,7 @@ def measurements() -> Iterator[dict[str, Any]]:
             ours = min(_per_permutation(scores, vectors, 50, 450, null) for _ in range(2))
             peers = {"linregress": linregress, "statsmodels OLS": _least_squares}
             for name, fit in peers.items() if null == "rows" else [("linregress", linregress)]:
-                peer = _seconds(partial(_one_after_the_other, scores, vectors, fit))
+                peer = seconds(partial(_one_after_the_other, scores, vectors, fit))
                 yield {
                     "name": f"semantic regression 1200x14x{n_dimensions}, {null}, one permutation, beside {name}",
                     "ours_s": round(ours, 5),
@@ -92,7 +86,7 @@ def measurements() -> Iterator[dict[str, Any]]:
                 }
     scores, vectors = tables(10_326, 29, 384)
     ours = _per_permutation(scores, vectors, 20, 120, "rows")
-    peer = _seconds(partial(_one_after_the_other, scores, vectors, linregress))
+    peer = seconds(partial(_one_after_the_other, scores, vectors, linregress))
     yield {
         "name": "semantic regression 10326x29x384, rows, one permutation, beside linregress",
         "ours_s": round(ours, 4),

@@ -16,7 +16,8 @@ import numpy as np
 
 from analyses.numerics.rank_draws import rank_draws
 from analyses.numerics.simplex import duels, quantiles
-from benchmarks.prompt_correlation import _seconds, binary_table, continuous_table, in_own_process
+from benchmarks._costs import in_own_process, seconds
+from benchmarks._tables import binary_table, continuous_table
 
 N_DRAWS = 100_000
 
@@ -49,7 +50,7 @@ def _our_ranks(table: np.ndarray, n_draws: int) -> Any:
 
 def _our_memory() -> float:
     table = binary_table(1200, 14)
-    return _seconds(partial(_our_ranks, table, N_DRAWS))
+    return seconds(partial(_our_ranks, table, N_DRAWS))
 
 
 def _rank_times(rounds: int) -> tuple[float, float]:
@@ -57,7 +58,7 @@ def _rank_times(rounds: int) -> tuple[float, float]:
     table = binary_table(1200, 14)
     _our_ranks(table, 1000)
     times = [
-        (_seconds(partial(_our_ranks, table, N_DRAWS)), _seconds(partial(_peer_ranks, table, N_DRAWS)))
+        (seconds(partial(_our_ranks, table, N_DRAWS)), seconds(partial(_peer_ranks, table, N_DRAWS)))
         for _ in range(rounds)
     ]
     return min(ours for ours, _ in times), min(peer for _, peer in times)
@@ -66,7 +67,7 @@ def _rank_times(rounds: int) -> tuple[float, float]:
 def _exact(n_prompts: int, n_models: int, peer_draws: int) -> dict[str, Any]:
     table, alpha = binary_table(n_prompts, n_models), np.ones(n_prompts)
     duels(table, alpha)
-    ours = min(_seconds(partial(duels, table, alpha)) for _ in range(5))
+    ours = seconds(partial(duels, table, alpha), 5)
     started = time.perf_counter()
     sampled = _peer_beats(table, peer_draws)
     peer = (time.perf_counter() - started) * N_DRAWS / peer_draws
@@ -99,11 +100,11 @@ def measurements() -> Iterator[dict[str, Any]]:
     quantiles(scores[:, 0], alpha, levels), duels(scores[:, :2], alpha)
     yield {
         "name": "pairwise P(beats) 805x58 continuous, exact",
-        "ours_s": round(_seconds(lambda: duels(scores, alpha)), 3),
+        "ours_s": round(seconds(lambda: duels(scores, alpha)), 3),
     }
     yield {
         "name": "4 quantiles of 58 weighted means of 805 continuous scores, exact",
-        "ours_s": round(_seconds(lambda: [quantiles(x, alpha, levels) for x in scores.T]), 3),
+        "ours_s": round(seconds(lambda: [quantiles(x, alpha, levels) for x in scores.T]), 3),
     }
 
 
