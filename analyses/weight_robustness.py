@@ -127,16 +127,19 @@ class WeightRobustness(Finding):
         u = self.under
         words = [self._leader(), self._pairs()] if len(self.models) > 1 else []
         widest, ranging = int(np.argmax(u.high - u.low)), int(np.argmax(u.range_high - u.range_low))
-        tail = "n" if not self.is_weighted else "the effective number of prompts"
+        tail, known = "n", "the weights know nothing of the prompts"
+        if self.is_weighted:
+            tail = "the effective number of prompts"
+            known = "the weights scatter around the chosen ones and know nothing else of the prompts"
         words += [
             f"Weighted means spread most for {self.models[widest]}: {u.mean[widest]:.4f}, 95 % interval "
             f"{u.low[widest]:.4f} to {u.high[widest]:.4f}. From the quantile 1/(B + 1) to B/(B + 1), where about the "
             f"smallest and the largest of B = {u.n_draws:,} draws lie, {self.models[ranging]} ranges over "
             f"{u.range_high[ranging] - u.range_low[ranging]:.4f}; more draws would make that wider.",
-            "This is the Bayesian bootstrap: the weights know nothing of the prompts, and the standard deviation of a "
-            f"weighted mean is that of the scores over √({tail} + 1), for accuracies √(p(1 − p)/({tail} + 1)), here "
-            f"with {self.n_effective:,.0f}. Intervals and ranges are functions of that number, of the scores' spread "
-            "and of B, not of how well the benchmark is built. Nothing here is a test.",
+            f"This is the Bayesian bootstrap: {known}, and the standard deviation of a weighted mean is that of the "
+            f"scores over √({tail} + 1), for accuracies √(p(1 − p)/({tail} + 1)), here with {self.n_effective:,.0f}. "
+            "Intervals are functions of that number and of the scores' spread, ranges of B too, and neither of how "
+            "well the benchmark is built. Nothing here is a test.",
         ]
         return " ".join(words)
 
@@ -146,8 +149,9 @@ class WeightRobustness(Finding):
         leading = f"{self.models[0]} and {tied} tied with it hold" if tied else f"{self.models[0]} holds"
         held = f"all but {self.n_changes:,} of {u.n_draws:,}" if self.n_changes else f"all {u.n_draws:,}"
         said = (
-            f"With {self.n_prompts:,} prompts weighed at random, {leading} the first place in {held} draws: another "
-            f"model leads with chance {self.n_changes / u.n_draws:.3g} (± {error:.1g})"
+            f"With {self.n_prompts:,} prompts weighed at random{' around the chosen weights' * self.is_weighted}, "
+            f"{leading} the first place in {held} draws: another model leads with chance "
+            f"{self.n_changes / u.n_draws:.3g} (± {error:.1g})"
         )
         least, most = self._bounds()
         if not isinstance(least, Absent) and not isinstance(most, Absent):

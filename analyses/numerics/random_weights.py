@@ -33,7 +33,7 @@ class RandomWeights:
         low, high: ``(k,)`` its 2.5 and 97.5 % quantiles.
         range_low, range_high: ``(k,)`` its quantiles 1/(B + 1) and B/(B + 1) for B draws.
         least, most: ``(k,)`` what any weights at all can make of it: the smallest and the largest score.
-        at, height: ``(k, POINTS)`` where its density was computed, and the density; 0 where all scores are the same.
+        at, height: ``(k, POINTS)`` where its density was computed, and the density; 0 where the mean does not move.
         beats: ``(k, k)`` chance that the row is ahead of the column; 0.5 where they are identical.
         better: ``(k, k)`` int64 prompts on which the row is better than the column.
         gap, gap_error: ``(k, k)`` mean difference, positive where the row is better, and its paired standard error.
@@ -42,7 +42,7 @@ class RandomWeights:
         rank_low, rank_high: ``(k,)`` the places at which 2.5 and 97.5 % of the draws are reached.
         twins: ``(k,)`` int64, the first model with the same scores as this one.
         best_places: ``(k, k)`` int64 draws in which the row, or the best placed of its twins, had place j + 1.
-        draws_differ_by: largest difference between a chance of being ahead and its share in the draws; NaN by sampling.
+        draws_differ_by: largest difference between a chance of being ahead and its share in the draws.
     """
 
     n_draws: int
@@ -135,7 +135,7 @@ def random_weights(
         rank_high=rank_high,
         twins=twins,
         best_places=drawn.places,
-        draws_differ_by=float(np.abs(pairs.beats - shares).max()) if exact else float("nan"),
+        draws_differ_by=float(np.abs(pairs.beats - shares).max()),
     )
 
 
@@ -156,7 +156,8 @@ def _histograms(means: Matrix, constant: NDArray[np.bool_]) -> tuple[Matrix, Mat
     for model, some in enumerate(means):
         low, high = some.min(), some.max()
         at[model] = low + (high - low) * (np.arange(POINTS) + 0.5) / POINTS
-        if not constant[model] and low < high:
+        # Bins must be wide enough to have different edges: weights next to 0 may leave a mean next to no room.
+        if not constant[model] and high - low > 4 * POINTS * np.spacing(max(abs(low), abs(high))):
             height[model] = np.histogram(some, bins=POINTS, range=(low, high), density=True)[0]
     return at, height
 

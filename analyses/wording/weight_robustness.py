@@ -12,6 +12,8 @@ from analyses.wording.refusals import Problems, below, infinite
 
 MAX_KEPT = 1 << 29
 """Bytes of weighted means that sampling may hold."""
+FAR = 3.5
+"""Over the root of the number of draws, a difference that no share of draws has by chance: seven standard errors."""
 
 
 def problems(Q: NDArray[np.float64], *, n_draws: int, method: str, seed: int) -> Problems:
@@ -41,5 +43,10 @@ def notes(models: Sequence[str], u: RandomWeights) -> list[str]:
         said.append(
             f"The same score on every prompt, which no weights can change: {', '.join(constant[:5])}"
             f"{' …' if len(constant) > 5 else ''}."
+        )
+    if u.draws_differ_by > FAR / np.sqrt(u.n_draws):
+        said.append(
+            f"Some weights are so small that the draws cannot tell models apart: a chance of being ahead and its share "
+            f"in the draws differ by {u.draws_differ_by:.2g}. Read the exact chances (--method exact), and no places."
         )
     return said

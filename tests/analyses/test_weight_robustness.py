@@ -164,6 +164,23 @@ class TestLaws:
 
 
 class TestDegenerate:
+    @pytest.mark.parametrize("method", ["exact", "sampling"])
+    @pytest.mark.parametrize("table", [BINARY, CONTINUOUS])
+    def test_weights_next_to_nothing_are_said_to_be_beyond_the_draws(self, table, method):
+        """All but one prompt weigh so little that their gamma variables are 0, though one is ahead of the other."""
+        weights = np.where(np.arange(len(table)) == 0, 1.0, 1e-9)
+        scores = matrix(np.vstack([np.ones(table.shape[1]), table[1:]]))
+        report = analyze(scores, weighted(scores, weights), n_draws=2000, method=method)
+        assert any("the draws cannot tell models apart" in note for note in report.notes)
+        for draw in report.figures.values():
+            draw()
+        plain = analyze(matrix(table), None, n_draws=2000, method=method)
+        assert not any("cannot tell models apart" in note for note in plain.notes)
+
+    def test_the_summary_says_what_the_weights_scatter_around(self):
+        assert "at random around the chosen weights" in found(BINARY, RNG.gamma(2.0, size=150)).summary()
+        assert "chosen" not in found(BINARY).summary()
+
     def test_identical_models_are_named_and_never_ahead(self):
         table = np.hstack([BINARY, BINARY[:, 5:]])
         for method in ("exact", "sampling"):
