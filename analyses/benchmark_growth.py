@@ -55,7 +55,7 @@ class BenchmarkGrowth(Finding):
     Attributes:
         n_prompts, n_models: of the table.
         n_zero: prompts whose vector is all zeros; with scores, those on which every model has 0.
-        n_distinct: different directions of the vectors.
+        n_distinct: different directions of the others.
         n_effective: Kish's effective number of prompts; `n_prompts` without weights.
         criterion: "mean" or "min".
         within: the Kendall distance from the final ranking that is near enough.
@@ -200,7 +200,7 @@ def grow(
         n_prompts=n,
         n_models=k,
         n_zero=found.n_zero,
-        n_distinct=len(found.units),
+        n_distinct=len(found.units) - bool(found.n_zero),
         n_effective=effective_number(weighing),
         criterion=criterion,
         within=within,

@@ -66,7 +66,7 @@ class PromptWeighting(Finding):
         return self.by_seed[0]
 
     @property
-    def n_all_wrong(self) -> int:
+    def n_zero(self) -> int:
         """Prompts on which every score is 0; they belong to no cluster."""
         return int((self.clustered.clustering.labels < 0).sum())
 
@@ -77,7 +77,7 @@ class PromptWeighting(Finding):
         metrics: dict[str, Metric] = {
             "n_prompts": float(self.n_prompts),
             "n_models": float(self.n_models),
-            "n_all_wrong": float(self.n_all_wrong),
+            "n_zero": float(self.n_zero),
             "n_clusters": float(clustering.n_clusters),
             "silhouette": finite_or_absent(clustering.silhouette, "fewer than two prompts differ in direction"),
             "n_zero_distance": float(self.clustered.is_zero_distance.sum()),

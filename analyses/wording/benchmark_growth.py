@@ -98,7 +98,7 @@ def notes(first: int, n_zero: int, n_distinct: int, encoder: str | None) -> list
     Args:
         first: key of the first prompt.
         n_zero: rows of zeros among scores or vectors.
-        n_distinct: different directions.
+        n_distinct: different directions of the others.
         encoder: of the vectors that decide on the order; None where the scores do.
     """
     said = [f"The first prompt is {first}; --start chooses another."]
@@ -106,6 +106,6 @@ def notes(first: int, n_zero: int, n_distinct: int, encoder: str | None) -> list
         said.append(f"Prompts come in the order of their vectors by {encoder}.")
     if encoder is not None and n_zero:
         said.append(f"{n_zero:,} vectors are all zeros; they are at distance 1 from every prompt.")
-    if n_distinct == 1:
+    if n_distinct + bool(n_zero) == 1:
         said.append("All prompts have the same direction, so they come in the order of their keys.")
     return said

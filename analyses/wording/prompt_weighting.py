@@ -18,7 +18,7 @@ FEW = 30
 def summary(schemes: Mapping[str, Reweighting], by_seed: Sequence[Clustered]) -> str:
     """What was found, with its numbers; the first seed's clustering is the one that is told of."""
     labels, n_clusters = by_seed[0].clustering.labels, by_seed[0].clustering.n_clusters
-    n_models, n_all_wrong = schemes[MEDOIDS].means.size, int((labels < 0).sum())
+    n_models, n_zero = schemes[MEDOIDS].means.size, int((labels < 0).sum())
     whole = {name: scheme for name, scheme in schemes.items() if name != MEDOIDS}
     most = max(scheme.largest_rank_change for scheme in whole.values())
     moved = f"move a model by up to {_places(most)}" if most else "change no rank"
@@ -28,7 +28,7 @@ def summary(schemes: Mapping[str, Reweighting], by_seed: Sequence[Clustered]) ->
         for name, scheme in whole.items()
     )
     leaders = [name for name, scheme in whole.items() if scheme.leader_changes]
-    outside = f", beside {n_all_wrong:,} prompts that no model got right" if n_all_wrong else ""
+    outside = f", beside {n_zero:,} prompts that no model got right" if n_zero else ""
     clusters = f"{n_clusters} cluster{'s' * (n_clusters != 1)}"
     said = [
         f"On {labels.size:,} prompts and {n_models} models, other weights {moved} ({told}).",

@@ -82,7 +82,7 @@ class TestReport:
         metrics = report.finding.metrics
         labels = report.prompt_values["cluster"].values
         n_wrong = int((simulated().Q == 0).all(axis=1).sum())
-        assert metrics["n_all_wrong"] == n_wrong == (labels == -1).sum()
+        assert metrics["n_zero"] == n_wrong == (labels == -1).sum()
         for name in ("distance", "inverse-distance"):
             assert (report.prompt_values[f"weight.{name}"].values[labels == -1] == 1).all()
         assert (report.prompt_values["weight.medoids"].values[labels == -1] > 0).sum() == 1
@@ -248,7 +248,7 @@ class TestRealData:
     def test_published_scores_keep_their_leader_under_weights_of_all_prompts(self, mmlu_pro: PerformanceMatrix) -> None:
         found = analyze(mmlu_pro, None, max_clusters=10, n_restarts=2, n_seeds=1)
         metrics = found.finding.metrics
-        assert (metrics["n_prompts"], metrics["n_models"], metrics["n_all_wrong"]) == (1200, 12, 98)
+        assert (metrics["n_prompts"], metrics["n_models"], metrics["n_zero"]) == (1200, 12, 98)
         assert metrics["distance.leader_changes"] == metrics["inverse-distance.leader_changes"] == 0
         assert metrics["distance.kendall_tau"] > 0.85
         assert 300 < metrics["distance.n_effective"] < 1200
