@@ -47,7 +47,7 @@ def beats(models: Sequence[str], under: RandomWeights) -> Figure:
     image = axes.imshow(shown, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
     _label_models(axes, models, both=True)
     axes.set_xlabel("… than this model", fontsize=9)
-    axes.set_ylabel("this model has the better weighted mean …", fontsize=9)
+    axes.set_ylabel("this model has the better\nweighted mean …", fontsize=9)
     if k <= WRITTEN_CELLS:
         for i, j in zip(*np.nonzero(~np.eye(k, dtype=bool)), strict=True):
             far = abs(under.beats[i, j] - 0.5) > 0.35

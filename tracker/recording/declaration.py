@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SCALARS = (int, float, bool, str)
 REQUIRED = inspect.Parameter.empty
+LARGEST_INTEGER = 2**53
+"""Of a parameter: what every database, file and program that keeps it can hold exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,7 @@ class Declaration:
         """Every parameter with its value: as given, else its default.
 
         Raises:
-            SelectionError: one is not known, or must be given and is not.
+            SelectionError: one is not known, or must be given and is not, or is a number too large to keep.
         """
         known = {parameter.name: parameter.default for parameter in self.parameters}
         if unknown := sorted(set(given) - set(known)):
@@ -81,6 +83,9 @@ class Declaration:
         values = known | dict(given)
         if missing := [name for name, value in values.items() if value is REQUIRED]:
             raise SelectionError(f"{self.name} needs a value for {missing[0]}.")
+        for name, value in values.items():
+            if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+                raise SelectionError(f"{name} is {value}; it must be at most {LARGEST_INTEGER}.")
         return values
 
 

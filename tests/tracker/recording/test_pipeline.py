@@ -189,6 +189,12 @@ class TestErrors:
         with pytest.raises(SelectionError, match=r"toy has no parameter 'n_block'\. It has: n_blocks, method"):
             run_analysis(filled_file, "toy", ARITHMETIC, {"n_block": 2})
 
+    def test_a_number_too_large_to_keep_is_refused(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match=r"seed is 9007199254740993; it must be at most 9007199254740992\."):
+            run_analysis(filled_file, "toy", ARITHMETIC, {"seed": 2**53 + 1})
+        run_analysis(filled_file, "toy", ARITHMETIC, {"seed": 2**53})
+        assert rows(filled_file, tables.analysis)[0].parameters["seed"] == 2**53
+
     def test_an_unknown_benchmark_is_refused(self, filled_file: sa.Engine) -> None:
         with pytest.raises(NotFoundError, match="Did you mean arithmetic"):
             run_analysis(filled_file, "toy", Selection(benchmark="aritmetic"))
