@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from analyses.numerics.resampling import ALPHA
 from tracker.queries.electorate import Electorate
-from tracker.queries.weights import PromptWeights
+from tracker.queries.weights import TASK_EQUAL, PromptWeights
 
 KEPT = {
     "columns": "every model's scores shuffled",
@@ -25,7 +25,7 @@ def untested(weights: PromptWeights | None, voters: Electorate) -> str:
 
 def of_weights(weights: PromptWeights | None, voters: Electorate) -> list[str]:
     """A note on what weights do to p-values."""
-    if weights is None or weights.analysis_id is None or not voters.is_weighted:
+    if weights is None or weights.scheme == TASK_EQUAL or not voters.is_weighted:
         return []
     if untested(weights, voters):
         return [

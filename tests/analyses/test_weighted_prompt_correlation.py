@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
@@ -177,7 +178,12 @@ class TestLaws:
         scores.tasks[:20] = "small"
         ruled = analyze(scores, rule, n_permutations=5)
         assert ruled.finding.n_effective == pytest.approx(60**2 / (30**2 / 20 + 30**2 / 40))
-        assert not any("without looking" in note for note in ruled.notes)
+        stored = replace(
+            chosen(rule.of(scores.prompt_ids, scores.tasks), made_by="prompt-weighting"), name="12:task-equal"
+        )
+        for one in (ruled, analyze(scores, stored, n_permutations=5)):
+            assert not any("without looking" in note for note in one.notes)
+            assert not isinstance(one.finding.metrics["hamming.variance.pvalue"], Absent)
 
     def test_weights_made_of_the_same_scores_do_call_chance_unlikely(self):
         """Why they are not tested: here heavy prompts are those unlike the others, in this table and in no draw."""
