@@ -68,7 +68,7 @@ def places(models: Sequence[str], under: RandomWeights) -> Figure:
 
     k = len(models)
     width, height = _square(k)
-    figure = canvas(width, height - 1.3)
+    figure = canvas(width + 0.5, height - 1.3)
     axes = figure.subplots()
     shown = np.ma.masked_less(under.places, RARE)
     image = axes.imshow(shown, cmap=f"{SEQUENTIAL}_r", norm=PowerNorm(0.5, 0, 1), interpolation="nearest")
