@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analyses.numerics.rank_draws import RankDraws, rank_draws
+from analyses.numerics.ranking import TIE
 from analyses.numerics.simplex import density, duels, moments, quantiles
 
 Vector = NDArray[np.float64]
@@ -167,9 +168,11 @@ def _gaps(X: Matrix, alpha: Vector) -> tuple[Matrix, Matrix]:
     k = X.shape[1]
     gap, error = np.zeros((k, k)), np.zeros((k, k))
     share, n = alpha / alpha.sum(), alpha.sum()
+    slack = TIE * np.abs(X).max(initial=0.0)
     for i in range(k - 1):
         d = X[:, i : i + 1] - X[:, i + 1 :]
-        gap[i, i + 1 :] = share @ d
+        mean = share @ d
+        gap[i, i + 1 :] = np.where(np.abs(mean) <= slack, 0.0, mean)
         error[i, i + 1 :] = np.sqrt(share @ (d - gap[i, i + 1 :]) ** 2 / max(n - 1, np.finfo(float).eps))
     return gap - gap.T, error + error.T
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.ranking import kendall_distance, kendall_tau_b, mean_ranks
+from analyses.numerics.ranking import TIE, kendall_distance, kendall_tau_b, mean_ranks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -19,7 +19,7 @@ class Reweighting:
         means: ``(k,)`` weighted mean of each model.
         ranks: ``(k,)`` 1 is best, ties share the mean rank.
         changes: ``(k,)`` rank under equal weights minus this one: places gained.
-        shifts: ``(k,)`` weighted mean minus plain mean.
+        shifts: ``(k,)`` weighted mean minus plain mean; exactly 0 where they differ by rounding only.
         kendall_tau: tau-b between both rankings; NaN where one of them ties all models.
         kendall_distance: share of pairs of models ordered differently, a pair tied in one of them counting half.
     """
@@ -81,7 +81,7 @@ def reweighting(Q: NDArray[np.float64], weights: NDArray[np.float64], *, higher_
         means=means,
         ranks=ranks,
         changes=before - ranks,
-        shifts=means - plain,
+        shifts=np.where(np.abs(means - plain) <= TIE * np.abs(plain).max(), 0.0, means - plain),
         kendall_tau=kendall_tau_b(before, ranks),
         kendall_distance=kendall_distance(before, ranks),
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.compilation import kernel
 from analyses.numerics.directions import Directions
+from analyses.numerics.resampling import ROUNDING
 
 BLOCK = 256
 """Rows whose products with one vector are made together, so that they stay in the cache."""
@@ -65,7 +66,7 @@ def row_silhouettes(
     ``b`` is the weighted mean distance to the nearest other cluster. ``a`` is the mean distance to the rest of the
     own one, ``Σ w_j d_j / (W - min(1, w))``: a row of weight ``w`` stands for ``w`` copies, of which one is itself.
     So whole weights give what repeated rows would; a row that weighs less than 1 is left out with what it has.
-    A row alone in its cluster, weighing 1 or less, has 0, as have rows with ``a = b = 0``.
+    A row alone in its cluster, weighing 1 or less, has 0, as have rows whose ``a`` and ``b`` differ by rounding only.
 
     Args:
         found: directions of the rows.
@@ -92,5 +93,6 @@ def row_silhouettes(
     alone = (n_rows[labels[of_row]] == 1) & ((rest <= 0) if weights is None else (np.asarray(weights)[rows] <= 1))
     a = np.divide(within[of_row], rest, out=np.zeros(rows.size), where=~alone)
     larger = np.maximum(a, b)
-    samples[rows] = np.divide(b - a, larger, out=np.zeros(rows.size), where=~alone & (larger > 0))
+    apart = ~alone & (np.abs(b - a) > ROUNDING * larger)
+    samples[rows] = np.divide(b - a, larger, out=np.zeros(rows.size), where=apart)
     return samples

@@ -87,6 +87,8 @@ def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) 
             f"The weights {weights.name} give no weight to any prompt chosen here. Choose the tasks they were made of."
         )
     notes = [f"Prompts are weighted by {weights.name}."]
+    if weights.stale:
+        notes.append(f"They were made of scores that are no longer the latest ({weights.stale}): make them anew.")
     if unknown.any():
         notes.append(
             f"{unknown.sum():,} of {scores.n_prompts:,} prompts have no weight in {weights.name} and are left out."

@@ -151,6 +151,13 @@ def finding(session: Session, key: int) -> FindingRecord:
     )
 
 
+def staleness(session: Session, key: int) -> str:
+    """Why a finding should be asked for again; '' where its data are still the latest, or there is no such finding."""
+    terms = [tables.analysis.c.id == key]
+    selection = session.scalar(sa.select(tables.analysis.c.selection).where(*terms))
+    return _stale(session, terms, {key: selection or {}}).get(key, "")
+
+
 def artifact(session: Session, key: int, name: str) -> bytes:
     """The content of a finding's file.
 

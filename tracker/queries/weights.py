@@ -13,6 +13,7 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.arrow import number_columns, read_arrow
+from tracker.queries.findings import staleness
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 
@@ -35,6 +36,7 @@ class PromptWeights:
         prompt_ids: ``(n,)`` int64, ascending; empty for a rule.
         values: ``(n,)`` float64, not negative, in any unit.
         made_by: name of the analysis whose finding holds them, such as ``prompt-weighting``; '' for a rule.
+        stale: why they should be made anew; '' where the scores they were made of are still the latest.
     """
 
     name: str
@@ -42,6 +44,7 @@ class PromptWeights:
     prompt_ids: NDArray[np.int64]
     values: NDArray[np.float64]
     made_by: str = CUSTOM
+    stale: str = ""
 
     @classmethod
     def task_equal(cls) -> PromptWeights:
@@ -149,4 +152,5 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
         prompt_ids=ids[order].astype(np.int64),
         values=values[order].astype(np.float64),
         made_by=finding.name,
+        stale=staleness(session, int(key)),
     )

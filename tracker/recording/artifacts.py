@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 PARQUET = "application/vnd.apache.parquet"
 PNG = "image/png"
 ARRAYS = "arrays.parquet"
+FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Source Han Sans SC",
+    "PingFang SC",
+    "Microsoft YaHei",
+    "Arial Unicode MS",
+)
+"""Fonts of other scripts, on the systems that have them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +109,20 @@ def table_from_bytes(content: bytes) -> pa.Table:
 
 
 def figure_as_bytes(draw: Callable[[], Figure]) -> bytes:
-    """PNG, without the version of the program that drew it."""
-    figure = draw()
+    """PNG, without the version of the program that drew it.
+
+    Letters that matplotlib's own font lacks are taken from the fonts of this machine, where one of `FONTS` is there.
+    """
+    import matplotlib as mpl
+    from matplotlib.font_manager import get_font_names
+
+    there = set(get_font_names())
     buffer = BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
+    with mpl.rc_context({"font.family": ["DejaVu Sans", *(name for name in FONTS if name in there)]}):
+        figure = draw()
+        with warnings.catch_warnings():
+            # A letter in none of them is a box in the picture; the tables beside it have the name.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(buffer, format="png", metadata={"Software": None})
     figure.clear()
     return buffer.getvalue()

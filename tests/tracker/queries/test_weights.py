@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.electorate import electorate
 from tracker.queries.performance import PerformanceMatrix, performance_matrix
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
@@ -86,6 +88,19 @@ class TestOrigin:
     def test_weights_from_a_file_and_rules_are_not(self, scored: sa.Engine) -> None:
         assert not load(scored, str(add_weights(scored, [1.0, 2.0]))).are_made_of_scores
         assert not load(scored, "task-equal").are_made_of_scores
+
+
+class TestStaleness:
+    def test_weights_made_of_scores_that_changed_since_say_so(self, scored: sa.Engine) -> None:
+        key = add_weights(scored, [1.0, 2.0, 3.0, 4.0])
+        assert load(scored, str(key)).stale == ""
+        with transaction(scored) as session:
+            [run, *_] = session.scalars(sa.select(tables.run.c.id)).all()
+            seen = {"analysis_id": key, "run_id": run, "role": "scores", "checksum": "of other scores"}
+            session.execute(sa.insert(tables.analysis_run).values(**seen))
+        found = load(scored, str(key))
+        assert found.stale == f"changed since: run {run}"
+        assert any("no longer the latest" in note for note in electorate(table(scored), found).notes)
 
 
 class TestDigest:
