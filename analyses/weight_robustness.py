@@ -165,6 +165,8 @@ class WeightRobustness(Finding):
         upsets = self.reversed
         if not upsets.size:
             return "All models have the same scores (identical), so no order can change."
+        if upsets.size == 1:
+            return f"The two are in the opposite order under a share of {upsets[0]:.3g} of the weightings."
         return (
             f"Of {upsets.size:,} pairs of models that differ, {int((upsets > CENTRAL[0]).sum()):,} are in the opposite "
             f"order under more than {CENTRAL[0]:.1%} of the weightings; the average pair under {upsets.mean():.2%}."

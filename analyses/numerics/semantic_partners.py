@@ -56,7 +56,8 @@ def nearest_partners(
     ranked = np.round(x / CLOSE) * CLOSE
     ranked[np.arange(len(prompts)), prompts] = -np.inf
     places = np.argsort(-ranked, axis=1, kind="stable")[:, :n_nearest]
-    semantic, performance, contribution = (np.take_along_axis(values, places, axis=1) for values in (x, y, parts))
+    of_most_one = (np.minimum(x, 1.0), np.minimum(y, 1.0), parts)  # rounding can take a similarity past 1
+    semantic, performance, contribution = (np.take_along_axis(values, places, axis=1) for values in of_most_one)
     return Partners(places=places, semantic=semantic, performance=performance, contribution=contribution)
 
 
