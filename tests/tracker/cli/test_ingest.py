@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,7 +99,11 @@ class TestErrors:
         install("impatient", IMPATIENT, group="suffrage.formats")
         (tmp_path / "second.impatient").write_text("anything")
         words = ("--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
-        stopped = run("ingest", results, tmp_path / "second.impatient", *words)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore Ctrl-C
+        try:
+            stopped = run("ingest", results, tmp_path / "second.impatient", *words)
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert stopped.exit_code == 1
         assert "Stopped while taking in" in stopped.stderr
         assert "run it again" in stopped.stderr
