@@ -86,10 +86,13 @@ class TestAgainstReference:
         up, _, _ = both_tails(np.array([1.0, -2.0, -0.5]), np.array([1e-5, 2e-5, 1e-5]), False)
         assert up == pytest.approx(0.25, abs=1e-5)
 
-    @pytest.mark.parametrize("n", [200])
-    def test_many_terms_agree_with_a_million_draws(self, n):
+    @pytest.mark.parametrize("n", [200, pytest.param(3000, marks=pytest.mark.soak)])
+    @pytest.mark.parametrize("kind", ["continuous", "binary"])
+    def test_many_terms_agree_with_a_million_draws(self, n, kind):
         rng = np.random.default_rng(n)
         d = rng.normal(0.02, 1, n) * rng.exponential(size=n)
+        if kind == "binary":
+            d = rng.choice([-1.0, 0.0, 1.0], n, p=[0.2, 0.59, 0.21])
         n_draws, ahead = 10**6, 0
         for _ in range(n_draws // 5000):
             ahead += (rng.standard_exponential((5000, n), dtype=np.float32) @ d.astype(np.float32) > 0).sum()
