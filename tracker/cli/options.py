@@ -79,6 +79,10 @@ encoder_option = click.option(
     "--encoder", metavar="NAME", help="Whose vectors of the prompts to use; needed where several encoders made some."
 )
 
+optional_encoder_option = click.option(
+    "--encoder", metavar="NAME", help="Use the vectors that this encoder made of the prompts; without it none are used."
+)
+
 
 def selection_options(function: F) -> F:
     """The options that choose data; the command receives them as one keyword, ``selection``.

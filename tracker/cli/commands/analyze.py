@@ -13,6 +13,7 @@ from tracker.cli.options import (
     encoder_option,
     format_option,
     mlflow_options,
+    optional_encoder_option,
     selection_options,
     split,
     weights_option,
@@ -119,7 +120,10 @@ def _command(declaration: Declaration) -> click.Command:
     if declaration.takes(PromptWeights):
         decorated = weights_option(decorated)
     if declaration.takes(Embeddings):
-        decorated = encoder_option(decorated)
+        needs_one = any(
+            kind is Embeddings for name, kind in declaration.inputs.items() if name not in declaration.optional
+        )
+        decorated = (encoder_option if needs_one else optional_encoder_option)(decorated)
     taken = {parameter.name for parameter in decorated.__click_params__} | set(OWN_NAMES)
     for parameter in reversed(declaration.parameters):
         decorated = _option(declaration, parameter, taken)(decorated)
