@@ -161,7 +161,7 @@ def analyze(
     refuse(
         wording.problems(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
     )
-    Q = voters.scores.Q
+    Q, reason = voters.scores.Q, untested(weights, voters)
     test = semantic_test(
         Q,
         E,
@@ -169,16 +169,15 @@ def analyze(
         similarity=similarity,
         intercept=intercept,
         null=null,
-        with_scores=bool(untested(weights, voters)),
+        with_scores=bool(reason),
         n_permutations=n_permutations,
         seed=seed,
     )
     said = of_weights(weights, voters)
-    if reason := untested(weights, voters):
-        if null == "columns":
-            test = test.untested(reason)
-        else:
-            said = wording.weights_move(voters.weights_name)
+    if reason and null == "columns":
+        test = test.untested(reason)
+    elif reason:
+        said = wording.weights_move(voters.weights_name)
     refuse({wording.NO_LINE: bool(np.isnan(test.slope).all())})
     rows = unit_rows(E[test.kept])
     n_zero = int((~test.kept).sum())
