@@ -1,0 +1,1 @@
+"""Benchmarks as elections: tasks vote, models stand. Rows are tasks, columns are models; larger is better."""

@@ -1,0 +1,68 @@
+"""How far two rankings of the same models are apart, in each of the definitions that are in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingDistance:
+    """Distances of two rankings, each in [0, 1], 0 = the same.
+
+    Attributes:
+        tau: pairs in strictly opposite order, over C(m, 2).
+        tau_paper: the same, and pairs tied in exactly one of the two (Zhang & Hardt 2024, equation 4).
+        tau_b: (1 − Kendall's tau-b) / 2, as their code has it; NaN where one of the two ties all models and the other
+            does not, 0 where both do.
+        mrc: largest change of rank of a model, over m − 1 (equation 5); ties share the mean of their ranks.
+        n_reversed: pairs in strictly opposite order.
+    """
+
+    tau: float
+    tau_paper: float
+    tau_b: float
+    mrc: float
+    n_reversed: int
+
+
+def average_ranks(totals: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
+    """Rank of each total: 1 is the largest, equal totals share the mean of their ranks; decided exactly.
+
+    Args:
+        totals: ``(m,)`` integers of any size, fractions, or floats whose ties are exact.
+    """
+    values = np.asarray(totals) if isinstance(totals, np.ndarray) else np.array(list(totals), dtype=object)
+    distinct, group = np.unique(values, return_inverse=True)
+    sizes = np.bincount(group.ravel(), minlength=len(distinct))[::-1]
+    middle = np.cumsum(sizes) - (sizes - 1) / 2
+    return np.asarray(middle[::-1][group.ravel()], dtype=np.float64)
+
+
+def ranking_distance(before: NDArray[np.float64], after: NDArray[np.float64]) -> RankingDistance:
+    """All distances of two rankings.
+
+    Args:
+        before, after: ``(m,)`` ranks as of `average_ranks`; m at least 1.
+    """
+    m = len(before)
+    i, j = np.triu_indices(m, 1)
+    first = np.sign(before[i] - before[j]).astype(np.int8)
+    second = np.sign(after[i] - after[j]).astype(np.int8)
+    product = first * second
+    n_reversed, n_pairs = int((product < 0).sum()), len(i)
+    n_half_tied = int(((first == 0) != (second == 0)).sum())
+    norm = float(np.count_nonzero(first)) * float(np.count_nonzero(second))
+    both_tied = not first.any() and not second.any()
+    correlation = float(product.sum(dtype=np.int64)) / np.sqrt(norm) if norm else (1.0 if both_tied else np.nan)
+    return RankingDistance(
+        tau=n_reversed / n_pairs if n_pairs else 0.0,
+        tau_paper=(n_reversed + n_half_tied) / n_pairs if n_pairs else 0.0,
+        tau_b=float((1 - correlation) / 2),
+        mrc=float(np.abs(before - after).max() / (m - 1)) if m > 1 else 0.0,
+        n_reversed=n_reversed,
+    )
