@@ -1,0 +1,69 @@
+"""Which models stand, and which tasks have a say: the field that can be ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import SelectionError
+from tracker.queries.performance import TaskMatrix
+
+NAMED = 5
+"""Names that a note lists before it breaks off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ballots:
+    """Scores of the models that can be ranked, by the tasks that rank them.
+
+    Attributes:
+        scores: every model and every task has at least one score; none is infinite.
+        notes: who was left out, in words.
+    """
+
+    scores: TaskMatrix
+    notes: tuple[str, ...] = ()
+
+
+def ballots(scores: TaskMatrix, *, least_models: int = 3) -> Ballots:
+    """The models and tasks that have any score; the rest is left out, with a note. Gaps stay gaps.
+
+    Args:
+        scores: the matrix.
+        least_models: fewer than these are not a field.
+
+    Raises:
+        SelectionError: too few models are left, or scores are infinite.
+    """
+    if n_infinite := int(np.isinf(scores.T).sum()):
+        raise SelectionError(f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.")
+    there = ~np.isnan(scores.T)
+    stand, asked = np.asarray(there.any(axis=0)), np.asarray(there.any(axis=1))
+    notes = []
+    if not stand.all():
+        notes.append(f"Left out, having no score here: {_listed(scores.models, stand)}.")
+    if not asked.all():
+        notes.append(f"Left out, being tasks without any score: {_listed(scores.tasks, asked)}.")
+    n_models = int(stand.sum())
+    if n_models < least_models:
+        raise SelectionError(
+            f"Models with a score here: {n_models}; at least {least_models} are needed. Take in results of more models, "
+            "or choose more."
+        )
+    kept = replace(
+        scores,
+        T=scores.T[:, stand],
+        n_prompts=scores.n_prompts[:, stand],
+        stderr=scores.stderr[:, stand],
+        models=tuple(name for name, has in zip(scores.models, stand.tolist(), strict=True) if has),
+        run_ids=scores.run_ids[stand],
+    )
+    return Ballots(scores=kept.rows(asked), notes=tuple(notes))
+
+
+def _listed(names: Sequence[str], kept: NDArray[np.bool_]) -> str:
+    left_out = [name for name, has in zip(names, kept.tolist(), strict=True) if not has]
+    return f"{', '.join(left_out[:NAMED])}{' …' if len(left_out) > NAMED else ''}"
