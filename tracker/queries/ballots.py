@@ -50,8 +50,8 @@ def ballots(scores: TaskMatrix, *, least_models: int = 3) -> Ballots:
     n_models = int(stand.sum())
     if n_models < least_models:
         raise SelectionError(
-            f"Models with a score here: {n_models}; at least {least_models} are needed. Take in results of more models, "
-            "or choose more."
+            f"Models with a score here: {n_models}; at least {least_models} are needed. Take in results of more, or "
+            "choose more."
         )
     kept = replace(
         scores,

@@ -58,7 +58,7 @@ class TestErrors:
         with pytest.raises(SelectionError) as caught:
             ballots(task_matrix(np.ones((4, 2))))
         assert str(caught.value) == (
-            "Models with a score here: 2; at least 3 are needed. Take in results of more models, or choose more."
+            "Models with a score here: 2; at least 3 are needed. Take in results of more, or choose more."
         )
         assert ballots(task_matrix(np.ones((4, 2))), least_models=2).scores.n_models == 2
 
