@@ -1,0 +1,114 @@
+"""Weights of tasks: what they may be, and the ranking under them, in exact arithmetic.
+
+Tasks whose scores are positive multiples of one another, up to a constant, move models in the same direction: one
+weight for all of them reaches every ranking that separate weights do. They are merged, exactly, on integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.ranking_distance import average_ranks
+
+LARGEST = 2**62
+"""Integers below it can be subtracted from each other in 64 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeighedSums:
+    """Scores prepared for weights.
+
+    Attributes:
+        group: ``(n_tasks,)`` which weight a task has; −1 for a task that ties all models.
+        steps: ``(n_weights, n_models)`` integers (object): a model's distance above the lowest, in the smallest unit.
+        units: ``(n_weights,)`` exact size of a unit in the weighed sum at weight 1.
+        scale: ``(n_tasks,)`` what the scores of a task are divided by.
+        before: ``(n_models,)`` ranks by the raw mean of all tasks.
+    """
+
+    group: NDArray[np.int64]
+    steps: NDArray[Any]
+    units: tuple[Fraction, ...]
+    scale: NDArray[np.float64]
+    before: NDArray[np.float64]
+
+    @property
+    def n_weights(self) -> int:
+        """How many weights make a difference."""
+        return len(self.units)
+
+    @property
+    def n_models(self) -> int:
+        """Number of columns."""
+        return len(self.before)
+
+    def as_floats(self) -> NDArray[np.float64]:
+        """``(n_weights, n_models)`` what a model has in the weighed sum at weight 1, above the lowest."""
+        return self.steps.astype(np.float64) * np.array([float(unit) for unit in self.units])[:, None]
+
+    def after(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Ranks under weights, decided on integers.
+
+        Args:
+            weights: ``(n_weights,)`` floats, taken as the rational numbers they are.
+        """
+        shares = [Fraction(float(weight)) * unit for weight, unit in zip(weights, self.units, strict=True)]
+        whole = lcm(1, *(share.denominator for share in shares))
+        counts = [share.numerator * (whole // share.denominator) for share in shares]
+        return average_ranks([sum(map(int.__mul__, counts, column)) for column in self.steps.T.tolist()])
+
+    def by_task(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``(n_tasks,)`` the weight of each task; NaN for one that ties all models."""
+        return np.append(weights, np.nan)[self.group]
+
+    def differences(self, ahead: NDArray[np.int64], behind: NDArray[np.int64]) -> NDArray[Any]:
+        """``(n_weights, n_pairs)`` differences in steps, as int64 where they fit, else Python integers."""
+        steps = self.steps
+        if steps.size and steps.max() < LARGEST:
+            steps = steps.astype(np.int64)
+        return np.asarray(steps[:, ahead] - steps[:, behind])
+
+
+def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
+    """Prepare scores.
+
+    Args:
+        scores: complete, at least one task.
+        standardised: divide each task's scores by their standard deviation (ddof 1), rounded to a float; the scale of
+            a task that ties all models is 1.
+    """
+    group = np.full(scores.n_tasks, -1)
+    scale = np.ones(scores.n_tasks)
+    found: dict[tuple[int, ...], int] = {}
+    units: list[Fraction] = []
+    for task, row in enumerate(scores.numerators.tolist()):
+        lowest = min(row)
+        above = [value - lowest for value in row]
+        unit = gcd(*above)
+        if unit == 0:
+            continue
+        if standardised:
+            scale[task] = np.std(scores.T[task], ddof=1)
+        direction = tuple(value // unit for value in above)
+        if direction not in found:
+            found[direction] = len(units)
+            units.append(Fraction(0))
+        group[task] = found[direction]
+        units[found[direction]] += Fraction(unit, scores.denominator) / Fraction(float(scale[task]))
+    steps = np.empty((len(units), scores.n_models), dtype=object)
+    for direction, place in found.items():
+        steps[place] = direction
+    return WeighedSums(
+        group=group,
+        steps=steps,
+        units=tuple(units),
+        scale=scale,
+        before=average_ranks(scores.numerators.sum(axis=0)),
+    )

@@ -1,0 +1,213 @@
+"""Good weights, quickly: one task alone, then one weight after the other set to its best value.
+
+With all other weights fixed, a pair of models changes its order at one value of the remaining weight at most, so the
+best value is found among intervals between such crossings. The crossings are counted in bins; only bins that could
+hold something better than their ends are sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.compilation import INT, kernel
+from analyses.numerics.streams import RESTARTS, generator
+
+BINS = 256
+SWEEPS = 12
+"""So often all weights are gone through at most."""
+
+MANY_WEIGHTS = 20
+"""From so many on, single steps get stuck and a smooth approach is tried as well."""
+
+STEPS, COARSE, FINE = 200, 1.0, 0.02
+"""Of the smooth approach: how many, and how blunt it sees an order, in standard deviations of the sums' differences."""
+
+
+@kernel
+def count_reversed(totals: Any, place: Any) -> Any:
+    """Pairs of models whose order by ``totals``, larger first, is strictly opposite to ``place``, smaller first."""
+    n = 0
+    for i in range(len(totals)):
+        for k in range(i):
+            if (totals[i] - totals[k]) * (place[i] - place[k]) > 0:
+                n += 1
+    return n
+
+
+@kernel
+def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
+    """The value of one weight that reverses most pairs, and how many.
+
+    Args:
+        rest: ``(m,)`` weighed sums without the task.
+        own: ``(m,)`` the task's scores.
+        place: ``(m,)`` ranks before.
+        epsilon: values are in [epsilon, 1].
+    """
+    m = len(rest)
+    gains, losses = np.zeros(BINS, np.int64), np.zeros(BINS, np.int64)
+    at = 0
+    width = (1 - epsilon) / BINS
+    for i in range(m):
+        for k in range(m):
+            if place[i] >= place[k]:
+                continue
+            a, b = rest[i] - rest[k], own[i] - own[k]
+            if a + epsilon * b < 0:
+                at += 1
+            if b == 0:
+                continue
+            crossing = -a / b
+            if epsilon < crossing < 1:
+                where = min(INT((crossing - epsilon) / width), BINS - 1)
+                if b < 0:
+                    gains[where] += 1
+                else:
+                    losses[where] += 1
+    best, value = at, epsilon
+    ends = np.empty(BINS + 1, np.int64)
+    ends[0] = at
+    for where in range(BINS):
+        ends[where + 1] = ends[where] + gains[where] - losses[where]
+        if ends[where + 1] > best:
+            best, value = ends[where + 1], epsilon + (where + 1) * width
+    while True:
+        where = -1
+        for one in range(BINS):
+            if gains[one] > 0 and losses[one] > 0 and ends[one] + gains[one] > best:
+                if where < 0 or ends[one] + gains[one] > ends[where] + gains[where]:
+                    where = one
+        if where < 0:
+            break
+        n_events = gains[where] + losses[where]
+        crossings, steps = np.empty(n_events), np.empty(n_events, np.int64)
+        filled = 0
+        for i in range(m):
+            for k in range(m):
+                if place[i] >= place[k]:
+                    continue
+                a, b = rest[i] - rest[k], own[i] - own[k]
+                if b == 0:
+                    continue
+                crossing = -a / b
+                if epsilon < crossing < 1 and min(INT((crossing - epsilon) / width), BINS - 1) == where:
+                    crossings[filled] = crossing
+                    steps[filled] = 1 if b < 0 else -1
+                    filled += 1
+        order = np.argsort(crossings)
+        n = ends[where]
+        for turn in range(n_events):
+            n += steps[order[turn]]
+            if n > best and (turn + 1 == n_events or crossings[order[turn + 1]] > crossings[order[turn]]):
+                upper = crossings[order[turn + 1]] if turn + 1 < n_events else epsilon + (where + 1) * width
+                best, value = n, (crossings[order[turn]] + upper) / 2
+        gains[where] = 0
+    return value, best
+
+
+@kernel
+def climb(X: Any, weights: Any, place: Any, epsilon: Any, most_searches: Any) -> Any:
+    """Set one weight after the other to its best value until none helps; the number of reversed pairs and searches."""
+    n = len(weights)
+    totals = np.zeros(X.shape[1])
+    for j in range(n):
+        totals += weights[j] * X[j]
+    best = count_reversed(totals, place)
+    searches, since = 0, 0
+    j = 0
+    while since < n and searches < most_searches:
+        rest = totals - weights[j] * X[j]
+        value, n_reversed = best_value(rest, X[j], place, epsilon)
+        searches += 1
+        since += 1
+        if n_reversed > best:
+            best = n_reversed
+            weights[j] = value
+            totals = rest + value * X[j]
+            since = 1
+        j = (j + 1) % n
+    return best, searches
+
+
+def one_task_each(n_weights: int, epsilon: float) -> NDArray[np.float64]:
+    """``(n_weights, n_weights)`` starts: a task at 1, all others at epsilon."""
+    starts = np.full((n_weights, n_weights), epsilon)
+    np.fill_diagonal(starts, 1.0)
+    return starts
+
+
+def smooth_weights(X: NDArray[np.float64], place: NDArray[np.float64], *, epsilon: float) -> NDArray[np.float64]:
+    """Weights by gradient ascent of a smooth number of reversed pairs that grows sharper step by step.
+
+    A pair counts 1 / (1 + exp(d / blunt)), with d by how much the one ahead before is ahead now; weights are
+    epsilon + (1 − epsilon) / (1 + exp(−theta)), moved by Adam (Kingma & Ba 2015) with its usual constants.
+
+    Args:
+        X: ``(n_weights, m)`` scores.
+        place: ``(m,)`` ranks before.
+        epsilon: least weight.
+    """
+    ahead = (place[:, None] < place[None, :]).astype(np.float64)
+    theta = np.full(len(X), -2.0)
+    speed, size = np.zeros(len(X)), np.zeros(len(X))
+    for step in range(1, STEPS + 1):
+        share = 1 / (1 + np.exp(-theta))
+        totals = (epsilon + (1 - epsilon) * share) @ X
+        blunt = COARSE * (FINE / COARSE) ** (step / STEPS) * (totals.std() or 1.0)
+        chance = 1 / (1 + np.exp(np.clip((totals[:, None] - totals[None, :]) / blunt, -50, 50)))
+        pull = ahead * chance * (1 - chance) / blunt
+        gradient = -(X @ (pull.sum(axis=1) - pull.sum(axis=0))) * (1 - epsilon) * share * (1 - share)
+        speed = 0.9 * speed + 0.1 * gradient
+        size = 0.999 * size + 0.001 * gradient**2
+        theta += 0.1 * (speed / (1 - 0.9**step)) / (np.sqrt(size / (1 - 0.999**step)) + 1e-12)
+    return np.asarray(epsilon + (1 - epsilon) / (1 + np.exp(-theta)))
+
+
+def good_weights(
+    X: NDArray[np.float64],
+    place: NDArray[np.float64],
+    *,
+    epsilon: float,
+    starts: NDArray[np.float64],
+    effort: float,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Weights that reverse many pairs.
+
+    The starts are followed from the best on; what effort is left goes into restarts near the best found.
+
+    Args:
+        X: ``(n_weights, m)`` scores.
+        place: ``(m,)`` ranks before.
+        epsilon: least weight; the largest is 1.
+        starts: ``(n, n_weights)``.
+        effort: pairs of models looked at, about; the same effort gives the same weights.
+        seed: of the restarts.
+    """
+    n_weights, m = X.shape
+    searches_left = int(max(2 * n_weights, effort / (m * m)))
+    if n_weights >= MANY_WEIGHTS and effort >= STEPS * m * m:
+        starts = np.vstack([starts, smooth_weights(X, place, epsilon=epsilon)])
+    reversed_by = np.array([count_reversed(start @ X, place) for start in starts])
+    best, found = -1, starts[0]
+    for start in np.argsort(-reversed_by, kind="stable"):
+        if searches_left <= 0:
+            break
+        weights = starts[start].copy()
+        n, used = climb(X, weights, place, epsilon, min(searches_left, SWEEPS * n_weights))
+        searches_left -= used
+        if n > best:
+            best, found = int(n), weights
+    rng = generator(seed, RESTARTS)
+    while searches_left > 0 and n_weights > 2:
+        weights = found.copy()
+        moved = rng.random(n_weights) < max(2 / n_weights, 0.15)
+        weights[moved] = np.where(rng.random(moved.sum()) < 0.5, epsilon, rng.uniform(epsilon, 1, moved.sum()))
+        n, used = climb(X, weights, place, epsilon, min(searches_left, SWEEPS * n_weights))
+        searches_left -= max(1, used)
+        if n > best:
+            best, found = int(n), weights
+    return found
