@@ -19,10 +19,12 @@ from analyses.numerics.compilation import INT, kernel
 
 COLUMNS, BACKWARD, FORWARD = 1, 2, 3
 """Purposes: shuffling columns; the chain back from the observed table; the chains forward again."""
-STARTS, ROWS, ORDERS, SIMPLEX = 4, 5, 6, 7
-"""Purposes: starts of k-means; shuffling rows; random orders of prompts; random weights."""
+STARTS, ROWS, ORDERS, SIMPLEX, RESTARTS = 4, 5, 6, 7, 8
+"""Purposes: starts of k-means; shuffling rows; random orders of prompts; random weights; restarts of a search."""
 SUBSETS, HALVES = 21, 22
 """Purposes: random sets of tasks; random halves of the models."""
+DESCENT = 23
+"""Purpose: starts and draws of gradient descent."""
 PAIRS = 16
 """Added to the purpose of a chain for the streams that choose its pairs of columns."""
 

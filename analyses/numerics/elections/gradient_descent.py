@@ -1,0 +1,225 @@
+"""Algorithms 1 and 2 of Zhang & Hardt 2024 as printed: lower bounds of sensitivity by gradient descent.
+
+Reversals are not differentiable, so hinges are minimised in their place: Σ max(score of i − score of j, −margin) over
+all i that are ahead of j before. Both distances are taken at the one solution that the descent ends with.
+
+The paper prints no step size. A step is taken along the gradient of the mean hinge, of scores in units of their spread,
+so that neither the number of models nor the unit of the scores matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
+from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
+from analyses.numerics.elections.weighing import is_weighed, mean_ranks_before, scale_of, weighted_totals
+from analyses.numerics.elections.win_rates import Rule, pairwise_wins, rank_codes, win_rates
+from analyses.numerics.streams import DESCENT, generator
+
+STEP = 100.0
+"""Default step size: large enough to settle within the printed numbers of steps on the paper's benchmarks."""
+
+
+def cardinal_by_descent(
+    scores: ExactScores,
+    *,
+    epsilon: Fraction,
+    standardised: bool,
+    n_steps: int = 1000,
+    step_size: float = STEP,
+    seed: int,
+) -> CardinalSensitivity:
+    """Algorithm 1, with equation 12 and margin 0.
+
+    Args:
+        scores: complete, at least 2 models and 1 task.
+        epsilon: least weight, in (0, 1].
+        standardised: whether the columns that are weighed have standard deviation 1; before is the raw mean anyhow.
+        n_steps: of gradient descent.
+        step_size: see the module.
+        seed: of the start.
+    """
+    weighed, scale, before = is_weighed(scores), scale_of(scores, standardised=standardised), mean_ranks_before(scores)
+    witness = np.full(scores.n_tasks, np.nan)
+    if weighed.any():
+        T = scores.T[weighed] / scale[weighed, None]
+        T = (T - T.mean(axis=1, keepdims=True)) / T.std(axis=1).mean()
+        witness[weighed] = _weights(T, before, float(epsilon), n_steps, step_size, seed)
+        witness = np.maximum(witness, _at_least(epsilon))
+    after = average_ranks(weighted_totals(scores, witness, scale))
+    tau, mrc = _lower_bounds(before, after, witness)
+    return CardinalSensitivity(tau=tau, mrc=mrc, before=before, epsilon=epsilon, scale=scale)
+
+
+def ordinal_by_descent(
+    scores: ExactScores,
+    *,
+    leading: NDArray[np.int64],
+    rule: Rule,
+    n_steps: int = 100,
+    margin: float = 0.01,
+    step_size: float = STEP,
+    seed: int,
+) -> OrdinalSensitivity:
+    """Algorithm 2, with equation 13 and straight-through gradients of a Bernoulli draw at each step.
+
+    Args:
+        scores: complete or not.
+        leading: columns of at least 2 models.
+        rule: of win rates.
+        n_steps: of gradient descent.
+        margin: a reversal by more than this is not rewarded further (lambda).
+        step_size: see the module.
+        seed: of the start and of all draws.
+    """
+    others = np.setdiff1d(np.arange(scores.n_models), leading)
+    before = average_ranks(np.array(win_rates(scores, leading, rule=rule), dtype=object))
+    duels = Duels.of(scores, np.concatenate([leading, others]), len(leading), rule)
+    theta = generator(seed, DESCENT, 0).standard_normal(len(others))
+    draws = generator(seed, DESCENT, 1)
+    for _ in range(n_steps if len(others) else 0):
+        q = _sigmoid(theta)
+        rates, gradient = duels.rates(draws.random(len(others)) < q)
+        theta -= step_size * q * (1 - q) * np.einsum("i,ij->j", hinge_slopes(rates, before, margin), gradient)
+    added = np.asarray(_sigmoid(theta) > 0.5)
+    field = np.concatenate([leading, others[added]])
+    after = average_ranks(np.array(win_rates(scores, field, rule=rule)[: len(leading)], dtype=object))
+    tau, mrc = _lower_bounds(before, after, added)
+    return OrdinalSensitivity(tau=tau, mrc=mrc, leading=leading, others=others, before=before)
+
+
+def hinge_slopes(scores: NDArray[np.float64], before: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
+    """``(m,)`` derivative of the mean over ordered pairs of max(score of i − score of j, −margin), i ahead before.
+
+    Args:
+        scores: ``(m,)``.
+        before: ``(m,)`` ranks, 1 is best.
+        margin: at least 0.
+    """
+    ahead = before[:, None] < before[None, :]
+    counted = ahead & (scores[:, None] - scores[None, :] > -margin)
+    slopes = counted.sum(axis=1) - counted.sum(axis=0)
+    return np.asarray(slopes / max(1, int(ahead.sum())), dtype=np.float64)
+
+
+def normalised_weights(theta: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights that add up to 1 (lines 5 and 6), and what they sum to before; the least is epsilon times the largest.
+
+    Args:
+        theta: ``(n,)``.
+        epsilon: in (0, 1).
+    """
+    raw = _sigmoid(theta) + epsilon / (1 - epsilon)
+    return raw / raw.sum(), raw
+
+
+def weight_slopes(
+    T: NDArray[np.float64], theta: NDArray[np.float64], before: NDArray[np.float64], epsilon: float
+) -> NDArray[np.float64]:
+    """``(n,)`` derivative of the mean hinge by theta.
+
+    Args:
+        T: ``(n, m)``.
+        theta: ``(n,)``.
+        before: ``(m,)`` ranks.
+        epsilon: in (0, 1).
+    """
+    weights, raw = normalised_weights(theta, epsilon)
+    slopes = hinge_slopes(np.einsum("j,ji->i", weights, T), before, 0.0)
+    by_weight = np.einsum("ji,i->j", T, slopes)
+    by_raw = (by_weight - np.einsum("j,j->", weights, by_weight)) / raw.sum()
+    q = _sigmoid(theta)
+    return np.asarray(by_raw * q * (1 - q))
+
+
+def _weights(
+    T: NDArray[np.float64], before: NDArray[np.float64], epsilon: float, n_steps: int, step_size: float, seed: int
+) -> NDArray[np.float64]:
+    if epsilon == 1:
+        return np.ones(len(T))
+    theta = generator(seed, DESCENT, 0).standard_normal(len(T))
+    for _ in range(n_steps):
+        theta -= step_size * weight_slopes(T, theta, before, epsilon)
+    raw = normalised_weights(theta, epsilon)[1]
+    return np.asarray(raw / raw.max())
+
+
+def _at_least(epsilon: Fraction) -> float:
+    """The smallest float that is not below epsilon."""
+    nearest = float(epsilon)
+    return nearest if Fraction(nearest) >= epsilon else float(np.nextafter(nearest, 2.0))
+
+
+def _lower_bounds(
+    before: NDArray[np.float64], after: NDArray[np.float64], witness: NDArray[np.float64] | NDArray[np.bool_]
+) -> tuple[LargestChange, LargestChange]:
+    """Both distances at one solution, with bounds that hold for any change: ties before cannot be reversed."""
+    m, distance = len(before), ranking_distance(before, after)
+    n_ordered, n_pairs = int((before[:, None] < before[None, :]).sum()), m * (m - 1) // 2
+    farthest = float(np.maximum(before - 1, m - before).max() / (m - 1))
+    return (
+        LargestChange(value=distance.tau, at_most=n_ordered / n_pairs, witness=witness, after=after, distance=distance),
+        LargestChange(value=distance.mrc, at_most=farthest, witness=witness, after=after, distance=distance),
+    )
+
+
+def _sigmoid(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(0.5 * (1 + np.tanh(theta / 2)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duels:
+    """Points of the leading models against all, as what win rates are made of.
+
+    Attributes:
+        points: ``(n_groups, k, k + l)`` in [0, 1]; groups are tasks, or one for all of them.
+        there: ``(n_groups, k + l)`` 1 where a model takes part in a group, else 0.
+        counts_itself: whether a model is counted among its own opponents, with no point.
+    """
+
+    points: NDArray[np.float64]
+    there: NDArray[np.float64]
+    counts_itself: bool
+
+    @classmethod
+    def of(cls, scores: ExactScores, columns: NDArray[np.int64], k: int, rule: Rule) -> Duels:
+        """Of the first ``k`` of these columns against all of them."""
+        field = scores.columns(columns)
+        if rule == "pairwise":
+            pairs = pairwise_wins(field)
+            shares = (pairs.wins[:k] / pairs.denominator).astype(np.float64)
+            return cls(points=shares[None], there=np.ones((1, len(columns))), counts_itself=True)
+        codes = rank_codes(field)
+        mine, theirs = codes[:, :k, None], codes[:, None, :]
+        points = np.where((mine > 0) & (theirs > 0), 0.5 * (1 + np.sign(mine - theirs)), 0.0)
+        points[:, np.arange(k), np.arange(k)] = 0.0
+        return cls(points=points, there=(codes > 0).astype(np.float64), counts_itself=False)
+
+    def rates(self, added: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Win rates of the leading models, and their derivatives by what is added.
+
+        Args:
+            added: ``(l,)``.
+
+        Returns:
+            ``(k,)`` and ``(k, l)``.
+        """
+        k = self.points.shape[1]
+        there = np.concatenate([np.ones(k), added])
+        n_opponents = np.einsum("tj,j->t", self.there, there) - (not self.counts_itself)
+        contested = n_opponents > 0
+        part = self.there[:, :k] * contested[:, None] / np.where(contested, n_opponents, 1.0)[:, None]
+        n_groups = np.maximum((self.there[:, :k] * contested[:, None]).sum(axis=0), 1.0)
+        totals = np.einsum("tij,j->ti", self.points, there)
+        rates = (totals * part).sum(axis=0) / n_groups
+        mean = totals / np.where(contested, n_opponents, 1.0)[:, None]
+        slopes = np.einsum("ti,tij->ij", part, self.points[:, :, k:]) - np.einsum(
+            "ti,tj->ij", mean * part, self.there[:, k:]
+        )
+        return rates, slopes / n_groups[:, None]

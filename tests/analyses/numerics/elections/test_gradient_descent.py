@@ -1,0 +1,170 @@
+"""The paper's own algorithms: gradient descent on hinges, which gives lower bounds."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
+from analyses.numerics.elections.gradient_descent import (
+    Duels,
+    cardinal_by_descent,
+    hinge_slopes,
+    normalised_weights,
+    ordinal_by_descent,
+    weight_slopes,
+)
+from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
+from analyses.numerics.elections.weighing import mean_ranks_before
+from analyses.numerics.elections.win_rates import RULES, Rule, win_rates
+
+EPSILONS = st.sampled_from([Fraction(1, 1000), Fraction(1, 100), Fraction(1, 3), Fraction(1)])
+LEADING = np.array([0, 1, 2])
+
+
+def table(seed: int, *, levels: int = 4, missing: float = 0.0) -> NDArray[np.float64]:
+    rng = np.random.default_rng(seed)
+    T = rng.integers(0, levels, (rng.integers(1, 6), rng.integers(4, 8))).astype(float)
+    T[rng.random(T.shape) < missing] = np.nan
+    T[0, np.isnan(T).all(axis=0)] = 1.0
+    return T
+
+
+def hinge(scores: NDArray[np.float64], before: NDArray[np.float64], margin: float) -> float:
+    """As printed, over the number of ordered pairs."""
+    pairs = [(i, j) for i in range(len(scores)) for j in range(len(scores)) if before[i] < before[j]]
+    return sum(max(scores[i] - scores[j], -margin) for i, j in pairs) / len(pairs)
+
+
+class TestAgainstReference:
+    def test_the_slope_by_theta_is_the_quotient_of_small_differences(self) -> None:
+        rng = np.random.default_rng(5)
+        T, before, theta = rng.normal(size=(4, 9)), average_ranks(rng.normal(size=9)), rng.normal(size=4)
+
+        def loss(theta: NDArray[np.float64]) -> float:
+            return hinge(normalised_weights(theta, 0.01)[0] @ T, before, 0.0)
+
+        step = 1e-6
+        quotients = [(loss(theta + step * e) - loss(theta - step * e)) / (2 * step) for e in np.eye(4)]
+        assert weight_slopes(T, theta, before, 0.01) == pytest.approx(quotients, abs=1e-8)
+
+    def test_the_slope_of_the_hinge_knows_the_margin(self) -> None:
+        rng = np.random.default_rng(6)
+        scores, before, step = rng.normal(size=8) / 10, average_ranks(rng.integers(0, 5, 8)), 1e-7
+        quotients = [
+            (hinge(scores + step * e, before, 0.05) - hinge(scores - step * e, before, 0.05)) / (2 * step)
+            for e in np.eye(8)
+        ]
+        assert hinge_slopes(scores, before, 0.05) == pytest.approx(quotients, abs=1e-6)
+
+    @pytest.mark.parametrize("rule", RULES)
+    def test_win_rates_of_every_subset_are_those_counted_exactly(self, rule: Rule) -> None:
+        scores = exact_scores(table(11, missing=0.3))
+        n_others = scores.n_models - 3
+        duels = Duels.of(scores, np.arange(scores.n_models), 3, rule)
+        for added in itertools.product([False, True], repeat=n_others):
+            field = np.concatenate([LEADING, 3 + np.flatnonzero(added)])
+            exact = [float(rate) for rate in win_rates(scores, field, rule=rule)[:3]]
+            assert duels.rates(np.array(added))[0] == pytest.approx(exact, abs=1e-12)
+
+    def test_the_slopes_of_win_rates_are_those_of_the_printed_quotient(self) -> None:
+        scores = exact_scores(table(4))
+        duels = Duels.of(scores, np.arange(scores.n_models), 3, "pairwise")
+        won = duels.points[0]
+        added = np.zeros(scores.n_models - 3, bool)
+        added[0] = True
+        there = np.concatenate([np.ones(3), added])
+        step = 1e-7
+        for place in range(len(added)):
+            more = there.copy()
+            more[3 + place] += step
+            quotient = ((won @ more) / more.sum() - (won @ there) / there.sum()) / step
+            assert duels.rates(added)[1][:, place] == pytest.approx(quotient, abs=1e-6)
+
+
+class TestLaws:
+    @given(st.integers(0, 10**6), EPSILONS, st.booleans())
+    @settings(max_examples=30)
+    def test_weights_are_within_their_limits_and_do_what_is_said(
+        self, seed: int, epsilon: Fraction, standardised: bool
+    ) -> None:
+        scores = exact_scores(table(seed))
+        found = cardinal_by_descent(scores, epsilon=epsilon, standardised=standardised, n_steps=20, seed=seed)
+        weights = found.tau.witness
+        constant = (scores.T[:, :1] == scores.T).all(axis=1)
+        assert (np.isnan(weights) == constant).all()
+        if not constant.all():
+            least, most = float(np.nanmin(weights)), float(np.nanmax(weights))
+            assert Fraction(least) >= epsilon
+            assert most == 1
+        assert (found.before == mean_ranks_before(scores)).all()
+        assert found.tau.distance == ranking_distance(found.before, found.tau.after)
+        assert 0 <= found.tau.value <= found.tau.at_most <= 1
+        assert 0 <= found.mrc.value <= found.mrc.at_most <= 1
+        if epsilon == 1 and not standardised:
+            assert (found.tau.value, found.mrc.value) == (0, 0)
+
+    @given(st.integers(0, 10**6), st.sampled_from(RULES), st.sampled_from([0.0, 0.3]))
+    @settings(max_examples=30)
+    def test_no_subset_does_more_than_the_largest_over_all_subsets(self, seed: int, rule: Rule, missing: float) -> None:
+        scores = exact_scores(table(seed, missing=missing))
+        found = ordinal_by_descent(scores, leading=LEADING, rule=rule, n_steps=20, seed=seed)
+        taus, mrcs = _over_all_subsets(scores, rule)
+        assert found.tau.value <= max(taus) <= found.tau.at_most
+        assert found.mrc.value <= max(mrcs) <= found.mrc.at_most
+        assert (found.tau.value, found.mrc.value) in zip(taus, mrcs, strict=True)
+
+    def test_descent_finds_what_a_plain_case_offers(self) -> None:
+        scores = exact_scores(np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 0.9, 1.8, 2.7]]))
+        found = cardinal_by_descent(scores, epsilon=Fraction(1, 100), standardised=False, seed=0)
+        assert (found.tau.value, found.mrc.value) == (1.0, 1.0)
+
+    def test_the_unit_of_the_scores_does_not_matter(self) -> None:
+        scores, percent = exact_scores(table(8)), exact_scores(128 * table(8))
+        one, other = (
+            cardinal_by_descent(given, epsilon=Fraction(1, 100), standardised=False, seed=1)
+            for given in (scores, percent)
+        )
+        assert one.tau.witness == pytest.approx(other.tau.witness, rel=1e-6, nan_ok=True)
+
+    def test_the_same_seed_gives_the_same_bytes(self) -> None:
+        scores = exact_scores(np.random.default_rng(0).random((12, 30)))
+        weights = [
+            cardinal_by_descent(scores, epsilon=Fraction(1, 100), standardised=True, n_steps=30, seed=seed).tau.witness
+            for seed in (1, 1, 2)
+        ]
+        added = [
+            ordinal_by_descent(scores, leading=LEADING, rule="pairwise", n_steps=30, seed=seed).tau.witness
+            for seed in (1, 1, 2)
+        ]
+        for first, again, other in (weights, added):
+            assert first.tobytes() == again.tobytes() != other.tobytes()
+
+
+class TestDegenerate:
+    def test_where_every_task_ties_all_nothing_moves(self) -> None:
+        found = cardinal_by_descent(exact_scores(np.ones((3, 4))), epsilon=Fraction(1, 100), standardised=True, seed=0)
+        assert np.isnan(found.tau.witness).all()
+        assert (found.tau.value, found.tau.at_most, found.mrc.value) == (0, 0, 0)
+
+    def test_without_other_models_nothing_is_added(self) -> None:
+        scores = exact_scores(np.array([[1.0, 2.0, 3.0]]))
+        found = ordinal_by_descent(scores, leading=np.array([2, 1, 0]), rule="pairwise", seed=0)
+        assert (found.tau.value, len(found.tau.witness)) == (0, 0)
+
+
+def _over_all_subsets(scores: ExactScores, rule: Rule) -> tuple[list[float], list[float]]:
+    before = average_ranks(win_rates(scores, LEADING, rule=rule))
+    taus, mrcs = [], []
+    for added in itertools.product([False, True], repeat=scores.n_models - 3):
+        field = np.concatenate([LEADING, 3 + np.flatnonzero(added)])
+        distance = ranking_distance(before, average_ranks(win_rates(scores, field, rule=rule)[:3]))
+        taus.append(distance.tau)
+        mrcs.append(distance.mrc)
+    return taus, mrcs
