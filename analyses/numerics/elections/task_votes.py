@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.compilation import kernel, popcount
 from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.win_rates import rank_codes
 
 Rule = Literal["mean", "win-rate"]
 """How tasks are aggregated."""
@@ -60,9 +61,7 @@ def task_votes(scores: ExactScores, rule: Rule) -> TaskVotes:
     """
     if rule == "mean":
         return Points.of_scores(scores)
-    levels = np.empty(scores.T.shape, np.int64)
-    for task, row in enumerate(scores.numerators):
-        levels[task] = np.unique(row, return_inverse=True)[1].ravel()
+    levels = rank_codes(scores).astype(np.int64)
     return Wins.of_levels(levels) if scores.is_complete else Duels.of_levels(levels, scores.present)
 
 
