@@ -126,29 +126,49 @@ def finding(session: Session, key: int) -> FindingRecord:
     Raises:
         NotFoundError: there is none with this key.
     """
-    terms = [tables.analysis.c.id == key]
-    rows = _analyses(session, terms)
-    if not rows:
+    found = finding_records(session, tables.analysis.c.id == key)
+    if not found:
         known = session.scalars(sa.select(tables.analysis.c.id).order_by(tables.analysis.c.id)).all()
         raise NotFoundError("finding", key, known)
-    row = rows[0]
-    numbers = _numbers(session, terms).get(key, [])
-    files = tables.finding_artifact.c
-    kept = sa.select(files.name, files.media_type, sa.func.length(files.content)).where(files.analysis_id == key)
-    stored = session.execute(kept.order_by(files.name))
-    used = sa.select(tables.analysis_run.c.run_id).where(tables.analysis_run.c.analysis_id == key).distinct()
-    return FindingRecord(
-        **_listed(row, numbers, _stale(session, terms, {key: row.selection}).get(key, "")),
-        parameters=row.parameters,
-        selection=row.selection,
-        seed=row.seed,
-        input_digest=row.input_digest,
-        code_version=row.code_version,
-        timings=row.timings,
-        numbers=tuple(numbers),
-        artifacts=tuple(Artifact(name=n, media_type=m, n_bytes=b) for n, m, b in stored),
-        run_ids=tuple(sorted(session.scalars(used))),
-    )
+    return found[0]
+
+
+def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[FindingRecord]:
+    """Findings with their numbers, the latest first.
+
+    Args:
+        session: the store.
+        terms: on columns of ``analysis``; none means all.
+    """
+    rows = _analyses(session, terms)
+    numbers = _numbers(session, terms)
+    stale = _stale(session, terms, {row.id: row.selection for row in rows})
+    of_finding, files, used = tables.analysis.c.id, tables.finding_artifact.c, tables.analysis_run.c
+    artifacts: dict[int, list[Artifact]] = {}
+    kept = sa.select(files.analysis_id, files.name, files.media_type, sa.func.length(files.content))
+    for key, name, media_type, n_bytes in session.execute(
+        kept.join(tables.analysis, of_finding == files.analysis_id).where(*terms).order_by(files.name)
+    ):
+        artifacts.setdefault(key, []).append(Artifact(name=name, media_type=media_type, n_bytes=n_bytes))
+    runs: dict[int, list[int]] = {}
+    rested = sa.select(used.analysis_id, used.run_id).join(tables.analysis, of_finding == used.analysis_id)
+    for key, run_id in session.execute(rested.where(*terms).distinct().order_by(used.run_id)):
+        runs.setdefault(key, []).append(run_id)
+    return [
+        FindingRecord(
+            **_listed(row, numbers.get(row.id, ()), stale.get(row.id, "")),
+            parameters=row.parameters,
+            selection=row.selection,
+            seed=row.seed,
+            input_digest=row.input_digest,
+            code_version=row.code_version,
+            timings=row.timings,
+            numbers=tuple(numbers.get(row.id, ())),
+            artifacts=tuple(artifacts.get(row.id, ())),
+            run_ids=tuple(runs.get(row.id, ())),
+        )
+        for row in rows
+    ]
 
 
 def staleness(session: Session, key: int) -> str:

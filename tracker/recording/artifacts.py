@@ -108,8 +108,16 @@ def table_from_bytes(content: bytes) -> pa.Table:
     return pq.read_table(BytesIO(content))
 
 
-def figure_as_bytes(draw: Callable[[], Figure]) -> bytes:
-    """PNG, without the version of the program that drew it.
+METADATA = {
+    "png": {"Software": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    "svg": {"Date": None},
+}
+"""What a picture of each format would say of when and by what it was drawn: nothing."""
+
+
+def figure_as_bytes(draw: Callable[[], Figure], form: str = "png") -> bytes:
+    """A picture as png, pdf or svg, without the version of the program that drew it.
 
     Letters that matplotlib's own font lacks are taken from the fonts of this machine, where one of `FONTS` is there.
     """
@@ -118,11 +126,12 @@ def figure_as_bytes(draw: Callable[[], Figure]) -> bytes:
 
     there = set(get_font_names())
     buffer = BytesIO()
-    with mpl.rc_context({"font.family": ["DejaVu Sans", *(name for name in FONTS if name in there)]}):
+    families = ["DejaVu Sans", *(name for name in FONTS if name in there)]
+    with mpl.rc_context({"font.family": families, "svg.hashsalt": "suffrage"}):
         figure = draw()
         with warnings.catch_warnings():
             # A letter in none of them is a box in the picture; the tables beside it have the name.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            figure.savefig(buffer, format="png", metadata={"Software": None})
+            figure.savefig(buffer, format=form, metadata=METADATA[form])
     figure.clear()
     return buffer.getvalue()

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tracker.errors import PluginError, SelectionError
+from tracker.queries.recorded_findings import Findings
 from tracker.recording.discovery import AnalysisModule, find_analysis
 
 if TYPE_CHECKING:
@@ -70,6 +71,11 @@ class Declaration:
     def takes(self, kind: type) -> bool:
         """Whether an input is of a type."""
         return kind in self.inputs.values()
+
+    @property
+    def is_of_one_benchmark(self) -> bool:
+        """Whether any input is data of a benchmark; findings are of all."""
+        return not all(isinstance(kind, type) and issubclass(kind, Findings) for kind in self.inputs.values())
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter with its value: as given, else its default.

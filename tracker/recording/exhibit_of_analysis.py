@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -13,6 +13,7 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries import tables
+from tracker.queries.recorded_findings import SIMULATED
 from tracker.queries.resolution import benchmark_label
 from tracker.recording.artifacts import PNG, table_as_bytes
 from tracker.recording.exhibit import LAYOUT, Exhibit, allowed_names, as_text, renamed
@@ -71,8 +72,9 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
         version=LAYOUT,
         experiment=f"suffrage/{analysis.name}",
         about_experiment=f"Findings called {analysis.name}, one run each.",
-        run_name=" ".join([benchmark, *_words(analysis.parameters.values()), f"{analysis.recorded:%Y-%m-%d}"])
-        + f" #{analysis_id}",
+        run_name=" ".join(
+            filter(None, [benchmark, *_words(analysis.parameters), f"{analysis.recorded:%Y-%m-%d}", f"#{analysis_id}"])
+        ),
         started=analysis.recorded - timedelta(seconds=sum((analysis.timings or {}).values())),
         ended=analysis.recorded,
         parameters={parameter_names[name]: value for name, value in parameters.items()}
@@ -87,9 +89,11 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
     )
 
 
-def _words(values: Collection[Any]) -> list[str]:
-    """The parameters that are single words: they tell findings apart at a glance."""
-    return [value for value in values if isinstance(value, str) and 0 < len(value) <= LONGEST_WORD_IN_A_NAME]
+def _words(parameters: Mapping[str, Any]) -> list[str]:
+    """The parameters that are single words: they tell findings apart at a glance; what was simulated comes first."""
+    names = sorted(parameters, key=lambda name: name != SIMULATED)
+    words = [parameters[name] for name in names]
+    return [value for value in words if isinstance(value, str) and 0 < len(value) <= LONGEST_WORD_IN_A_NAME]
 
 
 def _note(analysis: Analysis, absent: Sequence[Any]) -> str:

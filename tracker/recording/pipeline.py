@@ -50,7 +50,7 @@ class Recorded:
 def run_analysis(
     engine: sa.Engine,
     analysis: str | Declaration,
-    selection: Selection,
+    selection: Selection | None = None,
     parameters: Mapping[str, Any] | None = None,
     *,
     workers: int = 1,
@@ -64,7 +64,7 @@ def run_analysis(
     Args:
         engine: the store.
         analysis: its name, or its declaration.
-        selection: which data.
+        selection: which data; None where the question is one of findings, which is not of one benchmark.
         parameters: those that differ from the defaults.
         workers: how many may compute at once; -1 means one for each core.
         publish_to: MLflow's tracking URI; None records only. If MLflow cannot be reached, the finding
@@ -112,11 +112,11 @@ def _recorded(engine: sa.Engine, question: Question, report: Report, clock: _Clo
 
 
 def _load(
-    engine: sa.Engine, declaration: Declaration, selection: Selection, parameters: Mapping[str, Any]
+    engine: sa.Engine, declaration: Declaration, selection: Selection | None, parameters: Mapping[str, Any]
 ) -> tuple[list[Any], Question]:
     _refuse_unused(declaration, selection)
     with transaction(engine, write=False) as session:
-        benchmark = find_benchmark(session, selection.benchmark)
+        benchmark = find_benchmark(session, selection.benchmark) if selection else None
         inputs = {
             name: None
             if name in declaration.optional and not kind.is_chosen(selection)
@@ -135,7 +135,7 @@ def _load(
         code_version=declaration.code_version,
         selection=selection,
         parameters=parameters,
-        benchmark_id=benchmark.id,
+        benchmark_id=benchmark.id if benchmark else None,
         input_digest=digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest(),
         runs={(role, key): checksums[key] for role, key in used},
         weights_id=weights[0].analysis_id if weights else None,
@@ -143,12 +143,18 @@ def _load(
     )
 
 
-def _refuse_unused(declaration: Declaration, selection: Selection) -> None:
-    """Raise where the selection chooses what the question would not look at.
+def _refuse_unused(declaration: Declaration, selection: Selection | None) -> None:
+    """Raise where the selection chooses what the question would not look at, or not what it must look at.
 
     Raises:
         SelectionError: it does.
     """
+    if selection is None:
+        if declaration.is_of_one_benchmark:
+            raise SelectionError(f"{declaration.name} is asked of a benchmark. Name one.")
+        return
+    if not declaration.is_of_one_benchmark:
+        raise SelectionError(f"{declaration.name} looks at findings of all benchmarks. Leave the benchmark out.")
     for kind, option in ((PromptWeights, "--weights"), (Embeddings, "--encoder")):
         if kind.is_chosen(selection) and not declaration.takes(kind):
             raise SelectionError(f"{declaration.name} does not look at {option[2:]}. Leave {option} out.")

@@ -28,9 +28,9 @@ class Question:
     Attributes:
         analysis: its name.
         code_version: of the code that answered.
-        selection: as the user chose.
+        selection: as the user chose; None where the question is not about one benchmark.
         parameters: every one, by name.
-        benchmark_id: the benchmark it is about.
+        benchmark_id: the benchmark it is about; None where it is about several, or none.
         input_digest: of everything that was loaded.
         runs: the checksum of each run by role and key.
         weights_id: the finding whose weights were used, if any.
@@ -39,9 +39,9 @@ class Question:
 
     analysis: str
     code_version: str
-    selection: Selection
+    selection: Selection | None
     parameters: Mapping[str, Any]
-    benchmark_id: int
+    benchmark_id: int | None
     input_digest: str
     runs: Mapping[tuple[str, int], str]
     weights_id: int | None = None
@@ -104,7 +104,7 @@ def record(
         benchmark_id=question.benchmark_id,
         name=question.analysis,
         parameters=dict(question.parameters),
-        selection=question.selection.as_json(),
+        selection=question.selection.as_json() if question.selection else {},
         seed=seed if isinstance(seed, int) else None,
         input_digest=question.input_digest,
         weights_id=question.weights_id,
@@ -145,7 +145,7 @@ def record(
 
 
 def _record_task_values(
-    session: Session, key: Mapping[str, int], benchmark_id: int, task_values: Mapping[str, Mapping[str, float]]
+    session: Session, key: Mapping[str, int], benchmark_id: int | None, task_values: Mapping[str, Mapping[str, float]]
 ) -> None:
     task = tables.task
     keys = sa.select(task.c.name, task.c.id).where(task.c.benchmark_id == benchmark_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,7 +44,7 @@ class Analyses(click.Group):
 
         if cmd_name not in self.list_commands(ctx):
             return None
-        return _command(load_declaration(cmd_name))
+        return analysis_command(load_declaration(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The questions; an analysis that cannot be used says why."""
@@ -75,25 +75,24 @@ def command() -> None:
     """
 
 
-def _command(declaration: Declaration) -> click.Command:
-    from tracker.queries.embeddings import Embeddings
-    from tracker.queries.weights import PromptWeights
+def analysis_command(declaration: Declaration) -> click.Command:
+    """The command of an analysis; calling it returns what was recorded."""
 
     def run(
-        selection: Selection,
         workers: int,
         database: str | None,
         tracking_uri: str,
         no_mlflow: bool,
         output_format: str,
+        selection: Selection | None = None,
         **parameters: Any,
-    ) -> None:
+    ) -> Recorded:
         from tracker.database import connect
         from tracker.recording.pipeline import run_analysis
 
         engine = connect(database)
         if sys.stderr.isatty():
-            say(f"Computing {declaration.name} on {selection.benchmark} ...")
+            say(f"Computing {declaration.name}{f' on {selection.benchmark}' if selection else ''} ...")
         recorded = run_analysis(
             engine,
             declaration,
@@ -102,7 +101,8 @@ def _command(declaration: Declaration) -> click.Command:
             workers=workers,
             publish_to=None if no_mlflow else tracking_uri,
         )
-        _print(recorded, output_format)
+        print_recorded(recorded, output_format)
+        return recorded
 
     decorated: Any = format_option(run)
     decorated = mlflow_options(decorated)
@@ -116,18 +116,13 @@ def _command(declaration: Declaration) -> click.Command:
         help="Compute on N cores; -1 means all.",
         callback=_workers,
     )(decorated)
-    decorated = selection_options(decorated)
-    if declaration.takes(PromptWeights):
-        decorated = weights_option(decorated)
-    if declaration.takes(Embeddings):
-        needs_one = any(
-            kind is Embeddings for name, kind in declaration.inputs.items() if name not in declaration.optional
-        )
-        decorated = (encoder_option if needs_one else optional_encoder_option)(decorated)
+    if declaration.is_of_one_benchmark:
+        decorated = _data_options(declaration)(decorated)
     taken = {parameter.name for parameter in decorated.__click_params__} | set(OWN_NAMES)
     for parameter in reversed(declaration.parameters):
-        decorated = _option(declaration, parameter, taken)(decorated)
-    decorated = click.argument("benchmark")(decorated)
+        decorated = parameter_option(declaration, parameter, taken)(decorated)
+    if declaration.is_of_one_benchmark:
+        decorated = click.argument("benchmark")(decorated)
     question, _, rest = declaration.help.partition("\n")
     made: click.Command = click.command(name=declaration.name, help=f"{question}\n{rest}", short_help=question)(
         decorated
@@ -135,7 +130,33 @@ def _command(declaration: Declaration) -> click.Command:
     return made
 
 
-def _option(declaration: Declaration, parameter: Parameter, taken: set[str]) -> Callable[[Any], Any]:
+def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
+    """The options that choose the data of an analysis."""
+    from tracker.queries.embeddings import Embeddings
+    from tracker.queries.weights import PromptWeights
+
+    def decorate(function: Any) -> Any:
+        decorated: Any = selection_options(function)
+        if declaration.takes(PromptWeights):
+            decorated = weights_option(decorated)
+        if declaration.takes(Embeddings):
+            needs_one = any(
+                kind is Embeddings for name, kind in declaration.inputs.items() if name not in declaration.optional
+            )
+            decorated = (encoder_option if needs_one else optional_encoder_option)(decorated)
+        return decorated
+
+    return decorate
+
+
+def parameter_option(
+    declaration: Declaration, parameter: Parameter, taken: Collection[str] = ()
+) -> Callable[[Any], Any]:
+    """A parameter of an analysis as an option of its command.
+
+    Raises:
+        PluginError: its name is taken.
+    """
     from tracker.errors import PluginError
     from tracker.recording.declaration import REQUIRED
 
@@ -180,7 +201,8 @@ def _workers(ctx: click.Context, option: click.Parameter, value: int) -> int:
     return value
 
 
-def _print(recorded: Recorded, output_format: str) -> None:
+def print_recorded(recorded: Recorded, output_format: str) -> None:
+    """Print the words and numbers of a new finding, and where to find the rest."""
     shown = [metric for metric in recorded.metrics if metric.headline]
     summary = recorded.report.finding.summary()
     if output_format == "json":

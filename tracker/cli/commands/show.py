@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import in_words, print_numbers, print_record, print_rows, say
 from tracker.errors import OutputError
+
+if TYPE_CHECKING:
+    from tracker.queries.findings import FindingRecord
 
 
 @click.command()
@@ -51,11 +55,11 @@ def command(
     elif output_format == "csv":
         print_rows(found.numbers, output_format)
     else:
-        click.echo(f"{found.name} on {found.benchmark}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
+        about = f" on {found.benchmark}" if found.benchmark else ""
+        click.echo(f"{found.name}{about}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
         click.echo(f"\n{found.summary}\n")
         if found.stale:
-            again = shlex.join(["suffrage", "analyze", found.name, found.benchmark or "BENCHMARK"])
-            say(f"Stale: {found.stale}. Ask again with `{again}`.\n")
+            say(f"Stale: {found.stale}. {_again(found)}\n")
         print_numbers(found.numbers)
         click.echo("")
         for name, value in (("data", found.selection), ("options", found.parameters)):
@@ -75,3 +79,13 @@ def command(
         except OSError as error:
             raise OutputError(f"{save} cannot be written: {error.strerror}. Give --save another folder.") from error
         say(f"Wrote {len(contents)} files to {save}.")
+
+
+def _again(found: FindingRecord) -> str:
+    """What to do about a stale finding."""
+    from tracker.queries.recorded_findings import SIMULATED
+
+    if told := found.parameters.get(SIMULATED):
+        return f"It is simulated ({told}): `suffrage simulate --help` says how to do it again."
+    command = shlex.join(["suffrage", "analyze", found.name, *filter(None, [found.benchmark])])
+    return f"Ask again with `{command}`."
