@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
-from analyses.numerics.elections.weighing import is_weighed, mean_ranks_before, scale_of, weighted_totals
+from analyses.numerics.elections.weighed_sums import weighed_sums
 from analyses.numerics.elections.win_rates import Rule, pairwise_wins, rank_codes, win_rates
 from analyses.numerics.streams import DESCENT, generator
 
@@ -45,14 +46,15 @@ def cardinal_by_descent(
         step_size: see the module.
         seed: of the start.
     """
-    weighed, scale, before = is_weighed(scores), scale_of(scores, standardised=standardised), mean_ranks_before(scores)
+    sums = weighed_sums(scores, standardised=standardised)
+    weighed, scale, before = sums.group >= 0, sums.scale, sums.before
     witness = np.full(scores.n_tasks, np.nan)
     if weighed.any():
         T = scores.T[weighed] / scale[weighed, None]
         T = (T - T.mean(axis=1, keepdims=True)) / T.std(axis=1).mean()
         witness[weighed] = _weights(T, before, float(epsilon), n_steps, step_size, seed)
         witness = np.maximum(witness, _at_least(epsilon))
-    after = average_ranks(weighted_totals(scores, witness, scale))
+    after = average_ranks(_totals(scores, witness, scale))
     tau, mrc = _lower_bounds(before, after, witness)
     return CardinalSensitivity(tau=tau, mrc=mrc, before=before, epsilon=epsilon, scale=scale)
 
@@ -148,6 +150,17 @@ def _weights(
         theta -= step_size * weight_slopes(T, theta, before, epsilon)
     raw = normalised_weights(theta, epsilon)[1]
     return np.asarray(raw / raw.max())
+
+
+def _totals(scores: ExactScores, weights: NDArray[np.float64], scale: NDArray[np.float64]) -> list[int]:
+    """Integers in the order of Σ weight · score / scale, for weights that differ among merged tasks too; NaN is 0."""
+    shares = [
+        Fraction(0) if np.isnan(weight) else Fraction(weight) / Fraction(unit)
+        for weight, unit in zip(weights.tolist(), scale.tolist(), strict=True)
+    ]
+    whole = lcm(1, *(share.denominator for share in shares))
+    counts = [share.numerator * (whole // share.denominator) for share in shares]
+    return [sum(map(int.__mul__, counts, column)) for column in scores.numerators.T.tolist()]
 
 
 def _at_least(epsilon: Fraction) -> float:
