@@ -18,6 +18,7 @@ from types import MappingProxyType, ModuleType
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
 from tracker.ingest.contents import damage, is_named_like_a_table
+from tracker.ingest.copies import copies
 from tracker.ingest.measurement import Measurement, Reading, ReadOptions
 from tracker.ingest.sniffing import Head, head
 
@@ -137,7 +138,7 @@ def prepare(
         digest=digest,
         identity=hashlib.sha256(said.encode()).hexdigest(),
         measurements=blocks,
-        notes=notes,
+        notes=[*notes, *copies(blocks)],
     )
 
 

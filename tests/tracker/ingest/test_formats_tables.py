@@ -267,7 +267,8 @@ class TestLeaderboards:
     def test_a_model_that_is_listed_twice_has_two_runs(self, write: Write) -> None:
         reading = read(write("model,ARC,MMLU\nA,1,2\nA,1,2\nA,1,3\n"))
         assert [block.run.label for block in reading.measurements] == ["", "entry 2"]
-        assert "line 2, line 4" in reading.notes[0]
+        assert "'A' (line 2, line 4) is listed with different scores" in reading.notes[0]
+        assert reading.notes[1].endswith("left out: 'A' (line 3)")
 
     def test_one_row_per_model_and_task(self, write: Write) -> None:
         text = "model,task,metric,score,stderr,n\nA,x,acc,0.5,0.1,10\nA,y,acc,0.7,,\nB,x,acc,0.1,0.1,10\n"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import check_bounds, codes, is_missing, is_number, numbers, strings, told_condition
+from tracker.ingest.cells import Codes, check_bounds, codes, is_missing, is_number, numbers, strings, told_condition
 from tracker.ingest.headings import is_row_number, plain, roles
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores, metric_description
 from tracker.ingest.sniffing import Head, head
 from tracker.ingest.tables import Problems, Table, read_table
 
 SPECIFICITY = 10
+N_NAMED = 5
 SUMMARIES = ("average", "avg", "mean", "overall", "rank", "#")
 
 
@@ -63,19 +64,33 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     problems.check()
     if T.size and np.isin(T[~np.isnan(T)], (0, 1)).all():
         yield "every score is 0 or 1; if the columns are prompts, and not whole tasks, add --orient models"
-    seen: dict[int, list[int]] = {}
+    runs: dict[int, list[int]] = {}
+    repeated: dict[int, list[int]] = {}
     for row, code in enumerate(models.rows.tolist()):
-        earlier = seen.setdefault(code, [])
+        earlier = runs.setdefault(code, [])
         if any(np.array_equal(T[:, row], T[:, other], equal_nan=True) for other in earlier):
+            repeated.setdefault(code, []).append(row)
             continue
         earlier.append(row)
         label = "" if len(earlier) == 1 else f"entry {len(earlier)}"
         run = RunDescription(model=models.names[code], benchmark=options.benchmark, condition=condition, label=label)
         yield TaskScores(run=run, metric=metric, tasks=tasks, values=T[:, row].copy())
-    for code, rows in seen.items():
-        if len(rows) > 1:
-            places = ", ".join(table.place(row) for row in rows)
-            yield f"{models.names[code]!r} is listed {len(rows)} times with different scores ({places}): a run each"
+    if reruns := {code: rows for code, rows in runs.items() if len(rows) > 1}:
+        yield (
+            f"{_places(table, models, reruns)} {'is' if len(reruns) == 1 else 'are'} listed with different scores: "
+            "each row is a run, and analyses take the last one of a model unless --runs says otherwise"
+        )
+    if repeated:
+        yield f"rows that repeat an earlier one of their model were left out: {_places(table, models, repeated)}"
+
+
+def _places(table: Table, models: Codes, listed: Mapping[int, Sequence[int]]) -> str:
+    """Models, and the rows in which they stand."""
+    told = [
+        f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})"
+        for code, rows in list(listed.items())[:N_NAMED]
+    ]
+    return ", ".join(told) + (f" and {len(listed) - N_NAMED} more models" if len(listed) > N_NAMED else "")
 
 
 def _candidates(top: Head, model: str) -> list[str]:

@@ -1,0 +1,94 @@
+"""Columns of a table that are the mean of others: an average of tasks that passes for one more task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_ROWS = 3
+MOST_DECIMALS = 12
+SUREST = 6
+"""A column counts as a mean where unrelated columns would look so in less than one of 10 to this power of tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnMean:
+    """A column that is the mean of others, within the rounding of both.
+
+    Attributes:
+        column: its place.
+        of: places of the others.
+        is_of_all: whether they are all others, or one of each kind of equal ones among them.
+        n_rows: rows that say so: all of these columns have a value there.
+    """
+
+    column: int
+    of: tuple[int, ...]
+    is_of_all: bool
+    n_rows: int
+
+
+def column_means(table: NDArray[np.float64], alike: Sequence[Sequence[int]]) -> list[ColumnMean]:
+    """The columns that are the mean of all others, or of two or more that stand beside them.
+
+    Columns found to be means are no part of further means, so that an average of tasks is known beside averages of
+    some of them.
+
+    Args:
+        table: ``(n_rows, n_columns)``; NaN where nothing was measured.
+        alike: places of equal columns; each column is in one of these groups.
+    """
+    decimals = [_decimals(column[~np.isnan(column)]) for column in table.T]
+    scale = float(np.nanmax(np.abs(table), initial=0.0))
+    # Half a unit of the last digit, and what sums of floats are off by.
+    rounding = np.array([0.5 * 10.0**-digits for digits in decimals]) * (1 + 1e-9) + 1e-12 * scale
+    found: dict[int, ColumnMean] = {}
+    left = list(alike)
+    while True:
+        new = {}
+        for group in left:
+            places = [place for other in left if other is not group for place in other]
+            mean = _mean(table, rounding, group[0], sorted(places), [other[0] for other in left if other is not group])
+            if mean is not None:
+                new[group[0]] = mean
+        if not new:
+            return [found[place] for place in sorted(found)]
+        found |= new
+        left = [group for group in left if group[0] not in new]
+
+
+def _mean(
+    table: NDArray[np.float64], rounding: NDArray[np.float64], column: int, others: list[int], distinct: list[int]
+) -> ColumnMean | None:
+    if len(distinct) < 2:
+        return None
+    before, after = [place for place in others if place < column][::-1], [place for place in others if place > column]
+    for places, only_whole in ((others, True), (distinct, True), (before, False), (after, False)):
+        counts = np.arange(1, len(places) + 1)
+        sums = np.cumsum(table[:, places], axis=1)
+        widest = np.maximum.accumulate(rounding[places])
+        chosen = slice(len(places) - 1, None) if only_whole else slice(1, None)
+        off = np.abs(sums[:, chosen] / counts[chosen] - table[:, [column]])
+        rows = np.count_nonzero(~np.isnan(off), axis=0)
+        allowed = rounding[column] + widest[chosen]
+        spread = np.nanstd(table[:, column])
+        evidence = rows * np.log10(np.maximum(spread / allowed, 1.0))
+        fits = ~(off > allowed).any(axis=0) & (rows >= LEAST_ROWS)
+        fits &= evidence >= SUREST + 2 * log10(2 * len(others))
+        if fits.any():
+            at = int(np.flatnonzero(fits)[-1])
+            n = int(counts[chosen][at])
+            return ColumnMean(column=column, of=tuple(places[:n]), is_of_all=only_whole, n_rows=int(rows[at]))
+    return None
+
+
+def _decimals(values: NDArray[np.float64]) -> int:
+    """Digits after the point with which all values can be written."""
+    for digits in range(MOST_DECIMALS):
+        if np.array_equal(np.round(values, digits), values):
+            return digits
+    return MOST_DECIMALS
