@@ -96,7 +96,9 @@ def greedy(found: GreedyOrder, tasks: Sequence[str], within: float, size: int) -
     labels = [f"{'+ ' * (i > 0)}{name}" for i, name in enumerate(names)]
     axes.set_yticks(rows, labels, fontsize=label_size(n))
     axes.set_ylim(n - 0.4, -0.6)
-    axes.set_xlim(left=0)
+    axes.set_xlim(
+        0, max(1.05 * float(found.distances.mrc[:n].max()), 1.05 * float(found.distances.tau_paper[:n].max()), 0.01)
+    )
     axes.tick_params(axis="y", labelsize=label_size(n), length=0)
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
