@@ -1,0 +1,29 @@
+"""The least weight that a task may be given."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from analyses.numerics.elections.exact_scores import ExactScores
+
+USUAL = Fraction(1, 100)
+"""What Zhang & Hardt 2024 begin with."""
+
+
+def least_weight_by_spread(scores: ExactScores) -> Fraction:
+    """The least of 0.01 and the smallest over the largest standard deviation of a task.
+
+    Args:
+        scores: complete; tasks that tie all models do not count.
+
+    Source: Zhang & Hardt 2024, section 5.
+    """
+    ties = np.asarray((scores.numerators == scores.numerators[:, :1]).all(axis=1), dtype=np.bool_)
+    if ties.all():
+        return USUAL
+    T = scores.T[~ties]
+    # By a power of two, so that no square overflows.
+    sd = np.ldexp(T, -np.frexp(np.abs(T).max())[1]).std(axis=1, ddof=1)
+    return min(USUAL, Fraction(float(sd.min())) / Fraction(float(sd.max())))

@@ -1,0 +1,102 @@
+"""The same models before a change of the benchmark and after the two that move them most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
+from analyses.numerics.elections.win_rates import Rule, win_rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reranked:
+    """Models after one change.
+
+    Attributes:
+        change: what was done, and the ranks after it.
+        score: ``(m,)`` by what they are ranked then.
+    """
+
+    change: LargestChange
+    score: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reranking:
+    """Models before, and after the change with the most reversals and the one with the largest change of rank.
+
+    Attributes:
+        models: name of each.
+        rank, score: ``(m,)`` before.
+        tau, mrc: after each.
+    """
+
+    models: tuple[str, ...]
+    rank: NDArray[np.float64]
+    score: NDArray[np.float64]
+    tau: Reranked
+    mrc: Reranked
+
+
+def preserved(witness: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``(n_tasks,)`` what each raw score is multiplied by, the largest 1; NaN for a task without weight.
+
+    Args:
+        witness: weights, NaN where a task ties all models.
+        scale: what the scores of a task are divided by before they are weighed.
+    """
+    weighed = ~np.isnan(witness)
+    share = np.full(len(witness), np.nan)
+    share[weighed] = witness[weighed] / scale[weighed]
+    return share / share[weighed].max() if weighed.any() else share
+
+
+def reranked_by_weights(T: NDArray[np.float64], models: Sequence[str], found: CardinalSensitivity) -> Reranking:
+    """Models by their mean, and by the weighted means of both witnesses.
+
+    Args:
+        T: ``(n_tasks, n_models)`` complete scores, with the sign they were read with.
+        models: name of each column.
+        found: of these scores.
+    """
+
+    def after(change: LargestChange) -> Reranked:
+        share = np.nan_to_num(preserved(change.witness, found.scale))
+        return Reranked(change=change, score=share @ T / share.sum() if share.any() else T.mean(axis=0))
+
+    return Reranking(
+        models=tuple(models), rank=found.before, score=T.mean(axis=0), tau=after(found.tau), mrc=after(found.mrc)
+    )
+
+
+def reranked_by_additions(
+    scores: ExactScores, models: Sequence[str], found: OrdinalSensitivity, rule: Rule
+) -> Reranking:
+    """The leading models by their win rate among themselves, and with the models of both witnesses added.
+
+    Args:
+        scores: of all models.
+        models: name of each column.
+        found: of these scores.
+        rule: of win rates.
+    """
+
+    def rates(added: NDArray[np.int64]) -> NDArray[np.float64]:
+        field = np.concatenate([found.leading, added])
+        return np.array([float(one) for one in win_rates(scores, field, rule=rule)[: len(found.leading)]])
+
+    def after(change: LargestChange) -> Reranked:
+        return Reranked(change=change, score=rates(found.others[change.witness]))
+
+    return Reranking(
+        models=tuple(models[column] for column in found.leading.tolist()),
+        rank=found.before,
+        score=rates(found.others[:0]),
+        tau=after(found.tau),
+        mrc=after(found.mrc),
+    )
