@@ -19,8 +19,14 @@ BINS = 256
 SWEEPS = 12
 """So often all weights are gone through at most."""
 
+LEAST_EFFORT = 4e7
+"""Pairs of models looked at in any case, where all weights cannot be gone through with less."""
+
 MANY_WEIGHTS = 20
 """From so many on, single steps get stuck and a smooth approach is tried as well."""
+
+SMOOTH_COST = 10
+"""A step of the smooth approach takes as long as so many looks at every pair of models."""
 
 STEPS, COARSE, FINE = 200, 1.0, 0.02
 """Of the smooth approach: how many, and how blunt it sees an order, in standard deviations of the sums' differences."""
@@ -28,11 +34,11 @@ STEPS, COARSE, FINE = 200, 1.0, 0.02
 
 @kernel
 def count_reversed(totals: Any, place: Any) -> Any:
-    """Pairs of models whose order by ``totals``, larger first, is strictly opposite to ``place``, smaller first."""
+    """Pairs of models whose order by ``totals``, larger first, is strictly opposite to ``place``, which ascends."""
     n = 0
     for i in range(len(totals)):
-        for k in range(i):
-            if (totals[i] - totals[k]) * (place[i] - place[k]) > 0:
+        for k in range(i + 1, len(totals)):
+            if totals[k] > totals[i] and place[k] > place[i]:
                 n += 1
     return n
 
@@ -44,7 +50,7 @@ def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
     Args:
         rest: ``(m,)`` weighed sums without the task.
         own: ``(m,)`` the task's scores.
-        place: ``(m,)`` ranks before.
+        place: ``(m,)`` ranks before, ascending.
         epsilon: values are in [epsilon, 1].
     """
     m = len(rest)
@@ -52,8 +58,8 @@ def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
     at = 0
     width = (1 - epsilon) / BINS
     for i in range(m):
-        for k in range(m):
-            if place[i] >= place[k]:
+        for k in range(i + 1, m):
+            if place[i] == place[k]:
                 continue
             a, b = rest[i] - rest[k], own[i] - own[k]
             if a + epsilon * b < 0:
@@ -86,8 +92,8 @@ def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
         crossings, steps = np.empty(n_events), np.empty(n_events, np.int64)
         filled = 0
         for i in range(m):
-            for k in range(m):
-                if place[i] >= place[k]:
+            for k in range(i + 1, m):
+                if place[i] == place[k]:
                     continue
                 a, b = rest[i] - rest[k], own[i] - own[k]
                 if b == 0:
@@ -139,7 +145,9 @@ def one_task_each(n_weights: int, epsilon: float) -> NDArray[np.float64]:
     return starts
 
 
-def smooth_weights(X: NDArray[np.float64], place: NDArray[np.float64], *, epsilon: float) -> NDArray[np.float64]:
+def smooth_weights(
+    X: NDArray[np.float64], place: NDArray[np.float64], *, epsilon: float, theta: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Weights by gradient ascent of a smooth number of reversed pairs that grows sharper step by step.
 
     A pair counts 1 / (1 + exp(d / blunt)), with d by how much the one ahead before is ahead now; weights are
@@ -149,9 +157,9 @@ def smooth_weights(X: NDArray[np.float64], place: NDArray[np.float64], *, epsilo
         X: ``(n_weights, m)`` scores.
         place: ``(m,)`` ranks before.
         epsilon: least weight.
+        theta: ``(n_weights,)`` where to start.
     """
     ahead = (place[:, None] < place[None, :]).astype(np.float64)
-    theta = np.full(len(X), -2.0)
     speed, size = np.zeros(len(X)), np.zeros(len(X))
     for step in range(1, STEPS + 1):
         share = 1 / (1 + np.exp(-theta))
@@ -162,7 +170,7 @@ def smooth_weights(X: NDArray[np.float64], place: NDArray[np.float64], *, epsilo
         gradient = -(X @ (pull.sum(axis=1) - pull.sum(axis=0))) * (1 - epsilon) * share * (1 - share)
         speed = 0.9 * speed + 0.1 * gradient
         size = 0.999 * size + 0.001 * gradient**2
-        theta += 0.1 * (speed / (1 - 0.9**step)) / (np.sqrt(size / (1 - 0.999**step)) + 1e-12)
+        theta = theta + 0.1 * (speed / (1 - 0.9**step)) / (np.sqrt(size / (1 - 0.999**step)) + 1e-12)
     return np.asarray(epsilon + (1 - epsilon) / (1 + np.exp(-theta)))
 
 
@@ -188,9 +196,13 @@ def good_weights(
         seed: of the restarts.
     """
     n_weights, m = X.shape
-    searches_left = int(max(2 * n_weights, effort / (m * m)))
-    if n_weights >= MANY_WEIGHTS and effort >= STEPS * m * m:
-        starts = np.vstack([starts, smooth_weights(X, place, epsilon=epsilon)])
+    order = np.argsort(place, kind="stable")
+    X, place = np.ascontiguousarray(X[:, order]), place[order]
+    rng = generator(seed, RESTARTS)
+    searches_left = int(max(min(n_weights, LEAST_EFFORT / (m * m)), effort / (m * m)))
+    n_smooth = int(effort / (SMOOTH_COST * STEPS * m * m)) if n_weights >= MANY_WEIGHTS else 0
+    thetas = rng.normal(-1, 2, (n_smooth, n_weights))
+    starts = np.vstack([starts, *(smooth_weights(X, place, epsilon=epsilon, theta=theta)[None] for theta in thetas)])
     reversed_by = np.array([count_reversed(start @ X, place) for start in starts])
     best, found = -1, starts[0]
     for start in np.argsort(-reversed_by, kind="stable"):
@@ -201,7 +213,6 @@ def good_weights(
         searches_left -= used
         if n > best:
             best, found = int(n), weights
-    rng = generator(seed, RESTARTS)
     while searches_left > 0 and n_weights > 2:
         weights = found.copy()
         moved = rng.random(n_weights) < max(2 / n_weights, 0.15)

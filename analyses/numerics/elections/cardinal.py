@@ -1,0 +1,155 @@
+"""How far can weights of tasks move the ranking by means? The exact answer, or an interval, with the weights that do it.
+
+Source: Zhang & Hardt 2024, equations 6 to 8. A task in which a share 1 − α of the labels is random counts α times as
+much, so the sensitivity is the largest distance of the ranking by Σ α_j s_j from that by Σ s_j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.box_search import face_boxes, most_fulfilled
+from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
+from analyses.numerics.elections.rank_moves import furthest_move, half_ranks_moved, moves, widely_moving_weights
+from analyses.numerics.elections.ranking_distance import ranking_distance
+from analyses.numerics.elections.reversals import n_reversible, reversal_rows, what_is_possible
+from analyses.numerics.elections.weighed_sums import WeighedSums, weighed_sums
+from analyses.numerics.elections.weight_search import good_weights, one_task_each
+
+QUICK, THOROUGH, MANY = 2e7, 1e8, 3e8
+"""Effort of the search for good weights: without time for a proof, with it, and with it for many weights."""
+
+MANY_WEIGHTS = 20
+SHARE_OF_MRC = 0.3
+"""Of the time, for the largest change of rank; what it leaves is for reversals."""
+
+MOST_ENTRIES = 2**24
+"""Weights times pairs that branch and bound is tried on."""
+
+DIGITS = (2, 3, 4, 6, 9)
+"""Weights are given with as few decimals as do the same."""
+
+
+def cardinal_sensitivity(
+    scores: ExactScores,
+    *,
+    epsilon: Fraction,
+    standardised: bool,
+    time_limit: float,
+    start: Sequence[NDArray[np.float64]] = (),
+) -> CardinalSensitivity:
+    """The largest tau and, on its own, the largest MRC over weights in [epsilon, 1].
+
+    Good weights are found by search; that nothing exceeds them is proven by branch and bound over boxes of weights.
+    Without time for the proof the bound counts what each pair of models allows by itself. The distances of the
+    weights returned are evaluated in integers; bounds hold in spite of rounding.
+
+    Args:
+        scores: complete; at least one task and two models.
+        epsilon: in (0, 1].
+        standardised: whether a weight applies to scores over their standard deviation, or to scores as they are.
+        time_limit: seconds for both proofs, about; 0 leaves them out.
+        start: ``(n_tasks,)`` weights to begin with besides a task alone, each in [epsilon, 1]; NaN counts as 1.
+    """
+    began = monotonic()
+    sums = weighed_sums(scores, standardised=standardised)
+    if sums.n_weights < 2:
+        return _unmovable(sums, epsilon)
+    floor = float(epsilon)
+    if Fraction(floor) < epsilon:
+        floor = float(np.nextafter(floor, 1))
+    given = [_by_weight(sums, one) for one in start]
+    starts = np.vstack([one_task_each(sums.n_weights, floor), np.ones((1, sums.n_weights)), *given])
+    effort = QUICK if time_limit <= 0 else MANY if sums.n_weights >= MANY_WEIGHTS else THOROUGH
+    weights = good_weights(sums.as_floats(), sums.before, epsilon=floor, starts=starts, effort=effort)
+    possible = what_is_possible(sums, epsilon)
+    n_reversed = ranking_distance(sums.before, sums.after(weights)).n_reversed
+
+    candidates = np.vstack([starts, weights])
+    moving = widely_moving_weights(sums, possible, epsilon=floor, candidates=candidates)
+    moved = half_ranks_moved(sums.before, sums.after(moving))
+    most_moved = max(moved, moves(sums, possible)[0].at_most)
+    if time_limit > 0 and most_moved > moved:
+        until = began + SHARE_OF_MRC * time_limit
+        further, most_moved = furthest_move(sums, possible, epsilon=floor, best=moved, until=until)
+        moving = _better(sums, moving, further, half_ranks_moved)
+
+    most_reversed = n_reversible(sums, possible)
+    if time_limit > 0 and n_reversed < most_reversed <= MOST_ENTRIES // sums.n_weights:
+        found = most_fulfilled(
+            reversal_rows(sums, possible),
+            face_boxes(sums.n_weights, floor),
+            best=n_reversed,
+            until=began + time_limit,
+        )
+        weights, most_reversed = _better(sums, weights, found.weights, _n_reversed), found.at_most
+    m = sums.n_models
+    return CardinalSensitivity(
+        tau=_change(sums, weights, floor, most_reversed / (m * (m - 1) // 2), _n_reversed),
+        mrc=_change(sums, moving, floor, most_moved / 2 / (m - 1), half_ranks_moved),
+        before=sums.before,
+        epsilon=epsilon,
+        scale=sums.scale,
+    )
+
+
+def _n_reversed(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:
+    return ranking_distance(before, after).n_reversed
+
+
+def _by_weight(sums: WeighedSums, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One weight for all tasks that share it: the first of them; NaN as 1."""
+    first = [int(np.flatnonzero(sums.group == place)[0]) for place in range(sums.n_weights)]
+    return np.nan_to_num(weights[first], nan=1.0)
+
+
+def _better(
+    sums: WeighedSums,
+    known: NDArray[np.float64],
+    found: NDArray[np.float64] | None,
+    change: Callable[[NDArray[np.float64], NDArray[np.float64]], int],
+) -> NDArray[np.float64]:
+    if found is None or change(sums.before, sums.after(found)) <= change(sums.before, sums.after(known)):
+        return known
+    return found
+
+
+def _change(
+    sums: WeighedSums,
+    weights: NDArray[np.float64],
+    floor: float,
+    at_most: float,
+    change: Callable[[NDArray[np.float64], NDArray[np.float64]], int],
+) -> LargestChange:
+    """The result for these weights, with as few decimals as do the same."""
+    goal = change(sums.before, sums.after(weights))
+    for digits in DIGITS:
+        rounded = np.clip(np.round(weights, digits), floor, 1.0)
+        if change(sums.before, sums.after(rounded)) >= goal:
+            weights = rounded
+            break
+    after = sums.after(weights)
+    distance = ranking_distance(sums.before, after)
+    value = distance.tau if change is _n_reversed else distance.mrc
+    return LargestChange(
+        value=value, at_most=max(value, at_most), witness=sums.by_task(weights), after=after, distance=distance
+    )
+
+
+def _unmovable(sums: WeighedSums, epsilon: Fraction) -> CardinalSensitivity:
+    """Where there is at most one weight, every ranking is that by the mean."""
+    weights = np.ones(sums.n_weights)
+    none = LargestChange(
+        value=0.0,
+        at_most=0.0,
+        witness=sums.by_task(weights),
+        after=sums.before,
+        distance=ranking_distance(sums.before, sums.before),
+    )
+    return CardinalSensitivity(tau=none, mrc=none, before=sums.before, epsilon=epsilon, scale=sums.scale)
