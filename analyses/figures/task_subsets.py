@@ -43,6 +43,7 @@ def distance(sizes: Sequence[SubsetsOfSize], greedy: GreedyOrder, held: HeldOut 
                 judged = held.judged.mean(axis=0)
                 name = "greedy, judged on other models"
                 axes.plot(at, judged, color=GREEN, linewidth=1.2, linestyle="--", marker="D", markersize=3, label=name)
+            axes.set_ylim(0, max(axes.get_ylim()[1], 1.3 * within))
             axes.axhline(within, color=INK, linewidth=0.8, linestyle=":")
             axes.text(at[-1] + 0.35, within, f"{within:.0%}", fontsize=8, color=INK, va="bottom", ha="right")
         axes.set_ylabel(label, fontsize=9)
@@ -96,9 +97,8 @@ def greedy(found: GreedyOrder, tasks: Sequence[str], within: float, size: int) -
     labels = [f"{'+ ' * (i > 0)}{name}" for i, name in enumerate(names)]
     axes.set_yticks(rows, labels, fontsize=label_size(n))
     axes.set_ylim(n - 0.4, -0.6)
-    axes.set_xlim(
-        0, max(1.05 * float(found.distances.mrc[:n].max()), 1.05 * float(found.distances.tau_paper[:n].max()), 0.01)
-    )
+    farthest = max(getattr(found.distances, measure)[:n].max() for measure in PANELS)
+    axes.set_xlim(0, max(1.05 * float(farthest), 1.3 * within))
     axes.tick_params(axis="y", labelsize=label_size(n), length=0)
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)

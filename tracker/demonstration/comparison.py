@@ -55,6 +55,11 @@ EXPECTED: Mapping[str, str] = {
         "near-duplicates alike and are better at some tasks than at others. So performance should be more alike where "
         "meaning is, on average and for single prompts; weakly, since few pairs are near-duplicates."
     ),
+    "task-subsets": (
+        "Planted: abilities that all tasks measure, and tasks that favour different models. So a set of few tasks "
+        "should keep models far apart in order and change neighbours; the median set should be farther than the best, "
+        "and tasks chosen on half of the models farther on the other half."
+    ),
     "weight-robustness": (
         "Planted: abilities from far apart to next to each other. So under random weights models far apart should keep "
         "their order in every draw, neighbours should change it, and the spread should be that of the number of "
