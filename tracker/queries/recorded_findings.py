@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -60,3 +61,45 @@ class Findings:
             told = (one.id, one.benchmark, one.stale, one.parameters, one.selection, one.input_digest, numbers)
             hashed.update(json.dumps(told, sort_keys=True).encode())
         return hashed.hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latest:
+    """One finding for each thing that there are findings about.
+
+    Attributes:
+        records: the latest that suits, in the order of the names of what they are about.
+        passed_over: where none suits: what it is about, with the reason why the latest does not.
+    """
+
+    records: tuple[FindingRecord, ...]
+    passed_over: Mapping[str, str]
+
+
+def subject(record: FindingRecord) -> str:
+    """What a finding is about: a benchmark, or what was simulated in its place."""
+    simulated = str(record.parameters.get(SIMULATED) or "")
+    return f"{record.benchmark} {simulated}".strip() if record.benchmark else simulated.capitalize()
+
+
+def latest(records: Sequence[FindingRecord], unsuited: Callable[[FindingRecord], str]) -> Latest:
+    """The latest finding about each subject that suits.
+
+    Args:
+        records: the latest first.
+        unsuited: why a finding cannot be taken, in words; '' where it can.
+    """
+    taken: dict[str, FindingRecord] = {}
+    reasons: dict[str, str] = {}
+    for record in records:
+        about = subject(record)
+        if about in taken:
+            continue
+        if reason := unsuited(record):
+            reasons.setdefault(about, f"finding {record.id} {reason}")
+        else:
+            taken[about] = record
+    return Latest(
+        records=tuple(taken[about] for about in sorted(taken)),
+        passed_over={about: reasons[about] for about in sorted(reasons) if about not in taken},
+    )

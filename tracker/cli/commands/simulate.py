@@ -1,0 +1,197 @@
+"""Simulate baselines of diversity and sensitivity: one task repeated, random scores, a benchmark cut at random."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracker.cli.commands.analyze import parameter_option, print_recorded
+from tracker.cli.options import database_option, mlflow_options
+from tracker.cli.options import split as parts
+from tracker.cli.output import say
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tracker.queries.performance import TaskMatrix
+
+QUESTION = "social-choice"
+OPTIONS = ("columns", "epsilon", "top", "win_rate", "method", "time_limit")
+"""Parameters of the question that are options here; the others mean something else here, or nothing."""
+TIME_LIMIT, TOP = 5.0, 10.0
+"""Defaults that differ from the question's: several trials are searched; a field of thousands has ten that lead."""
+SIZES = {"cardinal": (100, 100), "ordinal": (100, 1000)}
+"""Tasks and models of the paper's baselines."""
+
+
+def _asked(**defaults: Any) -> Callable[[Any], Any]:
+    """The options of the question, some with another default, and those of every simulation."""
+    from tracker.recording.declaration import load_declaration
+
+    declaration = load_declaration(QUESTION)
+    simulation = (
+        click.option(
+            "--system",
+            type=click.Choice(["both", *SIZES]),
+            default="both",
+            show_default=True,
+            help="Which sensitivity to find.",
+        ),
+        click.option(
+            "--trials",
+            "n_trials",
+            type=click.IntRange(min=1),
+            default=5,
+            show_default=True,
+            help="How many to average.",
+        ),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all draws."),
+    )
+
+    def decorate(function: Any) -> Any:
+        decorated: Any = mlflow_options(database_option(function))
+        for parameter in reversed(declaration.parameters):
+            if parameter.name in OPTIONS:
+                default = defaults.get(parameter.name, parameter.default)
+                decorated = parameter_option(declaration, dataclasses.replace(parameter, default=default))(decorated)
+        for option in reversed(simulation):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+def _sized(function: Any) -> Any:
+    models = click.option(
+        "--models", "n_models", type=click.IntRange(min=3), help="How many.  [default: 100 cardinal, 1000 ordinal]"
+    )
+    tasks = click.option(
+        "--tasks",
+        "n_tasks",
+        type=click.IntRange(min=1),
+        default=SIZES["cardinal"][0],
+        show_default=True,
+        help="How many.",
+    )
+    return tasks(models(_asked(time_limit=TIME_LIMIT, top=TOP)(function)))
+
+
+@click.group()
+def command() -> None:
+    """Simulate baselines of diversity and sensitivity, to hold real benchmarks against.
+
+    Scores are drawn in memory and not kept. What is recorded are findings of social-choice, averaged over trials and
+    marked as simulated; `suffrage tradeoff` shows them beside those of real benchmarks.
+    """
+
+
+@command.command()
+@_sized
+def constant(**options: Any) -> None:
+    """One task of random scores, repeated: no task disagrees with another."""
+    from tracker.demonstration.baselines import constant as draw
+
+    _invented("constant", "One task of random scores repeated {n_tasks:,} times, {n_models:,} models", draw, **options)
+
+
+@command.command()
+@_sized
+def random(**options: Any) -> None:
+    """Independent random scores: no task tells anything of another."""
+    from tracker.demonstration.baselines import random as draw
+
+    _invented("random", "Independent random scores on {n_tasks:,} tasks, {n_models:,} models", draw, **options)
+
+
+def _invented(
+    kind: str,
+    told: str,
+    draw: Callable[..., TaskMatrix],
+    *,
+    system: str,
+    n_tasks: int,
+    n_models: int | None,
+    seed: int,
+    database: str | None,
+    **options: Any,
+) -> None:
+    """Simulate for each system by itself: they differ in size, and so in diversity."""
+    from functools import partial
+
+    from tracker.database import connect
+
+    engine = connect(database)
+    for one in SIZES if system == "both" else (system,):
+        sizes = {"n_tasks": n_tasks, "n_models": n_models or SIZES[one][1]}
+        drawn = partial(draw, seed=seed, **sizes)
+        question = {"simulated": kind, "told": told.format(**sizes)}
+        _record(engine, drawn, question, system=one, seed=seed, **options)
+
+
+@command.command()
+@click.argument("benchmark")
+@click.option("--tasks", "n_tasks", type=click.IntRange(min=2), default=20, show_default=True, help="How many.")
+@click.option("--metric", metavar="NAME", help="Which scores; needed where several metrics are stored.")
+@click.option("--models", "models", metavar="A,B", multiple=True, help="Only these models.")
+@_asked(time_limit=TIME_LIMIT)
+def split(
+    benchmark: str,
+    n_tasks: int,
+    metric: str | None,
+    models: tuple[str, ...],
+    seed: int,
+    database: str | None,
+    **options: Any,
+) -> None:
+    """A benchmark's prompts dealt at random into equal tasks: one subject, however many tasks."""
+    from functools import partial
+
+    import sqlalchemy as sa
+
+    from tracker.database import connect, transaction
+    from tracker.demonstration.baselines import split as deal
+    from tracker.queries import tables
+    from tracker.queries.performance import performance_matrix
+    from tracker.queries.resolution import find_benchmark
+    from tracker.queries.selection import Selection
+
+    engine, run = connect(database), tables.run.c
+    selection = Selection(benchmark=benchmark, metric=metric, models=parts(models))
+    with transaction(engine, write=False) as session:
+        scores, found = performance_matrix(session, selection), find_benchmark(session, benchmark)
+        checksums = session.execute(sa.select(run.id, run.checksum).where(run.id.in_(scores.run_ids.tolist()))).all()
+    question = {
+        "simulated": f"split into {n_tasks} tasks",
+        "told": f"{scores.n_prompts:,} prompts of {found.label} dealt at random into {n_tasks:,} tasks",
+        "selection": selection,
+        "benchmark_id": found.id,
+        "runs": {("scores", key): checksum for key, checksum in checksums},
+    }
+    _record(engine, partial(deal, scores, n_tasks, seed=seed), question, seed=seed, **options)
+
+
+def _record(
+    engine: Engine,
+    draw: Callable[..., TaskMatrix],
+    question: Mapping[str, Any],
+    *,
+    n_trials: int,
+    tracking_uri: str,
+    no_mlflow: bool,
+    **options: Any,
+) -> None:
+    from tracker.demonstration.trials import repeated
+    from tracker.recording.declaration import load_declaration
+    from tracker.recording.pipeline import record_report
+
+    def progress(trial: int) -> None:
+        if sys.stderr.isatty():
+            say(f"{question['told']}: trial {trial + 1} of {n_trials} ...")
+
+    declaration = load_declaration(QUESTION)
+    asked, report = repeated(declaration, draw, n_trials=n_trials, options=options, progress=progress, **question)
+    print_recorded(record_report(engine, asked, report, publish_to=None if no_mlflow else tracking_uri), "table")

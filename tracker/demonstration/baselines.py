@@ -1,0 +1,103 @@
+"""Benchmarks without merit, to hold real ones against: all tasks alike, scores at random, one benchmark cut at random.
+
+Source: Zhang & Hardt 2024, section 4.2 (Constant, Random, ImageNet in 20 parts).
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import SelectionError
+from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+
+GRID = 10**6
+"""Random scores are multiples of one over this: short decimals, which are compared without rounding."""
+
+
+def constant(n_tasks: int, n_models: int, *, seed: int, trial: int) -> TaskMatrix:
+    """One task of random scores, repeated.
+
+    Args:
+        n_tasks: how often.
+        n_models: models.
+        seed: any non-negative integer.
+        trial: each has scores of its own.
+    """
+    return _invented(np.tile(_uniform("constant", seed, trial, (1, n_models)), (n_tasks, 1)))
+
+
+def random(n_tasks: int, n_models: int, *, seed: int, trial: int) -> TaskMatrix:
+    """Independent random scores, uniform in [0, 1).
+
+    Args:
+        n_tasks: tasks.
+        n_models: models.
+        seed: any non-negative integer.
+        trial: each has scores of its own.
+    """
+    return _invented(_uniform("random", seed, trial, (n_tasks, n_models)))
+
+
+def split(scores: PerformanceMatrix, n_tasks: int, *, seed: int, trial: int) -> TaskMatrix:
+    """The prompts of a benchmark, dealt at random into tasks of equal size, give or take one prompt.
+
+    A model's score of a task is its mean over those of the task's prompts that it answered.
+
+    Args:
+        scores: at least one prompt for each task.
+        n_tasks: at least 1.
+        seed: any non-negative integer.
+        trial: each is dealt anew.
+
+    Raises:
+        SelectionError: there are more tasks than prompts.
+    """
+    if n_tasks > scores.n_prompts:
+        raise SelectionError(
+            f"{scores.benchmark} has {scores.n_prompts:,} prompts, too few for {n_tasks:,} tasks. Ask for fewer tasks."
+        )
+    dealt = np.array_split(_stream("split", seed, trial).permutation(scores.n_prompts), n_tasks)
+    there = ~np.isnan(scores.Q)
+    counts = np.stack([there[part].sum(axis=0) for part in dealt])
+    sums = np.stack([np.nansum(scores.Q[part], axis=0) for part in dealt])
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return TaskMatrix(
+        T=means,
+        n_prompts=counts.astype(np.int64),
+        stderr=np.full(means.shape, np.nan),
+        tasks=_numbered("part", n_tasks),
+        models=scores.models,
+        run_ids=scores.run_ids,
+        benchmark=scores.benchmark,
+        metric=scores.metric,
+        condition=scores.condition,
+        higher_is_better=scores.higher_is_better,
+    )
+
+
+def _invented(T: NDArray[np.float64]) -> TaskMatrix:
+    n_tasks, n_models = T.shape
+    return TaskMatrix(
+        T=T,
+        n_prompts=np.zeros(T.shape, dtype=np.int64),
+        stderr=np.full(T.shape, np.nan),
+        tasks=_numbered("task", n_tasks),
+        models=_numbered("model", n_models),
+        run_ids=np.zeros(n_models, dtype=np.int64),
+    )
+
+
+def _uniform(purpose: str, seed: int, trial: int, shape: tuple[int, int]) -> NDArray[np.float64]:
+    return _stream(purpose, seed, trial).integers(0, GRID, shape) / GRID
+
+
+def _stream(purpose: str, seed: int, trial: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64([seed, zlib.crc32(f"baseline {purpose}".encode()), trial]))
+
+
+def _numbered(what: str, n: int) -> tuple[str, ...]:
+    width = len(str(n))
+    return tuple(f"{what} {number:0{width}}" for number in range(1, n + 1))
