@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import lcm
+from math import gcd, lcm, ulp
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-DECIMAL_DIGITS = 15
-"""A decimal number of at most so many digits survives being stored as a float."""
+SUMMATION = 4
+"""Units in the last place by which a mean may be off for having been summed in floats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,38 +61,41 @@ def exact_scores(
 ) -> ExactScores:
     """The rational number behind each float.
 
-    A float that prints with at most 15 digits is that decimal number, as a file had it. Otherwise, if it is a number
-    of prompts over ``n_prompts``, it is that fraction. Otherwise it is the shortest decimal that gives the float back.
+    If it is a number of prompts over ``n_prompts``, up to what summing in floats leaves off, it is that fraction: a
+    decimal number of a file that looks so is either the same number, or was rounded from it. Otherwise it is the
+    shortest decimal number that gives the float back, which is what a file had if that had at most 15 digits.
 
     Args:
         T: ``(n_tasks, n_models)``, finite or NaN.
         n_prompts: ``(n_tasks, n_models)`` prompts behind each mean; 0 where not known.
         higher_is_better: whether the largest score is the best.
     """
+    there = ~np.isnan(T)
     counts = np.zeros(T.shape, np.int64) if n_prompts is None else n_prompts
-    known: dict[tuple[float, int], Fraction] = {}
+    # Few values differ in most tables; as complex numbers, values and counts are sorted together.
+    different, which = np.unique(T[there] + 1j * counts[there], return_inverse=True)
+    fractions = [
+        _fraction(*one) for one in zip(different.real.tolist(), map(int, different.imag.tolist()), strict=True)
+    ]
+    common = lcm(1, *{below for _, below in fractions})
+    above = [value * (common // below) for value, below in fractions]
+    shared = gcd(common, *above)
     sign = 1 if higher_is_better else -1
-    fractions = np.zeros(T.shape, dtype=object)
-    for (row, column), value in np.ndenumerate(T):
-        if value != value:
-            fractions[row, column] = Fraction(0)
-            continue
-        cell = float(value), int(counts[row, column])
-        if cell not in known:
-            known[cell] = sign * _fraction(*cell)
-        fractions[row, column] = known[cell]
-    denominator = lcm(1, *{one.denominator for one in known.values()})
-    numerators = np.zeros(T.shape, dtype=object)
-    for place, one in np.ndenumerate(fractions):
-        numerators[place] = one.numerator * (denominator // one.denominator)
-    return ExactScores(T=np.ascontiguousarray(T * sign), numerators=numerators, denominator=denominator)
+    scaled = np.zeros(len(above) + 1, dtype=object)
+    scaled[:-1] = [sign * (value // shared) for value in above]
+    places = np.full(T.shape, -1)
+    places[there] = which.ravel()
+    return ExactScores(T=np.ascontiguousarray(T * sign), numerators=scaled[places], denominator=common // shared)
 
 
-def _fraction(value: float, n: int) -> Fraction:
-    shortest = repr(value)
-    digits = shortest.partition("e")[0].lstrip("-0.").replace(".", "")
-    if len(digits) > DECIMAL_DIGITS and n > 0:
+def _fraction(value: float, n: int) -> tuple[int, int]:
+    """Numerator and denominator, not in lowest terms."""
+    if n > 0:
         count = round(value * n)
-        if count / n == value or abs(value * n - count) <= 4 * np.spacing(abs(value) * n):
-            return Fraction(count, n)
-    return Fraction(shortest)
+        if abs(value * n - count) <= SUMMATION * ulp(value * n):
+            return count, n
+    shortest, _, exponent = repr(value).partition("e")
+    whole, _, behind = shortest.partition(".")
+    power = int(exponent or 0) - len(behind)
+    digits = int(whole + behind)
+    return (digits * 10**power, 1) if power >= 0 else (digits, 10**-power)
