@@ -117,7 +117,7 @@ class TaskSubsets(Finding):
                     "these tasks, or all tasks, tie all models",
                 )
         for place, one in enumerate(self.sizes):
-            for name in ("chosen", "judged"):
+            for name in ("chosen", "judged", "unchosen"):
                 metrics[f"holdout.{name}.{one.sets.size}"] = (
                     NO_HALVES if self.held is None else float(getattr(self.held, name)[:, place].mean())
                 )
@@ -127,7 +127,15 @@ class TaskSubsets(Finding):
     def headline(self) -> tuple[str, ...]:
         """How many tasks are enough, and the first sizes."""
         sizes = range(1, min(HEADLINE_SIZES, len(self.sizes)) + 1)
-        curves = ("best.tau", "median.tau", "best.mrc", "median.mrc", "greedy.tau", "holdout.chosen", "holdout.judged")
+        curves = (
+            "best.tau",
+            "median.tau",
+            "best.mrc",
+            "median.mrc",
+            "greedy.tau",
+            "holdout.judged",
+            "holdout.unchosen",
+        )
         counts = ("size_within", "size_within.exact", "greedy.size_within", "n_tasks", "n_models")
         return (*counts, *(f"{curve}.{size}" for curve in curves for size in sizes))
 
@@ -136,7 +144,7 @@ class TaskSubsets(Finding):
         """Ranks by all tasks, the greedy order, and every split."""
         arrays: dict[str, NDArray[Any]] = {"rank": self.standard.ranks, "greedy.order": self.greedy.order}
         if self.held is not None:
-            arrays |= {"holdout.chosen": self.held.chosen, "holdout.judged": self.held.judged}
+            arrays |= {f"holdout.{name}": getattr(self.held, name) for name in ("chosen", "judged", "unchosen")}
         return arrays
 
     def summary(self) -> str:

@@ -50,7 +50,7 @@ def one_by_one(greedy: GreedyOrder, held: HeldOut | None, tasks: Sequence[str]) 
     n = len(greedy.order)
     columns: dict[str, Any] = {"size": np.arange(1, n + 1), "task": [tasks[task] for task in greedy.order]}
     columns |= {measure: _numbers(getattr(greedy.distances, measure)) for measure in MEASURES}
-    for name in ("chosen", "judged"):
+    for name in ("chosen", "judged", "unchosen"):
         means = [] if held is None else getattr(held, name).mean(axis=0).tolist()
         columns[f"holdout_{name}"] = pa.array([*means, *[None] * (n - len(means))], pa.float64())
     return pa.table(columns)

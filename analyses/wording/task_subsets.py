@@ -122,13 +122,16 @@ def one_by_one(greedy: GreedyOrder, tasks: Sequence[str], size: int, within: flo
 
 def judged_apart(held: HeldOut, size: int) -> str:
     """What becomes of the choice on models that had no say in it."""
-    chosen, judged = held.chosen[:, size - 1].mean(), held.judged[:, size - 1].mean()
+    chosen, judged, unchosen = (getattr(held, name)[:, size - 1].mean() for name in ("chosen", "judged", "unchosen"))
     tasks = "a task chosen so changes" if size == 1 else f"{size} tasks chosen so change"
     said = (
         f"On a random half of the models, {tasks} {chosen:.1%} of the pairs there and {judged:.1%} of those of "
-        f"the other half (means of {len(held.chosen):,} splits)"
+        f"the other half, where {'a random one changes' if size == 1 else 'random ones change'} {unchosen:.1%} (means "
+        f"of {len(held.chosen):,} splits)"
     )
-    return f"{said}: the difference is selection." if judged > chosen else f"{said}: selection does not show."
+    if judged >= unchosen:
+        return f"{said}: on models that had no say in it, the choice is no better than a random one."
+    return f"{said}: the first difference is selection, what remains to the third is the worth of the choice."
 
 
 def listed(names: Sequence[str], between: str = ", ") -> str:

@@ -25,6 +25,8 @@ BLOCK = 8192
 """Sets in one piece of work."""
 HELD = 1 << 18
 """Totals held at a time."""
+N_UNCHOSEN = 100
+"""Random sets of a size that a choice is judged beside."""
 LEAST_MODELS = 4
 """Two halves with a pair each."""
 
@@ -67,10 +69,12 @@ class HeldOut:
     Attributes:
         chosen: ``(n_splits, n_sizes)`` on the models on which they were chosen.
         judged: ``(n_splits, n_sizes)`` on the others.
+        unchosen: ``(n_splits, n_sizes)`` on the others, mean of random sets of that size.
     """
 
     chosen: NDArray[np.float64]
     judged: NDArray[np.float64]
+    unchosen: NDArray[np.float64]
 
 
 def standard_by_all(votes: TaskVotes) -> Standard:
@@ -127,16 +131,22 @@ def held_out(votes: TaskVotes, *, n_steps: int, n_splits: int, seed: int) -> Hel
         seed: of the halves.
     """
 
-    def split(number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    drawn = [
+        TaskSets.of_size(votes.n_tasks, size, largest_enumeration=0, n_samples=N_UNCHOSEN, seed=seed)
+        for size in range(1, n_steps + 1)
+    ]
+
+    def split(number: int) -> tuple[NDArray[np.float64], ...]:
         models = generator(seed, HALVES, number).permutation(votes.n_models).astype(np.int64)
         choosing, judging = (votes.among(half) for half in np.split(models, [votes.n_models // 2]))
         greedy = greedy_order(choosing, standard_by_all(choosing), n_steps=n_steps)
         standard = standard_by_all(judging)
         judged = [distances_of(judging, standard, greedy.order[None, :size]) for size in range(1, n_steps + 1)]
-        return greedy.distances.tau_paper, Distances.joined(judged).tau_paper
+        unchosen = [distances_of(judging, standard, sets.rows(0, N_UNCHOSEN)).tau_paper.mean() for sets in drawn]
+        return greedy.distances.tau_paper, Distances.joined(judged).tau_paper, np.array(unchosen)
 
-    done = map_blocks(split, n_splits)
-    return HeldOut(chosen=np.array([one for one, _ in done]), judged=np.array([other for _, other in done]))
+    chosen, judged, unchosen = (np.array(one) for one in zip(*map_blocks(split, n_splits), strict=True))
+    return HeldOut(chosen=chosen, judged=judged, unchosen=unchosen)
 
 
 def _by_pairs(found: Distances) -> Sequence[NDArray[np.int64]]:

@@ -229,7 +229,7 @@ class TestHeldOut:
         scores = exact_scores(np.random.default_rng(0).random((8, 40)).round(3))
         votes = task_votes(scores, "mean")
         found = held_out(votes, n_steps=4, n_splits=30, seed=0)
-        assert found.chosen.shape == found.judged.shape == (30, 4)
+        assert found.chosen.shape == found.judged.shape == found.unchosen.shape == (30, 4)
         assert (found.chosen.mean(axis=0) < found.judged.mean(axis=0)).all()
         random = [
             distances_of(
@@ -239,12 +239,14 @@ class TestHeldOut:
         ]
         # Noise has no task that stands for the others: on new models a choice is worth what any is.
         assert found.judged.mean(axis=0) == pytest.approx([one.mean() for one in random], abs=0.05)
+        assert found.unchosen.mean(axis=0) == pytest.approx([one.mean() for one in random], abs=0.03)
 
     def test_where_one_task_is_the_whole_benchmark_selection_costs_nothing(self):
         scores = exact_scores(np.vstack([np.arange(12.0) * 1000, np.random.default_rng(0).random((4, 12)).round(2)]))
         found = held_out(task_votes(scores, "mean"), n_steps=2, n_splits=5, seed=1)
         assert (found.chosen == 0).all()
         assert (found.judged == 0).all()
+        assert (found.unchosen.mean(axis=0) > 0.2).all()
 
 
 class TestDegenerate:
