@@ -199,7 +199,7 @@ class PerTaskTally:
         self._additions, self.added = additions, added.copy()
         self._points = additions.base + additions.points[:, :, added].sum(axis=2, dtype=np.int64)
         self._opponents = additions.there.sum(axis=0) - 1 + additions.joins[:, added].sum(axis=1)
-        self.cells = additions.base.size
+        self.cells = 2 * additions.base.size
         self.totals = self._rates(self._points[:, :, None], self._opponents[:, None])[:, 0]
 
     def _rates(self, points: NDArray[np.int64], opponents: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,4 +1,8 @@
-"""Local search for the models to add: one at a time, in or out, as long as more is gained."""
+"""Local search for the models to add: one at a time, in or out, as long as more is gained.
+
+What is gained is smoothed at first: a pair counts by how far it is from the order wanted, up to a width, and the width
+shrinks until pairs just count. Counting from the start ends early, far from any pair that is about to turn.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from analyses.numerics.elections.added_models import Additions, Tally
 
 BLOCK = 1 << 16
 """Cells looked at before the best flip among them is made."""
+WIDTHS = (0.3, 0.1, 0.03)
+"""In mean distances of the pairs at the start; after these, pairs are counted."""
 _CERTAIN = 1e-9
 
 
@@ -54,41 +60,48 @@ def climb(
         if budget <= 0 and best is not None:
             break
         tally = additions.tally(start)
-        met, budget = _ascend(tally, goal, limits, budget)
+        typical = float(np.abs(_lacks(tally.totals[:, None], goal, limits)).mean())
+        stages = [typical * width for width in WIDTHS] + [additions.tolerance]
+        for left, width in zip(range(len(stages), 0, -1), stages, strict=True):
+            budget -= _ascend(tally, goal, limits, max(width, additions.tolerance), budget / left)
+        met = int(np.count_nonzero(_lacks(tally.totals[:, None], goal, limits) < 0))
         if met > most:
             best, most = tally.added, met
     return best, most, budget
 
 
-def _ascend(tally: Tally, goal: Goal, limits: NDArray[np.float64], budget: float) -> tuple[int, float]:
-    """Flip until no flip brings more pairs into order or, with as many, the others closer to it."""
+def _ascend(tally: Tally, goal: Goal, limits: NDArray[np.float64], width: float, budget: float) -> float:
+    """Flip until no flip brings the pairs closer to the order wanted, each counted up to a width; what it cost."""
     n_others = len(tally.added)
     cells = max(len(goal), tally.cells)
     block = max(1, min(n_others, BLOCK // cells))
-    met, short = _standing(tally.totals[:, None], goal, limits)
-    here = int(met[0]), float(short[0])
-    unimproved = position = 0
-    while unimproved < n_others and budget > 0:
+    here = float(_shortfall(tally.totals[:, None], goal, limits, width)[0])
+    unimproved = position = spent = 0
+    while unimproved < n_others and spent < budget:
         columns = np.arange(position, min(position + block, n_others))
-        met, short = _standing(tally.flips(columns), goal, limits)
-        at = int(np.lexsort((short, -met))[0])
-        there = int(met[at]), float(short[at])
-        budget -= cells * len(columns)
-        if there[0] > here[0] or (there[0] == here[0] and there[1] < here[1] * (1 - _CERTAIN)):
-            tally.flip(int(columns[at]))
-            here, unimproved = there, 0
+        there = _shortfall(tally.flips(columns), goal, limits, width)
+        best = int(there.argmin())
+        spent += cells * len(columns)
+        if there[best] < here - _CERTAIN * (width + abs(here)):
+            tally.flip(int(columns[best]))
+            here, unimproved = float(there[best]), 0
         else:
             unimproved += len(columns)
         position = (position + len(columns)) % n_others
-    return here[0], budget
+    return float(spent)
 
 
-def _standing(
-    totals: NDArray[np.float64], goal: Goal, limits: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """``(b,)`` pairs in the order wanted, and what the others lack of it in sum, for totals ``(k, b)``."""
+def _shortfall(
+    totals: NDArray[np.float64], goal: Goal, limits: NDArray[np.float64], width: float
+) -> NDArray[np.float64]:
+    """``(b,)`` what pairs lack of the order wanted in sum, negative where they exceed it, each up to the width."""
+    lacks = _lacks(totals, goal, limits)
+    return np.asarray(np.clip(lacks, -width, width, out=lacks).sum(axis=0))
+
+
+def _lacks(totals: NDArray[np.float64], goal: Goal, limits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``(r, b)``: a pair stands as wanted where it is below 0; for totals ``(k, b)``."""
     lacks = totals[goal.behind]
     lacks -= totals[goal.ahead]
     lacks -= limits
-    met = np.count_nonzero(lacks < 0, axis=0)
-    return met, np.maximum(lacks, 0, out=lacks).sum(axis=0)
+    return lacks

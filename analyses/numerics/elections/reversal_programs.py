@@ -38,7 +38,7 @@ def most_met(
         The best additions found that meet more pairs, None if none was found; and a number of pairs that none exceeds.
     """
     base = additions.base[goal.behind] - additions.base[goal.ahead] - goal.tie_will_do.astype(int) + 1
-    if base.size * additions.effects.shape[1] > MOST_CELLS:
+    if base.size * additions.effects.shape[1] > MOST_CELLS or time.monotonic() >= deadline:
         return None, len(goal)
     effects = additions.effects[goal.behind] - additions.effects[goal.ahead]
     # A pair is in order when effects @ added + base <= 0. One that never or always is, is settled.
@@ -84,17 +84,14 @@ def most_met(
 
 def _rows(base: NDArray[Any], effects: NDArray[Any]) -> tuple[csr_array, NDArray[np.float64]]:
     """``effects @ added + M x <= M - base`` per pair, in coefficients of at most about 1."""
-    coefficients = np.zeros(effects.shape)
-    upper, reach = np.zeros(len(base)), np.zeros(len(base))
-    for r, (constant, row) in enumerate(zip(base.tolist(), effects.tolist(), strict=True)):
-        divisor = int(np.gcd.reduce(np.array(row, dtype=object))) or 1
-        limit = -constant // divisor
-        whole = [value // divisor for value in row]
-        far = max(sum(max(value, 0) for value in whole) - limit, 0)
-        scale = max(1, *map(abs, whole))
-        coefficients[r] = [value / scale for value in whole]
-        upper[r], reach[r] = (limit + far) / scale, far / scale
-    return hstack([csr_array(coefficients), csr_array(np.diag(reach))]).tocsr(), upper
+    divisors = np.maximum(np.gcd.reduce(np.abs(effects), axis=1), 1)
+    whole, limits = effects // divisors[:, None], -base // divisors
+    reach = np.maximum(np.maximum(whole, 0).sum(axis=1) - limits, 0)
+    scales = np.maximum(np.abs(whole).max(axis=1, initial=0), 1)
+    coefficients = (whole / scales[:, None]).astype(np.float64)
+    reaches = (reach / scales).astype(np.float64)
+    upper = ((limits + reach) / scales).astype(np.float64)
+    return hstack([csr_array(coefficients), csr_array(np.diag(reaches))]).tocsr(), upper
 
 
 def _rules(
