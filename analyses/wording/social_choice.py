@@ -123,8 +123,8 @@ def cardinal(found: CardinalSensitivity, r: Reranking, tasks: Sequence[str], *, 
     )
     return [
         f"{said} can reverse {_pairs(found.tau, len(r.models))} and move a model by {_places(found.mrc, r)}.",
-        f"The weights that make the reversals rest on {_listed(heavy)} ({len(heavy)} of {len(tasks)} tasks with at least "
-        f"half the largest weight); {_leader(r, r.tau)}.",
+        f"The weights that make the reversals rest on {_listed(heavy)} ({len(heavy)} of {len(tasks)} tasks with at "
+        f"least half the largest weight); {_leader(r, r.tau)}.",
         f"Other weights move {_mover(r, r.mrc)}, the most of all.",
     ]
 

@@ -24,6 +24,10 @@ def least_weight_by_spread(scores: ExactScores) -> Fraction:
     if ties.all():
         return USUAL
     T = scores.T[~ties]
-    # By a power of two, so that no square overflows.
-    sd = np.ldexp(T, -np.frexp(np.abs(T).max())[1]).std(axis=1, ddof=1)
-    return min(USUAL, Fraction(float(sd.min())) / Fraction(float(sd.max())))
+    # Each task by its own power of two, so that no square overflows or vanishes.
+    exponents = np.frexp(np.abs(T).max(axis=1))[1]
+    deviations = np.ldexp(T, -exponents[:, None]).std(axis=1, ddof=1)
+    sd: list[Fraction] = [
+        Fraction(one) * Fraction(2) ** power for one, power in zip(deviations.tolist(), exponents.tolist(), strict=True)
+    ]
+    return min(USUAL, min(sd) / max(sd))

@@ -1,0 +1,126 @@
+"""Both sensitivities, each with the rankings before and after its largest changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.cardinal import cardinal_sensitivity
+from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.gradient_descent import cardinal_by_descent, ordinal_by_descent
+from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
+from analyses.numerics.elections.ordinal import leading_models, ordinal_sensitivity
+from analyses.numerics.elections.reranking import Reranking, reranked_by_additions, reranked_by_weights
+from analyses.numerics.elections.win_rates import Rule, win_rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cardinal:
+    """Cardinal sensitivity with what it was found of.
+
+    Attributes:
+        tasks: name of each row: those with a score from every model.
+        is_standardised: whether tasks were standardised before they were weighed.
+        sensitivity: both largest changes.
+        reranking: all models before and after them.
+    """
+
+    tasks: tuple[str, ...]
+    is_standardised: bool
+    sensitivity: CardinalSensitivity
+    reranking: Reranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordinal:
+    """Ordinal sensitivity with what it was found of.
+
+    Attributes:
+        others: name of each model that may be added.
+        rates: win rate of every model over the whole field.
+        rule: of win rates.
+        sensitivity: both largest changes.
+        reranking: the leading models before and after them.
+    """
+
+    others: tuple[str, ...]
+    rates: tuple[Fraction, ...]
+    rule: Rule
+    sensitivity: OrdinalSensitivity
+    reranking: Reranking
+
+
+def cardinal(
+    scores: ExactScores,
+    T: NDArray[np.float64],
+    tasks: tuple[str, ...],
+    models: Sequence[str],
+    *,
+    epsilon: Fraction,
+    is_standardised: bool,
+    time_limit: float,
+    seed: int | None = None,
+) -> Cardinal:
+    """What weights of tasks can do.
+
+    Args:
+        scores: complete.
+        T: the same with the sign they were read with.
+        tasks, models: names of rows and columns.
+        epsilon: least weight.
+        is_standardised: whether tasks are standardised before they are weighed.
+        time_limit: seconds, where the search is exact.
+        seed: of the paper's algorithm; None searches exactly.
+    """
+    if seed is None:
+        found = cardinal_sensitivity(scores, epsilon=epsilon, standardised=is_standardised, time_limit=time_limit)
+    else:
+        found = cardinal_by_descent(scores, epsilon=epsilon, standardised=is_standardised, seed=seed)
+    return Cardinal(
+        tasks=tasks,
+        is_standardised=is_standardised,
+        sensitivity=found,
+        reranking=reranked_by_weights(T, models, found),
+    )
+
+
+def ordinal(
+    scores: ExactScores,
+    models: Sequence[str],
+    *,
+    leading: float | Sequence[str],
+    rule: Rule,
+    time_limit: float,
+    seed: int | None = None,
+) -> Ordinal:
+    """What the presence of other models can do to the leading ones.
+
+    Args:
+        scores: complete or not.
+        models: name of each column.
+        leading: share or number of the models that lead, or their names; at least 2 and not all.
+        rule: of win rates.
+        time_limit: seconds, where the search is exact.
+        seed: of the paper's algorithm; None searches exactly.
+    """
+    rates = win_rates(scores, rule=rule)
+    if isinstance(leading, (int, float)):
+        first = leading_models(scores, models, top=leading, rule=rule)
+    else:
+        chosen = {models.index(name) for name in leading}
+        first = np.array(sorted(chosen, key=lambda model: (-rates[model], models[model])), dtype=np.int64)
+    if seed is None:
+        found = ordinal_sensitivity(scores, leading=first, rule=rule, time_limit=time_limit)
+    else:
+        found = ordinal_by_descent(scores, leading=first, rule=rule, seed=seed)
+    return Ordinal(
+        others=tuple(models[model] for model in found.others.tolist()),
+        rates=tuple(rates),
+        rule=rule,
+        sensitivity=found,
+        reranking=reranked_by_additions(scores, models, found, rule),
+    )
