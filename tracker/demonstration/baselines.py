@@ -18,7 +18,7 @@ GRID = 10**6
 
 
 def constant(n_tasks: int, n_models: int, *, seed: int, trial: int) -> TaskMatrix:
-    """One task of random scores, repeated.
+    """One task of random scores, no two alike, repeated.
 
     Args:
         n_tasks: how often.
@@ -30,7 +30,7 @@ def constant(n_tasks: int, n_models: int, *, seed: int, trial: int) -> TaskMatri
 
 
 def random(n_tasks: int, n_models: int, *, seed: int, trial: int) -> TaskMatrix:
-    """Independent random scores, uniform in [0, 1).
+    """Independent random scores, uniform in [0, 1), no two of a task alike.
 
     Args:
         n_tasks: tasks.
@@ -91,7 +91,8 @@ def _invented(T: NDArray[np.float64]) -> TaskMatrix:
 
 
 def _uniform(purpose: str, seed: int, trial: int, shape: tuple[int, int]) -> NDArray[np.float64]:
-    return _stream(purpose, seed, trial).integers(0, GRID, shape) / GRID
+    stream, (n_rows, n) = _stream(purpose, seed, trial), shape
+    return np.stack([stream.choice(GRID, n, replace=False) for _ in range(n_rows)]) / GRID
 
 
 def _stream(purpose: str, seed: int, trial: int) -> np.random.Generator:

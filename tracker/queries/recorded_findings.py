@@ -82,17 +82,18 @@ def subject(record: FindingRecord) -> str:
     return f"{record.benchmark} {simulated}".strip() if record.benchmark else simulated.capitalize()
 
 
-def latest(records: Sequence[FindingRecord], unsuited: Callable[[FindingRecord], str]) -> Latest:
+def latest(records: Sequence[FindingRecord], unsuited: Callable[[FindingRecord], str], *, each: bool = False) -> Latest:
     """The latest finding about each subject that suits.
 
     Args:
         records: the latest first.
         unsuited: why a finding cannot be taken, in words; '' where it can.
+        each: take every finding that suits, not the latest only.
     """
     taken: dict[str, FindingRecord] = {}
     reasons: dict[str, str] = {}
     for record in records:
-        about = subject(record)
+        about = f"{subject(record)} #{record.id}" if each else subject(record)
         if about in taken:
             continue
         if reason := unsuited(record):

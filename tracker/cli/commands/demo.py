@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.errors import BadInputError, ConflictError, PublishingError, SuffrageError
+from tracker.errors import BadInputError, ConflictError, PluginError, PublishingError, SuffrageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -41,8 +41,8 @@ QUERY = "SELECT model, condition, mean FROM leaderboard WHERE metric = 'accuracy
 def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> None:
     """See it all at work on a simulated benchmark whose truth is known.
 
-    Writes result files of invented models, takes them in, prints the leaderboard, runs every analysis and
-    puts what was planted beside what was found. Store and MLflow's store lie in the folder; nothing else
+    Writes result files of invented models, takes them in, prints the leaderboard, runs every analysis of one
+    benchmark and puts what was planted beside what was found. Store and MLflow's store lie in the folder; nothing else
     is touched. Under a minute.
     """
     from tracker.database import connect
@@ -193,9 +193,20 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
 
 
 def _analyses() -> list[str]:
+    """The questions that can be asked of a benchmark."""
     from tracker.recording.discovery import available_analyses
 
-    return [name for name, found in available_analyses().items() if not found.problem]
+    names = [name for name, found in available_analyses().items() if not found.problem]
+    return [name for name in names if _is_of_one_benchmark(name)]
+
+
+def _is_of_one_benchmark(name: str) -> bool:
+    from tracker.recording.declaration import load_declaration
+
+    try:
+        return load_declaration(name).is_of_one_benchmark
+    except PluginError:  # asking it will say why
+        return True
 
 
 def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:

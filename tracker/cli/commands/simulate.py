@@ -67,7 +67,7 @@ def _asked(**defaults: Any) -> Callable[[Any], Any]:
 
 def _sized(function: Any) -> Any:
     models = click.option(
-        "--models", "n_models", type=click.IntRange(min=3), help="How many.  [default: 100 cardinal, 1000 ordinal]"
+        "--models", "n_models", type=click.IntRange(3, 100_000), help="How many.  [default: 100 cardinal, 1000 ordinal]"
     )
     tasks = click.option(
         "--tasks",

@@ -1,0 +1,139 @@
+"""Diversity of several benchmarks against their sensitivity: how the two go together, and along which lines.
+
+Source: Zhang & Hardt 2024, figures 2 to 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_POINTS = 3
+"""Fewer lie on any line."""
+NORMAL_975 = 1.959963984540054
+BELOW, OPEN, ABOVE = -1, 0, 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Association:
+    """How two numbers go together; NaN where that is not defined.
+
+    Attributes:
+        n: points.
+        pearson: Pearson's correlation; NaN with fewer than three points, or where either number is the same in all.
+        low, high: 95 % interval of it by Fisher's transformation; NaN with three points, or all on a straight line.
+        spearman: Pearson's correlation of the ranks.
+        slope: of the least-squares line through the origin; NaN with fewer than three points, or all at 0.
+    """
+
+    n: int
+    pearson: float
+    low: float
+    high: float
+    spearman: float
+    slope: float
+
+
+def association(x: NDArray[np.float64], y: NDArray[np.float64]) -> Association:
+    """Correlations and the line through the origin.
+
+    Args:
+        x: ``(n,)`` finite.
+        y: ``(n,)`` finite.
+    """
+    from scipy.stats import rankdata
+
+    n, nan = len(x), float("nan")
+    if n < LEAST_POINTS:
+        return Association(n=n, pearson=nan, low=nan, high=nan, spearman=nan, slope=nan)
+    r, squares = _pearson(x, y), float(x @ x)
+    low = high = nan
+    if n > LEAST_POINTS and abs(r) < 1:
+        low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * NORMAL_975 / np.sqrt(n - 3)).tolist()
+    slope = float(x @ y) / squares if squares > 0 else nan
+    return Association(n=n, pearson=r, low=low, high=high, spearman=_pearson(rankdata(x), rankdata(y)), slope=slope)
+
+
+def _pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """NaN where either is constant; kept within [-1, 1], and exactly there where rounding is all that is missing."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    dx, dy = x - x.mean(), y - y.mean()
+    dx, dy = dx / np.linalg.norm(dx), dy / np.linalg.norm(dy)
+    r = float(dx @ dy)
+    return float(np.sign(r)) if 1 - abs(r) < 4 * len(x) * np.finfo(np.float64).eps else r
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Benchmarks as points: diversity, and the largest change of one kind that was found.
+
+    Attributes:
+        system: ``cardinal`` or ``ordinal``.
+        change: ``tau`` or ``mrc``.
+        names: one for each point.
+        is_simulated: ``(n,)`` whether it is none of a real benchmark's tasks.
+        diversity: ``(n,)``.
+        found: ``(n,)`` sensitivity with a witness, at least so large.
+        at_most: ``(n,)`` what is proven not to be exceeded; ``found`` where that is exact.
+        constant, random: which points are these baselines; None where they are not there.
+    """
+
+    system: str
+    change: str
+    names: tuple[str, ...]
+    is_simulated: NDArray[np.bool_]
+    diversity: NDArray[np.float64]
+    found: NDArray[np.float64]
+    at_most: NDArray[np.float64]
+    constant: int | None = None
+    random: int | None = None
+
+    @property
+    def is_exact(self) -> NDArray[np.bool_]:
+        """``(n,)`` whether the sensitivity is known."""
+        return np.asarray(self.at_most <= self.found)
+
+    @cached_property
+    def association(self) -> Association:
+        """Of all points, as in the paper: diversity with the sensitivity found."""
+        return association(self.diversity, self.found)
+
+    @cached_property
+    def association_of_benchmarks(self) -> Association:
+        """The same without what was simulated."""
+        real = ~self.is_simulated
+        return association(self.diversity[real], self.found[real])
+
+    def between_baselines(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
+        """Slope and intercept of the line from Constant to Random; None where one is missing or they do not differ.
+
+        Args:
+            values: ``found`` or ``at_most``.
+        """
+        if self.constant is None or self.random is None:
+            return None
+        run = float(self.diversity[self.random] - self.diversity[self.constant])
+        if run == 0:
+            return None
+        slope = float(values[self.random] - values[self.constant]) / run
+        return slope, float(values[self.constant]) - slope * float(self.diversity[self.constant])
+
+    @property
+    def place(self) -> NDArray[np.int64] | None:
+        """``(n,)`` `BELOW` the line between the baselines (a better trade-off), `ABOVE` it, or `OPEN`.
+
+        Open is what the bounds leave open, those of the baselines included, and the baselines themselves.
+        """
+        lower, upper = self.between_baselines(self.found), self.between_baselines(self.at_most)
+        if lower is None or upper is None:
+            return None
+        heights = np.stack([slope * self.diversity + intercept for slope, intercept in (lower, upper)])
+        place = np.where(
+            self.at_most < heights.min(axis=0), BELOW, np.where(self.found > heights.max(axis=0), ABOVE, OPEN)
+        )
+        place[[self.constant, self.random]] = OPEN
+        return place
