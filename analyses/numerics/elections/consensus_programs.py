@@ -1,0 +1,150 @@
+"""The order with the least cost, as an integer program whose constraints are added where they are broken."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from analyses.numerics.elections.integer_programs import IntegerSolution, maximize
+
+ROUNDING = 1e-3
+"""A bound this little above a whole number may be that number."""
+BROKEN = 1e-6
+"""By so much a constraint of three must be broken to be added."""
+MOST_ADDED = 5_000
+"""Constraints added at once, the most broken ones first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastCost:
+    """What was found about orders of a few models.
+
+    Attributes:
+        order: the cheapest found, best first; None where none below the limit was found.
+        at_least: no order allowed costs less.
+    """
+
+    order: NDArray[np.int64] | None
+    at_least: int
+
+
+def least_cost(
+    cost: NDArray[np.int64],
+    *,
+    known: int,
+    deadline: float,
+    other_than: NDArray[np.int64] | None = None,
+) -> LeastCost:
+    """Look for an order that costs less than what is known, or prove that there is none.
+
+    A variable x_ij in {0, 1} for i < j says that i is ahead of j. It is an order if no three are in a circle:
+    0 <= x_ij + x_jk - x_ik <= 1. Costs are integers, so a bound above ``known`` - 1 ends the search.
+
+    Args:
+        cost: ``(m, m)`` what it costs to have the row ahead of the column.
+        known: cost of an order that is there already; only cheaper ones are looked for.
+        deadline: by `time.monotonic`.
+        other_than: an order that is not allowed.
+    """
+    m = len(cost)
+    above, below = np.triu_indices(m, 1)
+    gains = (cost[below, above] - cost[above, below]).astype(np.float64)
+    base = int(cost[below, above].sum())
+    at_least = int(np.minimum(cost[above, below], cost[below, above]).sum())
+    rows = _Triangles(m)
+    forbidden = None if other_than is None else _agreement(other_than, above, below)
+    is_whole = False
+    while at_least < known:
+        solved = _solve(gains, rows, forbidden, is_whole, deadline)
+        if solved.is_infeasible:
+            return LeastCost(order=None, at_least=known)
+        if solved.at_most < np.inf and (is_whole or solved.is_optimal):
+            at_least = max(at_least, int(np.ceil(base - solved.at_most - ROUNDING)))
+        if solved.x is None or at_least >= known:
+            break
+        ahead = np.zeros((m, m))
+        ahead[above, below], ahead[below, above] = solved.x, 1 - solved.x
+        if rows.add_broken(ahead):
+            continue
+        if np.abs(solved.x - np.round(solved.x)).max() > BROKEN:
+            is_whole = True
+            continue
+        order = np.argsort(-ahead.sum(axis=1), kind="stable")
+        found = order_cost(cost, order)
+        # In floats an order that is not allowed, or no cheaper, can pass for one that is; nothing follows from it.
+        is_new = other_than is None or bool((order != other_than).any())
+        return LeastCost(order=order if found < known and is_new else None, at_least=min(at_least, found))
+    return LeastCost(order=None, at_least=min(at_least, known))
+
+
+def order_cost(cost: NDArray[np.int64], order: NDArray[np.int64]) -> int:
+    """What an order costs, all pairs added up."""
+    arranged = cost[np.ix_(order, order)]
+    return int(np.triu(arranged, 1).sum())
+
+
+def _solve(
+    gains: NDArray[np.float64],
+    rows: _Triangles,
+    forbidden: tuple[NDArray[np.float64], float] | None,
+    is_whole: bool,
+    deadline: float,
+) -> IntegerSolution:
+    matrix, lower, upper = rows.matrix()
+    if forbidden is not None:
+        signs, limit = forbidden
+        matrix = csr_array(np.vstack([matrix.toarray(), signs])) if matrix.shape[0] else csr_array(signs[None])
+        lower, upper = np.append(lower, -np.inf), np.append(upper, limit)
+    return maximize(gains, matrix, lower, upper, integrality=int(is_whole), time_limit=deadline - time.monotonic())
+
+
+def _agreement(
+    order: NDArray[np.int64], above: NDArray[np.int64], below: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], float]:
+    """A row whose sum is larger than the limit for that order only."""
+    place = np.argsort(order)
+    agrees = place[above] < place[below]
+    return np.where(agrees, 1.0, -1.0), float(agrees.sum() - 1)
+
+
+class _Triangles:
+    """Constraints of three models each, so far."""
+
+    def __init__(self, m: int) -> None:
+        self._m = m
+        self._known: set[tuple[int, int, int]] = set()
+        self._number = np.zeros((m, m), dtype=np.int64)
+        above, below = np.triu_indices(m, 1)
+        self._number[above, below] = np.arange(len(above))
+        self._n_variables = len(above)
+
+    def add_broken(self, ahead: NDArray[np.float64]) -> bool:
+        """Add those of i < j < k that are broken; whether there were any.
+
+        Args:
+            ahead: ``(m, m)`` values of the variables, row ahead of column.
+        """
+        found: list[tuple[float, tuple[int, int, int]]] = []
+        for i in range(self._m - 2):
+            sums = ahead[i, i + 1 :, None] + ahead[i + 1 :, i + 1 :] - ahead[i, None, i + 1 :]
+            broken = np.maximum(sums - 1, -sums)
+            for j, k in zip(*np.nonzero(np.triu(broken, 1) > BROKEN), strict=True):
+                found.append((-float(broken[j, k]), (i, i + 1 + int(j), i + 1 + int(k))))
+        found.sort()
+        new = [triangle for _, triangle in found if triangle not in self._known][:MOST_ADDED]
+        self._known.update(new)
+        return bool(new)
+
+    def matrix(self) -> tuple[csr_array, NDArray[np.float64], NDArray[np.float64]]:
+        """The constraints, with their limits."""
+        triangles = np.array(sorted(self._known), dtype=np.int64).reshape(-1, 3)
+        i, j, k = triangles.T
+        columns = np.stack([self._number[i, j], self._number[j, k], self._number[i, k]], axis=1).ravel()
+        signs = np.tile([1.0, 1.0, -1.0], len(triangles))
+        at = np.arange(0, 3 * len(triangles) + 1, 3)
+        matrix = csr_array((signs, columns, at), shape=(len(triangles), self._n_variables))
+        return matrix, np.zeros(len(triangles)), np.ones(len(triangles))
