@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import benchmarks
+from benchmarks._peers import PeerMissingError
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -23,9 +24,13 @@ def main(names: list[str]) -> None:
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in chosen:
         lines = []
-        for line in importlib.import_module(f"benchmarks.{name}").measurements():
-            print(json.dumps(line), flush=True)
-            lines.append(line)
+        try:
+            for line in importlib.import_module(f"benchmarks.{name}").measurements():
+                print(json.dumps(line), flush=True)
+                lines.append(line)
+        except PeerMissingError as error:
+            print(f"{name} was not measured: {error}", file=sys.stderr, flush=True)
+            continue
         kept[name] = {
             "suffrage": version("suffrage"),
             "python": platform.python_version(),

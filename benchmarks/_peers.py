@@ -1,0 +1,28 @@
+"""Packages that ours are measured beside and that nothing else needs."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class PeerMissingError(ModuleNotFoundError):
+    """A benchmark cannot be run without its peer."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"{package}, its peer, is not installed; `make bench` installs it.", name=package)
+
+
+def peer(module: str) -> ModuleType:
+    """A module of a peer.
+
+    Raises:
+        PeerMissingError: its package is not installed.
+    """
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] == package:
+            raise PeerMissingError(package) from error
+        raise

@@ -1,0 +1,141 @@
+"""Sensitivity of benchmarks as elections, beside the package of the paper's authors.
+
+The peer, `benchbench` on PyPI, brings the leaderboards; both see the same numbers. It descends along a gradient and
+returns the weights, or the added models, that it found; these are evaluated anew in whole numbers, so that strict
+reversals are counted alike. It searches a part of the weights only: those of a sum, with none near 0. It is
+timed on one thread, which suits it best by far.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from analyses.numerics.elections.cardinal import cardinal_sensitivity
+from analyses.numerics.elections.concordance import diversity
+from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
+from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
+from analyses.numerics.elections.ordinal import leading_models, ordinal_sensitivity
+from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
+from analyses.numerics.elections.win_rates import RULES, win_rates
+from benchmarks._costs import in_own_process, seconds
+from benchmarks._peers import peer
+
+CARDINAL = ("GLUE", "SuperGLUE", "OpenLLM", "VTAB")
+ORDINAL = ("HELM-accuracy", "HEIM-nudity")
+EPSILON = Fraction(1, 100)
+TIME_LIMIT = 30.0
+DIGITS = 10
+"""To so many decimals halves of sums are what they were before floats."""
+
+Search = Callable[[np.ndarray, float], CardinalSensitivity | OrdinalSensitivity]
+
+
+def _by_weights(T: np.ndarray, time_limit: float) -> CardinalSensitivity:
+    return cardinal_sensitivity(exact_scores(T), epsilon=EPSILON, standardised=True, time_limit=time_limit)
+
+
+def _by_additions(T: np.ndarray, time_limit: float) -> OrdinalSensitivity:
+    """The leading fifth comes first, as the peer has it."""
+    return ordinal_sensitivity(exact_scores(T), leading=np.arange(T.shape[1] // 5), time_limit=time_limit)
+
+
+def _reversed_by_weights(scores: ExactScores, alpha: np.ndarray) -> int:
+    before = average_ranks(scores.numerators.sum(axis=0))
+    weights = np.array([Fraction(float(weight)) for weight in alpha], dtype=object)
+    return ranking_distance(before, average_ranks((weights[:, None] * scores.numerators).sum(axis=0))).n_reversed
+
+
+def _reversed_by_additions(scores: ExactScores, field: np.ndarray) -> int:
+    leading = np.arange(scores.n_models // 5)
+    before, after = (
+        average_ranks(np.array(win_rates(scores, columns)[: len(leading)], dtype=object))
+        for columns in (leading, np.concatenate([leading, np.setdiff1d(field, leading)]))
+    )
+    return ranking_distance(before, after).n_reversed
+
+
+def _peer_run(measure: Any, **options: Any) -> tuple[float, Any]:
+    found: list[Any] = []
+    with redirect_stdout(io.StringIO()):
+        spent = seconds(lambda: found.append(measure.get_sensitivity(**options)))
+    return spent, found[-1]
+
+
+def _beside_peer(name: str, kind: str, ours: Search) -> dict[str, Any]:
+    load = getattr(peer("benchbench.data"), f"load_{kind}_benchmark")
+    measure = peer(f"benchbench.measures.{kind}")
+    data, tasks = load(name)
+    T = np.round(data[tasks].to_numpy(dtype=np.float64).T, DIGITS)
+    scores = exact_scores(T)
+    asked = {"return_weight": True} if kind == "cardinal" else {"return_indices": True}
+    quick: list[float] = []
+    exact: list[float] = []
+    theirs: list[float] = []
+    ours(T, 0.0)
+    for _ in range(2):  # in turn, so that all meet the same load of the machine
+        quick.append(seconds(partial(ours, T, 0.0), 2))
+        spent, (_, solution) = _peer_run(measure, data=data, cols=tasks, **asked)
+        theirs.append(spent)
+        exact.append(seconds(partial(ours, T, TIME_LIMIT)))
+    at_once, proven = ours(T, 0.0).tau, ours(T, TIME_LIMIT)
+    count = _reversed_by_weights if kind == "cardinal" else _reversed_by_additions
+    return {
+        "name": f"{kind} sensitivity, {name} {T.shape[1]}x{T.shape[0]}",
+        "ours_s": round(min(exact), 3),
+        "at_once_s": round(min(quick), 4),
+        "peer_s": round(min(theirs), 2),
+        "ratio": round(min(theirs) / min(exact), 2),
+        "at_once_ratio": round(min(theirs) / min(quick)),
+        "reversals": proven.tau.distance.n_reversed,
+        "at_once_reversals": at_once.distance.n_reversed,
+        "peer_reversals": count(scores, np.asarray(solution)),
+        "proven": proven.is_exact,
+    }
+
+
+def _scale() -> float:
+    """SIMULATED: every task ranks 1,000 models at random."""
+    T = np.random.default_rng(0).random((100, 1000))
+    return seconds(partial(_everything, T))
+
+
+def _everything(T: np.ndarray) -> None:
+    scores = exact_scores(T)
+    diversity(scores)
+    for rule in RULES:
+        win_rates(scores, rule=rule)
+    cardinal_sensitivity(scores, epsilon=EPSILON, standardised=True, time_limit=0.0)
+    names = [f"{n:04}" for n in range(T.shape[1])]
+    leading = leading_models(scores, names, top=10, rule="pairwise")
+    ordinal_sensitivity(scores, leading=leading, time_limit=0.0)
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """A line for each leaderboard, and one for scale."""
+    peer("benchbench")
+    peer("torch").set_num_threads(1)
+    for name in CARDINAL:
+        yield _beside_peer(name, "cardinal", _by_weights)
+    for name in ORDINAL:
+        yield _beside_peer(name, "ordinal", _by_additions)
+    _everything(np.random.default_rng(1).random((3, 20)))
+    ours, memory = in_own_process(_scale)
+    yield {
+        "name": "diversity, win rates and lower bounds of both sensitivities, 1000x100",
+        "ours_s": round(ours, 2),
+        "ours_mb": round(memory),
+        "note": "bars: 10 s, 1 GB; in a process of its own, once",
+    }
+
+
+if __name__ == "__main__":
+    for line in measurements():
+        print(json.dumps(line), flush=True)
