@@ -114,15 +114,15 @@ def cardinal(found: CardinalSensitivity, r: Reranking, tasks: Sequence[str], *, 
     if len(tasks) == 1:
         return ["With one task there is nothing to weigh: cardinal sensitivity is 0 by definition."]
     what = "standardised tasks" if is_standardised else "tasks"
-    said = f"Weights of {what} from {float(found.epsilon):.3g} to 1"
+    span = f"{what} from {float(found.epsilon):.3g} to 1"
     if found.tau.value == 0 and found.mrc.value == 0 and found.is_exact:
-        return [f"{said} reverse no two models."]
+        return [f"No weights of {span} move any model."]
     heavy = sorted(
         (name for name, weight in zip(tasks, found.tau.witness.tolist(), strict=True) if weight >= HEAVY),
         key=lambda name: -found.tau.witness[tasks.index(name)],
     )
     return [
-        f"{said} can reverse {_pairs(found.tau, len(r.models))} and move a model by {_places(found.mrc, r)}.",
+        f"Weights of {span} can {_both(found.tau, found.mrc, len(r.models))}.",
         f"The weights that make the reversals rest on {_listed(heavy)} ({len(heavy)} of {len(tasks)} tasks with at "
         f"least half the largest weight); {_leader(r, r.tau)}.",
         f"Other weights move {_mover(r, r.mrc)}, the most of all.",
@@ -132,11 +132,11 @@ def cardinal(found: CardinalSensitivity, r: Reranking, tasks: Sequence[str], *, 
 def ordinal(found: OrdinalSensitivity, r: Reranking) -> list[str]:
     """What added models can do to the ranking by win rates."""
     k, n_others = len(found.leading), len(found.others)
-    said = f"Among the first {k} models by win rate, the presence of some of the other {n_others}"
+    among = f"Among the first {k} models by win rate"
     if found.tau.value == 0 and found.mrc.value == 0 and found.is_exact:
-        return [f"{said} reverses no two."]
+        return [f"{among}, none is moved by the presence of any of the other {n_others}."]
     return [
-        f"{said} can reverse {_pairs(found.tau, k)} and move a model by {_places(found.mrc, r)}.",
+        f"{among}, the presence of some of the other {n_others} can {_both(found.tau, found.mrc, k)}.",
         f"With the {int(found.tau.witness.sum())} added that make the reversals, {_leader(r, r.tau)}.",
         f"Adding {int(found.mrc.witness.sum())} moves {_mover(r, r.mrc)}, the most of all.",
     ]
@@ -177,13 +177,10 @@ def _count(share: float, name: str, m: int) -> float:
     return round(2 * share * _most(name, m)) / 2
 
 
-def _pairs(change: LargestChange, m: int) -> str:
-    return f"{_count(change.value, 'tau', m):,g} of {_most('tau', m):,} pairs of models (tau {_sure(change)})"
-
-
-def _places(change: LargestChange, r: Reranking) -> str:
-    m = len(r.models)
-    return f"{_count(change.value, 'mrc', m):,g} of {_most('mrc', m):,} places (MRC {_sure(change)})"
+def _both(tau: LargestChange, mrc: LargestChange, m: int) -> str:
+    reversals = f"{_count(tau.value, 'tau', m):,g} of {_most('tau', m):,} pairs of models (tau {_sure(tau)})"
+    places = f"{_count(mrc.value, 'mrc', m):,g} of {_most('mrc', m):,} places (MRC {_sure(mrc)})"
+    return f"reverse {reversals} and move a model by {places}"
 
 
 def _sure(change: LargestChange) -> str:

@@ -85,9 +85,10 @@ A suffix ``discrete`` that is not 0 is a remark: the null takes so few values th
 def print_numbers(numbers: Sequence[Number]) -> None:
     """Print the headline numbers of a finding for reading: plain ones, then statistics with what belongs to them."""
     known = {number.name: number for number in numbers}
-    stems = [n for n in numbers if n.headline and n.name.rpartition(".")[0] not in known]
-    plain = [n for n in stems if not any(f"{n.name}.{suffix}" in known for suffix in BESIDE)]
-    tested = [n for n in stems if n not in plain]
+    statistics = {n.name for n in numbers if any(f"{n.name}.{suffix}" in known for suffix in BESIDE)}
+    stems = [n for n in numbers if n.headline and n.name.rpartition(".")[0] not in statistics]
+    plain = [n for n in stems if n.name not in statistics]
+    tested = [n for n in stems if n.name in statistics]
     if plain:
         reasons = any(n.reason for n in plain)
         rows = [{"number": n.name, "value": _whole(n.value), "why not": n.reason or ""} for n in plain]

@@ -60,6 +60,11 @@ EXPECTED: Mapping[str, str] = {
         "should keep models far apart in order and change neighbours; the median set should be farther than the best, "
         "and tasks chosen on half of the models farther on the other half."
     ),
+    "social-choice": (
+        "Planted: abilities that all tasks measure, and tasks that favour different models. So diversity should be far "
+        "from 0 and from 1, models next to each other should change places under other weights of tasks, and models "
+        "far apart keep theirs. With few tasks both sensitivities should be proven."
+    ),
     "weight-robustness": (
         "Planted: abilities from far apart to next to each other. So under random weights models far apart should keep "
         "their order in every draw, neighbours should change it, and the spread should be that of the number of "

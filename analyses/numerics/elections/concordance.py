@@ -79,6 +79,9 @@ def task_distances(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         some = slice(start, start + PAIRS_AT_ONCE)
         signs = np.nan_to_num(np.sign(ranks[:, i[some]] - ranks[:, j[some]])).astype(np.float32)
         agreement += signs @ signs.T
-        np.abs(signs, out=signs)
-        ordered += signs @ signs.T
+        if signs.all():
+            ordered += signs.shape[1]
+        else:
+            np.abs(signs, out=signs)
+            ordered += signs @ signs.T
     return np.asarray(np.divide(ordered - agreement, 2 * ordered, out=np.full((n, n), np.nan), where=ordered > 0))
