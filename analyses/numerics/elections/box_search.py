@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from fractions import Fraction
 from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.elections.exact_boxes import most_in_box
 from analyses.numerics.elections.weight_boxes import ROUNDING, explore
 
 SMALL, LARGE = 12, 5000
@@ -18,8 +20,11 @@ SMALL, LARGE = 12, 5000
 MOST_NUMBERS = 2**24
 """Floats kept for open boxes, about."""
 
-NARROWEST = 2.0**-36
-"""A box of at most this width is not halved again: what is still open in it rests on coincidence."""
+FEW = 12
+"""Rows that are decided in exact arithmetic, where halving does not end: around points at which several rows are 0."""
+
+NARROW, NARROWEST = 2.0**-8, 2.0**-36
+"""Width of a box from which on that is tried, and at which a box with more rows is given up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,21 +32,33 @@ class Inequalities:
     """Rows d·w < 0, each worth something.
 
     Attributes:
-        D: ``(n_weights, n_rows)`` float64, each entry correctly rounded.
-        worth: ``(n_rows,)`` int64, positive.
+        D: ``(n_weights, n_rows)`` float64, each entry correctly rounded but for a few last digits.
+        worth: ``(n_rows,)`` int64 of a row that holds, positive.
+        worth_tied: ``(n_rows,)`` int64 of a row with d·w = 0.
+        steps, units: the rows exactly, up to a positive factor each: integers times ``(n_weights,)`` fractions.
     """
 
     D: NDArray[np.float64]
     worth: NDArray[np.int64]
+    worth_tied: NDArray[np.int64]
+    steps: NDArray[Any]
+    units: tuple[Fraction, ...]
 
     @property
     def slack(self) -> NDArray[np.float64]:
         """``(n_rows,)`` how far a computed sum may be from the true one, for weights in [0, 1]."""
         return np.asarray(ROUNDING * np.abs(self.D).sum(axis=0))
 
-    def fulfilled(self, weights: NDArray[np.float64]) -> int:
-        """Worth of the rows that surely hold."""
-        return int(self.worth[weights @ self.D < -self.slack].sum())
+    def exactly(self, row: int) -> list[Fraction]:
+        """A row as fractions."""
+        return [int(step) * unit for step, unit in zip(self.steps[:, row], self.units, strict=True)]
+
+    def undecided(self, box: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+        """Rows that hold in part of a box, perhaps, and the worth of those that hold in all of it."""
+        up, down = np.maximum(self.D, 0), np.minimum(self.D, 0)
+        least, most = box[0] @ up + box[1] @ down, box[1] @ up + box[0] @ down
+        sure = most < -self.slack
+        return np.flatnonzero((least < self.slack) & ~sure), int(self.worth[sure].sum())
 
 
 def face_boxes(n_weights: int, epsilon: float) -> list[NDArray[np.float64]]:
@@ -62,35 +79,45 @@ class Most:
         worth: of the best weights known; what was to be exceeded, where none exceeds it.
         weights: ``(n_weights,)``; None where none exceeds it.
         at_most: no weights in the boxes do more.
-        narrow: boxes that bound it and are too narrow to be halved again.
     """
 
     worth: int
     weights: NDArray[np.float64] | None
     at_most: int
-    narrow: list[NDArray[np.float64]]
 
 
-def most_fulfilled(rows: Inequalities, boxes: list[NDArray[np.float64]], *, best: int, until: float) -> Most:
-    """Branch and bound, the box with the largest bound first.
+def most_fulfilled(
+    rows: Inequalities, *, epsilon: Fraction, floor: float, best: int, until: float, few: int = FEW
+) -> Most:
+    """Branch and bound over weights in [epsilon, 1], the box with the largest bound first.
 
     Args:
         rows: at least one weight.
-        boxes: ``(2, n_weights)`` each, within [0, 1].
+        epsilon: least weight.
+        floor: the same as a float.
         best: what is to be exceeded.
         until: when to stop, by the monotonic clock.
+        few: rows that are decided in exact arithmetic.
     """
     slack, n_weights = rows.slack, len(rows.D)
     possible = int(rows.worth.sum())
-    heap: list[tuple[int, int, Any]] = [(-possible, number, box) for number, box in enumerate(boxes)]
-    heapq.heapify(heap)
+    heap: list[tuple[int, int, Any]] = [
+        (-possible, number, box) for number, box in enumerate(face_boxes(n_weights, floor))
+    ]
     n_made = len(heap)
     weights: NDArray[np.float64] | None = None
-    narrow: list[tuple[int, Any]] = []
+    given_up = best
     while heap and -heap[0][0] > best and monotonic() < until:
         bound, _, box = heapq.heappop(heap)
-        if (box[1] - box[0]).max() <= NARROWEST:
-            narrow.append((-bound, box))
+        width = (box[1] - box[0]).max()
+        if width <= NARROW or len(slack) <= few:
+            undecided, sure = rows.undecided(box)
+            if len(undecided) <= few:
+                best, found = _decided(rows, undecided, sure, box, epsilon, floor, best)
+                weights = weights if found is None else found
+                continue
+        if width <= NARROWEST:
+            given_up = max(given_up, -bound)
             continue
         budget = SMALL if len(heap) * 2 * n_weights < MOST_NUMBERS else LARGE
         best, found, left, bounds, _ = explore(rows.D, slack, rows.worth, box[0], box[1], best, budget)
@@ -99,11 +126,28 @@ def most_fulfilled(rows: Inequalities, boxes: list[NDArray[np.float64]], *, best
         for one, its_bound in zip(left, bounds.tolist(), strict=True):
             heapq.heappush(heap, (-its_bound, n_made, one))
             n_made += 1
-    still = [(size, box) for size, box in narrow if size > best]
-    open_bound = -heap[0][0] if heap else best
-    return Most(
-        worth=best,
-        weights=weights,
-        at_most=max(best, open_bound, *(size for size, _ in still), best),
-        narrow=[box for _, box in still],
+    return Most(worth=best, weights=weights, at_most=max(best, given_up, -heap[0][0] if heap else best))
+
+
+def _decided(
+    rows: Inequalities,
+    undecided: NDArray[np.int64],
+    sure: int,
+    box: NDArray[np.float64],
+    epsilon: Fraction,
+    floor: float,
+    best: int,
+) -> tuple[int, NDArray[np.float64] | None]:
+    """The best of one box in exact arithmetic, where it exceeds what is known."""
+    low, high = ([epsilon if end == floor else Fraction(end) for end in ends] for ends in box.tolist())
+    most, weights = most_in_box(
+        [rows.exactly(row) for row in undecided],
+        rows.worth[undecided].tolist(),
+        rows.worth_tied[undecided].tolist(),
+        low,
+        high,
+        best=best - sure,
     )
+    if weights is None:
+        return best, None
+    return most + sure, np.array([floor if weight == epsilon else float(weight) for weight in weights])

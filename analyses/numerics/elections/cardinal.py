@@ -1,4 +1,4 @@
-"""How far can weights of tasks move the ranking by means? The exact answer, or an interval, with the weights that do it.
+"""How far can weights of tasks move the ranking by means? The exact answer, or an interval, and the weights that do it.
 
 Source: Zhang & Hardt 2024, equations 6 to 8. A task in which a share 1 − α of the labels is random counts α times as
 much, so the sensitivity is the largest distance of the ranking by Σ α_j s_j from that by Σ s_j.
@@ -13,8 +13,8 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.box_search import face_boxes, most_fulfilled
-from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.box_search import most_fulfilled
+from analyses.numerics.elections.exact_scores import ExactScores, as_printed
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
 from analyses.numerics.elections.rank_moves import furthest_move, half_ranks_moved, moves, widely_moving_weights
 from analyses.numerics.elections.ranking_distance import ranking_distance
@@ -22,10 +22,12 @@ from analyses.numerics.elections.reversals import n_reversible, reversal_rows, w
 from analyses.numerics.elections.weighed_sums import WeighedSums, weighed_sums
 from analyses.numerics.elections.weight_search import good_weights, one_task_each
 
-QUICK, THOROUGH, MANY = 2e7, 1e8, 3e8
-"""Effort of the search for good weights: without time for a proof, with it, and with it for many weights."""
+QUICK, THOROUGH = 2e7, 1e8
+"""Effort of the search for good weights: without and with time for a proof."""
 
-MANY_WEIGHTS = 20
+MANY_WEIGHTS, PER_SECOND = 20, 3e7
+"""From so many weights on the proof will hardly end, and the search gets so much effort for each second allowed."""
+
 SHARE_OF_MRC = 0.3
 """Of the time, for the largest change of rank; what it leaves is for reversals."""
 
@@ -62,11 +64,13 @@ def cardinal_sensitivity(
     if sums.n_weights < 2:
         return _unmovable(sums, epsilon)
     floor = float(epsilon)
-    if Fraction(floor) < epsilon:
+    if as_printed(floor) < epsilon:
         floor = float(np.nextafter(floor, 1))
     given = [_by_weight(sums, one) for one in start]
     starts = np.vstack([one_task_each(sums.n_weights, floor), np.ones((1, sums.n_weights)), *given])
-    effort = QUICK if time_limit <= 0 else MANY if sums.n_weights >= MANY_WEIGHTS else THOROUGH
+    effort = QUICK if time_limit <= 0 else THOROUGH
+    if sums.n_weights >= MANY_WEIGHTS:
+        effort = max(effort, PER_SECOND * min(time_limit, 60))
     weights = good_weights(sums.as_floats(), sums.before, epsilon=floor, starts=starts, effort=effort)
     possible = what_is_possible(sums, epsilon)
     n_reversed = ranking_distance(sums.before, sums.after(weights)).n_reversed
@@ -77,14 +81,15 @@ def cardinal_sensitivity(
     most_moved = max(moved, moves(sums, possible)[0].at_most)
     if time_limit > 0 and most_moved > moved:
         until = began + SHARE_OF_MRC * time_limit
-        further, most_moved = furthest_move(sums, possible, epsilon=floor, best=moved, until=until)
+        further, most_moved = furthest_move(sums, possible, epsilon=epsilon, floor=floor, best=moved, until=until)
         moving = _better(sums, moving, further, half_ranks_moved)
 
     most_reversed = n_reversible(sums, possible)
     if time_limit > 0 and n_reversed < most_reversed <= MOST_ENTRIES // sums.n_weights:
         found = most_fulfilled(
             reversal_rows(sums, possible),
-            face_boxes(sums.n_weights, floor),
+            epsilon=epsilon,
+            floor=floor,
             best=n_reversed,
             until=began + time_limit,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import gcd, lcm, ulp
 from typing import Any
 
@@ -86,6 +87,11 @@ def exact_scores(
     places = np.full(T.shape, -1)
     places[there] = which.ravel()
     return ExactScores(T=np.ascontiguousarray(T * sign), numerators=scaled[places], denominator=common // shared)
+
+
+def as_printed(value: float) -> Fraction:
+    """The number that a float is printed as: 0.1 is a tenth, so that what is read off a table can be re-checked."""
+    return Fraction(repr(float(value)))
 
 
 def _fraction(value: float, n: int) -> tuple[int, int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.compilation import kernel
-from analyses.numerics.elections.box_search import Inequalities, face_boxes, most_fulfilled
+from analyses.numerics.elections.box_search import Inequalities, most_fulfilled
 from analyses.numerics.elections.reversals import NEVER, TIE_AT_MOST, rows_of
 from analyses.numerics.elections.weighed_sums import WeighedSums
 
@@ -73,7 +74,7 @@ def with_rows(sums: WeighedSums, possible: NDArray[np.int8], move: Move) -> Move
         model=i,
         down=move.down,
         at_most=move.at_most,
-        rows=rows_of(sums, *pair, can_pass[rivals]) if len(rivals) else None,
+        rows=rows_of(sums, *pair, can_pass[rivals], TIE_AT_MOST) if len(rivals) else None,
         offset=move.offset + TIE_AT_MOST * int(copies.sum()),
     )
 
@@ -149,11 +150,11 @@ def widely_moving_weights(
             _climb_rows(rows.D, rows.worth, weights, epsilon)
             tried.append(weights)
     changes = [half_ranks_moved(sums.before, sums.after(weights)) for weights in tried]
-    return tried[int(np.argmax(changes))]
+    return np.asarray(tried[int(np.argmax(changes))])
 
 
 def furthest_move(
-    sums: WeighedSums, possible: NDArray[np.int8], *, epsilon: float, best: int, until: float
+    sums: WeighedSums, possible: NDArray[np.int8], *, epsilon: Fraction, floor: float, best: int, until: float
 ) -> tuple[NDArray[np.float64] | None, int]:
     """Weights that move a model by more half ranks than ``best``, if there are any, and what none exceeds.
 
@@ -161,10 +162,10 @@ def furthest_move(
         sums: the scores.
         possible: of `what_is_possible`.
         epsilon: least weight.
+        floor: the same as a float.
         best: half ranks to be exceeded.
         until: when to stop, by the monotonic clock.
     """
-    boxes = face_boxes(sums.n_weights, epsilon)
     weights: NDArray[np.float64] | None = None
     at_most = best
     for bare in moves(sums, possible):
@@ -173,7 +174,7 @@ def furthest_move(
         move = with_rows(sums, possible, bare)
         if move.rows is None:
             continue
-        found = most_fulfilled(move.rows, boxes, best=best - move.offset, until=until)
+        found = most_fulfilled(move.rows, epsilon=epsilon, floor=floor, best=best - move.offset, until=until)
         if found.weights is not None:
             best, weights = found.worth + move.offset, found.weights
         at_most = max(at_most, best, found.at_most + move.offset)

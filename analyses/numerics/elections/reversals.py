@@ -41,39 +41,47 @@ def what_is_possible(sums: WeighedSums, epsilon: Fraction) -> NDArray[np.int8]:
     _least_leads(X, float(epsilon), leads, doubt)
     possible = np.where(leads < 0, CAN_LEAD, NEVER).astype(np.int8)
     for i, k in np.argwhere(np.abs(leads) <= doubt).tolist():
-        terms = [(int(a) - int(b)) * unit for a, b, unit in zip(sums.steps[:, i], sums.steps[:, k], sums.units)]
+        apart = (sums.steps[:, i] - sums.steps[:, k]).tolist()
+        terms = [int(steps) * unit for steps, unit in zip(apart, sums.units, strict=True)]
         lead = sum((term * epsilon if term > 0 else term for term in terms), Fraction(0))
         possible[i, k] = CAN_LEAD if lead < 0 else TIE_AT_MOST if lead == 0 else NEVER
     return possible
 
 
 def rows_of(
-    sums: WeighedSums, ahead: NDArray[np.int64], behind: NDArray[np.int64], worth: NDArray[Any]
+    sums: WeighedSums, ahead: NDArray[np.int64], behind: NDArray[np.int64], worth: NDArray[Any], worth_tied: int
 ) -> Inequalities:
-    """ "The second of the pair gets ahead", for each pair; rows that are multiples of one another are one.
+    """Rows that say "the second of the pair gets ahead"; rows that are multiples of one another are one.
 
     Args:
         sums: the scores.
         ahead, behind: ``(n_pairs,)`` columns of models.
         worth: ``(n_pairs,)`` positive.
+        worth_tied: of a pair that ties.
     """
     steps = sums.differences(ahead, behind)
-    worth = worth.astype(np.int64)
+    worth, tied = worth.astype(np.int64), np.full(len(worth), worth_tied)
     if steps.dtype != object and steps.size:
         common = np.maximum(np.gcd.reduce(steps, axis=0), 1)
         distinct, place = np.unique((steps // common).T, axis=0, return_inverse=True)
         steps = distinct.T
-        worth = np.bincount(place.ravel(), weights=worth, minlength=len(distinct)).astype(np.int64)
+        worth, tied = (np.bincount(place.ravel(), each, len(distinct)).astype(np.int64) for each in (worth, tied))
     units = np.array([float(unit) for unit in sums.units])
     D = steps.astype(np.float64) * units[:, None]
-    return Inequalities(D=np.ascontiguousarray(D / np.abs(D).sum(axis=0)), worth=worth)
+    return Inequalities(
+        D=np.ascontiguousarray(D / np.abs(D).sum(axis=0)),
+        worth=worth,
+        worth_tied=tied,
+        steps=steps,
+        units=sums.units,
+    )
 
 
 def reversal_rows(sums: WeighedSums, possible: NDArray[np.int8]) -> Inequalities:
     """A row for each pair that is ordered before and can be reversed; worth the number of such pairs."""
     place = sums.before
     ahead, behind = np.nonzero((place[:, None] < place[None, :]) & (possible == CAN_LEAD))
-    return rows_of(sums, ahead, behind, np.ones(len(ahead), np.int64))
+    return rows_of(sums, ahead, behind, np.ones(len(ahead), np.int64), 0)
 
 
 def n_reversible(sums: WeighedSums, possible: NDArray[np.int8]) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.exact_scores import ExactScores, as_printed
 from analyses.numerics.elections.ranking_distance import average_ranks
 
 LARGEST = 2**62
@@ -51,15 +51,15 @@ class WeighedSums:
 
     def as_floats(self) -> NDArray[np.float64]:
         """``(n_weights, n_models)`` what a model has in the weighed sum at weight 1, above the lowest."""
-        return self.steps.astype(np.float64) * np.array([float(unit) for unit in self.units])[:, None]
+        return np.asarray(self.steps.astype(np.float64) * np.array([float(unit) for unit in self.units])[:, None])
 
     def after(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Ranks under weights, decided on integers.
 
         Args:
-            weights: ``(n_weights,)`` floats, taken as the rational numbers they are.
+            weights: ``(n_weights,)`` floats, taken as the decimal numbers they are printed as.
         """
-        shares = [Fraction(float(weight)) * unit for weight, unit in zip(weights, self.units, strict=True)]
+        shares = [as_printed(weight) * unit for weight, unit in zip(weights, self.units, strict=True)]
         whole = lcm(1, *(share.denominator for share in shares))
         counts = [share.numerator * (whole // share.denominator) for share in shares]
         return average_ranks([sum(map(int.__mul__, counts, column)) for column in self.steps.T.tolist()])
@@ -81,7 +81,7 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
 
     Args:
         scores: complete, at least one task.
-        standardised: divide each task's scores by their standard deviation (ddof 1), rounded to a float; the scale of
+        standardised: divide each task's scores by their standard deviation (ddof 1) as printed; the scale of
             a task that ties all models is 1.
     """
     group = np.full(scores.n_tasks, -1)
@@ -101,7 +101,7 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
             found[direction] = len(units)
             units.append(Fraction(0))
         group[task] = found[direction]
-        units[found[direction]] += Fraction(unit, scores.denominator) / Fraction(float(scale[task]))
+        units[found[direction]] += Fraction(unit, scores.denominator) / as_printed(scale[task])
     steps = np.empty((len(units), scores.n_models), dtype=object)
     for direction, place in found.items():
         steps[place] = direction

@@ -25,6 +25,8 @@ LEAST_EFFORT = 4e7
 MANY_WEIGHTS = 20
 """From so many on, single steps get stuck and a smooth approach is tried as well."""
 
+MOST_RESTARTS = 500
+
 SMOOTH_COST = 10
 """A step of the smooth approach takes as long as so many looks at every pair of models."""
 
@@ -68,7 +70,7 @@ def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
                 continue
             crossing = -a / b
             if epsilon < crossing < 1:
-                where = min(INT((crossing - epsilon) / width), BINS - 1)
+                where: Any = min(INT((crossing - epsilon) / width), BINS - 1)
                 if b < 0:
                     gains[where] += 1
                 else:
@@ -83,9 +85,9 @@ def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
     while True:
         where = -1
         for one in range(BINS):
-            if gains[one] > 0 and losses[one] > 0 and ends[one] + gains[one] > best:
-                if where < 0 or ends[one] + gains[one] > ends[where] + gains[where]:
-                    where = one
+            could_be = ends[one] + gains[one] if losses[one] > 0 else 0
+            if could_be > best and (where < 0 or could_be > ends[where] + gains[where]):
+                where = one
         if where < 0:
             break
         n_events = gains[where] + losses[where]
@@ -213,12 +215,14 @@ def good_weights(
         searches_left -= used
         if n > best:
             best, found = int(n), weights
-    while searches_left > 0 and n_weights > 2:
+    for _ in range(MOST_RESTARTS if n_weights > 2 else 0):
+        if searches_left <= 0:
+            break
         weights = found.copy()
         moved = rng.random(n_weights) < max(2 / n_weights, 0.15)
         weights[moved] = np.where(rng.random(moved.sum()) < 0.5, epsilon, rng.uniform(epsilon, 1, moved.sum()))
         n, used = climb(X, weights, place, epsilon, min(searches_left, SWEEPS * n_weights))
-        searches_left -= max(1, used)
+        searches_left -= used
         if n > best:
             best, found = int(n), weights
-    return found
+    return np.asarray(found)

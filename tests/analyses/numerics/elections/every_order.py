@@ -1,0 +1,54 @@
+"""The slow, obvious reference: every weak order of the models, each asked of a linear program."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import linprog
+
+from analyses.numerics.elections.ranking_distance import ranking_distance
+
+
+@functools.cache
+def weak_orders(m: int) -> list[np.ndarray]:
+    """Average ranks of every weak order of m models."""
+    levels = {one for one in itertools.product(range(m), repeat=m) if set(one) == set(range(max(one) + 1))}
+    orders = []
+    for level in sorted(levels):
+        at = np.array(level)
+        orders.append(np.array([(at < one).sum() + ((at == one).sum() + 1) / 2 for one in at]))
+    return orders
+
+
+def is_reached(X: np.ndarray, ranks: np.ndarray, epsilon: float) -> bool:
+    """Whether some weights in [epsilon, 1] order the columns of X so, by the largest margin a linear program finds."""
+    n = len(X)
+    above, equal = [], []
+    order = np.argsort(ranks, kind="stable")
+    for a, b in itertools.pairwise(order):
+        (equal if ranks[a] == ranks[b] else above).append(X[:, a] - X[:, b])
+    tight = {"A_eq": np.c_[np.array(equal), np.zeros(len(equal))], "b_eq": np.zeros(len(equal))} if equal else {}
+    strict = {"A_ub": np.c_[-np.array(above), np.ones(len(above))], "b_ub": np.zeros(len(above))} if above else {}
+    found = linprog(np.r_[np.zeros(n), -1.0], **tight, **strict, bounds=[(epsilon, 1)] * n + [(None, 1)])
+    return bool(found.status == 0 and found.x[-1] > 1e-9)
+
+
+def largest_distances(T: np.ndarray, before: np.ndarray, scale: np.ndarray, epsilon: Fraction) -> tuple[float, float]:
+    """The largest tau and the largest MRC over all orders that some weights reach."""
+    X = T / scale[:, None]
+    orders = weak_orders(T.shape[1])
+    distances = [ranking_distance(before, one) for one in orders]
+    reached: dict[int, bool] = {}
+    largest = []
+    for measure in ("tau", "mrc"):
+        by_size = sorted(range(len(orders)), key=lambda one: -getattr(distances[one], measure))
+        for one in by_size:
+            if one not in reached:
+                reached[one] = is_reached(X, orders[one], float(epsilon))
+            if reached[one]:
+                largest.append(getattr(distances[one], measure))
+                break
+    return largest[0], largest[1]

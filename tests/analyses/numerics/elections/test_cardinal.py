@@ -1,0 +1,162 @@
+"""Cardinal sensitivity: proven against every order of small tables, and by its witness on all."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import every_order
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyses.numerics.elections.box_search import most_fulfilled
+from analyses.numerics.elections.cardinal import cardinal_sensitivity
+from analyses.numerics.elections.exact_scores import as_printed, exact_scores
+from analyses.numerics.elections.ranking_distance import average_ranks
+from analyses.numerics.elections.reversals import reversal_rows, what_is_possible
+from analyses.numerics.elections.weighed_sums import weighed_sums
+
+FOREVER = 30.0
+EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(1))
+
+
+def small_table(rng: np.random.Generator) -> np.ndarray:
+    """At most five tasks and five models, small whole numbers: ties everywhere, often copies of tasks or models."""
+    m, n, highest = rng.integers(3, 6), rng.integers(1, 6), rng.integers(1, 8)
+    T = rng.integers(0, highest + 1, (n, m)).astype(float)
+    if rng.random() < 0.3 and n > 1:
+        T[-1] = T[0] * rng.integers(1, 3) + 1
+    if rng.random() < 0.3:
+        T[:, -1] = T[:, 0]
+    return T
+
+
+def sensitivity(T: np.ndarray, *, epsilon: Fraction = EPSILONS[0], standardised: bool = True, limit: float = FOREVER):
+    return cardinal_sensitivity(exact_scores(T), epsilon=epsilon, standardised=standardised, time_limit=limit)
+
+
+def check_against_every_order(rng: np.random.Generator) -> None:
+    T = small_table(rng)
+    epsilon, standardised = EPSILONS[rng.integers(len(EPSILONS))], bool(rng.random() < 0.5)
+    found = sensitivity(T, epsilon=epsilon, standardised=standardised)
+    tau, mrc = every_order.largest_distances(T, found.before, found.scale, epsilon)
+    assert (found.tau.value, found.mrc.value) == pytest.approx((tau, mrc), abs=1e-12)
+    assert found.is_exact
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_both_measures_equal_the_largest_over_every_order_a_linear_program_reaches(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(6):
+            check_against_every_order(rng)
+
+    @pytest.mark.soak
+    @pytest.mark.parametrize("seed", range(100, 120))
+    def test_two_hundred_tables_equal_every_order(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(10):
+            check_against_every_order(rng)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_halving_boxes_alone_finds_what_exact_arithmetic_finds(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        sums = weighed_sums(exact_scores(rng.random((4, 5)).round(3)), standardised=True)
+        rows = reversal_rows(sums, what_is_possible(sums, EPSILONS[0]))
+        found = [
+            most_fulfilled(rows, epsilon=EPSILONS[0], floor=0.01, best=0, until=np.inf, few=few) for few in (0, 12)
+        ]
+        assert found[0].worth == found[0].at_most == found[1].worth == found[1].at_most
+
+
+class TestLaws:
+    @settings(max_examples=40)
+    @given(st.integers(0, 10**6), st.booleans())
+    def test_the_witness_keeps_the_bounds_and_does_what_is_said(self, seed: int, standardised: bool) -> None:
+        rng = np.random.default_rng(seed)
+        T = small_table(rng)
+        found = sensitivity(T, standardised=standardised, limit=0.0)
+        exact = exact_scores(T)
+        for change in (found.tau, found.mrc):
+            weighed = [task for task, weight in enumerate(change.witness) if weight == weight]
+            shares = {task: as_printed(change.witness[task]) / as_printed(found.scale[task]) for task in weighed}
+            assert all(Fraction(1, 100) <= as_printed(change.witness[task]) <= 1 for task in weighed)
+            columns = exact.numerators.T.tolist()
+            totals = [sum(share * column[task] for task, share in shares.items()) for column in columns]
+            assert np.array_equal(average_ranks([Fraction(total) for total in totals]), change.after)
+            assert change.value <= change.at_most
+        assert found.tau.value == found.tau.distance.tau
+        assert found.mrc.value == found.mrc.distance.mrc
+
+    @settings(max_examples=25)
+    @given(st.integers(0, 10**6))
+    def test_neither_order_of_tasks_nor_of_models_nor_unit_nor_a_copied_task_matters(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        T = rng.random((3, 5)).round(2)
+        plain = sensitivity(T, standardised=False)
+        others = (
+            T[rng.permutation(3)][:, rng.permutation(5)],
+            np.rint(T * 100) + 7,
+        )
+        for other in others:
+            found = sensitivity(other, standardised=False)
+            assert (found.tau.value, found.mrc.value) == (plain.tau.value, plain.mrc.value)
+        doubled = sensitivity(np.vstack([T, T]), standardised=False)
+        assert (doubled.tau.value, doubled.mrc.value) == (plain.tau.value, plain.mrc.value)
+
+    @settings(max_examples=25)
+    @given(st.integers(0, 10**6))
+    def test_a_smaller_least_weight_allows_no_less(self, seed: int) -> None:
+        T = np.random.default_rng(seed).integers(0, 6, (3, 4)).astype(float)
+        values = [sensitivity(T, epsilon=epsilon, standardised=False) for epsilon in EPSILONS]
+        assert [one.tau.value for one in values] == sorted((one.tau.value for one in values), reverse=True)
+        assert [one.mrc.value for one in values] == sorted((one.mrc.value for one in values), reverse=True)
+        assert values[-1].tau.value == values[-1].mrc.value == 0
+
+    def test_the_same_scores_give_the_same_bytes(self) -> None:
+        T = np.random.default_rng(3).random((25, 12))
+        first, second = (sensitivity(T, limit=0.0) for _ in range(2))
+        assert first.tau.witness.tobytes() == second.tau.witness.tobytes()
+        assert first.mrc.witness.tobytes() == second.mrc.witness.tobytes()
+
+    def test_time_only_narrows_the_interval(self) -> None:
+        T = np.random.default_rng(4).random((8, 20)).round(3)
+        quick, proven = sensitivity(T, limit=0.0), sensitivity(T)
+        assert quick.tau.value <= proven.tau.value <= proven.tau.at_most <= quick.tau.at_most
+        assert quick.mrc.value <= proven.mrc.value <= proven.mrc.at_most <= quick.mrc.at_most
+
+    def test_weights_given_to_begin_with_are_not_lost(self) -> None:
+        T = np.random.default_rng(5).random((30, 40))
+        proven = sensitivity(T, limit=2.0)
+        again = cardinal_sensitivity(
+            exact_scores(T), epsilon=EPSILONS[0], standardised=True, time_limit=0.0, start=[proven.tau.witness]
+        )
+        assert again.tau.value >= proven.tau.value
+
+
+class TestDegenerate:
+    @pytest.mark.parametrize(
+        "T",
+        [
+            np.array([[1.0, 2.0, 3.0]]),
+            np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [5.0, 5.0, 5.0]]),
+            np.ones((4, 3)),
+        ],
+        ids=["one task", "tasks that are multiples of one another", "all tied"],
+    )
+    def test_nothing_moves_where_there_is_one_direction_at_most(self, T: np.ndarray) -> None:
+        found = sensitivity(T)
+        assert found.is_exact
+        assert found.tau.value == found.mrc.value == 0
+        assert np.array_equal(found.tau.after, found.before)
+
+    def test_a_task_that_ties_all_models_has_no_weight(self) -> None:
+        found = sensitivity(np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [4.0, 4.0, 4.0]]))
+        assert np.isnan(found.tau.witness).tolist() == [False, False, True]
+
+    def test_scores_of_many_digits_are_compared_in_full(self) -> None:
+        T = np.array([[0.1234567890123456, 0.1234567890123457, 0.5], [0.3, 0.2, 0.1]])
+        found = sensitivity(T, standardised=False)
+        assert found.is_exact
+        assert found.before.tolist() == [2.0, 3.0, 1.0]
