@@ -121,12 +121,16 @@ def cardinal(found: CardinalSensitivity, r: Reranking, tasks: Sequence[str], *, 
         (name for name, weight in zip(tasks, found.tau.witness.tolist(), strict=True) if weight >= HEAVY),
         key=lambda name: -found.tau.witness[tasks.index(name)],
     )
-    return [
-        f"Weights of {span} can {_both(found.tau, found.mrc, len(r.models))}.",
-        f"The weights that make the reversals rest on {_listed(heavy)} ({len(heavy)} of {len(tasks)} tasks with at "
-        f"least half the largest weight); {_leader(r, r.tau)}.",
-        f"Other weights move {_mover(r, r.mrc)}, the most of all.",
-    ]
+    said = [f"Weights of {span} can {_both(found.tau, found.mrc, len(r.models))}."]
+    if found.tau.value:
+        said.append(
+            f"The weights that make the reversals rest on {_listed(heavy)} ({len(heavy)} of {len(tasks)} tasks with at "
+            f"least half the largest weight); {_leader(r, r.tau)}."
+        )
+    if found.mrc.value:
+        same = np.array_equal(found.tau.witness, found.mrc.witness, equal_nan=True)
+        said.append(f"{'They' if same else 'Other weights'} move {_mover(r, r.mrc)}, the most of all.")
+    return said
 
 
 def ordinal(found: OrdinalSensitivity, r: Reranking) -> list[str]:
@@ -135,18 +139,19 @@ def ordinal(found: OrdinalSensitivity, r: Reranking) -> list[str]:
     among = f"Among the first {k} models by win rate"
     if found.tau.value == 0 and found.mrc.value == 0 and found.is_exact:
         return [f"{among}, none is moved by the presence of any of the other {n_others}."]
-    return [
-        f"{among}, the presence of some of the other {n_others} can {_both(found.tau, found.mrc, k)}.",
-        f"With the {int(found.tau.witness.sum())} added that make the reversals, {_leader(r, r.tau)}.",
-        f"Adding {int(found.mrc.witness.sum())} moves {_mover(r, r.mrc)}, the most of all.",
-    ]
+    said = [f"{among}, the presence of some of the other {n_others} can {_both(found.tau, found.mrc, k)}."]
+    if found.tau.value:
+        said.append(f"With the {int(found.tau.witness.sum())} added that make the reversals, {_leader(r, r.tau)}.")
+    if found.mrc.value:
+        said.append(f"Adding {int(found.mrc.witness.sum())} moves {_mover(r, r.mrc)}, the most of all.")
+    return said
 
 
 def no_test(method: str) -> str:
     """What the numbers are not."""
     if method == "paper":
         return "Gradient descent finds no more than lower bounds; method exact proves more. Nothing here is a test."
-    return "These are the worst cases there are, not likely ones, and nothing here is a test."
+    return "These are worst cases, not likely ones, and nothing here is a test."
 
 
 def titles(found: CardinalSensitivity | OrdinalSensitivity) -> tuple[str, str]:
@@ -178,9 +183,16 @@ def _count(share: float, name: str, m: int) -> float:
 
 
 def _both(tau: LargestChange, mrc: LargestChange, m: int) -> str:
-    reversals = f"{_count(tau.value, 'tau', m):,g} of {_most('tau', m):,} pairs of models (tau {_sure(tau)})"
-    places = f"{_count(mrc.value, 'mrc', m):,g} of {_most('mrc', m):,} places (MRC {_sure(mrc)})"
-    return f"reverse {reversals} and move a model by {places}"
+    reversed_, pairs, places = _count(tau.value, "tau", m), _most("tau", m), _most("mrc", m)
+    return (
+        f"reverse {f'{reversed_:,g}' if reversed_ else 'none'} of {_counted(pairs, 'pair')} of models "
+        f"(tau {_sure(tau)}) and move a model by {_count(mrc.value, 'mrc', m):,g} of {_counted(places, 'place')} "
+        f"(MRC {_sure(mrc)})"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _sure(change: LargestChange) -> str:

@@ -361,12 +361,19 @@ class TestErrors:
 
 
 class TestFigures:
-    @pytest.mark.parametrize("shape", [(2, 3), (25, 60), (90, 4)])
-    def test_pictures_are_drawn_with_labelled_axes(self, shape):
+    @pytest.mark.parametrize(
+        ("shape", "system", "names"),
+        [
+            ((2, 3), "both", {"cardinal_ranking", "ordinal_ranking", "task_distances"}),
+            ((12, 45), "both", {"cardinal_ranking", "ordinal_ranking", "task_distances"}),
+            ((90, 4), "ordinal", {"ordinal_ranking", "task_distances"}),
+        ],
+    )
+    def test_pictures_are_drawn_with_labelled_axes(self, shape, system, names):
         T = np.round(np.random.default_rng(1).random(shape), 2)
         models = [f"a model of the family with a long name, {j} billion parameters" for j in range(shape[1])]
-        report = analyze(task_matrix(T, models), time_limit=0)
-        assert set(report.figures) == {"cardinal_ranking", "ordinal_ranking", "task_distances"}
+        report = analyze(task_matrix(T, models), system=system, time_limit=0)
+        assert set(report.figures) == names
         for draw in report.figures.values():
             written = io.BytesIO()
             figure = draw()
