@@ -63,7 +63,8 @@ class Tradeoff(Finding):
 
     def summary(self) -> str:
         """What was found, in plain words."""
-        return " ".join([*map(wording.panel, self.panels), wording.NO_TEST])
+        ends = [wording.ENDS] if any(panel.is_simulated.any() for panel in self.panels) else []
+        return " ".join([*map(wording.panel, self.panels), *ends, wording.NO_TEST])
 
 
 def _numbers(panel: Panel) -> Mapping[str, Metric]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.figures.canvas import FAINT, INK, OBSERVED, SERIES, canvas, plain, short
-from analyses.numerics.elections.tradeoff_panel import Panel
+from analyses.numerics.elections.tradeoff_panel import Panel, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +24,8 @@ DIVERSITY = {
 }
 RADII, ANGLES = (7.5, 12.0, 17.0, 23.0, 30.0), 16
 """Where a number may stand: points of distance from its mark, in so many directions."""
+FONT, MOST_NAMES = 7.5, 42
+"""Size of names and numbers in points, and how many lines of it fit beside the panels."""
 ALONG = 120
 """Points of a line, near enough to each other that a number on the line covers some."""
 LETTER, MARK = (3.6, 7.0), 5.0
@@ -86,8 +88,8 @@ def _draw(axes: Axes, panel: Panel) -> None:
             zorder=1,
         )
     a = panel.association
-    said = f"r = {a.pearson:.2f}" if np.isfinite(a.pearson) else "no correlation"
-    said += f" (95 %: {a.low:.2f} to {a.high:.2f})" if np.isfinite(a.low) else ""
+    said = f"r = {written(a.pearson)}" if np.isfinite(a.pearson) else "no correlation"
+    said += f" (95 %: {written(a.low)} to {written(a.high)})" if np.isfinite(a.low) else ""
     axes.set_title(f"{panel.system}, {panel.change.replace('mrc', 'MRC')}: {said}, n = {a.n}", fontsize=9, color=INK)
     axes.set_xlim(-0.04, end)
     axes.set_ylim(-0.04, end)
@@ -106,25 +108,27 @@ def _name(figure: Figure, axes: Axes, panels: Sequence[Panel], numbers: Mapping[
     simulated = {
         name for panel in panels for name, is_so in zip(panel.names, panel.is_simulated.tolist(), strict=True) if is_so
     }
-    entries = [
-        (mark("o", BENCHMARK, True), "benchmark"),
-        (mark("s", SIMULATED, True), "simulated"),
-        (mark("o", BENCHMARK, False), "found, with a bar\nup to the bound"),
-        (Line2D([], [], color=FITTED), "least squares\nthrough the origin"),
-    ]
+    handles = [(mark("o", BENCHMARK, True), "benchmark")]
+    if simulated:
+        handles.append((mark("s", SIMULATED, True), "simulated"))
+    if not all(panel.is_exact.all() for panel in panels):
+        handles.append((mark("o", BENCHMARK, False), "found, with a bar\nup to the bound"))
+    handles.append((Line2D([], [], color=FITTED), "least squares\nthrough the origin"))
     if any(panel.between_baselines(panel.found) for panel in panels):
-        entries.append((Line2D([], [], color=INK, linestyle=(0, (4, 3))), "Constant to Random"))
-    shown = short(list(numbers), 30)
-    for (name, number), text in zip(numbers.items(), shown, strict=True):
-        colour = SIMULATED if name in simulated else BENCHMARK
-        entries.append(
-            (
-                Line2D([], [], linestyle="", marker=f"${number}$", color=colour, markersize=4 + 3 * len(str(number))),
-                text,
-            )
-        )
-    marks, texts = zip(*entries, strict=True)
-    figure.legend(marks, texts, loc="outside right upper", frameon=False, fontsize=7.5, labelspacing=0.65)
+        handles.append((Line2D([], [], color=INK, linestyle=(0, (4, 3))), "Constant to Random"))
+    nothing = Line2D([], [], linestyle="")
+    named = [
+        (nothing, f"{number:>3}  {name}")
+        for number, name in zip(numbers.values(), short(list(numbers), 32), strict=True)
+    ]
+    marks, texts = zip(*handles, *named, strict=True)
+    size = FONT * min(1.0, MOST_NAMES / len(texts))
+    legend = figure.legend(
+        marks, texts, loc="outside right upper", frameon=False, fontsize=size, labelspacing=0.65, handlelength=1.6
+    )
+    for text, name in zip(legend.get_texts()[len(handles) :], numbers, strict=True):
+        text.set_color(SIMULATED if name in simulated else BENCHMARK)
+        text.set_x(-2.2 * size)
 
 
 def _number(axes: Axes, panel: Panel, numbers: Mapping[str, int]) -> None:
@@ -166,7 +170,7 @@ def _number(axes: Axes, panel: Panel, numbers: Mapping[str, int]) -> None:
             textcoords="offset points",
             ha="center",
             va="center",
-            fontsize=7.5,
+            fontsize=FONT,
             color=colour,
             zorder=4,
             arrowprops={"arrowstyle": "-", "color": FAINT, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, LEAST_POINTS, Association, Panel
+from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, LEAST_POINTS, Association, Panel, written
 from analyses.wording.refusals import Problems
 from tracker.queries.findings import FindingRecord
 
@@ -19,6 +19,7 @@ NO_TEST = (
     "Benchmarks are few, no random sample of anything, and share models; both numbers of a point come from the same "
     "scores. So the intervals show how little so few points say, and nothing here is a test."
 )
+ENDS = "Constant and Random lie at the ends, where two points alone make a correlation."
 
 
 def problems(
@@ -81,17 +82,20 @@ def no_line(panel: Panel) -> str:
 def panel(p: Panel) -> str:
     """One sentence or two on a panel."""
     a, real = p.association, p.association_of_benchmarks
+    n_simulated = int(p.is_simulated.sum())
     said = f"{p.system.capitalize()} sensitivity as {CHANGE[p.change]} against diversity, {_points(a.n)}"
+    said += f", {n_simulated} of them simulated" if n_simulated else ""
     if open_ones := int((~p.is_exact).sum()):
         said += f" ({open_ones} known as {'an interval' if open_ones == 1 else 'intervals'}, taken at the lower end)"
     if not np.isfinite(a.pearson):
         return f"{said}: no correlation, since {no_correlation(a.n)}."
-    said += f": Pearson's r {a.pearson:.2f}"
+    said += f": Pearson's r {written(a.pearson)}"
     if np.isfinite(a.low):
-        said += f" (95 % interval {a.low:.2f} to {a.high:.2f})"
-    said += f", Spearman's {a.spearman:.2f}"
-    if p.is_simulated.any() and np.isfinite(real.pearson):
-        said += f"; without what is simulated r {real.pearson:.2f} of {real.n}"
+        said += f" (95 % interval {written(a.low)} to {written(a.high)})"
+    said += f", Spearman's {written(a.spearman)}"
+    if n_simulated:
+        without = f"r {written(real.pearson)}" if np.isfinite(real.pearson) else "none"
+        said += f"; of the {real.n} real benchmarks alone {without}"
     place = p.place
     if place is None:
         return f"{said}. No line from Constant to Random: {no_line(p)}."

@@ -68,7 +68,7 @@ class Trials(Finding):
 
     def _value(self, name: str) -> str:
         value, most, sd = (self.metrics.get(f"{name}{suffix}") for suffix in ("", "_upper", ".sd"))
-        label = name.rpartition(".")[2]
+        label = name.rpartition(".")[2].replace("mrc", "MRC")
         if not isinstance(value, float):
             return f"{label} not given"
         spread = f" (sd {sd:.4f})" if isinstance(sd, float) else ""

@@ -37,6 +37,13 @@ class Association:
     slope: float
 
 
+def written(correlation: float) -> str:
+    """A correlation in digits; 1 is written only where it is 1."""
+    if 0.9995 <= abs(correlation) < 1:
+        return "above 0.999" if correlation > 0 else "below -0.999"
+    return f"{correlation:.3f}"
+
+
 def association(x: NDArray[np.float64], y: NDArray[np.float64]) -> Association:
     """Correlations and the line through the origin.
 

@@ -1,0 +1,148 @@
+"""`suffrage simulate` and `suffrage tradeoff`: from baselines and benchmarks to the picture of all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from mlflow import MlflowClient
+
+from tracker.cli import suffrage
+from tracker.database import transaction
+from tracker.errors import OutputError, SelectionError
+from tracker.queries import tables
+
+SMALL = ("--tasks", "6", "--models", "12", "--trials", "2", "--time-limit", "0")
+
+
+def run(engine: sa.Engine, *arguments: str, tracking_uri: str = "", code: int = 0) -> Result:
+    url = engine.url.render_as_string(hide_password=False)
+    mlflow = ["--tracking-uri", tracking_uri] if tracking_uri else ["--no-mlflow"]
+    result = CliRunner().invoke(suffrage, [*arguments, "--database", url, *mlflow])
+    if isinstance(result.exception, Exception):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def rows(engine: sa.Engine) -> list[sa.Row]:
+    with transaction(engine, write=False) as session:
+        return list(session.execute(sa.select(tables.analysis).order_by(tables.analysis.c.id)))
+
+
+def numbers(engine: sa.Engine, key: int) -> dict[str, float | None]:
+    metric = tables.finding_metric.c
+    with transaction(engine, write=False) as session:
+        return dict(session.execute(sa.select(metric.name, metric.value).where(metric.analysis_id == key)).all())
+
+
+class TestSimulate:
+    def test_constant_is_stable_random_is_not_and_each_system_has_a_finding(self, store: sa.Engine) -> None:
+        run(store, "simulate", "constant", *SMALL, "--top", "3")
+        said = run(store, "simulate", "random", *SMALL, "--top", "3", "--seed", "1")
+        assert said.stdout.startswith("Independent random scores on 6 tasks, 12 models, means over 2 trials: diversity")
+        found = rows(store)
+        assert [(one.name, one.benchmark_id, one.selection) for one in found] == [("social-choice", None, {})] * 4
+        assert [(one.parameters["simulated"], one.parameters["system"]) for one in found] == [
+            ("constant", "cardinal"),
+            ("constant", "ordinal"),
+            ("random", "cardinal"),
+            ("random", "ordinal"),
+        ]
+        assert (found[3].parameters["top"], found[3].parameters["n_trials"], found[3].seed) == (3, 2, 1)
+        stable, restless = numbers(store, found[0].id), numbers(store, found[2].id)
+        assert (stable["diversity"], stable["cardinal.tau_upper"], stable["cardinal.mrc_upper"]) == (0, 0, 0)
+        assert restless["diversity"] > 0.7
+        assert 0.1 < restless["cardinal.tau"] <= restless["cardinal.tau_upper"] <= 1
+        assert restless["diversity.sd"] > 0
+        assert "ordinal.tau" not in restless
+
+    def test_the_same_seed_gives_the_same_numbers(self, filled_file: sa.Engine) -> None:
+        for seed in ("0", "0", "1"):
+            run(filled_file, "simulate", "random", *SMALL, "--system", "cardinal", "--seed", seed)
+        one, again, other = (numbers(filled_file, row.id) for row in rows(filled_file))
+        assert one == again != other
+
+    def test_a_split_is_about_its_benchmark_but_is_not_its_finding(self, filled_file: sa.Engine) -> None:
+        run(filled_file, "simulate", "split", "arithmetic", "--tasks", "4", "--trials", "2", "--time-limit", "1")
+        [split] = rows(filled_file)
+        assert split.parameters["simulated"] == "split into 4 tasks"
+        assert split.selection["benchmark"] == "arithmetic"
+        assert split.benchmark_id is not None
+        assert numbers(filled_file, split.id)["n_tasks"] == 4
+        with transaction(filled_file, write=False) as session:
+            assert session.scalar(sa.select(sa.func.count()).select_from(tables.analysis_run)) == 5
+        with transaction(filled_file) as session:
+            session.execute(sa.update(tables.run).values(checksum="new"))
+        url = filled_file.url.render_as_string(hide_password=False)
+        shown = CliRunner().invoke(suffrage, ["show", str(split.id), "--database", url])
+        assert "It is simulated (split into 4 tasks): `suffrage simulate --help`" in shown.stderr
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ("constant --models 2", "2 is not in the range"),
+            ("random --trials 0", "0 is not in the range"),
+            ("split", "Missing argument 'BENCHMARK'"),
+            ("random --method odd", "'odd' is not one of"),
+        ],
+    )
+    def test_what_does_not_fit_is_a_usage_error(self, filled_file: sa.Engine, given: str, words: str) -> None:
+        assert words in run(filled_file, "simulate", *given.split(), code=2).stderr
+
+    def test_options_of_the_question_are_refused_as_the_question_does(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match="epsilon"):
+            run(filled_file, "simulate", "random", *SMALL, "--epsilon", "7")
+        assert rows(filled_file) == []
+
+
+class TestTradeoff:
+    def test_every_benchmark_is_a_point_here_and_a_run_of_one_experiment_in_mlflow(
+        self, filled: sa.Engine, more: Callable[..., list[int]], tracking_uri: str, tmp_path: Path
+    ) -> None:
+        more(filled, "algebra")
+        for name in ("arithmetic", "algebra"):
+            run(filled, "analyze", "social-choice", name, "--time-limit", "1", tracking_uri=tracking_uri)
+        for kind in ("constant", "random"):
+            run(filled, "simulate", kind, *SMALL, "--system", "cardinal", tracking_uri=tracking_uri)
+        picture = tmp_path / "picture.svg"
+        result = run(filled, "tradeoff", "--output", str(picture), "--format", "json", tracking_uri=tracking_uri)
+        told = json.loads(result.stdout)
+        assert (told["metrics"]["cardinal.tau.n"], told["metrics"]["ordinal.tau.n"]) == (4, 2)
+        assert told["metrics"]["cardinal.tau.pearson"] is not None
+        assert told["absent"]["ordinal.tau.pearson"] == "2 points: too few"
+        assert "<svg" in picture.read_text()
+        [mine] = [row for row in rows(filled) if row.name == "tradeoff"]
+        assert (mine.benchmark_id, mine.selection) == (None, {})
+
+        client = MlflowClient(tracking_uri)
+        experiment = client.get_experiment_by_name("suffrage/social-choice")
+        shown = {one.info.run_name.split()[0]: one.data for one in client.search_runs([experiment.experiment_id])}
+        assert set(shown) == {"arithmetic", "algebra", "constant", "random"}
+        for name, data in shown.items():
+            assert {"diversity", "cardinal.tau", "cardinal.mrc"} <= set(data.metrics), name
+        assert shown["random"].params["simulated"] == "random"
+        assert client.get_experiment_by_name("suffrage/tradeoff") is not None
+
+        [first, *_] = rows(filled)
+        for given, n in ((("--exclude", "algebra,Random"), 2), (("--which", str(first.id)), 1)):
+            said = json.loads(run(filled, "tradeoff", *given, "--format", "json").stdout)
+            assert said["metrics"]["n_points"] == n
+
+    def test_without_findings_the_commands_that_make_them_are_named(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match="Run `suffrage analyze social-choice BENCHMARK`"):
+            run(filled_file, "tradeoff")
+
+    def test_a_picture_of_another_kind_is_refused_before_anything_is_recorded(self, filled_file: sa.Engine) -> None:
+        result = run(filled_file, "tradeoff", "--output", "picture.docx", code=2)
+        assert "ends in .png, .pdf, .svg" in result.stderr
+        assert rows(filled_file) == []
+
+    def test_a_picture_that_cannot_be_written_is_one_sentence(self, filled_file: sa.Engine, tmp_path: Path) -> None:
+        run(filled_file, "simulate", "constant", *SMALL, "--system", "cardinal")
+        with pytest.raises(OutputError, match=r"cannot be written: No such file or directory\. Give another --output"):
+            run(filled_file, "tradeoff", "--output", str(tmp_path / "none" / "picture.png"))

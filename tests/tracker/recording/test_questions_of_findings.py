@@ -1,0 +1,119 @@
+"""A question about findings: asked of no benchmark, recorded, listed, shown and published without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+from mlflow import MlflowClient
+
+from tracker.cli import suffrage
+from tracker.database import transaction
+from tracker.errors import SelectionError
+from tracker.queries import tables
+from tracker.queries.findings import findings
+from tracker.queries.selection import Selection
+from tracker.recording.declaration import load_declaration
+from tracker.recording.pipeline import run_analysis
+
+COUNTING = '''
+"""How many findings are there?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tracker.queries.recorded_findings import Findings
+from tracker.recording.finding import Finding, Report, analysis
+
+
+class ToyFindings(Findings):
+    question: ClassVar[str] = "toy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Finding):
+    n: int
+
+    def summary(self) -> str:
+        return f"There are {self.n} findings."
+
+
+@analysis
+def analyze(findings: ToyFindings, *, least: int = 0) -> Report:
+    return Report(Count(n=len(findings.records)))
+'''
+ARITHMETIC = Selection(benchmark="arithmetic")
+
+
+@pytest.fixture(autouse=True)
+def _counting(install: Callable[..., None], toys: None) -> None:
+    install("counting_plugin", {"counting": COUNTING})
+
+
+def suffrage_says(engine: sa.Engine, *arguments: str) -> str:
+    url = engine.url.render_as_string(hide_password=False)
+    result = CliRunner().invoke(suffrage, [*arguments, "--database", url])
+    if isinstance(result.exception, Exception):
+        raise result.exception
+    return result.stdout
+
+
+def test_it_is_recorded_about_no_benchmark_with_the_runs_its_findings_rest_on(filled: sa.Engine) -> None:
+    first = run_analysis(filled, "toy", ARITHMETIC)
+    counted = run_analysis(filled, "counting")
+    assert counted.report.finding.summary() == "There are 1 findings."
+    with transaction(filled, write=False) as session:
+        row = session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == counted.analysis_id)).one()
+        used = tables.analysis_run.c
+        rested = [
+            set(session.scalars(sa.select(used.run_id).where(used.analysis_id == key)))
+            for key in (first.analysis_id, counted.analysis_id)
+        ]
+        listed = findings(session, name="counting")
+    assert (row.benchmark_id, row.selection, row.parameters) == (None, {}, {"least": 0})
+    assert rested[0] == rested[1] != set()
+    assert [(one.benchmark, one.stale) for one in listed] == [(None, "")]
+
+
+def test_it_is_stale_when_a_run_behind_a_finding_changes(filled: sa.Engine) -> None:
+    run_analysis(filled, "toy", ARITHMETIC)
+    key = run_analysis(filled, "counting").analysis_id
+    with transaction(filled) as session:
+        session.execute(sa.update(tables.run).values(checksum="new"))
+    with transaction(filled, write=False) as session:
+        assert findings(session, name="counting")[0].stale.startswith("changed since: run")
+    assert "counting" in suffrage_says(filled, "show", str(key))
+
+
+def test_commands_take_no_benchmark_and_show_none(filled: sa.Engine, tracking_uri: str) -> None:
+    suffrage_says(filled, "analyze", "toy", "arithmetic", "--no-mlflow")
+    said = suffrage_says(filled, "analyze", "counting", "--least", "2", "--tracking-uri", tracking_uri)
+    assert said.startswith("There are 1 findings.")
+    assert suffrage_says(filled, "show", "2").startswith("counting, 20")
+    assert "–" in suffrage_says(filled, "analyses").splitlines()[2]
+    client = MlflowClient(tracking_uri)
+    experiment = client.get_experiment_by_name("suffrage/counting")
+    [shown] = client.search_runs([experiment.experiment_id])
+    assert shown.info.run_name.endswith("#2")
+    assert not shown.info.run_name.startswith(" ")
+    assert shown.data.metrics == {"n": 1}
+
+
+def test_its_command_has_no_options_that_choose_data() -> None:
+    said = CliRunner().invoke(suffrage, ["analyze", "counting", "--help"]).stdout
+    assert "--least" in said
+    assert "--models" not in said
+    assert "BENCHMARK" not in said
+
+
+def test_a_benchmark_must_be_named_where_one_is_looked_at_and_only_there(filled_file: sa.Engine) -> None:
+    assert not load_declaration("counting").is_of_one_benchmark
+    assert load_declaration("toy").is_of_one_benchmark
+    with pytest.raises(SelectionError, match=r"toy is asked of a benchmark\. Name one"):
+        run_analysis(filled_file, "toy")
+    with pytest.raises(SelectionError, match=r"counting looks at findings of all benchmarks\. Leave the benchmark out"):
+        run_analysis(filled_file, "counting", ARITHMETIC)
