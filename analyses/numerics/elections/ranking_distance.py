@@ -50,15 +50,14 @@ def ranking_distance(before: NDArray[np.float64], after: NDArray[np.float64]) ->
         before, after: ``(m,)`` ranks as of `average_ranks`; m at least 1.
     """
     m = len(before)
-    i, j = np.triu_indices(m, 1)
-    first = np.sign(before[i] - before[j]).astype(np.int8)
-    second = np.sign(after[i] - after[j]).astype(np.int8)
-    product = first * second
-    n_reversed, n_pairs = int((product < 0).sum()), len(i)
-    n_half_tied = int(((first == 0) != (second == 0)).sum())
-    norm = float(np.count_nonzero(first)) * float(np.count_nonzero(second))
-    both_tied = not first.any() and not second.any()
-    correlation = float(product.sum(dtype=np.int64)) / np.sqrt(norm) if norm else (1.0 if both_tied else np.nan)
+    n_pairs = m * (m - 1) // 2
+    first, second = (ranks[:, None] < ranks[None, :] for ranks in (before, after))
+    n_first, n_second = int(np.count_nonzero(first)), int(np.count_nonzero(second))
+    n_alike, n_reversed = int(np.count_nonzero(first & second)), int(np.count_nonzero(first & second.T))
+    n_half_tied = n_first + n_second - 2 * (n_alike + n_reversed)
+    norm = float(n_first) * float(n_second)
+    both_tied = not n_first and not n_second
+    correlation = (n_alike - n_reversed) / np.sqrt(norm) if norm else (1.0 if both_tied else np.nan)
     return RankingDistance(
         tau=n_reversed / n_pairs if n_pairs else 0.0,
         tau_paper=(n_reversed + n_half_tied) / n_pairs if n_pairs else 0.0,
