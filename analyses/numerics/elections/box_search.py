@@ -71,62 +71,68 @@ def face_boxes(n_weights: int, epsilon: float) -> list[NDArray[np.float64]]:
     return boxes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Most:
-    """What was found.
+class BoxSearch:
+    """Branch and bound over weights in [epsilon, 1], the box with the largest bound first; it can be taken up again.
 
     Attributes:
-        worth: of the best weights known; what was to be exceeded, where none exceeds it.
-        weights: ``(n_weights,)``; None where none exceeds it.
-        at_most: no weights in the boxes do more.
+        best: worth of the best weights known; at first what is to be exceeded.
+        weights: ``(n_weights,)`` that have it; None where none exceeds it.
     """
 
-    worth: int
+    def __init__(self, rows: Inequalities, *, epsilon: Fraction, floor: float, best: int, few: int = FEW) -> None:
+        """Nothing is looked at yet.
+
+        Args:
+            rows: at least one weight.
+            epsilon: least weight.
+            floor: the same as a float.
+            best: what is to be exceeded.
+            few: rows that are decided in exact arithmetic.
+        """
+        self.best, self.weights = best, None
+        self._rows, self._epsilon, self._floor, self._few = rows, epsilon, floor, few
+        self._slack, self._given_up = rows.slack, 0
+        possible = int(rows.worth.sum())
+        boxes = face_boxes(len(rows.D), floor)
+        self._heap: list[tuple[int, int, Any]] = [(-possible, number, box) for number, box in enumerate(boxes)]
+        self._n_made = len(boxes)
+
     weights: NDArray[np.float64] | None
-    at_most: int
 
+    @property
+    def at_most(self) -> int:
+        """No weights do more."""
+        return max(self.best, self._given_up, -self._heap[0][0] if self._heap else 0)
 
-def most_fulfilled(
-    rows: Inequalities, *, epsilon: Fraction, floor: float, best: int, until: float, few: int = FEW
-) -> Most:
-    """Branch and bound over weights in [epsilon, 1], the box with the largest bound first.
+    def advance(self, *, until: float, enough: int = 0) -> None:
+        """Go on until nothing better is possible, the bound is at most ``enough``, or time is up.
 
-    Args:
-        rows: at least one weight.
-        epsilon: least weight.
-        floor: the same as a float.
-        best: what is to be exceeded.
-        until: when to stop, by the monotonic clock.
-        few: rows that are decided in exact arithmetic.
-    """
-    slack, n_weights = rows.slack, len(rows.D)
-    possible = int(rows.worth.sum())
-    heap: list[tuple[int, int, Any]] = [
-        (-possible, number, box) for number, box in enumerate(face_boxes(n_weights, floor))
-    ]
-    n_made = len(heap)
-    weights: NDArray[np.float64] | None = None
-    given_up = best
-    while heap and -heap[0][0] > best and monotonic() < until:
-        bound, _, box = heapq.heappop(heap)
-        width = (box[1] - box[0]).max()
-        if width <= NARROW or len(slack) <= few:
-            undecided, sure = rows.undecided(box)
-            if len(undecided) <= few:
-                best, found = _decided(rows, undecided, sure, box, epsilon, floor, best)
-                weights = weights if found is None else found
+        Args:
+            until: by the monotonic clock.
+            enough: a bound that will do.
+        """
+        heap, rows = self._heap, self._rows
+        while heap and -heap[0][0] > max(self.best, enough) and monotonic() < until:
+            bound, _, box = heapq.heappop(heap)
+            width = (box[1] - box[0]).max()
+            if width <= NARROW or len(self._slack) <= self._few:
+                undecided, sure = rows.undecided(box)
+                if len(undecided) <= self._few:
+                    self._take(*_decided(rows, undecided, sure, box, self._epsilon, self._floor, self.best))
+                    continue
+            if width <= NARROWEST:
+                self._given_up = max(self._given_up, -bound)
                 continue
-        if width <= NARROWEST:
-            given_up = max(given_up, -bound)
-            continue
-        budget = SMALL if len(heap) * 2 * n_weights < MOST_NUMBERS else LARGE
-        best, found, left, bounds, _ = explore(rows.D, slack, rows.worth, box[0], box[1], best, budget)
-        if len(found):
-            weights = found
-        for one, its_bound in zip(left, bounds.tolist(), strict=True):
-            heapq.heappush(heap, (-its_bound, n_made, one))
-            n_made += 1
-    return Most(worth=best, weights=weights, at_most=max(best, given_up, -heap[0][0] if heap else best))
+            budget = SMALL if len(heap) * 2 * len(rows.D) < MOST_NUMBERS else LARGE
+            best, found, left, bounds, _ = explore(rows.D, self._slack, rows.worth, box[0], box[1], self.best, budget)
+            self._take(best, found if len(found) else None)
+            for one, its_bound in zip(left, bounds.tolist(), strict=True):
+                heapq.heappush(heap, (-its_bound, self._n_made, one))
+                self._n_made += 1
+
+    def _take(self, worth: int, weights: NDArray[np.float64] | None) -> None:
+        if weights is not None:
+            self.best, self.weights = int(worth), weights
 
 
 def _decided(

@@ -13,7 +13,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.box_search import most_fulfilled
+from analyses.numerics.elections.box_search import BoxSearch
 from analyses.numerics.elections.exact_scores import ExactScores, as_printed
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
 from analyses.numerics.elections.rank_moves import furthest_move, half_ranks_moved, moves, widely_moving_weights
@@ -25,7 +25,7 @@ from analyses.numerics.elections.weight_search import good_weights, one_task_eac
 QUICK, THOROUGH = 2e7, 1e8
 """Effort of the search for good weights: without and with time for a proof."""
 
-MANY_WEIGHTS, PER_SECOND = 20, 3e7
+MANY_WEIGHTS, PER_SECOND = 20, 2e7
 """From so many weights on the proof will hardly end, and the search gets so much effort for each second allowed."""
 
 SHARE_OF_MRC = 0.3
@@ -73,27 +73,21 @@ def cardinal_sensitivity(
         effort = max(effort, PER_SECOND * min(time_limit, 60))
     weights = good_weights(sums.as_floats(), sums.before, epsilon=floor, starts=starts, effort=effort)
     possible = what_is_possible(sums, epsilon)
-    n_reversed = ranking_distance(sums.before, sums.after(weights)).n_reversed
+    n_reversed, most_reversed = _n_reversed(sums.before, sums.after(weights)), n_reversible(sums, possible)
 
     candidates = np.vstack([starts, weights])
     moving = widely_moving_weights(sums, possible, epsilon=floor, candidates=candidates)
     moved = half_ranks_moved(sums.before, sums.after(moving))
     most_moved = max(moved, moves(sums, possible)[0].at_most)
     if time_limit > 0 and most_moved > moved:
-        until = began + SHARE_OF_MRC * time_limit
+        until = monotonic() + SHARE_OF_MRC * max(0.0, began + time_limit - monotonic())
         further, most_moved = furthest_move(sums, possible, epsilon=epsilon, floor=floor, best=moved, until=until)
         moving = _better(sums, moving, further, half_ranks_moved)
 
-    most_reversed = n_reversible(sums, possible)
     if time_limit > 0 and n_reversed < most_reversed <= MOST_ENTRIES // sums.n_weights:
-        found = most_fulfilled(
-            reversal_rows(sums, possible),
-            epsilon=epsilon,
-            floor=floor,
-            best=n_reversed,
-            until=began + time_limit,
-        )
-        weights, most_reversed = _better(sums, weights, found.weights, _n_reversed), found.at_most
+        search = BoxSearch(reversal_rows(sums, possible), epsilon=epsilon, floor=floor, best=n_reversed)
+        search.advance(until=began + time_limit)
+        weights, most_reversed = _better(sums, weights, search.weights, _n_reversed), search.at_most
     m = sums.n_models
     return CardinalSensitivity(
         tau=_change(sums, weights, floor, most_reversed / (m * (m - 1) // 2), _n_reversed),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 from fractions import Fraction
+from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.compilation import kernel
-from analyses.numerics.elections.box_search import Inequalities, most_fulfilled
+from analyses.numerics.elections.box_search import BoxSearch, Inequalities
 from analyses.numerics.elections.reversals import NEVER, TIE_AT_MOST, rows_of
 from analyses.numerics.elections.weighed_sums import WeighedSums
 
@@ -69,12 +71,12 @@ def with_rows(sums: WeighedSums, possible: NDArray[np.int8], move: Move) -> Move
     copies[i] = False
     rivals = np.flatnonzero((can_pass != NEVER) & ~copies)
     me = np.full(len(rivals), i)
-    pair = (me, rivals) if move.down else (rivals, me)
+    ahead, behind = (me, rivals) if move.down else (rivals, me)
     return Move(
         model=i,
         down=move.down,
         at_most=move.at_most,
-        rows=rows_of(sums, *pair, can_pass[rivals], TIE_AT_MOST) if len(rivals) else None,
+        rows=rows_of(sums, ahead, behind, can_pass[rivals], TIE_AT_MOST) if len(rivals) else None,
         offset=move.offset + TIE_AT_MOST * int(copies.sum()),
     )
 
@@ -167,15 +169,21 @@ def furthest_move(
         until: when to stop, by the monotonic clock.
     """
     weights: NDArray[np.float64] | None = None
-    at_most = best
-    for bare in moves(sums, possible):
-        if bare.at_most <= max(best, at_most):
-            break
-        move = with_rows(sums, possible, bare)
-        if move.rows is None:
-            continue
-        found = most_fulfilled(move.rows, epsilon=epsilon, floor=floor, best=best - move.offset, until=until)
-        if found.weights is not None:
-            best, weights = found.worth + move.offset, found.weights
-        at_most = max(at_most, best, found.at_most + move.offset)
-    return weights, at_most
+    waiting: list[tuple[int, int, Move, BoxSearch | None]] = [
+        (-move.at_most, number, move, None) for number, move in enumerate(moves(sums, possible))
+    ]
+    while waiting and -waiting[0][0] > best and monotonic() < until:
+        _, number, move, search = heapq.heappop(waiting)
+        if search is None:
+            move = with_rows(sums, possible, move)
+            if move.rows is None:
+                continue
+            search = BoxSearch(move.rows, epsilon=epsilon, floor=floor, best=best - move.offset)
+        search.best = max(search.best, best - move.offset)
+        next_bound = -waiting[0][0] if waiting else best
+        search.advance(until=until, enough=max(best, next_bound - 1) - move.offset)
+        if search.best + move.offset > best:
+            best, weights = search.best + move.offset, search.weights
+        if search.at_most + move.offset > best:
+            heapq.heappush(waiting, (-search.at_most - move.offset, number, move, search))
+    return weights, max(best, -waiting[0][0] if waiting else best)

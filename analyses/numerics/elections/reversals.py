@@ -40,7 +40,11 @@ def what_is_possible(sums: WeighedSums, epsilon: Fraction) -> NDArray[np.int8]:
     leads, doubt = np.empty((m, m)), np.empty((m, m))
     _least_leads(X, float(epsilon), leads, doubt)
     possible = np.where(leads < 0, CAN_LEAD, NEVER).astype(np.int8)
-    for i, k in np.argwhere(np.abs(leads) <= doubt).tolist():
+    seen: dict[tuple[int, ...], int] = {}
+    kind = np.array([seen.setdefault(tuple(column), len(seen)) for column in sums.steps.T.tolist()])
+    alike = kind[:, None] == kind[None, :]
+    possible[alike] = TIE_AT_MOST
+    for i, k in np.argwhere((np.abs(leads) <= doubt) & ~alike).tolist():
         apart = (sums.steps[:, i] - sums.steps[:, k]).tolist()
         terms = [int(steps) * unit for steps, unit in zip(apart, sums.units, strict=True)]
         lead = sum((term * epsilon if term > 0 else term for term in terms), Fraction(0))

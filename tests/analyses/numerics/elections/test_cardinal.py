@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.elections.box_search import most_fulfilled
+from analyses.numerics.elections.box_search import BoxSearch
 from analyses.numerics.elections.cardinal import cardinal_sensitivity
 from analyses.numerics.elections.exact_scores import as_printed, exact_scores
 from analyses.numerics.elections.ranking_distance import average_ranks
@@ -64,10 +64,22 @@ class TestAgainstReference:
         rng = np.random.default_rng(seed)
         sums = weighed_sums(exact_scores(rng.random((4, 5)).round(3)), standardised=True)
         rows = reversal_rows(sums, what_is_possible(sums, EPSILONS[0]))
-        found = [
-            most_fulfilled(rows, epsilon=EPSILONS[0], floor=0.01, best=0, until=np.inf, few=few) for few in (0, 12)
-        ]
-        assert found[0].worth == found[0].at_most == found[1].worth == found[1].at_most
+        searches = [BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0, few=few) for few in (0, 12)]
+        for search in searches:
+            search.advance(until=np.inf)
+        assert searches[0].best == searches[0].at_most == searches[1].best == searches[1].at_most
+
+    def test_a_search_that_is_taken_up_again_ends_as_one_that_is_not(self) -> None:
+        sums = weighed_sums(exact_scores(np.random.default_rng(9).random((5, 12)).round(3)), standardised=True)
+        rows = reversal_rows(sums, what_is_possible(sums, EPSILONS[0]))
+        at_once, in_steps = (BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0) for _ in range(2))
+        at_once.advance(until=np.inf)
+        bounds = []
+        for enough in range(in_steps.at_most, -1, -3):
+            in_steps.advance(until=np.inf, enough=enough)
+            bounds.append(in_steps.at_most)
+        assert bounds == sorted(bounds, reverse=True)
+        assert in_steps.best == in_steps.at_most == at_once.best == at_once.at_most
 
 
 class TestLaws:
