@@ -266,7 +266,7 @@ def _tables(found: SocialChoice) -> Mapping[str, Any]:
 def _figures(found: SocialChoice, table: TaskMatrix) -> Mapping[str, Callable[[], Any]]:
     drawn: dict[str, Callable[[], Any]] = {}
     if isinstance(found.cardinal, Cardinal):
-        c, said = found.cardinal, ("by a weighted mean", "by another weighted mean")
+        c, said = found.cardinal, ("by a weighted mean", "by a weighted mean")
         drawn["cardinal_ranking"] = lambda: figures.slopes(c.reranking, "by mean", said, wording.titles(c.sensitivity))
     if found.ordinal:
         o, alone = found.ordinal, "by win rate\namong themselves"

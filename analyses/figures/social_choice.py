@@ -21,6 +21,8 @@ ALL_NAMED = 40
 """Up to so many models, every one is named."""
 MOVERS, LEADERS = 12, 3
 """Of more, these are named: who moves most, who leads before or after."""
+COMMON = 8
+"""Letters with which all names begin are left out from so many on."""
 APART = 0.16
 """Inches between two names, at least."""
 WRITTEN_CELLS = 20
@@ -55,7 +57,7 @@ def _slope(axes: Axes, r: Reranking, to: Reranked, height: float) -> None:
     moves = end - r.rank
     named = _named(r.rank, end)
     colour = np.where(moves < 0, RISES, np.where(moves > 0, FALLS, FAINT))
-    for chosen, width, alpha in ((~named, 0.6, 0.35), (named, 1.5, 0.9)):
+    for chosen, width, alpha in ((~named, 0.6, min(0.35, 40 / m)), (named, 1.5, 0.9)):
         ends = [[(0, r.rank[i]), (1, end[i])] for i in np.flatnonzero(chosen)]
         thin = m <= ALL_NAMED
         axes.add_collection(
@@ -64,7 +66,7 @@ def _slope(axes: Axes, r: Reranking, to: Reranked, height: float) -> None:
     if m <= ALL_NAMED:
         axes.scatter(np.repeat([0, 1], m), np.concatenate([r.rank, end]), s=8, color=np.tile(colour, 2), zorder=3)
     size = label_size(m) if m <= ALL_NAMED else 6.5
-    names = short(r.models, 30)
+    names = _told_apart(r.models)
     for x, ranks, side in ((0, r.rank, "right"), (1, end, "left")):
         shown = np.flatnonzero(named)
         places = _spread(ranks[shown], m, height)
@@ -97,7 +99,11 @@ def _spread(ranks: NDArray[np.float64], m: int, height: float) -> NDArray[np.flo
     """Where names are written, so that none covers another: as near to their ranks as that allows."""
     apart = (m + 0.6) * APART * 0.9 / (height - 1.4)
     order = np.argsort(ranks, kind="stable")
-    places = ranks[order].astype(np.float64)
+    _, group, sizes = np.unique(ranks, return_inverse=True, return_counts=True)
+    within = np.arange(len(ranks)) - (np.cumsum(sizes) - sizes)[group[order]]
+    # Those that share a rank stand around it.
+    places = ranks[order] + apart * (within - (sizes[group[order]] - 1) / 2)
+    places[0] = max(places[0], 0.7)
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + apart)
     lowest = m + 0.3
@@ -106,6 +112,23 @@ def _spread(ranks: NDArray[np.float64], m: int, height: float) -> NDArray[np.flo
     found = np.empty(len(places))
     found[order] = places
     return found
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names that fit, without a long beginning, and then the end, that all of them have."""
+    head = _in_common(names)
+    if head < COMMON:
+        return short(names, 30)
+    rest = [name[head:] for name in names]
+    tail = _in_common([name[::-1] for name in rest])
+    rest = [name[: len(name) - tail] for name in rest]
+    return short([f"…{name}" for name in rest] if all(rest) else names, 30)
+
+
+def _in_common(names: Sequence[str]) -> int:
+    """With how many letters all names begin."""
+    letters = list(zip(*names, strict=False))
+    return next((i for i, those in enumerate(letters) if len(set(those)) > 1), len(letters))
 
 
 def distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
@@ -126,7 +149,7 @@ def distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
     image = axes.imshow(shown, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
     plain(axes)
     axes.tick_params(length=0)
-    names = short([tasks[i] for i in order.tolist()], 30)
+    names = _told_apart([tasks[i] for i in order.tolist()])
     if n <= ALL_TASKS:
         axes.set_yticks(np.arange(n), names, fontsize=label_size(n))
         axes.set_xticks(np.arange(n), names, fontsize=label_size(n), rotation=90)
