@@ -2,8 +2,8 @@
 
 The peer, `benchbench` on PyPI, brings the leaderboards; both see the same numbers. It descends along a gradient and
 returns the weights, or the added models, that it found; these are evaluated anew in whole numbers, so that strict
-reversals are counted alike. It searches a part of the weights only: those of a sum, with none near 0. It is
-timed on one thread, which suits it best by far.
+reversals are counted alike. Its weights have a fixed sum, with a least share for each task: a part of those that ours
+may choose. It is timed on one thread, which suits it best by far.
 """
 
 from __future__ import annotations
