@@ -18,7 +18,7 @@ MOST_STEPS = 10_000
 RESIDUAL = 1e-6
 """By so many wins, a model's expected wins may differ from those it has."""
 TIE = 1e-8
-"""Strengths closer than this share of the larger are tied."""
+"""Strengths this close to the next better one are tied with it."""
 
 
 def is_installed() -> bool:
@@ -68,6 +68,19 @@ def strengths(duels: Duels) -> NDArray[np.float64] | None:
     if np.abs(expected - won.sum(axis=1)).max() > RESIDUAL:
         return None
     return np.asarray(logs - logs.mean())
+
+
+def levels(worth: NDArray[np.float64]) -> NDArray[np.int64]:
+    """``(n_models,)`` larger is better, equal is tied.
+
+    Args:
+        worth: of `strengths`. They are roots of equations, not rational numbers, so ties need a tolerance.
+    """
+    order = np.argsort(worth)
+    steps = np.concatenate([[0], np.cumsum(np.diff(worth[order]) > TIE)])
+    found = np.empty(len(worth), dtype=np.int64)
+    found[order] = steps
+    return found
 
 
 def _points(duels: Duels) -> NDArray[np.int64]:

@@ -61,6 +61,11 @@ class Election:
         return bool((self.codes > 0).all())
 
     @cached_property
+    def has_ties(self) -> bool:
+        """Whether two models have the same score on some task."""
+        return any(len(np.unique(row[row > 0])) < np.count_nonzero(row) for row in self.codes)
+
+    @cached_property
     def duels(self) -> Duels:
         """Model against model."""
         return Duels.of_codes(self.codes)
@@ -120,7 +125,7 @@ def points(rule: PointsRule, election: Election) -> Points:
     n = election.n_tasks
     if rule in ADDITIVE:
         per_task, below = task_points(rule, election)
-        return Points(points=_sum(per_task), unit=Fraction(1, below * n))
+        return Points(points=np.asarray(per_task.sum(axis=0)), unit=Fraction(1, below * n))
     if rule == "median":
         ordered = np.sort(election.scores.numerators, axis=0)
         return Points(points=ordered[(n - 1) // 2] + ordered[n // 2], unit=Fraction(1, 2 * election.scores.denominator))
@@ -177,6 +182,15 @@ def _positional(codes: NDArray[np.int32], places: list[int], whole: int) -> tupl
     return given, whole * sizes
 
 
+def tasks_won(election: Election) -> NDArray[np.int64]:
+    """``(n_tasks, n_models)`` models strictly beaten on each task.
+
+    Args:
+        election: complete.
+    """
+    return np.array([np.searchsorted(np.sort(row), row, side="left") for row in election.codes], dtype=np.int64)
+
+
 def opponent_points(rule: str, election: Election) -> NDArray[Any]:
     """What each duel gives the model of the row by ``copeland``, or over all tasks by ``borda``: twice the points.
 
@@ -220,7 +234,3 @@ def defeats(duels: Duels) -> tuple[NDArray[Any], int]:
     lost = -duels.margins.astype(kind) * factor[duels.shared]
     np.fill_diagonal(lost, -below - 1)
     return lost, below
-
-
-def _sum(per_task: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(per_task.sum(axis=0))

@@ -1,0 +1,205 @@
+"""A smallest set of tasks or of models without which somebody else leads.
+
+Sets are looked for whose removal takes the first place from everyone who holds it; to be tied first is to hold it.
+Models in the first place are not removed themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """The smallest set found, and what is proven.
+
+    Attributes:
+        removed: ``(n,)`` tasks or models; None where no set is known.
+        at_least: no smaller set does it; None where no set of any size does.
+    """
+
+    removed: NDArray[np.int64] | None
+    at_least: int | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the set is proven to be a smallest one, or that there is none."""
+        return self.at_least is None if self.removed is None else self.at_least == len(self.removed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fall:
+    """What the first place hangs on, by name.
+
+    Attributes:
+        removed: the smallest set found; None where no set is known.
+        at_least: no smaller set takes the first place away; None where no set of any size does.
+        heirs: who leads without that set; none where that is not known.
+    """
+
+    removed: tuple[str, ...] | None
+    at_least: int | None
+    heirs: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the set is proven to be a smallest one, or that there is none."""
+        return self.at_least is None if self.removed is None else self.at_least == len(self.removed)
+
+
+NEVER = Removal(removed=None, at_least=None)
+
+Lead = Callable[[NDArray[np.int64]], Any]
+"""By how much the leaders are ahead without some items: below 0 somebody else leads; None = not known."""
+
+
+def by_sums(given: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models: bool = False) -> Removal:
+    """Where what models get from the items that are left is added up.
+
+    For one leader and one challenger, the items that favour the leader most are the ones to remove. Of several leaders
+    each must fall behind: the hardest one gives the bound, and is tried first.
+
+    Args:
+        given: ``(n_items, n_models)`` whole numbers; the sum of each column ranks its model.
+        leaders: columns with the largest sum.
+        items_are_models: item k is model k: neither a leader nor the challenger is removed.
+    """
+    n_items, n_models = given.shape
+    challengers = np.setdiff1d(np.arange(n_models), leaders)
+    if not len(challengers):
+        return NEVER
+    never = n_items + 1
+    needed = np.zeros(len(challengers), dtype=np.int64)
+    favours = []
+    for leader in {tuple(given[:, leader].tolist()): leader for leader in leaders}.values():
+        favour = given[:, [leader]] - given[:, challengers]
+        left = favour.sum(axis=0)
+        movable = np.maximum(favour, 0)
+        if items_are_models:
+            movable[leaders] = 0
+            movable[challengers, np.arange(len(challengers))] = 0
+        after = left - np.cumsum(np.sort(movable, axis=0)[::-1], axis=0)
+        behind = np.asarray(after < 0, dtype=bool)
+        hardest = np.where(behind.any(axis=0), behind.argmax(axis=0) + 1, never)
+        favours.append((left, movable))
+        needed = np.maximum(needed, hardest)
+    at_least = int(needed.min())
+    if at_least == never:
+        return NEVER
+    found: NDArray[np.int64] | None = None
+    for one in np.argsort(needed, kind="stable"):
+        if needed[one] == never or (found is not None and needed[one] >= len(found)):
+            break
+        tried = _against_all([(left[one], movable[:, one]) for left, movable in favours])
+        if tried is not None and (found is None or len(tried) < len(found)):
+            found = tried
+    return Removal(removed=found, at_least=at_least)
+
+
+def _against_all(favours: list[tuple[Any, NDArray[Any]]]) -> NDArray[np.int64] | None:
+    """Items without which one challenger is ahead of all leaders: each time, those that keep the foremost one ahead."""
+    removed: list[int] = []
+    while True:
+        ahead = [left - sum(movable[removed].tolist()) for left, movable in favours]
+        foremost = int(np.argmax(np.array(ahead, dtype=object)))
+        if ahead[foremost] < 0:
+            return np.sort(np.array(removed, dtype=np.int64))
+        movable = favours[foremost][1].copy()
+        movable[removed] = 0
+        if not movable.max() > 0:
+            return None
+        removed.append(int(np.argmax(movable)))
+
+
+def by_worst_duel(lost: NDArray[Any], leaders: NDArray[np.int64]) -> Removal:
+    """Where models are ranked by their worst duel, the fewest models without which somebody else leads.
+
+    A challenger leads if its worst defeat is at most u and every leader has a worse one left. For each u among its
+    defeats, exactly those who beat it by more must go.
+
+    Args:
+        lost: ``(n_models, n_models)`` by how much the row loses to the column; on the diagonal less than anything.
+        leaders: columns.
+    """
+    n_models = len(lost)
+    best: NDArray[np.int64] | None = None
+    for challenger in np.setdiff1d(np.arange(n_models), leaders):
+        order = np.argsort(-lost[challenger], kind="stable")
+        defeats = lost[challenger][order]
+        n_removed = np.searchsorted(-defeats, -defeats, side="left")
+        # A leader cannot be removed.
+        allowed = n_removed <= int(np.isin(order, leaders).argmax())
+        for leader in leaders:
+            worst_left = np.maximum.accumulate(lost[leader][order][::-1])[::-1]
+            allowed &= np.asarray(worst_left[n_removed] > defeats, dtype=bool)
+        if allowed.any():
+            fewest = int(n_removed[allowed].min())
+            if best is None or fewest < len(best):
+                best = np.sort(order[:fewest])
+    return NEVER if best is None else Removal(removed=best, at_least=len(best))
+
+
+def by_search(items: NDArray[np.int64], lead: Lead, *, deadline: float) -> Removal:
+    """Where nothing better is known: one item after the other, then all sets by size while there is time.
+
+    Args:
+        items: what may be removed, together if need be.
+        lead: of the leaders without some of the items.
+        deadline: by `time.monotonic`.
+    """
+    found = _one_after_the_other(items, lead, time.monotonic() + (deadline - time.monotonic()) / 2)
+    largest = len(items) if found is None else len(found) - 1
+    at_least, is_open = 1, False
+    for size in range(1, largest + 1):
+        for some in combinations(items.tolist(), size):
+            if time.monotonic() > deadline:
+                return Removal(removed=found, at_least=at_least)
+            removed = np.array(some, dtype=np.int64)
+            left = lead(removed)
+            if left is not None and left < 0:
+                return Removal(removed=removed, at_least=at_least)
+            is_open |= left is None
+        if not is_open:
+            at_least = size + 1
+    if found is None and not is_open:
+        return NEVER
+    return Removal(removed=found, at_least=at_least)
+
+
+def _one_after_the_other(items: NDArray[np.int64], lead: Lead, deadline: float) -> NDArray[np.int64] | None:
+    """Each time the item that costs the leaders most; then those that were not needed are put back."""
+    removed: list[int] = []
+    waiting = items.tolist()
+    while waiting:
+        leads: dict[int, Any] = {}
+        for item in waiting:
+            if time.monotonic() > deadline:
+                return None
+            left = lead(np.array([*removed, item], dtype=np.int64))
+            if left is not None:
+                leads[item] = left
+        if not leads:
+            return None
+        worst = min(leads, key=lambda item: (leads[item], item))
+        removed.append(worst)
+        waiting.remove(worst)
+        if leads[worst] < 0:
+            return np.sort(np.array(_needed(removed, lead), dtype=np.int64))
+    return None
+
+
+def _needed(removed: Iterable[int], lead: Lead) -> list[int]:
+    kept = list(removed)
+    for item in list(kept):
+        fewer = [one for one in kept if one != item]
+        left = lead(np.array(fewer, dtype=np.int64)) if fewer else None
+        if left is not None and left < 0:
+            kept = fewer
+    return kept
