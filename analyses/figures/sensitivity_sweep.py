@@ -68,9 +68,10 @@ def _curve(axes: Axes, at: NDArray[np.float64], changes: Sequence[LargestChange]
     value = np.array([one.value for one in changes])
     at_most = np.array([one.at_most for one in changes])
     proven = np.array([one.is_exact for one in changes])
-    axes.plot(at, value, color=OBSERVED, linewidth=1.4, zorder=3)
+    axes.plot(at, value, color=OBSERVED, linewidth=1.4, zorder=3, clip_on=False)
     if proven.any():
-        axes.scatter(at[proven], value[proven], s=22, color=OBSERVED, zorder=4, label="largest change, proven")
+        dots = axes.scatter(at[proven], value[proven], s=22, color=OBSERVED, zorder=4, label="largest change, proven")
+        dots.set_clip_on(False)
     if not proven.all():
         axes.scatter(
             at[~proven], value[~proven], s=22, facecolor="white", edgecolor=OBSERVED, zorder=4, label="largest found"

@@ -25,6 +25,7 @@ ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "prompt-correlation": ({}, {"null": "margins"}),
     "prompt-clusters": ({"n_permutations": 19}, {"n_permutations": 19, "null": "margins"}),
     "semantic-similarity": ({"similarity": "hamming"},),
+    "sensitivity-sweep": ({"epsilons": ("0.01", "0.1", "0.5", "1"), "time_limit": 10.0},),
 }
 """Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
 
@@ -64,6 +65,11 @@ EXPECTED: Mapping[str, str] = {
         "Planted: abilities that all tasks measure, and tasks that favour different models. So diversity should be far "
         "from 0 and from 1, models next to each other should change places under other weights of tasks, and models "
         "far apart keep theirs. With few tasks both sensitivities should be proven."
+    ),
+    "sensitivity-sweep": (
+        "Planted: abilities from far apart to next to each other, and tasks that favour different models. So fewer "
+        "pairs should be reversed the more the least of the tasks has to count, and none once all count the same; "
+        "from well below that on, none of those far apart."
     ),
     "weight-robustness": (
         "Planted: abilities from far apart to next to each other. So under random weights models far apart should keep "

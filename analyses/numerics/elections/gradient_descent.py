@@ -16,8 +16,9 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.exact_scores import ExactScores, as_printed
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
+from analyses.numerics.elections.least_weight import as_float
 from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.weighed_sums import weighed_sums
 from analyses.numerics.elections.win_rates import Rule, pairwise_wins, rank_codes, win_rates
@@ -53,7 +54,7 @@ def cardinal_by_descent(
         T = scores.T[weighed] / scale[weighed, None]
         T = (T - T.mean(axis=1, keepdims=True)) / T.std(axis=1).mean()
         witness[weighed] = _weights(T, before, float(epsilon), n_steps, step_size, seed)
-        witness = np.maximum(witness, _at_least(epsilon))
+        witness = np.maximum(witness, as_float(epsilon))
     after = average_ranks(_totals(scores, witness, scale))
     tau, mrc = _lower_bounds(before, after, witness)
     return CardinalSensitivity(tau=tau, mrc=mrc, before=before, epsilon=epsilon, scale=scale)
@@ -155,18 +156,12 @@ def _weights(
 def _totals(scores: ExactScores, weights: NDArray[np.float64], scale: NDArray[np.float64]) -> list[int]:
     """Integers in the order of Σ weight · score / scale, for weights that differ among merged tasks too; NaN is 0."""
     shares = [
-        Fraction(0) if np.isnan(weight) else Fraction(weight) / Fraction(unit)
+        Fraction(0) if np.isnan(weight) else as_printed(weight) / as_printed(unit)
         for weight, unit in zip(weights.tolist(), scale.tolist(), strict=True)
     ]
     whole = lcm(1, *(share.denominator for share in shares))
     counts = [share.numerator * (whole // share.denominator) for share in shares]
     return [sum(map(int.__mul__, counts, column)) for column in scores.numerators.T.tolist()]
-
-
-def _at_least(epsilon: Fraction) -> float:
-    """The smallest float that is not below epsilon."""
-    nearest = float(epsilon)
-    return nearest if Fraction(nearest) >= epsilon else float(np.nextafter(nearest, 2.0))
 
 
 def _lower_bounds(

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from analyses.numerics.elections.exact_scores import ExactScores
+from analyses.numerics.elections.exact_scores import ExactScores, as_printed
 
 USUAL = Fraction(1, 100)
 """What Zhang & Hardt 2024 begin with."""
@@ -31,3 +31,13 @@ def least_weight_by_spread(scores: ExactScores) -> Fraction:
         Fraction(one) * Fraction(2) ** power for one, power in zip(deviations.tolist(), exponents.tolist(), strict=True)
     ]
     return min(USUAL, min(sd) / max(sd))
+
+
+def as_float(epsilon: Fraction) -> float:
+    """The smallest float that is not printed as less than epsilon.
+
+    Args:
+        epsilon: in (0, 1].
+    """
+    nearest = float(epsilon)
+    return nearest if as_printed(nearest) >= epsilon else float(np.nextafter(nearest, 2.0))

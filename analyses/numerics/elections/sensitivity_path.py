@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.cardinal import cardinal_sensitivity
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
+from analyses.numerics.elections.least_weight import as_float
 from analyses.numerics.elections.pair_limits import PairLimits, pair_limits
 from analyses.numerics.elections.ranking_distance import RankingDistance, average_ranks, ranking_distance
 from analyses.numerics.elections.weighed_sums import WeighedSums, weighed_sums
@@ -96,9 +97,7 @@ def weights_along(u: NDArray[np.float64], epsilon: Fraction) -> NDArray[np.float
         u: ``(n,)`` in [0, 1], the largest 1.
         epsilon: in (0, 1].
     """
-    least = float(epsilon)
-    if Fraction(least) < epsilon:
-        least = float(np.nextafter(least, 2.0))
+    least = as_float(epsilon)
     return np.clip(least + (1 - least) * u, least, 1.0)
 
 

@@ -100,7 +100,7 @@ class TestLaws:
         assert (np.isnan(weights) == constant).all()
         if not constant.all():
             least, most = float(np.nanmin(weights)), float(np.nanmax(weights))
-            assert Fraction(least) >= epsilon
+            assert Fraction(repr(least)) >= epsilon
             assert most == 1
         assert (found.before == average_ranks(scores.numerators.sum(axis=0))).all()
         assert found.tau.distance == ranking_distance(found.before, found.tau.after)

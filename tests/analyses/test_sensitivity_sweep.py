@@ -1,0 +1,179 @@
+"""How far weights of tasks move the ranking as the least weight grows."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+
+from analyses.sensitivity_sweep import EPSILONS, analyze
+from tracker.errors import SelectionError
+from tracker.queries.performance import TaskMatrix
+from tracker.recording.finding import Absent
+
+RNG = np.random.default_rng(21)
+SCORES = (RNG.normal(0, 1, (6, 1)) + np.linspace(0, 2, 12) + RNG.normal(0, 0.8, (6, 12))).round(2)
+NAN = float("nan")
+
+
+def tasks(T, **others) -> TaskMatrix:
+    T = np.asarray(T, dtype=np.float64)
+    n, m = T.shape
+    given = {"tasks": tuple(f"task {i}" for i in range(n)), "models": tuple(f"model {j}" for j in range(m))}
+    return TaskMatrix(
+        T=T,
+        n_prompts=np.zeros(T.shape, dtype=np.int64),
+        stderr=np.full(T.shape, NAN),
+        run_ids=np.arange(m, dtype=np.int64),
+        **(given | others),
+    )
+
+
+def report(T, **options):
+    return analyze(tasks(T), **({"time_limit": 0.0} | options))
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("name", ["vtab", "superglue", "openllm"])
+    def test_values_of_real_leaderboards(self, shared, name):
+        known = json.loads((shared / "reference/social_choice.json").read_text())["cardinal"][f"cardinal_{name}.csv"]
+        frame = pd.read_csv(shared / f"data/leaderboards/cardinal_{name}.csv").drop(columns="model")
+        metrics = report(frame.to_numpy().T, epsilons=("0.01",), time_limit=60.0).finding.metrics
+        for value, expected in ((metrics["tau.at_0.01"], "tau"), (metrics["mrc.at_0.01"], "MRC")):
+            if expected in known["raw"]:
+                assert value == pytest.approx(known["raw"][expected], abs=6e-5)
+            else:
+                assert value >= known["raw"][f"{expected}_at_least"] - 6e-5
+        assert metrics["exact"] == 1
+
+    def test_limits_are_those_that_can_be_seen(self):
+        """The first is ahead of the second by 2 and behind by 1, of the third by 8 and behind by 1."""
+        found = report([[9.0, 7.0, 1.0], [1.0, 2.0, 2.0]], epsilons=("0.49", "0.5"), time_limit=5.0)
+        metrics = found.finding.metrics
+        assert metrics["epsilon.first_safe"] == metrics["epsilon.first_safe_leader"] == 0.5
+        assert "0.5 (1/2)" in found.finding.summary()
+        assert (metrics["tau.at_0.49"], metrics["tau.at_0.5"]) == (pytest.approx(1 / 3), 0)
+        assert found.tables["pairs"].to_pylist()[0] == {"model": "model 0", "other": "model 1", "safe_from": 0.5}
+
+    def test_smaller_may_be_better(self):
+        found, turned = (
+            analyze(tasks(SCORES), time_limit=0.0),
+            analyze(tasks(-SCORES, higher_is_better=False), time_limit=0.0),
+        )
+        assert dict(found.finding.metrics) == dict(turned.finding.metrics)
+        assert (turned.rankings["mean"].score == -found.rankings["mean"].score).all()
+
+
+class TestLaws:
+    def test_everything_is_reported(self):
+        found = report(SCORES)
+        finding = found.finding
+        assert len(finding.headline) <= 50
+        assert set(finding.headline) <= set(finding.metrics)
+        assert finding.labels == EPSILONS
+        assert finding.metrics["tau.at_1"] == finding.metrics["mrc_upper.at_1"] == 0
+        sweep = found.tables["sweep"]
+        assert sweep["tau"].to_pylist() == finding.arrays["tau"].tolist()
+        assert sweep["n_reversible"].to_pylist() >= sweep["n_reversed"].to_pylist()
+        assert found.tables["weights"].num_rows == 13 * 6
+        assert found.tables["pairs"].num_rows == 66
+        assert finding.arrays["mrc_ranks"].shape == (13, 12)
+        assert "Nothing here is a test" in finding.summary()
+
+    def test_epsilons_may_come_in_any_order_and_twice(self):
+        given, plain = report(SCORES, epsilons=("1", "0.10", "1e-1")), report(SCORES, epsilons=("0.1", "1"))
+        assert given.finding.labels == ("0.1", "1")
+        assert dict(given.finding.metrics) == dict(plain.finding.metrics)
+
+    def test_many_epsilons_keep_the_headline_short(self):
+        found = report(SCORES[:2], epsilons=tuple(f"{i / 100:g}" for i in range(1, 101)))
+        assert len(found.finding.headline) <= 50
+        assert found.finding.headline[-1] == "mrc.at_1"
+
+    @pytest.mark.parametrize("options", [{}, {"columns": "standardised"}, {"epsilons": ("0.5",)}, {"epsilons": ("1",)}])
+    def test_the_picture_has_labelled_axes(self, options):
+        drawn = report(SCORES, **options).figures["sweep"]()
+        written = io.BytesIO()
+        drawn.savefig(written, format="png")
+        written.seek(0)
+        assert matplotlib.image.imread(written).std() > 0.01
+        upper, lower = drawn.axes
+        assert "tau" in upper.get_ylabel()
+        assert "MRC" in lower.get_ylabel()
+        assert "epsilon" in lower.get_xlabel()
+        assert lower.get_xticklabels()[0].get_text() == (options.get("epsilons") or EPSILONS)[-1]
+
+    def test_standardised_tasks_at_one_are_explained(self):
+        T = [[0.0, 10.0, 20.0], [3.0, 2.0, 1.0], [3.0, 2.5, 1.0]]
+        found = report(T, columns="standardised")
+        assert found.finding.metrics["tau.at_1"] == 1
+        assert isinstance(found.finding.metrics["epsilon.first_safe"], Absent)
+        assert any("--columns raw" in note for note in found.notes)
+        assert "already reverse" in found.finding.summary()
+
+    def test_what_is_not_proven_is_said(self):
+        found = report(np.random.default_rng(0).random((9, 30)), epsilons=("0.01", "1"))
+        assert found.finding.metrics["n_exact"] == 1
+        assert any("not proven without exact search" in note for note in found.notes)
+
+
+class TestDegenerate:
+    def test_tasks_with_gaps_are_left_out_with_a_note(self):
+        T = np.vstack([SCORES, SCORES[:1]])
+        T[-1, 3] = NAN
+        found = report(T)
+        assert dict(found.finding.metrics) == dict(report(SCORES).finding.metrics)
+        assert found.notes[0].startswith("1 task lacks")
+
+    def test_one_task_moves_nothing(self):
+        metrics = report(SCORES[:1]).finding.metrics
+        assert metrics["exact"] == 1
+        assert metrics["tau_upper.at_0.001"] == metrics["mrc_upper.at_0.001"] == metrics["epsilon.first_safe"] == 0
+
+    def test_where_all_models_are_tied_limits_are_absent(self):
+        found = report(np.ones((3, 4)))
+        assert found.finding.metrics["epsilon.first_safe"] == Absent("the mean ties all models")
+        assert found.finding.metrics["mrc_upper.at_0.001"] == 0
+        assert "ties all models" in found.finding.summary()
+        assert found.figures["sweep"]().axes
+
+    def test_tasks_without_weight_and_proportional_tasks_are_named(self):
+        found = report([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0], [10.0, 20.0, 30.0]])
+        assert "task 1" in found.notes[0]
+        assert "same proportions" in found.notes[1]
+        assert np.isnan(found.finding.arrays["tau_weights"][:, 1]).all()
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"epsilons": ("a",)}, "decimal number from 1e-9 to 1"),
+            ({"epsilons": ("0",)}, "decimal number from 1e-9 to 1"),
+            ({"epsilons": ("1.1",)}, "decimal number"),
+            ({"epsilons": ("nan",)}, "decimal number"),
+            ({"epsilons": ()}, "give 1 to 100"),
+            ({"columns": "both"}, "Known: raw, standardised"),
+            ({"time_limit": -1.0}, "number of seconds"),
+            ({"time_limit": NAN}, "number of seconds"),
+        ],
+    )
+    def test_options_out_of_range_are_refused(self, options, words):
+        with pytest.raises(SelectionError, match=words):
+            report(SCORES, **options)
+
+    @pytest.mark.parametrize(
+        ("T", "words"),
+        [
+            (SCORES[:, :2], "at least 3"),
+            (np.where(SCORES[0, 0] == SCORES, np.inf, SCORES), "infinite"),
+            (np.where(np.eye(6, 12) == 1, NAN, SCORES), "None of the 6 tasks"),
+        ],
+    )
+    def test_tables_that_cannot_be_weighed_are_refused(self, T, words):
+        with pytest.raises(SelectionError, match=words):
+            report(T)
