@@ -124,10 +124,9 @@ def notes(
     """
     said = []
     if n_left_out:
-        one = n_left_out == 1
+        lack, are = ("task lacks", "is") if n_left_out == 1 else ("tasks lack", "are")
         said.append(
-            f"{n_left_out:,} task{'s lack' if not one else ' lacks'} the score of some model and {'is' if one else 'are'} "
-            "left out; the mean is over the tasks that remain."
+            f"{n_left_out:,} {lack} the score of some model and {are} left out; the mean is over the tasks that remain."
         )
     if constant:
         said.append(f"The same score for all models, so without weight: {_listed(constant)}.")

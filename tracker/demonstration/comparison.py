@@ -25,7 +25,6 @@ ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "prompt-correlation": ({}, {"null": "margins"}),
     "prompt-clusters": ({"n_permutations": 19}, {"n_permutations": 19, "null": "margins"}),
     "semantic-similarity": ({"similarity": "hamming"},),
-    "sensitivity-sweep": ({"epsilons": ("0.01", "0.1", "0.5", "1"), "time_limit": 10.0},),
 }
 """Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
 
