@@ -142,5 +142,5 @@ class Panel:
         place = np.where(
             self.at_most < heights.min(axis=0), BELOW, np.where(self.found > heights.max(axis=0), ABOVE, OPEN)
         )
-        place[[self.constant, self.random]] = OPEN
+        place[self.constant] = place[self.random] = OPEN
         return place

@@ -20,6 +20,7 @@ from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import NotFoundError
 from tracker.queries import tables
+from tracker.recording.declaration import load_declaration
 
 DROPPED_IN = '''
 """What is the share of right answers?"""
@@ -217,7 +218,9 @@ class TestPlugins:
             made = group.get_command(context, name)
             assert made is not None
             assert made.get_short_help_str(200)
-            assert {"benchmark", "tracking_uri"} <= {parameter.name for parameter in made.params}
+            taken = {parameter.name for parameter in made.params}
+            assert "tracking_uri" in taken
+            assert ({"benchmark", "tasks"} <= taken) == load_declaration(name).is_of_one_benchmark
 
 
 class TestTables:

@@ -254,7 +254,9 @@ def _tests(metrics: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
 def _command(*words: str, parameters: Mapping[str, Any] | None = None) -> str:
     from tracker.demonstration.files import BENCHMARK, METRIC
 
-    options = [part for key, value in (parameters or {}).items() for part in (f"--{key.replace('_', '-')}", str(value))]
+    options: list[str] = []
+    for key, value in (parameters or {}).items():
+        options += [f"--{key.replace('_', '-')}", ",".join(map(str, value)) if isinstance(value, tuple) else f"{value}"]
     return shlex.join(["suffrage", *words, BENCHMARK, "--metric", METRIC, *options])
 
 
@@ -285,4 +287,8 @@ def _say(text: str) -> None:
 
 
 def _prompt(command_line: str) -> None:
-    click.echo(f"$ {click.style(command_line, fg='cyan')}")
+    """A command as it can be pasted, continued on the next line where it is long."""
+    lines = textwrap.wrap(
+        command_line, WIDTH - 4, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    click.echo("$ " + " \\\n".join(click.style(line, fg="cyan") for line in lines))
