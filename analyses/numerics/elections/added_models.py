@@ -230,7 +230,7 @@ def additions(
     """Who leads and who may be added.
 
     Args:
-        scores: tasks that no model has may be among them.
+        scores: complete or not.
         leading: ``(k,)`` columns.
         others: ``(l,)`` columns.
         rule: how win rates are counted.
@@ -238,7 +238,8 @@ def additions(
     if rule == "pairwise":
         wins = pairwise_wins(scores).wins[leading]
         return _linear(wins[:, leading].sum(axis=1), wins[:, others])
-    codes = rank_codes(scores.rows(np.flatnonzero(scores.present.any(axis=1))))
+    # A task that one model alone has gives no rate to anybody.
+    codes = rank_codes(scores.rows(np.flatnonzero(scores.present.sum(axis=1) > 1)))
     ahead, behind = codes[:, leading].T, codes[:, others]
     points = np.zeros((*ahead.shape, len(others)), dtype=np.int8)
     for into, row in zip(points, ahead, strict=True):

@@ -70,6 +70,28 @@ def climb(
     return best, most, budget
 
 
+def thin(additions: Additions, goal: Goal, added: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The same additions without those that can be spared, one after the other: as many pairs stand as wanted.
+
+    Args:
+        additions: who leads and who may be added.
+        goal: at least one pair.
+        added: ``(l,)``.
+    """
+    limits = np.where(goal.tie_will_do, additions.tolerance, -additions.tolerance)[:, None]
+    tally = additions.tally(added)
+    met = np.count_nonzero(_lacks(tally.totals[:, None], goal, limits) < 0)
+    spared = True
+    while spared:
+        spared = False
+        for column in np.flatnonzero(tally.added).tolist():
+            totals = tally.flips(np.array([column]))
+            if np.count_nonzero(_lacks(totals, goal, limits) < 0) >= met:
+                tally.flip(column)
+                spared = True
+    return tally.added
+
+
 def _ascend(tally: Tally, goal: Goal, limits: NDArray[np.float64], width: float, budget: float) -> float:
     """Flip until no flip brings the pairs closer to the order wanted, each counted up to a width; what it cost."""
     n_others = len(tally.added)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.ordinal import leading_models, ordinal_sensitivity
+from analyses.numerics.elections.ranking_distance import ranking_distance
 from analyses.numerics.elections.win_rates import RULES, Rule
 
 NAN = np.nan
@@ -169,6 +170,18 @@ class TestAgainstReference:
         assert found.is_exact
 
 
+class TestWitnesses:
+    def test_nobody_is_added_who_can_be_spared(self) -> None:
+        scores = exact_scores(np.random.default_rng(5).random((7, 40)))
+        found = ordinal_sensitivity(scores, leading=np.arange(8), rule="pairwise", time_limit=30)
+        assert found.tau.witness.any()
+        for one in np.flatnonzero(found.tau.witness):
+            fewer = found.others[found.tau.witness & (np.arange(len(found.others)) != one)]
+            rates = plain_rates(scores.T, [*range(8), *fewer.tolist()], "pairwise")[:8]
+            after = np.array(plain_ranks(rates), dtype=float)
+            assert ranking_distance(found.before, after).n_reversed < found.tau.distance.n_reversed
+
+
 class TestLeadingModels:
     def test_a_share_is_rounded_down_and_a_number_is_taken_as_it_is(self) -> None:
         scores = exact_scores(np.arange(29.0)[None, :])
@@ -250,7 +263,7 @@ class TestDegenerateInput:
 
     @pytest.mark.parametrize("rule", RULES)
     def test_nobody_to_add_is_exactly_zero(self, rule: Rule) -> None:
-        T = np.array([[1.0, 2.0, 3.0], [3.0, NAN, 1.0]])
+        T = np.array([[1.0, 2.0, 3.0], [3.0, NAN, 1.0], [NAN, 5.0, NAN]])
         found = ordinal_sensitivity(exact_scores(T), leading=np.array([2, 0, 1]), rule=rule, time_limit=9)
         assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.0, True)
         assert len(found.tau.witness) == 0
