@@ -22,7 +22,7 @@ from analyses.numerics.elections.reversals import n_reversible, reversal_rows, w
 from analyses.numerics.elections.weighed_sums import WeighedSums, weighed_sums
 from analyses.numerics.elections.weight_search import good_weights, one_task_each
 
-QUICK, THOROUGH = 2e7, 1e8
+QUICK, THOROUGH = 2e6, 1e7
 """Effort of the search for good weights: without and with time for a proof."""
 
 MANY_WEIGHTS, PER_SECOND = 20, 2e7

@@ -139,8 +139,8 @@ def widely_moving_weights(
         epsilon: least weight.
         candidates: ``(n, n_weights)`` weights to begin with.
     """
-    totals = candidates @ sums.as_floats()
-    moved = np.array([_float_ranks(one) for one in totals]) - sums.before
+    X = sums.as_floats()
+    moved = np.array([_float_ranks(weights @ X) for weights in candidates]) - sums.before
     tried = [candidates[int(np.abs(moved).max(axis=1).argmax())]]
     for move in moves(sums, possible)[:TRIED]:
         rows = with_rows(sums, possible, move).rows
@@ -151,7 +151,7 @@ def widely_moving_weights(
             weights = candidates[start].copy()
             _climb_rows(rows.D, rows.worth, weights, epsilon)
             tried.append(weights)
-    changes = [half_ranks_moved(sums.before, sums.after(weights)) for weights in tried]
+    changes = [np.abs(_float_ranks(weights @ X) - sums.before).max() for weights in tried]
     return np.asarray(tried[int(np.argmax(changes))])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ from analyses.numerics.elections.ranking_distance import average_ranks
 
 LARGEST = 2**62
 """Integers below it can be subtracted from each other in 64 bits."""
+
+BITS = 192
+"""Behind the point, of sums that order models unless they are too close to tell; those are summed in full."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +63,23 @@ class WeighedSums:
             weights: ``(n_weights,)`` floats, taken as the decimal numbers they are printed as.
         """
         shares = [as_printed(weight) * unit for weight, unit in zip(weights, self.units, strict=True)]
-        whole = lcm(1, *(share.denominator for share in shares))
-        counts = [share.numerator * (whole // share.denominator) for share in shares]
-        return average_ranks([sum(map(int.__mul__, counts, column)) for column in self.steps.T.tolist()])
+        columns = self.steps.T.tolist()
+        rounded = [(share.numerator << BITS) // share.denominator for share in shares]
+        totals = [sum(map(int.__mul__, rounded, column)) for column in columns]
+        error = sum(map(max, self.steps.tolist()))
+        order = sorted(range(self.n_models), key=totals.__getitem__)
+        keys = [0] * self.n_models
+        for near in _runs(order, totals, error):
+            exact = [Fraction(0)] * len(near)
+            if len(near) > 1:
+                exact = [
+                    sum((share * steps for share, steps in zip(shares, columns[model], strict=True)), Fraction(0))
+                    for model in near
+                ]
+            places = {total: place for place, total in enumerate(sorted(set(exact)))}
+            for model, total in zip(near, exact, strict=True):
+                keys[model] = totals[near[0]] * self.n_models + places[total]
+        return average_ranks(keys)
 
     def by_task(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """``(n_tasks,)`` the weight of each task; NaN for one that ties all models."""
@@ -112,3 +129,14 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
         scale=scale,
         before=average_ranks(scores.numerators.sum(axis=0)),
     )
+
+
+def _runs(order: list[int], totals: list[int], error: int) -> list[list[int]]:
+    """Models in ascending order, those together that are not more than ``error`` from the next."""
+    runs: list[list[int]] = []
+    for place, model in enumerate(order):
+        if place and totals[model] - totals[order[place - 1]] <= error:
+            runs[-1].append(model)
+        else:
+            runs.append([model])
+    return runs

@@ -19,7 +19,7 @@ BINS = 256
 SWEEPS = 12
 """So often all weights are gone through at most."""
 
-LEAST_EFFORT = 4e7
+LEAST_EFFORT = 1e7
 """Pairs of models looked at in any case, where all weights cannot be gone through with less."""
 
 MANY_WEIGHTS = 20
