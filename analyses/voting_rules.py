@@ -145,7 +145,7 @@ class VotingRules(Finding):
         led = {rule: self.leaders(rule) for rule in self.outcomes}
         n_tasks, n_models = len(self.tasks), len(self.models)
         words = [
-            wording.who_leads(self.rule, led, self.absent, n_tasks=n_tasks, n_models=n_models),
+            wording.who_leads(self.rule, led, n_tasks=n_tasks, n_models=n_models),
             wording.agreement(self.independent),
             wording.duels(self.duels, self.models),
             wording.order(self.consensus, int(self.duels.wins.sum())),

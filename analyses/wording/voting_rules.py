@@ -77,8 +77,8 @@ def notes(
         said.append(f"Left out: {CALLED[one]}: {why}.")
     if rule in absent:
         said.append(f"The rule at hand, {CALLED[rule]}, cannot be applied. Choose another with --rule.")
-    if same:
-        names = [CALLED[one] for one in RULES if one in same]
+    names = [CALLED[one] for one in RULES if one in same and one not in absent]
+    if names:
         give, have = ("gives", "has") if len(names) == 1 else ("give", "have")
         said.append(
             f"By definition {listed(names)} {give} the ranking of Borda here, and {have} no say "
@@ -89,10 +89,8 @@ def notes(
     return said
 
 
-def who_leads(
-    rule: Rule, led: Mapping[Rule, Sequence[str]], absent: Mapping[Rule, str], *, n_tasks: int, n_models: int
-) -> str:
-    """Who leads, by which rules."""
+def who_leads(rule: Rule, led: Mapping[Rule, Sequence[str]], *, n_tasks: int, n_models: int) -> str:
+    """Who leads, by which rules; the rule at hand comes first."""
     field = f"{n_models} models are ranked by {n_tasks} task{'s' * (n_tasks != 1)}."
     by_leader: dict[tuple[str, ...], list[str]] = {}
     for one, names in led.items():
@@ -100,15 +98,9 @@ def who_leads(
     if len(by_leader) == 1:
         [(names, _)] = by_leader.items()
         return f"{field} All {len(led)} rules put {_first(names)} first."
-    if rule in absent:
-        head = f"{CALLED[rule]} cannot be applied: {absent[rule]}."
-    else:
-        head = f"By {CALLED[rule]}, {_first(led[rule])} {'leads' if len(led[rule]) == 1 else 'lead'}."
-    each = "; ".join(
-        f"{_first(names)} by {listed(rules, len(RULES))}"
-        for names, rules in sorted(by_leader.items(), key=lambda item: -len(item[1]))
-    )
-    return f"{field} {head} The first place goes to {each}."
+    groups = sorted(by_leader.items(), key=lambda item: (CALLED[rule] not in item[1], -len(item[1])))
+    each = "; ".join(f"{_first(names)} by {listed(rules, len(RULES))}" for names, rules in groups)
+    return f"{field} The first place goes to {each}."
 
 
 def _first(names: Sequence[str]) -> str:
@@ -167,7 +159,7 @@ def pareto(counts: Mapping[Rule, int], n_pairs: int) -> str:
     if not broken:
         return f"{head}; every rule puts it ahead."
     each = ", ".join(f"{name} in {count:,}" for name, count in sorted(broken.items(), key=lambda item: -item[1]))
-    return f"{head}; it is not put ahead by {each}."
+    return f"{head}; it is tied or behind by {each}."
 
 
 def removal(what: str, known: Fall | str, rule: Rule) -> str:

@@ -88,7 +88,7 @@ def by_sums(given: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models
         after = left - np.cumsum(np.sort(movable, axis=0)[::-1], axis=0)
         behind = np.asarray(after < 0, dtype=bool)
         hardest = np.where(behind.any(axis=0), behind.argmax(axis=0) + 1, never)
-        favours.append((left, movable))
+        favours.append((favour, movable))
         needed = np.maximum(needed, hardest)
     at_least = int(needed.min())
     if at_least == never:
@@ -97,18 +97,25 @@ def by_sums(given: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models
     for one in np.argsort(needed, kind="stable"):
         if needed[one] == never or (found is not None and needed[one] >= len(found)):
             break
-        tried = _against_all([(left[one], movable[:, one]) for left, movable in favours])
+        tried = _against_all([(favour[:, one], movable[:, one]) for favour, movable in favours])
         if tried is not None and (found is None or len(tried) < len(found)):
             found = tried
     return Removal(removed=found, at_least=at_least)
 
 
-def _against_all(favours: list[tuple[Any, NDArray[Any]]]) -> NDArray[np.int64] | None:
-    """Items without which one challenger is ahead of all leaders: each time, those that keep the foremost one ahead."""
+def _against_all(favours: list[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[np.int64] | None:
+    """Items without which one challenger is ahead of all leaders: each time, the one that keeps the foremost there.
+
+    Args:
+        favours: for each leader, how much more each item gives it than the challenger; and the same where the item may
+            be removed and favours the leader, else 0.
+    """
+    n_items = len(favours[0][0])
     removed: list[int] = []
-    while True:
-        ahead = [left - sum(movable[removed].tolist()) for left, movable in favours]
-        foremost = int(np.argmax(np.array(ahead, dtype=object)))
+    while len(removed) < n_items:
+        kept = np.delete(np.arange(n_items), removed)
+        ahead = [sum(favour[kept].tolist()) for favour, _ in favours]
+        foremost = max(range(len(ahead)), key=ahead.__getitem__)
         if ahead[foremost] < 0:
             return np.sort(np.array(removed, dtype=np.int64))
         movable = favours[foremost][1].copy()
@@ -116,6 +123,7 @@ def _against_all(favours: list[tuple[Any, NDArray[Any]]]) -> NDArray[np.int64] |
         if not movable.max() > 0:
             return None
         removed.append(int(np.argmax(movable)))
+    return None
 
 
 def by_worst_duel(lost: NDArray[Any], leaders: NDArray[np.int64]) -> Removal:
