@@ -128,7 +128,8 @@ def _rules(
                 first, second, both = strict[p, q], strict[q, r], strict[p, r]
                 rule([(first, 1.0), (second, 1.0), (both, -1.0)], 1.0)
                 rule([(both, 1.0), (first, -1.0), (second, -1.0)], 0.0)
-    matrix = np.zeros((len(rules), n_free + int(open_.sum())))
-    for row, (variables, signs, _) in zip(matrix, rules, strict=True):
-        row[variables] = signs
-    return csr_array(matrix), np.array([limit for _, _, limit in rules])
+    columns = [x for variables, _, _ in rules for x in variables]
+    signs = [sign for _, signs, _ in rules for sign in signs]
+    ends = np.cumsum([0, *(len(variables) for variables, _, _ in rules)])
+    matrix = csr_array((signs, columns, ends), shape=(len(rules), n_free + int(open_.sum())))
+    return matrix, np.array([limit for _, _, limit in rules])
