@@ -12,6 +12,7 @@ order with the fewest contradictions is hard to find in general, and rarely so i
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +136,9 @@ def _arranged(
     m = len(cost)
     if m == 1:
         return np.zeros(1, dtype=np.int64), 0
-    best = min((_improved(cost, start) for start in starts), key=lambda order: order_cost(cost, order))
+    best = starts[0]
+    for start in starts:
+        best = min(best, _improved(cost, start, deadline), key=lambda order: order_cost(cost, order))
     known = order_cost(cost, best)
     at_least = int(np.triu(np.minimum(cost, cost.T), 1).sum()) + int(_circles(np.maximum(cost.T - cost, 0)))
     if at_least < known and m <= LARGEST_PROGRAM:
@@ -145,11 +148,11 @@ def _arranged(
     return best, at_least
 
 
-def _improved(cost: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Move one model at a time to its best place, until none gains."""
+def _improved(cost: NDArray[np.int64], order: NDArray[np.int64], deadline: float) -> NDArray[np.int64]:
+    """Move one model at a time to its best place, until none gains or time runs out."""
     order = order.copy()
     has_moved = True
-    while has_moved:
+    while has_moved and time.monotonic() < deadline:
         has_moved = False
         for model in order.copy():
             place = int(np.flatnonzero(order == model)[0])

@@ -93,7 +93,7 @@ class TestAgainstReference:
         for _ in range(8):
             T = rng.random((5, 14))
             by_search = found(T)
-            monkeypatch.setattr(kemeny_module, "_improved", lambda cost, order: order)
+            monkeypatch.setattr(kemeny_module, "_improved", lambda cost, order, deadline: order)
             by_program = found(T)
             monkeypatch.undo()
             assert by_search.is_exact
@@ -160,11 +160,10 @@ class TestLaws:
         assert result.is_unique
         assert found([[1.0, NAN], [NAN, 1.0]]).ranks.tolist() == [1.5, 1.5]
 
-    @pytest.mark.soak
     def test_cycles_of_many_models_are_solved(self):
         rng = np.random.default_rng(9)
         for m in (30, 40):
             T = rng.random((9, m))
-            result = found(T, seconds=120)
+            result = found(T, seconds=60)
             assert result.is_exact
             assert result.distance == contradictions(T, result.order.tolist())
