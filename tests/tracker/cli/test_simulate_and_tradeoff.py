@@ -44,7 +44,7 @@ class TestSimulate:
     def test_constant_is_stable_random_is_not_and_each_system_has_a_finding(self, store: sa.Engine) -> None:
         run(store, "simulate", "constant", *SMALL, "--top", "3")
         said = run(store, "simulate", "random", *SMALL, "--top", "3", "--seed", "1")
-        assert said.stdout.startswith("Independent random scores on 6 tasks, 12 models, means over 2 trials: diversity")
+        assert said.stdout.startswith("Independent random scores (tasks 6, models 12), means over 2 trials: diversity")
         found = rows(store)
         assert [(one.name, one.benchmark_id, one.selection) for one in found] == [("social-choice", None, {})] * 4
         assert [(one.parameters["simulated"], one.parameters["system"]) for one in found] == [
@@ -93,6 +93,12 @@ class TestSimulate:
     )
     def test_what_does_not_fit_is_a_usage_error(self, filled_file: sa.Engine, given: str, words: str) -> None:
         assert words in run(filled_file, "simulate", *given.split(), code=2).stderr
+
+    def test_so_few_models_that_ten_cannot_lead_are_refused_where_some_must_lead(self, filled_file: sa.Engine) -> None:
+        few = ("--models", "8", "--tasks", "1", "--trials", "1", "--time-limit", "0")
+        run(filled_file, "simulate", "random", *few, "--system", "cardinal")
+        with pytest.raises(SelectionError, match="top is 10; at least 2 and at most 7"):
+            run(filled_file, "simulate", "random", *few, "--system", "ordinal")
 
     def test_options_of_the_question_are_refused_as_the_question_does(self, filled_file: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="epsilon"):

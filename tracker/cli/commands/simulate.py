@@ -95,7 +95,9 @@ def constant(**options: Any) -> None:
     """One task of random scores, repeated: no task disagrees with another."""
     from tracker.demonstration.baselines import constant as draw
 
-    _invented("constant", "One task of random scores repeated {n_tasks:,} times, {n_models:,} models", draw, **options)
+    _invented(
+        "constant", "One task of random scores, repeated (tasks {n_tasks:,}, models {n_models:,})", draw, **options
+    )
 
 
 @command.command()
@@ -104,7 +106,7 @@ def random(**options: Any) -> None:
     """Independent random scores: no task tells anything of another."""
     from tracker.demonstration.baselines import random as draw
 
-    _invented("random", "Independent random scores on {n_tasks:,} tasks, {n_models:,} models", draw, **options)
+    _invented("random", "Independent random scores (tasks {n_tasks:,}, models {n_models:,})", draw, **options)
 
 
 def _invented(
@@ -129,7 +131,8 @@ def _invented(
         sizes = {"n_tasks": n_tasks, "n_models": n_models or SIZES[one][1]}
         drawn = partial(draw, seed=seed, **sizes)
         question = {"simulated": kind, "told": told.format(**sizes)}
-        _record(engine, drawn, question, system=one, seed=seed, **options)
+        asked = {name: value for name, value in options.items() if one == "ordinal" or name != "top"}
+        _record(engine, drawn, question, system=one, seed=seed, **asked)
 
 
 @command.command()
