@@ -143,8 +143,8 @@ def order(found: Consensus, n_compared: int) -> str:
     share = f"{found.distance:,} of {n_compared:,} comparisons ({found.distance / n_compared:.1%})"
     if not found.is_exact:
         return (
-            f"The best order found contradicts {share}; it is not proven to be Kemeny's: {found.at_least:,} is proven "
-            "to be the least possible at best."
+            f"The best order found contradicts {share}. It is not proven to be Kemeny's; proven is that no order "
+            f"contradicts fewer than {found.at_least:,}."
         )
     others = {True: ", and no other order does as well", False: "; other orders do as well", None: ""}
     return f"Kemeny's order contradicts {share}, proven to be the fewest{others[found.is_unique]}."

@@ -70,6 +70,12 @@ EXPECTED: Mapping[str, str] = {
         "pairs should be reversed the more the least of the tasks has to count, and none once all count the same; "
         "from well below that on, none of those far apart."
     ),
+    "voting-rules": (
+        "Planted: abilities from far apart to next to each other, and few tasks that favour different models. So rules "
+        "should agree on most pairs and put models far apart in the same order, while the first place, if the best two "
+        "are close, can go to another model by another rule or without one of the tasks. With few models Kemeny's "
+        "order should be proven."
+    ),
     "weight-robustness": (
         "Planted: abilities from far apart to next to each other. So under random weights models far apart should keep "
         "their order in every draw, neighbours should change it, and the spread should be that of the number of "

@@ -217,7 +217,7 @@ class TestLaws:
                 assert first[0] & first[1] == first[2]
         assert n_shared > 10
 
-    @pytest.mark.parametrize("rule", ["mean", "win-rate", "win-rate-per-task", "borda", "dowdall"])
+    @pytest.mark.parametrize("rule", ["mean", "win-rate", "win-rate-per-task", "borda", "dowdall", "copeland"])
     def test_a_model_never_worse_and_once_better_is_ahead(self, rule):
         rng = np.random.default_rng(10)
         n_pairs = 0
@@ -228,6 +228,18 @@ class TestLaws:
                 n_pairs += 1
                 assert ranks[i] < ranks[j]
         assert n_pairs > 50
+
+    @pytest.mark.parametrize("rule", ["median", "plurality", "minimax"])
+    def test_a_model_never_worse_and_once_better_is_at_least_not_behind(self, rule):
+        rng = np.random.default_rng(12)
+        n_tied = 0
+        for _ in range(40):
+            field = election(table(rng))
+            ranks = points(rule, field).ranks
+            for i, j in np.argwhere(field.duels.dominates):
+                assert ranks[i] <= ranks[j]
+                n_tied += ranks[i] == ranks[j]
+        assert n_tied > 5
 
     def test_without_gaps_four_rules_can_be_one(self):
         rng = np.random.default_rng(11)
