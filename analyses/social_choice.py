@@ -245,9 +245,9 @@ def _notes(found: SocialChoice, table: TaskMatrix, exact: ExactScores, time_limi
     if isinstance(found.cardinal, Cardinal):
         said += wording.unproven(found.cardinal.sensitivity, "Cardinal", time_limit)
     if found.ordinal:
-        said += wording.unproven(found.ordinal.sensitivity, "Ordinal", time_limit)
-        if found.ordinal.rule == "per_task" and found.n_missing:
-            said.append(wording.BOUNDS_ONLY)
+        is_open = found.ordinal.rule == "per_task" and found.n_missing > 0 and not found.ordinal.sensitivity.is_exact
+        unproven = wording.unproven(found.ordinal.sensitivity, "Ordinal", time_limit)
+        said += [wording.BOUNDS_ONLY] if is_open else unproven
     return said
 
 

@@ -35,8 +35,8 @@ DESCENT = (
 )
 """What --method paper leaves open."""
 BOUNDS_ONLY = (
-    "With missing scores, a win rate averaged per task does not add up over rivals: what added models do to it is only "
-    "bounded, unless the bound is met."
+    "With missing scores, a win rate averaged per task does not add up over rivals: the largest change lies between "
+    "the witness found and the bound, and more time does not bring them closer."
 )
 """What --win-rate per-task leaves open where scores are missing."""
 
@@ -68,7 +68,7 @@ def problems(models: Sequence[str], *, top: float, top_models: Sequence[str], ti
         f"top is {top:g}; at least 2 and at most {m - 1} of the {m} models can lead.": top == 1 or m <= top,
         f"{absent[0] if absent else ''!r} is not among the models here. Choose --top-models from: "
         f"{', '.join(models[:5])}{' …' if m > 5 else ''}.": bool(absent),
-        f"{len(distinct)} models are named as leading; at least 2 and at most {m - 1} of the {m} models can lead.": (
+        f"{_counted(len(distinct), 'model')} named as leading; at least 2 and at most {m - 1} of the {m} can lead.": (
             len(top_models) > 0 and not 2 <= len(distinct) < m
         ),
         f"time_limit is {time_limit:g}; it must be a number of seconds, 0 for no exact search.": (
@@ -97,7 +97,7 @@ def diversity(found: Diversities, n_models: int, n_tasks: int, n_missing: int) -
     said += " (0: all alike; 1: no more alike than at random)"
     if not n_missing:
         return [f"{said}."]
-    said += f", {n_missing:,} missing scores filled in from the nearest models"
+    said += f", {_counted(n_missing, 'missing score')} filled in from the nearest models"
     others = [
         f"{one.raw:.3f} by the {count} {name}"
         for one, count, name in (

@@ -320,6 +320,12 @@ class TestDegenerate:
         assert any("a larger --time-limit" in note for note in report.notes)
         assert "at most" in report.finding.summary()
 
+    def test_win_rates_per_task_with_gaps_say_that_time_does_not_help(self):
+        report = analyze(task_matrix(GAPS), system="ordinal", win_rate="per-task", time_limit=0.1, top=5)
+        is_open = report.finding.metrics["ordinal.exact"] == 0
+        assert any("does not add up over rivals" in note for note in report.notes) == is_open
+        assert not any("a larger --time-limit" in note for note in report.notes)
+
 
 class TestErrors:
     @pytest.mark.parametrize(
@@ -343,8 +349,8 @@ class TestErrors:
             (SMALL, {"top": 1.0}, "at most 8 of the 9 models can lead"),
             (SMALL, {"top": 9.0}, "at most 8 of the 9 models can lead"),
             (SMALL, {"top_models": ("model 01", "nobody")}, "'nobody' is not among the models here"),
-            (SMALL, {"top_models": ("model 01", "model 01")}, "1 models are named"),
-            (SMALL, {"top_models": tuple(f"model {j:02}" for j in range(9))}, "9 models are named"),
+            (SMALL, {"top_models": ("model 01", "model 01")}, "1 model named as leading"),
+            (SMALL, {"top_models": tuple(f"model {j:02}" for j in range(9))}, "9 models named as leading"),
             (SMALL, {"time_limit": -1.0}, "number of seconds"),
             (SMALL, {"time_limit": NAN}, "number of seconds"),
             (SMALL, {"time_limit": np.inf}, "number of seconds"),
