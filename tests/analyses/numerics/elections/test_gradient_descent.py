@@ -135,11 +135,11 @@ class TestLaws:
     def test_the_same_seed_gives_the_same_bytes(self) -> None:
         scores = exact_scores(np.random.default_rng(0).random((12, 30)))
         weights = [
-            cardinal_by_descent(scores, epsilon=Fraction(1, 100), standardised=True, n_steps=30, seed=seed).tau.witness
+            cardinal_by_descent(scores, epsilon=Fraction(1, 100), standardised=True, n_steps=1, seed=seed).tau.witness
             for seed in (1, 1, 2)
         ]
         added = [
-            ordinal_by_descent(scores, leading=LEADING, rule="pairwise", n_steps=30, seed=seed).tau.witness
+            ordinal_by_descent(scores, leading=LEADING, rule="pairwise", n_steps=1, seed=seed).tau.witness
             for seed in (1, 1, 2)
         ]
         for first, again, other in (weights, added):
