@@ -53,6 +53,7 @@ def cardinal_by_descent(
     witness = np.full(scores.n_tasks, np.nan)
     if weighed.any():
         T = scores.T[weighed] / scale[weighed, None]
+        T = np.ldexp(T, -np.frexp(np.abs(T).max())[1])  # so that no square overflows or vanishes
         T = (T - T.mean(axis=1, keepdims=True)) / T.std(axis=1).mean()
         witness[weighed] = _weights(T, before, float(epsilon), n_steps, step_size, seed)
         witness = np.maximum(witness, as_float(epsilon))

@@ -124,8 +124,9 @@ class TestLaws:
         found = cardinal_by_descent(scores, epsilon=Fraction(1, 100), standardised=False, seed=0)
         assert (found.tau.value, found.mrc.value) == (1.0, 1.0)
 
-    def test_the_unit_of_the_scores_does_not_matter(self) -> None:
-        scores, percent = exact_scores(table(8)), exact_scores(128 * table(8))
+    @pytest.mark.parametrize("unit", [128.0, 2.0**900, 2.0**-900])
+    def test_the_unit_of_the_scores_does_not_matter(self, unit: float) -> None:
+        scores, percent = exact_scores(table(8)), exact_scores(unit * table(8))
         one, other = (
             cardinal_by_descent(given, epsilon=Fraction(1, 100), standardised=False, seed=1)
             for given in (scores, percent)
