@@ -36,7 +36,7 @@ def ranks(models: Sequence[str], found: Mapping[Rule, NDArray[np.float64]], rule
     n, shown = len(models), min(len(models), MOST_ROWS)
     table = np.stack(list(found.values()), axis=1)
     rows = 0.24 if shown <= 40 else 0.16
-    figure = canvas(3.6 + 0.5 * len(found), 1.9 + rows * shown)
+    figure = canvas(3.6 + 0.5 * len(found), max(3.2, 1.9 + rows * shown))
     axes = figure.subplots()
     image = axes.imshow(
         table[:shown], cmap=f"{SEQUENTIAL}_r", vmin=1, vmax=max(n, 2), aspect="auto", interpolation="nearest"
@@ -66,7 +66,7 @@ def ranks(models: Sequence[str], found: Mapping[Rule, NDArray[np.float64]], rule
     axes.set_ylabel(f"models, by {rule}{of}", fontsize=9)
     axes.axvline(list(found).index(rule) - 0.5, color=INK, linewidth=1.2)
     axes.axvline(list(found).index(rule) + 0.5, color=INK, linewidth=1.2)
-    _bar(figure, image, axes, "rank; 1 is the best, bold: first place")
+    _bar(figure, image, axes, "rank (bold: first place)")
     return figure
 
 
@@ -148,7 +148,7 @@ def _label(axes: Axes, names: Sequence[str], size: float) -> None:
 
 
 def _bar(figure: Figure, image: Any, axes: Axes, label: str, *, as_share: bool = False) -> None:
-    bar = figure.colorbar(image, ax=axes, shrink=0.6, pad=0.02)
+    bar = figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02)
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=7, color=FAINT)
     bar.outline.set_visible(False)

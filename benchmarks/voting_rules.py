@@ -1,0 +1,101 @@
+"""The same scores counted by every rule, and Kemeny's order beside the plain integer program of it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_array
+
+from analyses.numerics.elections.exact_scores import exact_scores
+from analyses.numerics.elections.kemeny import kemeny
+from analyses.numerics.elections.pivotal import RULES, Rule, fewest_models, fewest_tasks, leaders
+from analyses.numerics.elections.rules import Election, points
+from benchmarks._costs import seconds
+from benchmarks._tables import continuous_table
+
+
+def _plain_program(wins: np.ndarray) -> int:
+    """A variable for each pair, a constraint for each three: the textbook's program, all at once."""
+    m = len(wins)
+    number = {pair: place for place, pair in enumerate(itertools.combinations(range(m), 2))}
+    costs = np.array([wins[j, i] - wins[i, j] for i, j in number], dtype=float)
+    triangles = list(itertools.combinations(range(m), 3))
+    at = [number[pair] for i, j, k in triangles for pair in ((i, j), (j, k), (i, k))]
+    signs = np.tile([1.0, 1.0, -1.0], len(triangles))
+    rows = np.repeat(np.arange(len(triangles)), 3)
+    matrix = coo_array((signs, (rows, at)), shape=(len(triangles), len(number))).tocsr()
+    found = milp(costs, constraints=LinearConstraint(matrix, 0, 1), bounds=Bounds(0, 1), integrality=1)
+    return round(found.fun) + sum(int(wins[i, j]) for i, j in number)
+
+
+def _kemeny(name: str, T: np.ndarray) -> dict[str, Any]:
+    codes = Election.of_scores(exact_scores(T)).codes
+    wins = (T[:, :, None] > T[:, None, :]).sum(axis=0)
+    found = kemeny(codes, deadline=time.monotonic() + 60, with_uniqueness=False)
+    started = time.perf_counter()
+    peer = _plain_program(wins)
+    peer_s = time.perf_counter() - started
+    assert found.is_exact
+    assert found.distance == peer
+    ours = seconds(lambda: kemeny(codes, deadline=time.monotonic() + 60, with_uniqueness=False), 3)
+    return {
+        "name": f"Kemeny's order, {name}",
+        "ours_s": round(ours, 3),
+        "peer_s": round(peer_s, 2),
+        "ratio": round(peer_s / ours, 1),
+        "note": f"both proven: {peer:,} contradictions; the peer is SciPy's milp with all constraints of three",
+    }
+
+
+def _rule(rule: Rule, T: np.ndarray) -> dict[str, Any]:
+    def run() -> None:
+        found = points(rule, Election.of_scores(exact_scores(T)))
+        assert len(found.ranks) == T.shape[1]
+
+    return {"name": f"{rule}, {len(T)} tasks, {T.shape[1]} models", "ours_s": round(seconds(run), 3)}
+
+
+def _removals(rule: Rule, T: np.ndarray) -> dict[str, Any]:
+    field = Election.of_scores(exact_scores(T))
+
+    def run() -> None:
+        first = leaders(rule, field, deadline=time.monotonic() + 10)
+        assert first is not None
+        for search in (fewest_tasks, fewest_models):
+            search(rule, field, first, deadline=time.monotonic() + 10)
+
+    return {"name": f"removals by {rule}, {len(T)} tasks, {T.shape[1]} models", "ours_s": round(seconds(run), 3)}
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """One line for each question."""
+    rng = np.random.default_rng(0)
+    for n_models in (15, 25):
+        yield _kemeny(f"9 random tasks, one cycle of {n_models} models", rng.random((9, n_models)))
+    yield _kemeny("27 tasks, 40 models", continuous_table(27, 40).round(3))
+    large = continuous_table(100, 1000).round(4)
+    for rule in RULES:
+        if rule not in ("kemeny", "bradley-terry"):
+            yield _rule(rule, large)
+    shown: tuple[Rule, ...] = ("mean", "borda")
+    for rule in shown:
+        yield _removals(rule, large)
+    codes = Election.of_scores(exact_scores(large)).codes
+    search = partial(kemeny, codes, deadline=time.monotonic() + 30)
+    yield {
+        "name": "Kemeny's order, 100 tasks, 1,000 models",
+        "ours_s": round(seconds(search, 1), 2),
+        "note": "an order and a bound; not proven",
+    }
+
+
+if __name__ == "__main__":
+    for line in measurements():
+        print(json.dumps(line), flush=True)
