@@ -54,19 +54,21 @@ def declared(requirements: Iterable[str]) -> set[str]:
 
 CORE = declared(PROJECT["dependencies"])
 EXTRA = declared(PROJECT["optional-dependencies"]["models"])
+VOTING = declared(PROJECT["optional-dependencies"]["voting"])
 MODULES = {
     path.relative_to(ROOT): ast.parse(path.read_text())
     for folder in ("tracker", "analyses", "migrations")
     for path in (ROOT / folder).rglob("*.py")
 }
 MEASURING = {path: tree for path, tree in MODULES.items() if path.is_relative_to("tracker/measuring")}
+STRENGTHS = MODULES[Path("analyses/numerics/elections/bradley_terry.py")]
 
 
 class TestDependencies:
-    """The extra `models` belongs to one folder, which imports it when it is used; the rest needs the core alone."""
+    """Extras belong to one place each, which imports them when they are used; the rest needs the core alone."""
 
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(self) -> None:
-        core = [tree for path, tree in MODULES.items() if path not in MEASURING]
+        core = [tree for path, tree in MODULES.items() if path not in MEASURING and tree is not STRENGTHS]
         imported = providers(node for tree in core for node in ast.walk(tree))
         assert [one for one in imported if not one & CORE] == []
         assert CORE - set().union(*imported) == set()
@@ -79,6 +81,12 @@ class TestDependencies:
     def test_the_extra_is_not_imported_before_it_is_used(self) -> None:
         at_once = providers(node for tree in MEASURING.values() for node in tree.body)
         assert [one for one in at_once if one & EXTRA] == []
+
+    def test_strengths_of_models_need_an_extra_of_their_own_and_no_sooner_than_they_are_fitted(self) -> None:
+        imported = providers(ast.walk(STRENGTHS))
+        assert [one for one in imported if not one & (CORE | VOTING)] == []
+        assert VOTING - set().union(*imported) == set()
+        assert [one for one in providers(STRENGTHS.body) if one & VOTING] == []
 
 
 @pytest.fixture(scope="module")

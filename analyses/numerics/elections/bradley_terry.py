@@ -46,7 +46,6 @@ def strengths(duels: Duels) -> NDArray[np.float64] | None:
     Source: Bradley & Terry 1952; fitted by evalica's ``bradley_terry``.
     """
     import evalica
-    import pandas as pd
 
     won = _points(duels) / 2
     i, j = np.nonzero(won)
@@ -54,7 +53,6 @@ def strengths(duels: Duels) -> NDArray[np.float64] | None:
         i.tolist(),
         j.tolist(),
         [evalica.Winner.X] * len(i),
-        index=pd.Index(range(len(won))),
         weights=won[i, j].tolist(),
         tolerance=TOLERANCE,
         limit=MOST_STEPS,
