@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.box_search import BoxSearch
-from analyses.numerics.elections.exact_scores import ExactScores, as_printed
+from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
+from analyses.numerics.elections.least_weight import as_float
 from analyses.numerics.elections.rank_moves import furthest_move, half_ranks_moved, moves, widely_moving_weights
 from analyses.numerics.elections.ranking_distance import ranking_distance
 from analyses.numerics.elections.reversals import n_reversible, reversal_rows, what_is_possible
@@ -63,9 +64,7 @@ def cardinal_sensitivity(
     sums = weighed_sums(scores, standardised=standardised)
     if sums.n_weights < 2:
         return _unmovable(sums, epsilon)
-    floor = float(epsilon)
-    if as_printed(floor) < epsilon:
-        floor = float(np.nextafter(floor, 1))
+    floor = as_float(epsilon)
     given = [_by_weight(sums, one) for one in start]
     starts = np.vstack([one_task_each(sums.n_weights, floor), np.ones((1, sums.n_weights)), *given])
     effort = QUICK if time_limit <= 0 else THOROUGH

@@ -85,7 +85,7 @@ def pair_limits(sums: WeighedSums) -> PairLimits:
     ahead, behind = order[first], order[second]
     ordered = sums.before[ahead] < sums.before[behind]
     ahead, behind = ahead[ordered], behind[ordered]
-    units = np.array([float(unit) for unit in sums.units])[:, None]
+    units = sums.shares()[:, None]
     limit = np.empty(len(ahead))
     for start in range(0, len(ahead), PAIRS_AT_ONCE):
         some = slice(start, start + PAIRS_AT_ONCE)

@@ -13,6 +13,9 @@ from analyses.numerics.elections.box_search import Inequalities
 from analyses.numerics.elections.weighed_sums import WeighedSums
 from analyses.numerics.elections.weight_boxes import ROUNDING
 
+LEAST = 1e-290
+"""Rows with smaller entries are made anew, relative to the largest, before floats lose them."""
+
 NEVER, TIE_AT_MOST, CAN_LEAD = 0, 1, 2
 """What the second of two models can do to the first, under some weights; also its worth in half ranks."""
 
@@ -70,8 +73,10 @@ def rows_of(
         distinct, place = np.unique((steps // common).T, axis=0, return_inverse=True)
         steps = distinct.T
         worth, tied = (np.bincount(place.ravel(), each, len(distinct)).astype(np.int64) for each in (worth, tied))
-    units = np.array([float(unit) for unit in sums.units])
-    D = steps.astype(np.float64) * units[:, None]
+    D = steps.astype(np.float64) * sums.shares()[:, None]
+    for row in np.flatnonzero(np.abs(D).sum(axis=0) < LEAST):
+        terms = [int(one) * unit for one, unit in zip(steps[:, row], sums.units, strict=True)]
+        D[:, row] = [float(term / max(map(abs, terms))) for term in terms]
     return Inequalities(
         D=np.ascontiguousarray(D / np.abs(D).sum(axis=0)),
         worth=worth,

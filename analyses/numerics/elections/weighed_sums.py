@@ -6,6 +6,7 @@ weight for all of them reaches every ranking that separate weights do. They are 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -19,6 +20,9 @@ from analyses.numerics.elections.ranking_distance import average_ranks
 
 LARGEST = 2**62
 """Integers below it can be subtracted from each other in 64 bits."""
+
+SMALLEST = sys.float_info.min
+"""Scales are at least so large, that none is 0."""
 
 BITS = 192
 """Behind the point, of sums that order models unless they are too close to tell; those are summed in full."""
@@ -52,9 +56,14 @@ class WeighedSums:
         """Number of columns."""
         return len(self.before)
 
+    def shares(self) -> NDArray[np.float64]:
+        """``(n_weights,)`` units over the largest sum there is: of any scores, numbers that floats can hold."""
+        largest = sum((unit * max(row) for unit, row in zip(self.units, self.steps.tolist(), strict=True)), Fraction(0))
+        return np.array([float(unit / largest) for unit in self.units])
+
     def as_floats(self) -> NDArray[np.float64]:
-        """``(n_weights, n_models)`` what a model has in the weighed sum at weight 1, above the lowest."""
-        return np.asarray(self.steps.astype(np.float64) * np.array([float(unit) for unit in self.units])[:, None])
+        """``(n_weights, n_models)`` what a model has in the weighed sum at weight 1, above the lowest, as `shares`."""
+        return np.asarray(self.steps.astype(np.float64) * self.shares()[:, None])
 
     def after(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Ranks under weights, decided on integers.
@@ -112,7 +121,7 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
         if unit == 0:
             continue
         if standardised:
-            scale[task] = np.std(scores.T[task], ddof=1)
+            scale[task] = _spread(above, scores.denominator)
         direction = tuple(value // unit for value in above)
         if direction not in found:
             found[direction] = len(units)
@@ -129,6 +138,18 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
         scale=scale,
         before=average_ranks(scores.numerators.sum(axis=0)),
     )
+
+
+def _spread(above: list[int], denominator: int) -> float:
+    """Standard deviation (ddof 1) of a task's scores; by shares of their range, so that no square leaves the floats.
+
+    Args:
+        above: how far each score is above the lowest, over ``denominator``; not all 0.
+        denominator: of the scores.
+    """
+    share = float(np.std([one / max(above) for one in above], ddof=1))
+    exactly = Fraction(share) * max(above) / denominator
+    return float(min(max(exactly, Fraction(SMALLEST)), Fraction(sys.float_info.max)))
 
 
 def _runs(order: list[int], totals: list[int], error: int) -> list[list[int]]:

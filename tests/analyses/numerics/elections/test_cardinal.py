@@ -172,3 +172,13 @@ class TestDegenerate:
         found = sensitivity(T, standardised=False)
         assert found.is_exact
         assert found.before.tolist() == [2.0, 3.0, 1.0]
+
+    @pytest.mark.parametrize("size", [1e308, 1e-300, 1e-320])
+    @pytest.mark.parametrize("standardised", [True, False])
+    def test_the_largest_and_smallest_numbers_are_scores_as_well(self, size: float, standardised: bool) -> None:
+        T = np.array(
+            [[1.0, 1.0, 1.0, 0.5], [0.3 * size, 0.2 * size, 0.1 * size, 0.0], [0.0, 0.05 * size, 0.12 * size, 0.0]]
+        )
+        found = sensitivity(T, standardised=standardised)
+        assert found.is_exact
+        assert found.tau.distance.n_reversed == 3
