@@ -64,9 +64,8 @@ class SensitivitySweep(Finding):
             "exact": float(n_exact == len(at)),
         }
         limits = self.path.limits
-        leading = limits.sums.before[limits.ahead] == 1 if len(limits.ahead) else None
         found["epsilon.first_safe"] = self._limit(limits.largest())
-        found["epsilon.first_safe_leader"] = self._limit(limits.largest(leading))
+        found["epsilon.first_safe_leader"] = self._limit(limits.largest(limits.of_first))
         named = zip(self.labels, at, strict=True)
         return found | {
             f"{name}.at_{label}": value

@@ -90,7 +90,7 @@ def safety(limits: PairLimits, leading: Sequence[str], *, is_raw: bool) -> list[
     largest = limits.largest()
     if largest == 0:
         return ["No weights reverse any two models: on no task is the model that is behind by the mean ahead."]
-    first = limits.largest(limits.sums.before[limits.ahead] == limits.sums.before.min())
+    first = limits.largest(limits.of_first)
     if largest > 1:
         said = "Equal weights of standardised tasks already reverse some pairs that the mean of the scores orders"
     else:
@@ -100,7 +100,8 @@ def safety(limits: PairLimits, leading: Sequence[str], *, is_raw: bool) -> list[
         return [f"{said}; they put another model ahead of {who}."]
     if first == 0:
         return [f"{said}; {who} {'are' if len(leading) > 1 else 'is'} passed under no weights at all."]
-    return [f"{said}; from {_quotient(first, is_raw)} on none gets ahead of {who}."]
+    none = "none" if len(leading) == 1 else "no other model"
+    return [f"{said}; from {_quotient(first, is_raw)} on {none} gets ahead of {who}."]
 
 
 def notes(

@@ -38,6 +38,11 @@ class PairLimits:
     limit: NDArray[np.float64]
     sums: WeighedSums
 
+    @property
+    def of_first(self) -> NDArray[np.bool_]:
+        """``(n_pairs,)`` whether the model ahead is first by the mean, alone or with others."""
+        return np.asarray(self.sums.before[self.ahead] == self.sums.before.min())
+
     def exactly(self, pair: int) -> Fraction:
         """N / P of one pair."""
         i, j = self.ahead[pair], self.behind[pair]
