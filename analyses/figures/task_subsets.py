@@ -18,7 +18,7 @@ BLUE, GREEN = SERIES[0], SERIES[2]
 MOST_ROWS = 120
 """Tasks that one picture names."""
 PANELS = {
-    "tau_paper": "pairs of models changed (tau)",
+    "tau_paper": "pairs of models changed (tau_paper)",
     "mrc": "largest change of rank (MRC)",
 }
 

@@ -79,10 +79,10 @@ def notes(
         said.append(f"The rule at hand, {CALLED[rule]}, cannot be applied. Choose another with --rule.")
     names = [CALLED[one] for one in RULES if one in same and one not in absent]
     if names:
-        give, have = ("gives", "has") if len(names) == 1 else ("give", "have")
+        give, have, their = ("gives", "has", "its") if len(names) == 1 else ("give", "have", "their")
         said.append(
-            f"By definition {listed(names)} {give} the ranking of Borda here, and {have} no say "
-            "of their own in the mean agreement."
+            f"By definition {listed(names)} {give} the ranking of Borda here, and {have} no say of {their} own in the "
+            "mean agreement."
         )
     if is_cut:
         said.append("The table pareto holds the first 10,000 pairs; the metrics count all.")
