@@ -83,7 +83,7 @@ class SocialChoice(Finding):
             c = self.cardinal
             said += wording.cardinal(c.sensitivity, c.reranking, c.tasks, is_standardised=c.is_standardised)
         if self.ordinal:
-            said += wording.ordinal(self.ordinal.sensitivity, self.ordinal.reranking)
+            said += wording.ordinal(self.ordinal.sensitivity, self.ordinal.reranking, is_named=self.ordinal.is_named)
         return " ".join([*said, wording.no_test(self.method)])
 
 
@@ -238,7 +238,7 @@ def _before_and_after(before: str, system: str, r: Reranking) -> Mapping[str, Ra
 
 def _notes(found: SocialChoice, table: TaskMatrix, exact: ExactScores, time_limit: float) -> list[str]:
     said = wording.notes(exact, table.tasks, found.diversities.n_complete_tasks)
-    if found.ordinal:
+    if found.ordinal and not found.ordinal.is_named:
         said += wording.boundary(found.ordinal.rates, found.ordinal.sensitivity.leading, table.models)
     if found.method == "paper":
         return [*said, wording.DESCENT]

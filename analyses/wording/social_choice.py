@@ -94,7 +94,7 @@ def diversity(found: Diversities, n_models: int, n_tasks: int, n_missing: int) -
             f"One task ranks {n_models} models: there is nothing to disagree with, and diversity is 0 by definition."
         ]
     said = f"{n_tasks} tasks rank {n_models} models with a diversity of {whole:.3f}"
-    said += " (0: all alike; 1: no more alike than at random)"
+    said += f" (0: all alike; at random, about {1 - 1 / n_tasks:.3f})"
     if not n_missing:
         return [f"{said}."]
     said += f", {_counted(n_missing, 'missing score')} filled in from the nearest models"
@@ -129,21 +129,24 @@ def cardinal(found: CardinalSensitivity, r: Reranking, tasks: Sequence[str], *, 
         )
     if found.mrc.value:
         same = np.array_equal(found.tau.witness, found.mrc.witness, equal_nan=True)
-        said.append(f"{'They' if same else 'Other weights'} move {_mover(r, r.mrc)}, the most of all.")
+        which = "They" if same else "Other weights" if found.tau.value else "Some"
+        said.append(f"{which} move {_mover(r, r.mrc)}.")
     return said
 
 
-def ordinal(found: OrdinalSensitivity, r: Reranking) -> list[str]:
+def ordinal(found: OrdinalSensitivity, r: Reranking, *, is_named: bool) -> list[str]:
     """What added models can do to the ranking by win rates."""
     k, n_others = len(found.leading), len(found.others)
-    among = f"Among the first {k} models by win rate"
+    among = f"Among the {k} named models, ranked by win rate" if is_named else f"Among the first {k} models by win rate"
+    others = f"the other {n_others}" if n_others > 1 else "the one other model"
     if found.tau.value == 0 and found.mrc.value == 0 and found.is_exact:
-        return [f"{among}, none is moved by the presence of any of the other {n_others}."]
-    said = [f"{among}, the presence of some of the other {n_others} can {_both(found.tau, found.mrc, k)}."]
+        return [f"{among}, none is moved by the presence of {'any of ' * (n_others > 1)}{others}."]
+    said = [f"{among}, the presence of {'some of ' * (n_others > 1)}{others} can {_both(found.tau, found.mrc, k)}."]
     if found.tau.value:
-        said.append(f"With the {int(found.tau.witness.sum())} added that make the reversals, {_leader(r, r.tau)}.")
+        make = "makes" if found.tau.witness.sum() == 1 else "make"
+        said.append(f"With the {int(found.tau.witness.sum())} added that {make} the reversals, {_leader(r, r.tau)}.")
     if found.mrc.value:
-        said.append(f"Adding {int(found.mrc.witness.sum())} moves {_mover(r, r.mrc)}, the most of all.")
+        said.append(f"Adding {int(found.mrc.witness.sum())} moves {_mover(r, r.mrc)}.")
     return said
 
 
@@ -297,7 +300,8 @@ def unproven(found: CardinalSensitivity | OrdinalSensitivity, system: str, time_
     """That an upper bound is not the largest change, and what makes it smaller."""
     if found.is_exact:
         return []
-    searched = f"after {time_limit:g} seconds" if time_limit else "without an exact search (--time-limit 0)"
+    after = f"after {time_limit:g} second{'s' * (time_limit != 1)}"
+    searched = after if time_limit else "without an exact search (--time-limit 0)"
     return [
         f"{system} sensitivity is not proven {searched}: it lies between the witness found and the bound. How close "
         "the two come depends on the machine; a larger --time-limit brings them closer."

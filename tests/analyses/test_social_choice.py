@@ -231,6 +231,15 @@ class TestLaws:
         named = analyze(task_matrix(SMALL), system="ordinal", top_models=(names[2], names[0], names[1]), time_limit=0)
         assert named.rankings["ordinal.before"].models == names
         assert named.finding.metrics == first.finding.metrics
+        assert "Among the first 3 models by win rate" in first.finding.summary()
+        assert "Among the 3 named models" in named.finding.summary()
+
+    def test_tasks_that_rank_at_random_have_the_diversity_that_the_summary_names(self):
+        rng = np.random.default_rng(8)
+        drawn = [analyze(task_matrix(rng.random((3, 8))), system="ordinal", time_limit=0).finding for _ in range(200)]
+        mean = np.mean([found.metrics["diversity"] for found in drawn])
+        assert mean == pytest.approx(1 - 1 / 3, abs=0.03)
+        assert "(0: all alike; at random, about 0.667)" in drawn[0].summary()
 
     def test_win_rates_are_those_of_the_rule(self):
         rates = analyze(task_matrix(SMALL), win_rate="per-task", system="ordinal", time_limit=0).rankings["win_rate"]
@@ -308,6 +317,9 @@ class TestDegenerate:
         T = np.hstack([SMALL, SMALL])
         report = analyze(task_matrix(T), system="ordinal", top=3, time_limit=0)
         assert any("names decide who leads" in note for note in report.notes)
+        leading = report.rankings["ordinal.before"].models
+        report = analyze(task_matrix(T), system="ordinal", top_models=leading, time_limit=0)
+        assert not any("names decide" in note for note in report.notes)
         report = analyze(task_matrix(SMALL), system="ordinal", top=3, time_limit=0)
         rates = np.sort(report.rankings["win_rate"].score)
         assert rates[-3] > rates[-4]

@@ -43,6 +43,7 @@ class Ordinal:
         others: name of each model that may be added.
         rates: win rate of every model over the whole field.
         rule: of win rates.
+        is_named: whether the leading models were named, rather than the first by win rate.
         sensitivity: both largest changes.
         reranking: the leading models before and after them.
     """
@@ -50,6 +51,7 @@ class Ordinal:
     others: tuple[str, ...]
     rates: tuple[Fraction, ...]
     rule: Rule
+    is_named: bool
     sensitivity: OrdinalSensitivity
     reranking: Reranking
 
@@ -108,6 +110,7 @@ def ordinal(
         seed: of the paper's algorithm; None searches exactly.
     """
     rates = win_rates(scores, rule=rule)
+    is_named = not isinstance(leading, (int, float))
     if isinstance(leading, (int, float)):
         first = leading_models(scores, models, top=leading, rule=rule)
     else:
@@ -121,6 +124,7 @@ def ordinal(
         others=tuple(models[model] for model in found.others.tolist()),
         rates=tuple(rates),
         rule=rule,
+        is_named=is_named,
         sensitivity=found,
         reranking=reranked_by_additions(scores, models, found, rule),
     )
