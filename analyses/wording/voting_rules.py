@@ -73,8 +73,9 @@ def notes(
         )
     if n_unshared:
         said.append(f"{n_unshared:,} pairs of models have no task in common: their duels count as drawn.")
-    for one, why in absent.items():
-        said.append(f"Left out: {CALLED[one]}: {why}.")
+    for why in dict.fromkeys(absent.values()):
+        without = listed([CALLED[one] for one in RULES if absent.get(one) == why], len(RULES))
+        said.append(f"Left out: {without}: {why}.")
     if rule in absent:
         said.append(f"The rule at hand, {CALLED[rule]}, cannot be applied. Choose another with --rule.")
     names = [CALLED[one] for one in RULES if one in same and one not in absent]
@@ -91,7 +92,7 @@ def notes(
 
 def who_leads(rule: Rule, led: Mapping[Rule, Sequence[str]], *, n_tasks: int, n_models: int) -> str:
     """Who leads, by which rules; the rule at hand comes first."""
-    field = f"{n_models} models are ranked by {n_tasks} task{'s' * (n_tasks != 1)}."
+    field = f"{n_models:,} models are ranked by {n_tasks} task{'s' * (n_tasks != 1)}."
     by_leader: dict[tuple[str, ...], list[str]] = {}
     for one, names in led.items():
         by_leader.setdefault(tuple(names), []).append(CALLED[one])
@@ -116,8 +117,8 @@ def agreement(found: Sequence[Agreement]) -> str:
     least = min(found, key=lambda one: one.agreement)
     mean = float(np.mean([one.agreement for one in found]))
     return (
-        f"Two rules put {mean:.1%} of the pairs of models in the same order on average, {CALLED[least.rule]} and "
-        f"{CALLED[least.other]} {least.agreement:.1%} (a pair that only one of them ties counts half)."
+        f"Two rules put {mean:.1%} of the pairs of models in the same order on average, and {least.agreement:.1%} at "
+        f"least ({CALLED[least.rule]} and {CALLED[least.other]}); a pair that only one of them ties counts half."
     )
 
 
@@ -132,8 +133,9 @@ def duels(found: Duels, models: Sequence[str]) -> str:
         loses = "loses" if len(weak) == 1 else "lose"
         head += f"; {listed([models[model] for model in weak])} {loses} none"
     if len(smith) == len(models):
-        return f"{head}. Cycles and draws tie all {len(models)} models together: no smaller set beats the rest."
-    return f"{head}. The smallest set whose members each beat everyone else has {len(smith)} models: {listed(names)}."
+        return f"{head}. Cycles and draws tie all {len(models):,} models together: no smaller set beats the rest."
+    inner = f"has {len(smith):,} models: {listed(names)}"
+    return f"{head}. The smallest set whose members each beat everyone outside it {inner}."
 
 
 def order(found: Consensus, n_compared: int) -> str:
@@ -153,9 +155,9 @@ def order(found: Consensus, n_compared: int) -> str:
 def pareto(counts: Mapping[Rule, int], n_pairs: int) -> str:
     """Which rules do not put a model ahead of one that it matches or beats everywhere."""
     if not n_pairs:
-        return "No model matches or beats another on every task."
+        return "No model is nowhere worse and somewhere better than another."
     broken = {CALLED[rule]: count for rule, count in counts.items() if count}
-    head = f"In {n_pairs:,} pairs one model is nowhere worse and somewhere better than the other"
+    head = f"In {n_pairs:,} pair{'s' * (n_pairs != 1)} one model is nowhere worse and somewhere better than the other"
     if not broken:
         return f"{head}; every rule puts it ahead."
     each = ", ".join(f"{name} in {count:,}" for name, count in sorted(broken.items(), key=lambda item: -item[1]))
@@ -169,11 +171,10 @@ def removal(what: str, known: Fall | str, rule: Rule) -> str:
         return f"What {what} the first place by {CALLED[rule]} hangs on is not known: {known}."
     by = f"by {CALLED[rule]}"
     if known.at_least is None:
-        if what == "models":
-            return f"No removal of other models changes who leads {by}."
-        return f"No removal of tasks changes who leads {by}."
+        which = "other models" if what == "models" else what
+        return f"No removal of {which} leaves the first place {by} to others alone."
     if known.removed is None:
-        return f"No set of {what} was found without which somebody else leads {by}; {known.at_least} or more must go."
+        return f"No set of {what} was found without which others alone lead {by}; {known.at_least} or more must go."
     n = len(known.removed)
     heirs = f" {_first(known.heirs)} {'leads' if len(known.heirs) == 1 else 'lead'}" if known.heirs else " others lead"
     proven = "no smaller set does it" if known.is_exact else f"at least {known.at_least} must go"

@@ -182,6 +182,8 @@ class TestDegenerate:
         assert "mean" not in report.rankings
         assert "win_rate" in report.rankings
         assert any("Choose another with --rule" in note for note in report.notes)
+        why = "no task has a score from every model"
+        assert f"Left out: mean, median, Borda, Dowdall and plurality: {why}." in report.notes
         assert analyze(task_matrix(T), rule="copeland").finding.metrics["removal.tasks.at_least"] >= 1
 
     def test_without_evalica_its_rule_is_left_out_with_a_word_on_how_to_get_it(self, monkeypatch):
@@ -200,7 +202,10 @@ class TestDegenerate:
         assert isinstance(metrics["kemeny.contradicted"], Absent)
         assert isinstance(metrics["removal.tasks"], Absent)
         assert metrics["removal.tasks.exact"] == 1
-        assert "All 11 rules" in report.finding.summary()
+        said = report.finding.summary()
+        assert "All 11 rules" in said
+        assert "No model is nowhere worse and somewhere better than another." in said
+        assert "No removal of tasks leaves the first place by mean to others alone." in said
 
     def test_one_task_is_the_ranking_of_every_rule_but_plurality(self):
         report = analyze(task_matrix(SCORES[:1]))
