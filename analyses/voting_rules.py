@@ -22,9 +22,9 @@ from analyses.numerics.elections.condorcet import Duels
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.kemeny import Consensus
 from analyses.numerics.elections.outcomes import Agreement, Outcome, agreements, counted_out, outcomes
-from analyses.numerics.elections.pivotal import RULES, Rule, fewest_models, fewest_tasks, leaders
+from analyses.numerics.elections.pivotal import fewest_models, fewest_tasks, leaders
 from analyses.numerics.elections.removals import Fall
-from analyses.numerics.elections.rules import WHOLE_BALLOTS, Election
+from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Election, Rule
 from analyses.tables import voting_rules as tables
 from analyses.wording import voting_rules as wording
 from analyses.wording.refusals import refuse

@@ -15,8 +15,8 @@ from scipy.sparse import coo_array
 
 from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.numerics.elections.kemeny import kemeny
-from analyses.numerics.elections.pivotal import RULES, Rule, fewest_models, fewest_tasks, leaders
-from analyses.numerics.elections.rules import Election, points
+from analyses.numerics.elections.pivotal import fewest_models, fewest_tasks, leaders
+from analyses.numerics.elections.rules import RULES, Election, Rule, points
 from benchmarks._costs import seconds
 from benchmarks._tables import continuous_table
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analyses.figures.canvas import DIVERGING, FAINT, INK, SEQUENTIAL, canvas, label_size, plain, short
 from analyses.numerics.elections.condorcet import Duels
 from analyses.numerics.elections.outcomes import Agreement
-from analyses.numerics.elections.pivotal import Rule
+from analyses.numerics.elections.rules import Rule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.condorcet import Duels
 from analyses.numerics.elections.outcomes import Agreement, Outcome
-from analyses.numerics.elections.pivotal import RULES, Rule
 from analyses.numerics.elections.removals import Fall
+from analyses.numerics.elections.rules import RULES, Rule
 
 BETWEEN = " | "
 """Between names in one cell."""

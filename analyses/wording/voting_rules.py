@@ -10,9 +10,8 @@ import numpy as np
 from analyses.numerics.elections.condorcet import Duels
 from analyses.numerics.elections.kemeny import Consensus
 from analyses.numerics.elections.outcomes import Agreement
-from analyses.numerics.elections.pivotal import RULES, Rule
 from analyses.numerics.elections.removals import Fall
-from analyses.numerics.elections.rules import WHOLE_BALLOTS
+from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Rule
 from analyses.wording.refusals import Problems
 
 CALLED: Mapping[Rule, str] = {

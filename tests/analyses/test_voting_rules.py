@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analyses.numerics.elections import bradley_terry
-from analyses.numerics.elections.pivotal import RULES
+from analyses.numerics.elections.rules import RULES
 from analyses.voting_rules import analyze, scheme
 from tracker.errors import SelectionError
 from tracker.queries.performance import TaskMatrix

@@ -28,7 +28,7 @@ def is_installed() -> bool:
 
 def has_strengths(duels: Duels) -> bool:
     """Whether finite strengths exist: no group of models wins every task against all others (Ford 1957)."""
-    n_groups, _ = connected_components(csr_array(_points(duels) > 0), directed=True, connection="strong")
+    n_groups, _ = connected_components(csr_array(duels.points > 0), directed=True, connection="strong")
     return bool(n_groups == 1)
 
 
@@ -47,7 +47,7 @@ def strengths(duels: Duels) -> NDArray[np.float64] | None:
     """
     import evalica
 
-    won = _points(duels) / 2
+    won = duels.points / 2
     i, j = np.nonzero(won)
     found = evalica.bradley_terry(
         i.tolist(),
@@ -79,10 +79,3 @@ def levels(worth: NDArray[np.float64]) -> NDArray[np.int64]:
     found = np.empty(len(worth), dtype=np.int64)
     found[order] = steps
     return found
-
-
-def _points(duels: Duels) -> NDArray[np.int64]:
-    """Twice the wins, ties being half."""
-    points = duels.margins.astype(np.int64) + duels.shared
-    np.fill_diagonal(points, 0)
-    return np.asarray(points)

@@ -41,6 +41,13 @@ class Duels:
         return np.asarray(self.wins - self.wins.T)
 
     @property
+    def points(self) -> NDArray[np.int64]:
+        """``(n_models, n_models)`` two for each task the row wins, one for each that both tie on; 0 on the diagonal."""
+        given = self.margins.astype(np.int64) + self.shared
+        np.fill_diagonal(given, 0)
+        return np.asarray(given)
+
+    @property
     def beats(self) -> NDArray[np.bool_]:
         """``(n_models, n_models)`` whether the row wins the duel with the column."""
         return np.asarray(self.margins > 0)

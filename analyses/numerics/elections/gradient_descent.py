@@ -85,12 +85,12 @@ def ordinal_by_descent(
     """
     others = np.setdiff1d(np.arange(scores.n_models), leading)
     before = average_ranks(np.array(win_rates(scores, leading, rule=rule), dtype=object))
-    duels = Duels.of(scores, np.concatenate([leading, others]), len(leading), rule)
+    smooth = SmoothRates.of(scores, np.concatenate([leading, others]), len(leading), rule)
     theta = generator(seed, DESCENT, 0).standard_normal(len(others))
     draws = generator(seed, DESCENT, 1)
     for _ in range(n_steps if len(others) else 0):
         q = _sigmoid(theta)
-        rates, gradient = duels.rates(draws.random(len(others)) < q)
+        rates, gradient = smooth.rates(draws.random(len(others)) < q)
         theta -= (
             step_size
             * scores.n_models
@@ -190,11 +190,12 @@ def _sigmoid(theta: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duels:
-    """Points of the leading models against all, as what win rates are made of.
+class SmoothRates:
+    """Win rates of the leading models as a smooth function of who is added.
 
     Attributes:
-        points: ``(n_groups, k, k + l)`` in [0, 1]; groups are tasks, or one for all of them.
+        points: ``(n_groups, k, k + l)`` in [0, 1], of a leading model against each; groups are tasks, or one for all
+            of them.
         there: ``(n_groups, k + l)`` 1 where a model takes part in a group, else 0.
         counts_itself: whether a model is counted among its own opponents, with no point.
     """
@@ -204,7 +205,7 @@ class Duels:
     counts_itself: bool
 
     @classmethod
-    def of(cls, scores: ExactScores, columns: NDArray[np.int64], k: int, rule: Rule) -> Duels:
+    def of(cls, scores: ExactScores, columns: NDArray[np.int64], k: int, rule: Rule) -> SmoothRates:
         """Of the first ``k`` of these columns against all of them."""
         field = scores.columns(columns)
         if rule == "pairwise":

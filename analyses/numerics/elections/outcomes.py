@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections import bradley_terry
 from analyses.numerics.elections.kemeny import Consensus, kemeny
-from analyses.numerics.elections.pivotal import RULES, Rule, as_counted
 from analyses.numerics.elections.ranking_distance import RankingDistance, average_ranks, ranking_distance
-from analyses.numerics.elections.rules import WHOLE_BALLOTS, Election, points
+from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Election, Rule, as_counted, points
 
 INSTALL = "pip install 'suffrage[voting]'"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,42 +14,17 @@ from analyses.numerics.elections.rules import (
     ADDITIVE,
     Election,
     PointsRule,
+    Rule,
+    as_counted,
     defeats,
     opponent_points,
     points,
     task_points,
-    tasks_won,
 )
-from analyses.numerics.elections.win_rates import pairwise_wins
+from analyses.numerics.elections.win_rates import models_beaten, pairwise_wins
 
-Rule = Literal[
-    "mean",
-    "median",
-    "win-rate",
-    "win-rate-per-task",
-    "borda",
-    "dowdall",
-    "plurality",
-    "copeland",
-    "minimax",
-    "kemeny",
-    "bradley-terry",
-]
-RULES: tuple[Rule, ...] = get_args(Rule)
 RIVALS = 3
 """Models after the leaders that are put first in Kemeny's order, to see how close they come."""
-
-
-def as_counted(rule: Rule, election: Election) -> Rule:
-    """The rule itself, or ``borda`` where it is known to give the same ranking.
-
-    Where no score is missing, win rates per task are Borda points but for a factor, and strengths of Bradley and Terry
-    are in the order of the Borda points, since all models have the same number of comparisons with each other. Where
-    no two scores of a task are the same either, pairwise win rates are Borda points as well.
-    """
-    if not election.is_complete or rule not in ("win-rate", "win-rate-per-task", "bradley-terry"):
-        return rule
-    return rule if rule == "win-rate" and election.has_ties else "borda"
 
 
 def leaders(rule: Rule, election: Election, *, deadline: float) -> NDArray[np.int64] | None:
@@ -85,7 +60,7 @@ def fewest_tasks(rule: Rule, election: Election, leading: NDArray[np.int64], *, 
     if counted in ADDITIVE:
         return by_sums(task_points(counted, election)[0], leading)
     if counted == "win-rate" and election.is_complete:
-        return by_sums(tasks_won(election), leading)
+        return by_sums(models_beaten(election.codes), leading)
     everything = np.arange(election.n_tasks)
 
     def lead(removed: NDArray[np.int64]) -> Any:

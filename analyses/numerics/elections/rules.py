@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ PointsRule = Literal[
     "mean", "median", "win-rate", "win-rate-per-task", "borda", "dowdall", "plurality", "copeland", "minimax"
 ]
 """Rules that give each model a number, which ranks it."""
+Rule = Literal[PointsRule, "kemeny", "bradley-terry"]
+RULES: tuple[Rule, ...] = get_args(Rule)
 WHOLE_BALLOTS = frozenset({"mean", "median", "borda", "dowdall", "plurality"})
 
 
@@ -106,6 +108,18 @@ class Points:
         return np.array([float(Fraction(value) * self.unit) for value in self.points.tolist()])
 
 
+def as_counted(rule: Rule, election: Election) -> Rule:
+    """The rule itself, or ``borda`` where it is known to give the same ranking.
+
+    Where no score is missing, win rates per task are Borda points but for a factor, and strengths of Bradley and Terry
+    are in the order of the Borda points, since all models have the same number of comparisons with each other. Where
+    no two scores of a task are the same either, pairwise win rates are Borda points as well.
+    """
+    if not election.is_complete or rule not in ("win-rate", "win-rate-per-task", "bradley-terry"):
+        return rule
+    return rule if rule == "win-rate" and election.has_ties else "borda"
+
+
 def points(rule: PointsRule, election: Election) -> Points:
     """The points of each model.
 
@@ -182,15 +196,6 @@ def _positional(codes: NDArray[np.int32], places: list[int], whole: int) -> tupl
     return given, whole * sizes
 
 
-def tasks_won(election: Election) -> NDArray[np.int64]:
-    """``(n_tasks, n_models)`` models strictly beaten on each task.
-
-    Args:
-        election: complete.
-    """
-    return np.array([np.searchsorted(np.sort(row), row, side="left") for row in election.codes], dtype=np.int64)
-
-
 def opponent_points(rule: str, election: Election) -> NDArray[Any]:
     """What each duel gives the model of the row by ``copeland``, or over all tasks by ``borda``: twice the points.
 
@@ -201,11 +206,9 @@ def opponent_points(rule: str, election: Election) -> NDArray[Any]:
     Returns:
         ``(n_models, n_models)`` int64, 0 on the diagonal.
     """
-    duels = election.duels
-    if rule == "copeland":
-        given = 1 + np.sign(duels.margins).astype(np.int64)
-    else:
-        given = duels.margins.astype(np.int64) + duels.shared
+    if rule == "borda":
+        return election.duels.points
+    given = 1 + np.sign(election.duels.margins).astype(np.int64)
     np.fill_diagonal(given, 0)
     return np.asarray(given)
 

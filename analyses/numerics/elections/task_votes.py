@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.compilation import kernel, popcount
 from analyses.numerics.elections.exact_scores import ExactScores
-from analyses.numerics.elections.win_rates import rank_codes
+from analyses.numerics.elections.win_rates import models_beaten, rank_codes
 
 Rule = Literal["mean", "win-rate"]
 """How tasks are aggregated."""
@@ -60,9 +60,9 @@ def task_votes(scores: ExactScores, rule: Rule) -> TaskVotes:
             (a tie is not won, and without a common task the share is 0).
     """
     if rule == "mean":
-        return Points.of_scores(scores)
+        return PointVotes.of_scores(scores)
     levels = rank_codes(scores).astype(np.int64)
-    return Wins.of_levels(levels) if scores.is_complete else Duels.of_levels(levels, scores.present)
+    return WinVotes.of_levels(levels) if scores.is_complete else DuelVotes.of_levels(levels, scores.present)
 
 
 def as_integers(totals: NDArray[np.int64]) -> list[int]:
@@ -74,7 +74,7 @@ def as_integers(totals: NDArray[np.int64]) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Points:
+class PointVotes:
     """Votes that are added up.
 
     Attributes:
@@ -84,7 +84,7 @@ class Points:
     digits: NDArray[np.int64]
 
     @classmethod
-    def of_scores(cls, scores: ExactScores) -> Points:
+    def of_scores(cls, scores: ExactScores) -> PointVotes:
         """Scores above the lowest of their task, in the largest unit of which all are multiples."""
         above = scores.numerators - scores.numerators.min(axis=1, keepdims=True)
         unit = gcd(*above.ravel().tolist()) or 1
@@ -106,13 +106,13 @@ class Points:
         _add_up(self.digits, subsets, out)
         return out
 
-    def among(self, models: NDArray[np.int64]) -> Points:
+    def among(self, models: NDArray[np.int64]) -> PointVotes:
         """The votes if only these models stood."""
-        return Points(digits=np.ascontiguousarray(self.digits[:, :, models]))
+        return PointVotes(digits=np.ascontiguousarray(self.digits[:, :, models]))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wins:
+class WinVotes:
     """Votes by the number of models beaten; no score is missing.
 
     Attributes:
@@ -121,13 +121,12 @@ class Wins:
     """
 
     levels: NDArray[np.int64]
-    points: Points
+    points: PointVotes
 
     @classmethod
-    def of_levels(cls, levels: NDArray[np.int64]) -> Wins:
+    def of_levels(cls, levels: NDArray[np.int64]) -> WinVotes:
         """Votes from the order of scores in each task."""
-        beaten = [np.searchsorted(np.sort(row), row) for row in levels]
-        return cls(levels=levels, points=Points(digits=np.array([beaten], dtype=np.int64)))
+        return cls(levels=levels, points=PointVotes(digits=models_beaten(levels)[None]))
 
     @property
     def n_tasks(self) -> int:
@@ -143,13 +142,13 @@ class Wins:
         """See `TaskVotes`."""
         return self.points.totals(subsets)
 
-    def among(self, models: NDArray[np.int64]) -> Wins:
+    def among(self, models: NDArray[np.int64]) -> WinVotes:
         """The votes if only these models stood."""
-        return Wins.of_levels(self.levels[:, models])
+        return WinVotes.of_levels(self.levels[:, models])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duels:
+class DuelVotes:
     """Votes pair by pair, over the tasks that both have a score for.
 
     Attributes:
@@ -163,7 +162,7 @@ class Duels:
     n_tasks: int
 
     @classmethod
-    def of_levels(cls, levels: NDArray[np.int64], present: NDArray[np.bool_]) -> Duels:
+    def of_levels(cls, levels: NDArray[np.int64], present: NDArray[np.bool_]) -> DuelVotes:
         """Votes from the order of scores in each task, ``(n_tasks, n_models)``, and where there are any."""
         n_tasks, n_models = levels.shape
         won = np.zeros((n_models, n_models, n_tasks // 64 + 1), np.uint64)
@@ -190,10 +189,10 @@ class Duels:
         _duel(self.won, self.both, digits, subsets, out)
         return out
 
-    def among(self, models: NDArray[np.int64]) -> Duels:
+    def among(self, models: NDArray[np.int64]) -> DuelVotes:
         """The votes if only these models stood."""
         chosen = np.ix_(models, models)
-        return Duels(
+        return DuelVotes(
             won=np.ascontiguousarray(self.won[chosen]),
             both=np.ascontiguousarray(self.both[chosen]),
             n_tasks=self.n_tasks,

@@ -83,6 +83,15 @@ def pairwise_wins(scores: ExactScores) -> PairwiseWins:
     return PairwiseWins(wins=won.astype(kind) * factor[shared], denominator=denominator)
 
 
+def models_beaten(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """``(n_tasks, n_models)`` how many models each strictly beats on each task.
+
+    Args:
+        codes: ``(n_tasks, n_models)`` of `rank_codes`, none 0.
+    """
+    return np.array([np.searchsorted(np.sort(row), row, side="left") for row in codes], dtype=np.int64)
+
+
 def task_wins(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Half points of each model on each task: two for each opponent beaten, one for each tie.
 

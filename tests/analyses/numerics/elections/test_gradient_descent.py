@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.gradient_descent import (
-    Duels,
+    SmoothRates,
     cardinal_by_descent,
     hinge_slopes,
     normalised_weights,
@@ -66,16 +66,16 @@ class TestAgainstReference:
     def test_win_rates_of_every_subset_are_those_counted_exactly(self, rule: Rule) -> None:
         scores = exact_scores(table(11, missing=0.3))
         n_others = scores.n_models - 3
-        duels = Duels.of(scores, np.arange(scores.n_models), 3, rule)
+        smooth = SmoothRates.of(scores, np.arange(scores.n_models), 3, rule)
         for added in itertools.product([False, True], repeat=n_others):
             field = np.concatenate([LEADING, 3 + np.flatnonzero(added)])
             exact = [float(rate) for rate in win_rates(scores, field, rule=rule)[:3]]
-            assert duels.rates(np.array(added))[0] == pytest.approx(exact, abs=1e-12)
+            assert smooth.rates(np.array(added))[0] == pytest.approx(exact, abs=1e-12)
 
     def test_the_slopes_of_win_rates_are_those_of_the_printed_quotient(self) -> None:
         scores = exact_scores(table(4))
-        duels = Duels.of(scores, np.arange(scores.n_models), 3, "pairwise")
-        won = duels.points[0]
+        smooth = SmoothRates.of(scores, np.arange(scores.n_models), 3, "pairwise")
+        won = smooth.points[0]
         added = np.zeros(scores.n_models - 3, bool)
         added[0] = True
         there = np.concatenate([np.ones(3), added])
@@ -84,7 +84,7 @@ class TestAgainstReference:
             more = there.copy()
             more[3 + place] += step
             quotient = ((won @ more) / more.sum() - (won @ there) / there.sum()) / step
-            assert duels.rates(added)[1][:, place] == pytest.approx(quotient, abs=1e-6)
+            assert smooth.rates(added)[1][:, place] == pytest.approx(quotient, abs=1e-6)
 
 
 class TestLaws:

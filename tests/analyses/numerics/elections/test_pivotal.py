@@ -8,8 +8,8 @@ import pytest
 
 from analyses.numerics.elections import bradley_terry
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.pivotal import RULES, fewest_models, fewest_tasks, leaders
-from analyses.numerics.elections.rules import WHOLE_BALLOTS, Election, points
+from analyses.numerics.elections.pivotal import fewest_models, fewest_tasks, leaders
+from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Election, points
 
 NAN = float("nan")
 SECONDS = 60.0

@@ -8,23 +8,12 @@ import pytest
 from analyses.numerics.elections import bradley_terry
 from analyses.numerics.elections.condorcet import Duels
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.pivotal import as_counted
 from analyses.numerics.elections.ranking_distance import average_ranks
-from analyses.numerics.elections.rules import WHOLE_BALLOTS, Election, points
+from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Election, as_counted, points
 from analyses.numerics.elections.win_rates import win_rates
 
 NAN = float("nan")
-POINTS_RULES = (
-    "mean",
-    "median",
-    "win-rate",
-    "win-rate-per-task",
-    "borda",
-    "dowdall",
-    "plurality",
-    "copeland",
-    "minimax",
-)
+POINTS_RULES = tuple(rule for rule in RULES if rule not in ("kemeny", "bradley-terry"))
 ORDINAL = tuple(rule for rule in POINTS_RULES if rule not in ("mean", "median"))
 
 

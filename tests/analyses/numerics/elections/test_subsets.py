@@ -16,7 +16,7 @@ from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.subsets import distances_of, examined, greedy_order, held_out, standard_by_all
 from analyses.numerics.elections.task_sets import TaskSets
-from analyses.numerics.elections.task_votes import Duels, as_integers, task_votes
+from analyses.numerics.elections.task_votes import DuelVotes, as_integers, task_votes
 from analyses.numerics.elections.win_rates import win_rates
 
 NAN = float("nan")
@@ -153,8 +153,8 @@ class TestLaws:
     def test_duels_without_gaps_order_models_as_wins_do(self):
         rng = np.random.default_rng(8)
         levels = rng.integers(0, 5, (70, 9))
-        duels = Duels.of_levels(levels, np.ones((70, 9), dtype=bool))
-        wins = votes_module.Wins.of_levels(levels)
+        duels = DuelVotes.of_levels(levels, np.ones((70, 9), dtype=bool))
+        wins = votes_module.WinVotes.of_levels(levels)
         for size in (1, 3, 69, 70):
             sets = np.sort([rng.permutation(70)[:size] for _ in range(5)], axis=1)
             for one, other in zip(duels.totals(sets), wins.totals(sets), strict=True):
