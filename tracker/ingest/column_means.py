@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log10
+from math import frexp, log10
 
 import numpy as np
 from numpy.typing import NDArray
 
 LEAST_ROWS = 3
 MOST_DECIMALS = 12
+WHOLE = 2.0**53
+"""Floats from here on have no digits after the point."""
 SUREST = 6
 """A column counts as a mean where unrelated columns would look so in less than one of 10 to this power of tables."""
 
@@ -43,9 +45,12 @@ def column_means(table: NDArray[np.float64], alike: Sequence[Sequence[int]]) -> 
         alike: places of equal columns; each column is in one of these groups.
     """
     decimals = [_decimals(column[~np.isnan(column)]) for column in table.T]
-    scale = float(np.nanmax(np.abs(table), initial=0.0))
+    scale, exponent = frexp(float(np.nanmax(np.abs(table), initial=0.0)))
+    # Means are compared in units in which no sum or square overflows.
+    table = np.ldexp(table, -exponent)
+    half_digits = np.ldexp([0.5 * 10.0**-digits for digits in decimals], -exponent)
     # Half a unit of the last digit, and what sums of floats are off by.
-    rounding = np.array([0.5 * 10.0**-digits for digits in decimals]) * (1 + 1e-9) + 1e-12 * scale
+    rounding = half_digits * (1 + 1e-9) + 1e-12 * scale
     found: dict[int, ColumnMean] = {}
     left = list(alike)
     while True:
@@ -88,6 +93,7 @@ def _mean(
 
 def _decimals(values: NDArray[np.float64]) -> int:
     """Digits after the point with which all values can be written."""
+    values = values[np.abs(values) < WHOLE]
     for digits in range(MOST_DECIMALS):
         if np.array_equal(np.round(values, digits), values):
             return digits

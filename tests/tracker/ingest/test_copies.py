@@ -151,6 +151,14 @@ class TestAverages:
         table = columns | {"total": mean(list(columns.values()), digits)}
         assert "'total' is the mean of all other tasks" in read(write(leaderboard(table)))[0]
 
+    def test_scores_as_large_as_a_float_are_compared(self, write: Write) -> None:
+        unit = 1e306
+        scores = {name: [value * unit for value in column] for name, column in drawn(6).items()}
+        total = np.mean([np.array(column) / unit for column in scores.values()], axis=0) * unit
+        (note,) = read(write(leaderboard(scores | {"total": total.tolist()})))
+        assert note.startswith("'total' is the mean of all other tasks")
+        assert not read(write(leaderboard(scores | {"total": [unit] * 4 + [2 * unit] * 8})))
+
     def test_an_average_over_copies_that_was_copied_itself(self, write: Write) -> None:
         columns = drawn(3)
         table = {f"R-{n}": columns["task 0"] for n in range(1, 4)}
