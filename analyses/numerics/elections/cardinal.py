@@ -6,7 +6,7 @@ much, so the sensitivity is the largest distance of the ranking by Σ α_j s_j f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from time import monotonic
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.box_search import BoxSearch
 from analyses.numerics.elections.exact_scores import ExactScores
-from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
+from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, Measure
 from analyses.numerics.elections.least_weight import as_float
-from analyses.numerics.elections.rank_moves import furthest_move, half_ranks_moved, moves, widely_moving_weights
-from analyses.numerics.elections.ranking_distance import ranking_distance
+from analyses.numerics.elections.rank_moves import furthest_move, moves, widely_moving_weights
+from analyses.numerics.elections.ranking_distance import half_ranks_moved, ranking_distance
 from analyses.numerics.elections.reversals import n_reversible, reversal_rows, what_is_possible
 from analyses.numerics.elections.weighed_sums import WeighedSums, weighed_sums
 from analyses.numerics.elections.weight_search import good_weights, one_task_each
@@ -72,33 +72,37 @@ def cardinal_sensitivity(
         effort = max(effort, PER_SECOND * min(time_limit, 60))
     weights = good_weights(sums.as_floats(), sums.before, epsilon=floor, starts=starts, effort=effort)
     possible = what_is_possible(sums, epsilon)
-    n_reversed, most_reversed = _n_reversed(sums.before, sums.after(weights)), n_reversible(sums, possible)
+    n_reversed, most_reversed = _how_far(sums, weights, "tau"), n_reversible(sums, possible)
 
     candidates = np.vstack([starts, weights])
     moving = widely_moving_weights(sums, possible, epsilon=floor, candidates=candidates)
-    moved = half_ranks_moved(sums.before, sums.after(moving))
+    moved = _how_far(sums, moving, "mrc")
     most_moved = max(moved, moves(sums, possible)[0].at_most)
     if time_limit > 0 and most_moved > moved:
         until = monotonic() + SHARE_OF_MRC * max(0.0, began + time_limit - monotonic())
         further, most_moved = furthest_move(sums, possible, epsilon=epsilon, floor=floor, best=moved, until=until)
-        moving = _better(sums, moving, further, half_ranks_moved)
+        moving = _better(sums, moving, further, "mrc")
 
     if time_limit > 0 and n_reversed < most_reversed <= MOST_ENTRIES // sums.n_weights:
         search = BoxSearch(reversal_rows(sums, possible), epsilon=epsilon, floor=floor, best=n_reversed)
         search.advance(until=began + time_limit)
-        weights, most_reversed = _better(sums, weights, search.weights, _n_reversed), search.at_most
+        weights, most_reversed = _better(sums, weights, search.weights, "tau"), search.at_most
     m = sums.n_models
     return CardinalSensitivity(
-        tau=_change(sums, weights, floor, most_reversed / (m * (m - 1) // 2), _n_reversed),
-        mrc=_change(sums, moving, floor, most_moved / 2 / (m - 1), half_ranks_moved),
+        tau=_change(sums, weights, floor, most_reversed / (m * (m - 1) // 2), "tau"),
+        mrc=_change(sums, moving, floor, most_moved / 2 / (m - 1), "mrc"),
         before=sums.before,
         epsilon=epsilon,
         scale=sums.scale,
     )
 
 
-def _n_reversed(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:
-    return ranking_distance(before, after).n_reversed
+def _how_far(sums: WeighedSums, weights: NDArray[np.float64], measure: Measure) -> int:
+    """Pairs reversed, or by how many half ranks a model moves."""
+    after = sums.after(weights)
+    if measure == "tau":
+        return ranking_distance(sums.before, after).n_reversed
+    return half_ranks_moved(sums.before, after)
 
 
 def _by_weight(sums: WeighedSums, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -108,46 +112,30 @@ def _by_weight(sums: WeighedSums, weights: NDArray[np.float64]) -> NDArray[np.fl
 
 
 def _better(
-    sums: WeighedSums,
-    known: NDArray[np.float64],
-    found: NDArray[np.float64] | None,
-    change: Callable[[NDArray[np.float64], NDArray[np.float64]], int],
+    sums: WeighedSums, known: NDArray[np.float64], found: NDArray[np.float64] | None, measure: Measure
 ) -> NDArray[np.float64]:
-    if found is None or change(sums.before, sums.after(found)) <= change(sums.before, sums.after(known)):
+    if found is None or _how_far(sums, found, measure) <= _how_far(sums, known, measure):
         return known
     return found
 
 
 def _change(
-    sums: WeighedSums,
-    weights: NDArray[np.float64],
-    floor: float,
-    at_most: float,
-    change: Callable[[NDArray[np.float64], NDArray[np.float64]], int],
+    sums: WeighedSums, weights: NDArray[np.float64], floor: float, at_most: float, measure: Measure
 ) -> LargestChange:
     """The result for these weights, with as few decimals as do the same."""
-    goal = change(sums.before, sums.after(weights))
+    goal = _how_far(sums, weights, measure)
     for digits in DIGITS:
         rounded = np.clip(np.round(weights, digits), floor, 1.0)
-        if change(sums.before, sums.after(rounded)) >= goal:
+        if _how_far(sums, rounded, measure) >= goal:
             weights = rounded
             break
-    after = sums.after(weights)
-    distance = ranking_distance(sums.before, after)
-    value = distance.tau if change is _n_reversed else distance.mrc
-    return LargestChange(
-        value=value, at_most=max(value, at_most), witness=sums.by_task(weights), after=after, distance=distance
+    return LargestChange.between(
+        sums.before, sums.after(weights), measure, witness=sums.by_task(weights), at_most=at_most
     )
 
 
 def _unmovable(sums: WeighedSums, epsilon: Fraction) -> CardinalSensitivity:
     """Where there is at most one weight, every ranking is that by the mean."""
-    weights = np.ones(sums.n_weights)
-    none = LargestChange(
-        value=0.0,
-        at_most=0.0,
-        witness=sums.by_task(weights),
-        after=sums.before,
-        distance=ranking_distance(sums.before, sums.before),
-    )
+    witness = sums.by_task(np.ones(sums.n_weights))
+    none = LargestChange.between(sums.before, sums.before, "tau", witness=witness, at_most=0.0)
     return CardinalSensitivity(tau=none, mrc=none, before=sums.before, epsilon=epsilon, scale=sums.scale)

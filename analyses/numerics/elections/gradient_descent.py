@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.exact_scores import ExactScores, as_printed
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.least_weight import as_float
-from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
+from analyses.numerics.elections.ranking_distance import average_ranks
 from analyses.numerics.elections.weighed_sums import weighed_sums
 from analyses.numerics.elections.win_rates import Rule, pairwise_wins, rank_codes, win_rates
 from analyses.numerics.streams import DESCENT, generator
@@ -176,12 +176,12 @@ def _lower_bounds(
     before: NDArray[np.float64], after: NDArray[np.float64], witness: NDArray[np.float64] | NDArray[np.bool_]
 ) -> tuple[LargestChange, LargestChange]:
     """Both distances at one solution, with bounds that hold for any change: ties before cannot be reversed."""
-    m, distance = len(before), ranking_distance(before, after)
+    m = len(before)
     n_ordered, n_pairs = int((before[:, None] < before[None, :]).sum()), m * (m - 1) // 2
     farthest = float(np.maximum(before - 1, m - before).max() / (m - 1))
     return (
-        LargestChange(value=distance.tau, at_most=n_ordered / n_pairs, witness=witness, after=after, distance=distance),
-        LargestChange(value=distance.mrc, at_most=farthest, witness=witness, after=after, distance=distance),
+        LargestChange.between(before, after, "tau", witness=witness, at_most=n_ordered / n_pairs),
+        LargestChange.between(before, after, "mrc", witness=witness, at_most=farthest),
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.ranking_distance import RankingDistance
+from analyses.numerics.elections.ranking_distance import RankingDistance, ranking_distance
+
+Measure = Literal["tau", "mrc"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,28 @@ class LargestChange:
     witness: NDArray[Any]
     after: NDArray[np.float64]
     distance: RankingDistance
+
+    @classmethod
+    def between(
+        cls,
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+        measure: Measure,
+        *,
+        witness: NDArray[Any],
+        at_most: float,
+    ) -> LargestChange:
+        """The change from one ranking to another.
+
+        Args:
+            before, after: ``(m,)`` ranks.
+            measure: which distance is maximised.
+            witness: what does it.
+            at_most: a bound.
+        """
+        distance = ranking_distance(before, after)
+        value = distance.tau if measure == "tau" else distance.mrc
+        return cls(value=value, at_most=at_most, witness=witness, after=after, distance=distance)
 
     @property
     def is_exact(self) -> bool:

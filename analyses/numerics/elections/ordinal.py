@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.added_models import LinearAdditions, additions, influences
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.flip_search import Goal, climb, thin
-from analyses.numerics.elections.largest_change import LargestChange, OrdinalSensitivity
-from analyses.numerics.elections.ranking_distance import RankingDistance, average_ranks, ranking_distance
+from analyses.numerics.elections.largest_change import LargestChange, Measure, OrdinalSensitivity
+from analyses.numerics.elections.ranking_distance import average_ranks, half_ranks_moved, ranking_distance
 from analyses.numerics.elections.reversal_programs import most_met
 from analyses.numerics.elections.win_rates import Rule, win_rates
 
@@ -107,7 +107,7 @@ class _Search:
             best = self._without_spare(self._n_reversed, goal, best)
         k = len(self._leading)
         n_pairs = k * (k - 1) // 2
-        return self._change(best, self._distance(best).tau, at_most / n_pairs if n_pairs else 0.0)
+        return self._change(best, "tau", at_most / n_pairs if n_pairs else 0.0)
 
     def largest_mrc(self, deadline: float, *, also: NDArray[np.bool_]) -> LargestChange:
         """Largest change of rank of one model.
@@ -142,7 +142,7 @@ class _Search:
                 self._half_ranks, list(self._moves())[2 * model + int(moved[model] < 0)].goal, best
             )
         k = len(self._leading)
-        return self._change(best, self._distance(best).mrc, at_most / 2 / (k - 1) if k > 1 else 0.0)
+        return self._change(best, "mrc", at_most / 2 / (k - 1) if k > 1 else 0.0)
 
     def _moves(self) -> Iterator[_Move]:
         """Each model, down and up."""
@@ -193,20 +193,11 @@ class _Search:
             self._known[key] = average_ranks(np.array(rates[: len(self._leading)], dtype=object))
         return self._known[key]
 
-    def _distance(self, added: NDArray[np.bool_]) -> RankingDistance:
-        return ranking_distance(self.before, self._after(added))
-
     def _n_reversed(self, added: NDArray[np.bool_]) -> int:
-        return self._distance(added).n_reversed
+        return ranking_distance(self.before, self._after(added)).n_reversed
 
     def _half_ranks(self, added: NDArray[np.bool_]) -> int:
-        return round(2 * float(np.abs(self._after(added) - self.before).max(initial=0)))
+        return half_ranks_moved(self.before, self._after(added))
 
-    def _change(self, added: NDArray[np.bool_], value: float, at_most: float) -> LargestChange:
-        return LargestChange(
-            value=value,
-            at_most=at_most,
-            witness=added,
-            after=self._after(added),
-            distance=self._distance(added),
-        )
+    def _change(self, added: NDArray[np.bool_], measure: Measure, at_most: float) -> LargestChange:
+        return LargestChange.between(self.before, self._after(added), measure, witness=added, at_most=at_most)

@@ -117,11 +117,6 @@ def _climb_rows(D: Any, worth: Any, weights: Any, epsilon: Any) -> Any:
     return best
 
 
-def half_ranks_moved(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:
-    """The largest change of rank of a model, in halves."""
-    return round(2 * float(np.abs(after - before).max()))
-
-
 def _float_ranks(totals: NDArray[np.float64]) -> NDArray[np.float64]:
     ranks = np.empty(len(totals))
     ranks[np.argsort(-totals, kind="stable")] = np.arange(1, len(totals) + 1)

@@ -43,6 +43,15 @@ def average_ranks(totals: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(middle[::-1][group.ravel()], dtype=np.float64)
 
 
+def half_ranks_moved(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:
+    """The largest change of rank of a model, in halves.
+
+    Args:
+        before, after: ``(m,)`` ranks as of `average_ranks`; m at least 1.
+    """
+    return round(2 * float(np.abs(after - before).max()))
+
+
 def ranking_distance(before: NDArray[np.float64], after: NDArray[np.float64]) -> RankingDistance:
     """All distances of two rankings.
 

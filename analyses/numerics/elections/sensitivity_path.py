@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal import cardinal_sensitivity
 from analyses.numerics.elections.exact_scores import ExactScores
-from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
+from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, Measure
 from analyses.numerics.elections.least_weight import as_float
 from analyses.numerics.elections.pair_limits import PairLimits, pair_limits
-from analyses.numerics.elections.ranking_distance import RankingDistance, average_ranks, ranking_distance
+from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.weighed_sums import WeighedSums, weighed_sums
 
 SINGLE = 24
@@ -82,7 +82,7 @@ def sensitivity_path(
             )
             known[epsilon] = here if epsilon not in known else _joined(known[epsilon], here)
             directions += _new_directions(here, directions, sums)
-        path = _carried([known[epsilon] for epsilon in ascending], directions, sums, limits)
+        path = _carried([known[epsilon] for epsilon in ascending], directions, sums)
         open_still = [here.epsilon for here in path if not here.is_exact]
         last_part, part = part, max(0.0, until - monotonic()) / max(1, len(open_still))
         if part <= PROGRESS * last_part:
@@ -130,10 +130,8 @@ def _carried(
     found: Sequence[CardinalSensitivity],
     directions: Sequence[NDArray[np.float64]],
     sums: WeighedSums,
-    limits: PairLimits,
 ) -> tuple[CardinalSensitivity, ...]:
     """The best of all that is known at each epsilon."""
-    n_pairs = sums.n_models * (sums.n_models - 1) // 2
     path = list(found)
     for place in range(len(path) - 1, -1, -1):
         here = path[place]
@@ -146,7 +144,7 @@ def _carried(
         path[place] = replace(here, tau=tau, mrc=mrc)
     most_tau = most_mrc = 1.0
     for place, here in enumerate(path):
-        most_tau = min(most_tau, here.tau.at_most, limits.n_reversible(here.epsilon) / n_pairs)
+        most_tau = min(most_tau, here.tau.at_most)
         most_mrc = min(most_mrc, here.mrc.at_most)
         path[place] = replace(here, tau=replace(here.tau, at_most=most_tau), mrc=replace(here.mrc, at_most=most_mrc))
     return tuple(path)
@@ -165,26 +163,15 @@ def _improved(
         return tau, mrc
     X = sums.as_floats()
     about = [ranking_distance(sums.before, average_ranks(weights @ X)) for weights in candidates]
-    for is_tau in (True, False):
-        place = int(np.argmax([_value(distance, is_tau) for distance in about]))
-        known = tau if is_tau else mrc
-        if _value(about[place], is_tau) <= known.value:
-            continue
+
+    def best(known: LargestChange, measure: Measure, values: Sequence[float]) -> LargestChange:
+        place = int(np.argmax(values))
+        if values[place] <= known.value:
+            return known
         weights = candidates[place]
-        after = sums.after(weights)
-        distance = ranking_distance(sums.before, after)
-        if _value(distance, is_tau) <= known.value:
-            continue
-        change = LargestChange(
-            value=_value(distance, is_tau),
-            at_most=known.at_most,
-            witness=sums.by_task(weights),
-            after=after,
-            distance=distance,
+        found = LargestChange.between(
+            sums.before, sums.after(weights), measure, witness=sums.by_task(weights), at_most=known.at_most
         )
-        tau, mrc = (change, mrc) if is_tau else (tau, change)
-    return tau, mrc
+        return _better(known, found)
 
-
-def _value(distance: RankingDistance, is_tau: bool) -> float:
-    return distance.tau if is_tau else distance.mrc
+    return best(tau, "tau", [one.tau for one in about]), best(mrc, "mrc", [one.mrc for one in about])
