@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from math import isfinite
 
@@ -19,6 +19,8 @@ LEAST_EPSILON, MOST_EPSILONS = Decimal("1e-9"), 100
 """Smaller weights are none beside those of 1; more of them than that are a line already."""
 NAMED = 3
 """Names that a sentence lists before it breaks off."""
+UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
+"""How an epsilon is rounded from which on nothing happens: what is said must hold for the number that is printed."""
 SHORT = 12
 """Digits up to which a quotient is written as one."""
 LAST = (
@@ -152,7 +154,7 @@ def _change(found: CardinalSensitivity, m: int) -> str:
     tau, mrc = found.tau, found.mrc
     if found.is_exact and tau.value == 0 and mrc.value == 0:
         return "none and nowhere"
-    pairs = f"{tau.value:.2%}" if tau.is_exact else f"{tau.value:.2%} to {tau.at_most:.2%}"
+    pairs = (f"{tau.value:.2%}" if tau.value else "none") if tau.is_exact else f"{tau.value:.2%} to {tau.at_most:.2%}"
     places, most = _places(mrc.value, m), _places(mrc.at_most, m)
     return f"{pairs} and {places if mrc.is_exact else f'{places} to {most}'} of {m - 1} places"
 
@@ -163,7 +165,9 @@ def _places(share: float, m: int) -> str:
 
 def _quotient(limit: Fraction, is_raw: bool) -> str:
     exact = f"{limit.numerator}/{limit.denominator}"
-    return f"{float(limit):.4g} ({exact})" if is_raw and len(exact) <= SHORT else f"{float(limit):.4g}"
+    if is_raw and len(exact) <= SHORT:
+        return f"{float(limit):.4g} ({exact})"
+    return f"{float(UPWARDS.divide(Decimal(limit.numerator), Decimal(limit.denominator))):g}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -59,6 +59,12 @@ class TestAgainstReference:
         assert (metrics["tau.at_0.49"], metrics["tau.at_0.5"]) == (pytest.approx(1 / 3), 0)
         assert found.tables["pairs"].to_pylist()[0] == {"model": "model 0", "other": "model 1", "safe_from": 0.5}
 
+    def test_the_limit_in_words_is_rounded_up_so_that_it_is_safe_itself(self):
+        found = report([[9.0000001, 7.0, 1.0], [1.0, 2.00023, 2.0]], epsilons=("0.5001", "0.5002")).finding
+        assert 0.5001 < found.metrics["epsilon.first_safe"] < 0.50015
+        assert (found.metrics["tau.at_0.5001"], found.metrics["tau.at_0.5002"]) == (pytest.approx(1 / 3), 0)
+        assert "From epsilon 0.5002 on no pair can be reversed" in found.summary()
+
     def test_models_that_share_the_first_place_have_a_limit_too(self):
         """Of the third, the first is ahead by 8 and behind by 3, the second ahead by 7 and behind by 2."""
         found = report([[10.0, 0.0, 2.0], [0.0, 10.0, 3.0]], epsilons=("0.1",)).finding
