@@ -11,8 +11,6 @@ from scipy.sparse import csr_array
 
 from analyses.numerics.elections.integer_programs import IntegerSolution, maximize
 
-ROUNDING = 1e-3
-"""A bound this little above a whole number may be that number."""
 BROKEN = 1e-6
 """By so much a constraint of three must be broken to be added."""
 MOST_ADDED = 5_000
@@ -63,7 +61,7 @@ def least_cost(
         if solved.is_infeasible:
             return LeastCost(order=None, at_least=known)
         if solved.at_most < np.inf and (is_whole or solved.is_optimal):
-            at_least = max(at_least, int(np.ceil(base - solved.at_most - ROUNDING)))
+            at_least = max(at_least, base - solved.whole_at_most)
         if solved.x is None or at_least >= known:
             break
         ahead = np.zeros((m, m))

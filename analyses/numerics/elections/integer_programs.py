@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+ROUNDING = 1e-3
+"""A bound this little below a whole number may be that number."""
 _OPTIMAL, _LIMIT, _INFEASIBLE = 0, 1, 2
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerSolution:
-    """What was found. It is HiGHS's word, in floats: evaluate ``x`` exactly, and round ``at_most`` with a tolerance.
+    """What was found. It is HiGHS's word, in floats: evaluate ``x`` exactly, take bounds from ``whole_at_most``.
 
     Attributes:
         x: ``(n,)`` the best point found, whole variables rounded to whole numbers; None where none was found.
@@ -36,6 +38,11 @@ class IntegerSolution:
     at_most: float
     is_optimal: bool
     is_infeasible: bool
+
+    @property
+    def whole_at_most(self) -> int:
+        """The bound where all values are whole numbers and ``at_most`` is finite."""
+        return int(np.floor(self.at_most + ROUNDING))
 
 
 def maximize(

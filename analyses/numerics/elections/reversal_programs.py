@@ -15,8 +15,6 @@ from analyses.numerics.elections.integer_programs import maximize
 
 MOST_CELLS = 1_000_000
 """Programs with more coefficients are not begun: they would not end in time."""
-ROUNDING = 1e-3
-"""A bound this little below a whole number may be that number."""
 
 
 def most_met(
@@ -62,7 +60,7 @@ def most_met(
     while True:
         solved = maximize(gains, matrix, -np.inf, upper, time_limit=deadline - time.monotonic())
         if solved.at_most < np.inf:
-            bound = int(np.floor(solved.at_most + ROUNDING)) if solved.at_most > -np.inf else 0
+            bound = solved.whole_at_most if solved.at_most > -np.inf else 0
             at_most = min(at_most, n_settled + max(bound, best))
         if solved.x is None:
             return found, at_most

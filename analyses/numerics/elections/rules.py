@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.condorcet import Duels
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.ranking_distance import average_ranks
-from analyses.numerics.elections.win_rates import LARGEST, rank_codes, task_wins, win_rates
+from analyses.numerics.elections.win_rates import LARGEST, rank_codes, task_wins, win_rates, worth_of_one
 
 PointsRule = Literal[
     "mean", "median", "win-rate", "win-rate-per-task", "borda", "dowdall", "plurality", "copeland", "minimax"
@@ -228,12 +228,7 @@ def defeats(duels: Duels) -> tuple[NDArray[Any], int]:
     Returns:
         ``(n_models, n_models)`` numerators, on the diagonal less than any other number; and the denominator.
     """
-    counts = [int(count) for count in np.unique(duels.shared) if count]
-    below = lcm(1, *counts)
-    kind: Any = np.int64 if below < LARGEST else object
-    factor = np.zeros(max(counts, default=0) + 1, dtype=kind)
-    for count in counts:
-        factor[count] = below // count
-    lost = -duels.margins.astype(kind) * factor[duels.shared]
+    worth, below = worth_of_one(duels.shared, n_summands=1)
+    lost = -duels.margins.astype(worth.dtype) * worth[duels.shared]
     np.fill_diagonal(lost, -below - 1)
     return lost, below

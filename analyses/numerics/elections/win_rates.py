@@ -68,6 +68,26 @@ def shared_wins(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np
     return won, np.asarray(there.T @ there, dtype=np.int32)
 
 
+def worth_of_one(shared: NDArray[np.int32], *, n_summands: int) -> tuple[NDArray[Any], int]:
+    """What one task of so many counts, in whole numbers over one denominator.
+
+    Args:
+        shared: numbers of shared tasks.
+        n_summands: shares, each up to 1, that will be added up.
+
+    Returns:
+        ``(largest of shared + 1,)`` by the number of shared tasks, 0 for none: int64, or Python integers (dtype object)
+        where sums would not fit; and the denominator.
+    """
+    counts = [int(count) for count in np.unique(shared) if count]
+    denominator = lcm(1, *counts)
+    kind: Any = np.int64 if denominator * max(n_summands, 1) < LARGEST else object
+    worth = np.zeros(max(counts, default=0) + 1, dtype=kind)
+    for count in counts:
+        worth[count] = denominator // count
+    return worth, denominator
+
+
 def pairwise_wins(scores: ExactScores) -> PairwiseWins:
     """How often each model strictly beats each other on the tasks both have.
 
@@ -75,12 +95,8 @@ def pairwise_wins(scores: ExactScores) -> PairwiseWins:
         scores: complete or not.
     """
     won, shared = shared_wins(rank_codes(scores))
-    denominator = lcm(1, *(int(count) for count in np.unique(shared) if count))
-    kind: Any = np.int64 if denominator * max(scores.n_models, 1) < LARGEST else object
-    factor = np.zeros(scores.n_tasks + 1, dtype=kind)
-    for count in np.unique(shared[shared > 0]):
-        factor[count] = denominator // int(count)
-    return PairwiseWins(wins=won.astype(kind) * factor[shared], denominator=denominator)
+    worth, denominator = worth_of_one(shared, n_summands=scores.n_models)
+    return PairwiseWins(wins=won.astype(worth.dtype) * worth[shared], denominator=denominator)
 
 
 def models_beaten(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
