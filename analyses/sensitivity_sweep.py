@@ -23,6 +23,7 @@ from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.numerics.elections.sensitivity_path import SensitivityPath, sensitivity_path
 from analyses.tables import sensitivity_sweep as tables
 from analyses.wording import sensitivity_sweep as wording
+from analyses.wording.names import first_by
 from analyses.wording.refusals import refuse
 from tracker.queries.ballots import ballots
 from tracker.queries.performance import TaskMatrix
@@ -110,7 +111,7 @@ class SensitivitySweep(Finding):
 
     def summary(self) -> str:
         """What was found, in plain words."""
-        leading = wording.first_by(self.path.at[0].before, self.models)
+        leading = first_by(self.path.at[0].before, self.models)
         return " ".join(
             [
                 wording.moves(self.path.at, self.labels, is_raw=self.is_raw),

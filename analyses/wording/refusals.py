@@ -29,6 +29,15 @@ def below(least: int, **options: int) -> Problems:
     return {f"{name} is {value}; it must be at least {least}.": value < least for name, value in options.items()}
 
 
+def seconds(time_limit: float) -> Problems:
+    """A time limit that is none."""
+    return {
+        f"time_limit is {time_limit:g}; it must be a number of seconds, 0 for no exact search.": not (
+            0 <= time_limit < np.inf
+        )
+    }
+
+
 def infinite(Q: NDArray[np.float64]) -> Problems:
     """Scores without a bound, of which there is no mean."""
     n_infinite = int(np.isinf(Q).sum())

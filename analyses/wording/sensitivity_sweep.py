@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from math import isfinite
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analyses.numerics.elections.largest_change import CardinalSensitivity
 from analyses.numerics.elections.pair_limits import PairLimits
-from analyses.wording.refusals import Problems
+from analyses.wording.least_weights import epsilon_of
+from analyses.wording.names import listed
+from analyses.wording.refusals import Problems, seconds
 from tracker.errors import SelectionError
 
-LEAST_EPSILON, MOST_EPSILONS = Decimal("1e-9"), 100
-"""Smaller weights are none beside those of 1; more of them than that are a line already."""
-NAMED = 3
-"""Names that a sentence lists before it breaks off."""
+MOST_EPSILONS = 100
+"""More of them are a line already."""
 UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
 """How an epsilon is rounded from which on nothing happens: what is said must hold for the number that is printed."""
 SHORT = 12
@@ -37,11 +35,8 @@ def least_weights(said: Sequence[str]) -> list[tuple[str, Fraction]]:
     """
     found: dict[Fraction, str] = {}
     for one in said:
-        try:
-            number = Decimal(one)
-        except InvalidOperation:
-            number = Decimal("nan")
-        if not (number.is_finite() and LEAST_EPSILON <= number <= 1):
+        number = epsilon_of(one)
+        if number is None:
             raise SelectionError(f"epsilons has {one!r}; each must be a decimal number from 1e-9 to 1, such as 0.01.")
         found[Fraction(number)] = f"{number.normalize():f}"
     if not 1 <= len(found) <= MOST_EPSILONS:
@@ -53,9 +48,7 @@ def problems(*, columns: str, time_limit: float) -> Problems:
     """Why the sweep cannot be made with these options, and what to do about it."""
     return {
         f"No columns {columns!r}. Known: raw, standardised.": columns not in ("raw", "standardised"),
-        f"time_limit is {time_limit:g}; it must be a number of seconds, 0 for no exact search.": (
-            not isfinite(time_limit) or time_limit < 0
-        ),
+        **seconds(time_limit),
     }
 
 
@@ -97,7 +90,7 @@ def safety(limits: PairLimits, leading: Sequence[str], *, is_raw: bool) -> list[
         said = "Equal weights of standardised tasks already reverse some pairs that the mean of the scores orders"
     else:
         said = f"From epsilon {_quotient(largest, is_raw)} on no pair can be reversed, whatever the weights"
-    who = _listed(leading)
+    who = listed(leading)
     if first > 1:
         return [f"{said}; they put another model ahead of {who}."]
     if first == 0:
@@ -132,7 +125,7 @@ def notes(
             f"{n_left_out:,} {lack} the score of some model and {are} left out; the mean is over the tasks that remain."
         )
     if constant:
-        said.append(f"The same score for all models, so without weight: {_listed(constant)}.")
+        said.append(f"The same score for all models, so without weight: {listed(constant)}.")
     if n_weights == 1 and len(path[0].scale) > 1:
         said.append("All tasks that tell models apart order them in the same proportions, so weights change nothing.")
     if not is_raw and path[-1].epsilon == 1 and path[-1].mrc.value > 0:
@@ -168,13 +161,3 @@ def _quotient(limit: Fraction, is_raw: bool) -> str:
     if is_raw and len(exact) <= SHORT:
         return f"{float(limit):.4g} ({exact})"
     return f"{float(UPWARDS.divide(Decimal(limit.numerator), Decimal(limit.denominator))):g}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return f"{', '.join(names[:NAMED])}{f' and {more} more' if more > 0 else ''}"
-
-
-def first_by(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:
-    """Names of those that share the first place."""
-    return [models[column] for column in np.flatnonzero(ranks == ranks.min()).tolist()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import isfinite
 
@@ -14,11 +13,11 @@ from analyses.numerics.elections.diversities import Diversities
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.reranking import Reranked, Reranking
-from analyses.wording.refusals import Problems, below
+from analyses.wording.least_weights import epsilon_of
+from analyses.wording.names import NAMED, first_by, listed
+from analyses.wording.refusals import Problems, below, seconds
 from tracker.errors import SelectionError
 
-LEAST_EPSILON = Decimal("1e-9")
-"""Smaller weights are none beside those of 1."""
 CHOICES = {
     "system": ("both", "cardinal", "ordinal"),
     "columns": ("standardised", "raw"),
@@ -26,8 +25,6 @@ CHOICES = {
     "method": ("exact", "paper"),
 }
 """What the options of a few words may be."""
-NAMED = 3
-"""Names that a sentence lists before it breaks off."""
 HEAVY = 0.5
 """A task with at least this weight is named in the summary; the largest is 1."""
 DESCENT = (
@@ -49,11 +46,8 @@ def least_weight(said: str) -> Fraction | None:
     """
     if said.strip() == "auto":
         return None
-    try:
-        number = Decimal(said)
-    except InvalidOperation:
-        number = Decimal("nan")
-    if not (number.is_finite() and LEAST_EPSILON <= number <= 1):
+    number = epsilon_of(said)
+    if number is None:
         raise SelectionError(f"epsilon is {said!r}; it must be a decimal number from 1e-9 to 1, such as 0.01, or auto.")
     return Fraction(number)
 
@@ -71,9 +65,7 @@ def problems(models: Sequence[str], *, top: float, top_models: Sequence[str], ti
         f"{_counted(len(distinct), 'model')} named as leading; at least 2 and at most {m - 1} of the {m} can lead.": (
             len(top_models) > 0 and not 2 <= len(distinct) < m
         ),
-        f"time_limit is {time_limit:g}; it must be a number of seconds, 0 for no exact search.": (
-            not isfinite(time_limit) or time_limit < 0
-        ),
+        **seconds(time_limit),
         **below(0, seed=seed),
     }
 
@@ -124,7 +116,7 @@ def cardinal(found: CardinalSensitivity, r: Reranking, tasks: Sequence[str], *, 
     said = [f"Weights of {span} can {_both(found.tau, found.mrc, len(r.models))}."]
     if found.tau.value:
         said.append(
-            f"The weights that make the reversals rest on {_listed(heavy)} ({len(heavy)} of {len(tasks)} tasks with at "
+            f"The weights that make the reversals rest on {listed(heavy)} ({len(heavy)} of {len(tasks)} tasks with at "
             f"least half the largest weight); {_leader(r, r.tau)}."
         )
     if found.mrc.value:
@@ -205,24 +197,20 @@ def _sure(change: LargestChange) -> str:
 
 
 def _leader(r: Reranking, to: Reranked) -> str:
-    before, after = _first(r.models, r.rank), _first(r.models, to.change.after)
+    before, after = first_by(r.rank, r.models), first_by(to.change.after, r.models)
     won = [name for name in after if name not in before]
     lost = [name for name in before if name not in after]
     if won and lost:
-        return f"{_listed(won)} {_s('take', won)} the first place of {_listed(lost)}"
+        return f"{listed(won)} {_s('take', won)} the first place of {listed(lost)}"
     if won:
-        return f"{_listed(won)} {_s('share', won)} the first place with {_listed(before)}"
+        return f"{listed(won)} {_s('share', won)} the first place with {listed(before)}"
     if lost:
-        return f"{_listed(after)} {_s('keep', after)} the first place, without {_listed(lost)}"
-    return f"{_listed(after)} {_s('stay', after)} first"
+        return f"{listed(after)} {_s('keep', after)} the first place, without {listed(lost)}"
+    return f"{listed(after)} {_s('stay', after)} first"
 
 
 def _s(verb: str, who: Sequence[str]) -> str:
     return verb if len(who) > 1 else f"{verb}s"
-
-
-def _first(models: Sequence[str], ranks: NDArray[np.float64]) -> list[str]:
-    return [models[column] for column in np.flatnonzero(ranks == ranks.min()).tolist()]
 
 
 def _mover(r: Reranking, to: Reranked) -> str:
@@ -230,11 +218,6 @@ def _mover(r: Reranking, to: Reranked) -> str:
     model = int(np.abs(moves).argmax())
     way = "up" if moves[model] < 0 else "down"
     return f"{r.models[model]} {way} from rank {r.rank[model]:g} to {to.change.after[model]:g}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return f"{', '.join(names[:NAMED])}{f' and {more} more' if more > 0 else ''}"
 
 
 def notes(scores: ExactScores, tasks: Sequence[str], n_complete: int) -> list[str]:
@@ -270,7 +253,7 @@ def notes(scores: ExactScores, tasks: Sequence[str], n_complete: int) -> list[st
         )
     elif constant:
         said.append(
-            f"The same score for all models, so without weight: {_listed(constant)}. Diversity counts their ties as "
+            f"The same score for all models, so without weight: {listed(constant)}. Diversity counts their ties as "
             "disagreement; diversity.tie_corrected does not."
         )
     if copies := [" = ".join(names) for names in same.values() if len(names) > 1]:
@@ -291,7 +274,7 @@ def boundary(rates: Sequence[Fraction], leading: NDArray[np.int64], models: Sequ
     if not tied:
         return []
     return [
-        f"The last of the leading models, {models[last]}, has the same win rate as {_listed(tied)}; names decide who "
+        f"The last of the leading models, {models[last]}, has the same win rate as {listed(tied)}; names decide who "
         "leads. Another --top may draw the line where there is none."
     ]
 

@@ -12,7 +12,7 @@ from analyses.numerics.elections.kemeny import Consensus
 from analyses.numerics.elections.outcomes import Agreement
 from analyses.numerics.elections.removals import Fall
 from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Rule
-from analyses.wording.refusals import Problems
+from analyses.wording.refusals import Problems, seconds
 
 CALLED: Mapping[Rule, str] = {
     "mean": "mean",
@@ -36,7 +36,7 @@ def problems(*, rule: str, time_limit: float) -> Problems:
     """Which options make no sense, and what to do about it."""
     return {
         f"No rule {rule!r}. Known: {', '.join(RULES)}.": rule not in RULES,
-        f"time_limit is {time_limit}; it must be at least 0 seconds.": not (0 <= time_limit < np.inf),
+        **seconds(time_limit),
     }
 
 

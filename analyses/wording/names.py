@@ -1,0 +1,22 @@
+"""Names of models, tasks and benchmarks in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+NAMED = 3
+"""Names that a sentence lists before it counts the rest."""
+
+
+def listed(names: Sequence[str], most: int = NAMED) -> str:
+    """Names with commas; of long lists the first few, and how many more there are."""
+    more = len(names) - most
+    return f"{', '.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
+
+
+def first_by(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:
+    """Names of those that share the first place."""
+    return [models[column] for column in np.flatnonzero(ranks == ranks.min()).tolist()]
