@@ -21,6 +21,7 @@ from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, Panel
 from analyses.tables import tradeoff as tables
 from analyses.wording import tradeoff as wording
 from analyses.wording.refusals import refuse
+from analyses.wording.social_choice import least_weight
 from tracker.queries.findings import FindingRecord
 from tracker.queries.recorded_findings import SIMULATED, Findings, latest, subject
 from tracker.recording.finding import Absent, Finding, Metric, Report, analysis, finite_or_absent
@@ -115,11 +116,11 @@ def analyze(
         method: of both.
 
     Raises:
-        SelectionError: there is no finding to show, or none of that name or ID.
+        SelectionError: there is no finding to show, or none of that name or ID, or no such epsilon.
     """
-    options = {
+    options: dict[str, object] = {
         "columns": columns,
-        "epsilon": epsilon,
+        "epsilon": least_weight(epsilon),
         "top": top,
         "top_models": [],
         "win_rate": win_rate,
@@ -188,7 +189,8 @@ def _unsuited(record: FindingRecord, *, system: str, diversity: str, options: Ma
     simulated = bool(record.parameters.get(SIMULATED))
     for name in OPTIONS[system]:
         value = record.parameters.get(name)
-        if value != options[name] and not (simulated and name in OWN_SIZE):
+        asked = least_weight(str(value)) if name == "epsilon" else value
+        if asked != options[name] and not (simulated and name in OWN_SIZE):
             return f"was made with {wording.option(name, value)}"
     chosen = [name for name, value in record.selection.items() if name not in DATA and value]
     if not simulated and (

@@ -86,7 +86,7 @@ def diversity(found: Diversities, n_models: int, n_tasks: int, n_missing: int) -
             f"One task ranks {n_models} models: there is nothing to disagree with, and diversity is 0 by definition."
         ]
     said = f"{n_tasks} tasks rank {n_models} models with a diversity of {whole:.3f}"
-    said += f" (0: all alike; at random, about {1 - 1 / n_tasks:.3f})"
+    said += f" (0 if all rank alike, about {1 - 1 / n_tasks:.3f} at random)"
     if not n_missing:
         return [f"{said}."]
     said += f", {_counted(n_missing, 'missing score')} filled in from the nearest models"

@@ -57,19 +57,19 @@ def option(name: str, value: Any) -> str:
 
 def no_correlation(n: int) -> str:
     """Why there is no correlation."""
-    return f"{_points(n)}: too few" if n < LEAST_POINTS else "diversity or sensitivity is the same in all points"
+    return _too_few(n) if n < LEAST_POINTS else "diversity or sensitivity is the same in all points"
 
 
 def no_interval(found: Association) -> str:
     """Why there is no interval around a correlation."""
     if not np.isfinite(found.pearson):
         return no_correlation(found.n)
-    return "three points: too few" if found.n == LEAST_POINTS else "all points lie on a straight line"
+    return _too_few(found.n) if found.n == LEAST_POINTS else "all points lie on a straight line"
 
 
 def no_slope(n: int) -> str:
     """Why there is no line through the origin."""
-    return f"{_points(n)}: too few" if n < LEAST_POINTS else "all points have diversity 0"
+    return _too_few(n) if n < LEAST_POINTS else "all points have diversity 0"
 
 
 def no_line(panel: Panel) -> str:
@@ -88,7 +88,7 @@ def panel(p: Panel) -> str:
     if open_ones := int((~p.is_exact).sum()):
         said += f" ({open_ones} known as {'an interval' if open_ones == 1 else 'intervals'}, taken at the lower end)"
     if not np.isfinite(a.pearson):
-        return f"{said}: no correlation, since {no_correlation(a.n)}."
+        return f"{said}: no correlation ({no_correlation(a.n)})."
     said += f": Pearson's r {written(a.pearson)}"
     if np.isfinite(a.low):
         said += f" (95 % interval {written(a.low)} to {written(a.high)})"
@@ -138,6 +138,10 @@ def notes(
 def listed(names: Sequence[str]) -> str:
     """Names with commas, the first few."""
     return f"{', '.join(names[:NAMED])}{' …' if len(names) > NAMED else ''}"
+
+
+def _too_few(n: int) -> str:
+    return f"{_points(n)} {'is' if n == 1 else 'are'} too few"
 
 
 def _points(n: int) -> str:

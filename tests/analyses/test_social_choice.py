@@ -239,7 +239,7 @@ class TestLaws:
         drawn = [analyze(task_matrix(rng.random((3, 8))), system="ordinal", time_limit=0).finding for _ in range(200)]
         mean = np.mean([found.metrics["diversity"] for found in drawn])
         assert mean == pytest.approx(1 - 1 / 3, abs=0.03)
-        assert "(0: all alike; at random, about 0.667)" in drawn[0].summary()
+        assert "(0 if all rank alike, about 0.667 at random)" in drawn[0].summary()
 
     def test_win_rates_are_those_of_the_rule(self):
         rates = analyze(task_matrix(SMALL), win_rate="per-task", system="ordinal", time_limit=0).rankings["win_rate"]

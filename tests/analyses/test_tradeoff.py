@@ -208,10 +208,11 @@ class TestNumbers:
     @pytest.mark.parametrize("n", [1, 2])
     def test_fewer_than_three_points_have_no_correlation(self, n: int) -> None:
         report = ask(*some(n))
-        absent = Absent(f"{n} point{'s' * (n > 1)}: too few")
+        reason = {1: "1 point is too few", 2: "2 points are too few"}[n]
+        absent = Absent(reason)
         for name in ("pearson", "pearson.low", "spearman", "slope", "pearson.benchmarks"):
             assert report.finding.metrics[f"cardinal.mrc.{name}"] == absent
-        assert "no correlation, since" in report.finding.summary()
+        assert f"no correlation ({reason})." in report.finding.summary()
 
     def test_all_numbers_are_headlines_and_fit_in_mlflow(self) -> None:
         rows = metric_rows(ask(*some(3, systems=("cardinal", "ordinal"))).finding)

@@ -28,12 +28,12 @@ class Trials(Finding):
     Attributes:
         told: what the tables are.
         findings: one for each trial.
-        time_limit: seconds that each search of a trial had.
+        searched: how, in words.
     """
 
     told: str
     findings: tuple[Finding, ...]
-    time_limit: float
+    searched: str
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -60,10 +60,9 @@ class Trials(Finding):
             if f"{system}.tau" in numbers:
                 changes = (self._value(f"{system}.{change}") for change in ("tau", "mrc"))
                 said.append(f"{system.capitalize()} sensitivity: {', '.join(changes)}.")
-        limit = f"{self.time_limit:g} s for each exact search" if self.time_limit else "no exact search"
         return (
-            f"{' '.join(said)} With {limit}; where a value is an interval, its ends are the means of the lower and of "
-            "the upper bounds. Everything here is simulated."
+            f"{' '.join(said)} With {self.searched}; where a value is an interval, its ends are the means of the lower "
+            "and of the upper bounds. Everything here is simulated."
         )
 
     def _value(self, name: str) -> str:
@@ -144,9 +143,16 @@ def repeated(
         runs=runs or {},
     )
     return question, Report(
-        Trials(told=told, findings=findings, time_limit=float(values["time_limit"])),
+        Trials(told=told, findings=findings, searched=_searched(values)),
         tables={"trials": _by_trial(findings)},
     )
+
+
+def _searched(options: Mapping[str, Any]) -> str:
+    if options.get("method") == "paper":
+        return "the paper's gradient descent"
+    limit = float(options["time_limit"])
+    return f"{limit:g} s for each exact search" if limit else "no exact search"
 
 
 def _by_trial(findings: Sequence[Finding]) -> Any:

@@ -100,6 +100,16 @@ class TestSimulate:
         with pytest.raises(SelectionError, match="top is 10; at least 2 and at most 7"):
             run(filled_file, "simulate", "random", *few, "--system", "ordinal")
 
+    @pytest.mark.parametrize("top", ["12", "0", "1.5"])
+    def test_a_number_of_leaders_that_cannot_be_leaves_nothing_recorded(self, filled_file: sa.Engine, top: str) -> None:
+        with pytest.raises(SelectionError, match="top is"):
+            run(filled_file, "simulate", "random", *SMALL, "--top", top)
+        assert rows(filled_file) == []
+
+    def test_a_search_by_descent_is_not_called_exact(self, filled_file: sa.Engine) -> None:
+        said = run(filled_file, "simulate", "random", *SMALL, "--method", "paper", "--system", "cardinal").stdout
+        assert "With the paper's gradient descent;" in said
+
     def test_options_of_the_question_are_refused_as_the_question_does(self, filled_file: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="epsilon"):
             run(filled_file, "simulate", "random", *SMALL, "--epsilon", "7")
@@ -120,7 +130,7 @@ class TestTradeoff:
         told = json.loads(result.stdout)
         assert (told["metrics"]["cardinal.tau.n"], told["metrics"]["ordinal.tau.n"]) == (4, 2)
         assert told["metrics"]["cardinal.tau.pearson"] is not None
-        assert told["absent"]["ordinal.tau.pearson"] == "2 points: too few"
+        assert told["absent"]["ordinal.tau.pearson"] == "2 points are too few"
         assert "<svg" in picture.read_text()
         [mine] = [row for row in rows(filled) if row.name == "tradeoff"]
         assert (mine.benchmark_id, mine.selection) == (None, {})
@@ -148,7 +158,23 @@ class TestTradeoff:
         assert "ends in .png, .pdf, .svg" in result.stderr
         assert rows(filled_file) == []
 
+    def test_a_folder_that_is_not_there_is_refused_before_anything_is_recorded(
+        self, filled_file: sa.Engine, tmp_path: Path
+    ) -> None:
+        result = run(filled_file, "tradeoff", "--output", str(tmp_path / "none" / "picture.png"), code=2)
+        assert "there is no folder" in result.stderr
+        assert rows(filled_file) == []
+
     def test_a_picture_that_cannot_be_written_is_one_sentence(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         run(filled_file, "simulate", "constant", *SMALL, "--system", "cardinal")
-        with pytest.raises(OutputError, match=r"cannot be written: No such file or directory\. Give another --output"):
-            run(filled_file, "tradeoff", "--output", str(tmp_path / "none" / "picture.png"))
+        with pytest.raises(OutputError, match=r"cannot be written: File name too long\. Give another --output"):
+            run(filled_file, "tradeoff", "--output", str(tmp_path / f"{'long' * 100}.png"))
+
+    def test_the_same_epsilon_may_be_written_otherwise_and_what_is_none_is_refused(
+        self, filled_file: sa.Engine
+    ) -> None:
+        run(filled_file, "simulate", "constant", *SMALL, "--system", "cardinal", "--epsilon", "0.010")
+        said = json.loads(run(filled_file, "tradeoff", "--epsilon", "1e-2", "--format", "json").stdout)
+        assert said["metrics"]["n_points"] == 1
+        with pytest.raises(SelectionError, match="decimal number"):
+            run(filled_file, "tradeoff", "--epsilon", "some")

@@ -151,7 +151,7 @@ class TestTrials:
         assert said.endswith("Everything here is simulated.")
 
     def test_headlines_are_those_of_the_question_and_fit_in_mlflow(self) -> None:
-        many = Trials(told="", findings=(Spread(first=0.2, gaps=False),) * 2, time_limit=0.0)
+        many = Trials(told="", findings=(Spread(first=0.2, gaps=False),) * 2, searched="no exact search")
         shown = [row.name for row in metric_rows(many) if row.headline]
         assert shown == ["n_trials", "diversity", "diversity.sd", "cardinal.tau", "cardinal.tau.sd",
                          "cardinal.tau_upper", "other"]  # fmt: skip

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tracker.queries.performance import TaskMatrix
+    from tracker.recording.finding import Report
+    from tracker.recording.record import Question
 
 QUESTION = "social-choice"
 OPTIONS = ("columns", "epsilon", "top", "win_rate", "method", "time_limit")
@@ -126,13 +128,17 @@ def _invented(
 
     from tracker.database import connect
 
-    engine = connect(database)
-    for one in SIZES if system == "both" else (system,):
+    engine, mlflow = connect(database), {name: options.pop(name) for name in ("tracking_uri", "no_mlflow")}
+    found = []
+    # The ordinal system has one option more: it is asked first, so that nothing is recorded if that is refused.
+    for one in reversed(SIZES) if system == "both" else (system,):
         sizes = {"n_tasks": n_tasks, "n_models": n_models or SIZES[one][1]}
         drawn = partial(draw, seed=seed, **sizes)
         question = {"simulated": kind, "told": told.format(**sizes)}
         asked = {name: value for name, value in options.items() if one == "ordinal" or name != "top"}
-        _record(engine, drawn, question, system=one, seed=seed, **asked)
+        found.append(_asked_of(drawn, question, system=one, seed=seed, **asked))
+    for asked_and_told in reversed(found):
+        _record(engine, *asked_and_told, **mlflow)
 
 
 @command.command()
@@ -174,27 +180,26 @@ def split(
         "benchmark_id": found.id,
         "runs": {("scores", key): checksum for key, checksum in checksums},
     }
-    _record(engine, partial(deal, scores, n_tasks, seed=seed), question, seed=seed, **options)
+    mlflow = {name: options.pop(name) for name in ("tracking_uri", "no_mlflow")}
+    asked, report = _asked_of(partial(deal, scores, n_tasks, seed=seed), question, seed=seed, **options)
+    _record(engine, asked, report, **mlflow)
 
 
-def _record(
-    engine: Engine,
-    draw: Callable[..., TaskMatrix],
-    question: Mapping[str, Any],
-    *,
-    n_trials: int,
-    tracking_uri: str,
-    no_mlflow: bool,
-    **options: Any,
-) -> None:
+def _asked_of(
+    draw: Callable[..., TaskMatrix], question: Mapping[str, Any], *, n_trials: int, **options: Any
+) -> tuple[Question, Report]:
     from tracker.demonstration.trials import repeated
     from tracker.recording.declaration import load_declaration
-    from tracker.recording.pipeline import record_report
 
     def progress(trial: int) -> None:
         if sys.stderr.isatty():
             say(f"{question['told']}: trial {trial + 1} of {n_trials} ...")
 
     declaration = load_declaration(QUESTION)
-    asked, report = repeated(declaration, draw, n_trials=n_trials, options=options, progress=progress, **question)
+    return repeated(declaration, draw, n_trials=n_trials, options=options, progress=progress, **question)
+
+
+def _record(engine: Engine, asked: Question, report: Report, *, tracking_uri: str, no_mlflow: bool) -> None:
+    from tracker.recording.pipeline import record_report
+
     print_recorded(record_report(engine, asked, report, publish_to=None if no_mlflow else tracking_uri), "table")

@@ -15,9 +15,11 @@ from tracker.recording.declaration import load_declaration
 FORMATS = (".png", ".pdf", ".svg")
 
 
-def _ending(ctx: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
+def _writable(ctx: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
     if given is not None and given.suffix.lower() not in FORMATS:
         raise click.BadParameter(f"give a name that ends in {', '.join(FORMATS)}")
+    if given is not None and not given.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {given.parent}")
     return given
 
 
@@ -41,7 +43,7 @@ def _with_output(asked: click.Command) -> click.Command:
         ["--output"],
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        callback=_ending,
+        callback=_writable,
         help="Save the picture too, as .png, .pdf or .svg.",
     )
     return click.Command(
