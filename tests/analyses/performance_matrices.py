@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from tracker.queries.performance import PerformanceMatrix
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tracker.queries.performance import PerformanceMatrix, TaskMatrix
 
 
 def matrix(Q: np.ndarray, models: tuple[str, ...] | None = None) -> PerformanceMatrix:
@@ -16,4 +19,18 @@ def matrix(Q: np.ndarray, models: tuple[str, ...] | None = None) -> PerformanceM
         tasks=np.full(n, ""),
         models=models or tuple(f"model {j}" for j in range(k)),
         run_ids=np.arange(k, dtype=np.int64),
+    )
+
+
+def task_matrix(T: ArrayLike, **others: Any) -> TaskMatrix:
+    """A task matrix around a table; the number of prompts is not known."""
+    table = np.asarray(T, dtype=np.float64)
+    n, m = table.shape
+    given = {"tasks": tuple(f"task {i}" for i in range(n)), "models": tuple(f"model {j}" for j in range(m))}
+    return TaskMatrix(
+        T=table,
+        n_prompts=np.zeros(table.shape, dtype=np.int64),
+        stderr=np.full(table.shape, np.nan),
+        run_ids=np.arange(m, dtype=np.int64),
+        **(given | others),
     )

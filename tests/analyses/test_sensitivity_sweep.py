@@ -9,10 +9,10 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from performance_matrices import task_matrix
 
 from analyses.sensitivity_sweep import EPSILONS, analyze
 from tracker.errors import SelectionError
-from tracker.queries.performance import TaskMatrix
 from tracker.recording.finding import Absent
 
 RNG = np.random.default_rng(21)
@@ -20,21 +20,8 @@ SCORES = (RNG.normal(0, 1, (6, 1)) + np.linspace(0, 2, 12) + RNG.normal(0, 0.8, 
 NAN = float("nan")
 
 
-def tasks(T, **others) -> TaskMatrix:
-    T = np.asarray(T, dtype=np.float64)
-    n, m = T.shape
-    given = {"tasks": tuple(f"task {i}" for i in range(n)), "models": tuple(f"model {j}" for j in range(m))}
-    return TaskMatrix(
-        T=T,
-        n_prompts=np.zeros(T.shape, dtype=np.int64),
-        stderr=np.full(T.shape, NAN),
-        run_ids=np.arange(m, dtype=np.int64),
-        **(given | others),
-    )
-
-
 def report(T, **options):
-    return analyze(tasks(T), **({"time_limit": 0.0} | options))
+    return analyze(task_matrix(T), **({"time_limit": 0.0} | options))
 
 
 class TestAgainstReference:
@@ -73,8 +60,8 @@ class TestAgainstReference:
 
     def test_smaller_may_be_better(self):
         found, turned = (
-            analyze(tasks(SCORES), time_limit=0.0),
-            analyze(tasks(-SCORES, higher_is_better=False), time_limit=0.0),
+            analyze(task_matrix(SCORES), time_limit=0.0),
+            analyze(task_matrix(-SCORES, higher_is_better=False), time_limit=0.0),
         )
         assert dict(found.finding.metrics) == dict(turned.finding.metrics)
         assert (turned.rankings["mean"].score == -found.rankings["mean"].score).all()

@@ -9,28 +9,16 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from performance_matrices import task_matrix
 from scipy import stats
 
 from analyses.task_subsets import analyze
 from tracker.errors import SelectionError
-from tracker.queries.performance import TaskMatrix
 from tracker.recording.finding import Absent
 
 RNG = np.random.default_rng(12)
 SCORES = (RNG.normal(0, 1, (8, 1)) + np.linspace(0, 2, 15) + RNG.normal(0, 0.7, (8, 15))).round(2)
 NAN = float("nan")
-
-
-def task_matrix(T: np.ndarray, **others) -> TaskMatrix:
-    n, k = T.shape
-    given = {"tasks": tuple(f"task {i}" for i in range(n)), "models": tuple(f"model {j}" for j in range(k))}
-    return TaskMatrix(
-        T=np.asarray(T, dtype=np.float64),
-        n_prompts=np.zeros(T.shape, dtype=np.int64),
-        stderr=np.full(T.shape, np.nan),
-        run_ids=np.arange(k, dtype=np.int64),
-        **(given | others),
-    )
 
 
 def found(T, **options):

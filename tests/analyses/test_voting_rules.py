@@ -7,30 +7,17 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from performance_matrices import task_matrix
 
 from analyses.numerics.elections import bradley_terry
 from analyses.numerics.elections.rules import RULES
 from analyses.voting_rules import analyze, scheme
 from tracker.errors import SelectionError
-from tracker.queries.performance import TaskMatrix
 from tracker.recording.finding import Absent
 
 RNG = np.random.default_rng(21)
 SCORES = (RNG.normal(0, 1, (7, 1)) + np.linspace(0, 1.5, 12) + RNG.normal(0, 0.8, (7, 12))).round(2)
 NAN = float("nan")
-
-
-def task_matrix(T, **others) -> TaskMatrix:
-    T = np.asarray(T, dtype=np.float64)
-    n, k = T.shape
-    given = {"tasks": tuple(f"task {i}" for i in range(n)), "models": tuple(f"model {j}" for j in range(k))}
-    return TaskMatrix(
-        T=T,
-        n_prompts=np.zeros(T.shape, dtype=np.int64),
-        stderr=np.full(T.shape, np.nan),
-        run_ids=np.arange(k, dtype=np.int64),
-        **(given | others),
-    )
 
 
 def csv(shared, name):

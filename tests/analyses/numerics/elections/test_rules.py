@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from analyses.numerics.elections import bradley_terry
-from analyses.numerics.elections.condorcet import Duels
 from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.numerics.elections.ranking_distance import average_ranks
 from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Election, as_counted, points
@@ -250,7 +249,6 @@ class TestLaws:
 
     def test_a_duel_without_a_common_task_is_drawn(self):
         duels = election([[1, NAN], [NAN, 2]]).duels
-        assert isinstance(duels, Duels)
         assert duels.winner is None
         assert duels.weak_winners.tolist() == [0, 1]
         assert shown("copeland", [[1, NAN], [NAN, 2]]) == [Fraction(1, 2)] * 2
