@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -259,8 +260,18 @@ def _means_by_task(
     for i, name in enumerate(tasks.values()):
         block = Q[np.searchsorted(names, name, "left") : np.searchsorted(names, name, "right")]
         counts[i] = np.count_nonzero(~np.isnan(block), axis=0)
-        np.divide(np.nansum(block, axis=0), counts[i], out=means[i], where=counts[i] > 0)
+        np.divide(_sums(block), counts[i], out=means[i], where=counts[i] > 0)
     return means, counts
+
+
+def _sums(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``(n_runs,)`` what the prompts of each run add up to, the same in whatever order they come."""
+    sums = np.nansum(scores, axis=0)
+    there = ~np.isnan(scores)
+    fractional = np.isfinite(sums) & (there & (scores != np.rint(scores))).any(axis=0)
+    for run in np.flatnonzero(fractional):
+        sums[run] = fsum(scores[there[:, run], run].tolist())
+    return np.asarray(sums)
 
 
 def _digest(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm, ulp
+from math import gcd, isfinite, lcm, ulp
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 SUMMATION = 4
 """Units in the last place by which a mean may be off for having been summed in floats."""
+
+MOST_PARTS = 10_000
+"""Of a prompt, into which its score divides: tenths of a point, thirds of three trials. Sums of such parts lie far
+apart beside what summing leaves off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +66,10 @@ def exact_scores(
 ) -> ExactScores:
     """The rational number behind each float.
 
-    If it is a number of prompts over ``n_prompts``, up to what summing in floats leaves off, it is that fraction: a
-    decimal number of a file that looks so is either the same number, or was rounded from it. Otherwise it is the
-    shortest decimal number that gives the float back, which is what a file had if that had at most 15 digits.
+    If it is a number of prompts, or of equal parts of them, over ``n_prompts``, up to what summing in floats leaves
+    off, it is that fraction: a decimal number of a file that looks so is either the same number, or was rounded from
+    it. Otherwise it is the shortest decimal number that gives the float back, which is what a file had if that had at
+    most 15 digits.
 
     Args:
         T: ``(n_tasks, n_models)``, finite or NaN.
@@ -96,10 +101,14 @@ def as_printed(value: float) -> Fraction:
 
 def _fraction(value: float, n: int) -> tuple[int, int]:
     """Numerator and denominator, not in lowest terms."""
-    if n > 0:
-        count = round(value * n)
-        if abs(value * n - count) <= SUMMATION * ulp(value * n):
-            return count, n
+    total = value * n
+    if n > 0 and isfinite(total):
+        near = SUMMATION * ulp(total)
+        if abs(total - round(total)) <= near:
+            return round(total), n
+        parts = Fraction(total).limit_denominator(MOST_PARTS)
+        if near < MOST_PARTS**-2 and abs(total - parts) <= near:
+            return parts.numerator, parts.denominator * n
     shortest, _, exponent = repr(value).partition("e")
     whole, _, behind = shortest.partition(".")
     power = int(exponent or 0) - len(behind)

@@ -187,6 +187,13 @@ class TestTaskMatrix:
         np.testing.assert_array_equal(found.T, [[0.25, 0.25, 0.5], [1.0, 0.5, 1.0]])
         np.testing.assert_array_equal(found.n_prompts, [[2, 1, 2], [2, 2, 1]])
 
+    def test_the_same_scores_on_other_prompts_have_the_same_mean(self, store: sa.Engine) -> None:
+        scores = np.array([0.1, 0.2, 0.3, 0.7, 0.15, 0.1, 0.3, 0.2, 0.7, 0.05])
+        shuffled = [scores, scores[::-1], np.roll(scores, 3), np.sort(scores)]
+        assert len({float(np.nansum(one)) for one in shuffled} | {float(sum(one)) for one in shuffled}) > 1
+        add_scores(store, np.stack(shuffled, axis=1))
+        assert len(set(tasks_of(store).T.ravel().tolist())) == 1
+
     def test_published_scores_go_before_means(self, store: sa.Engine) -> None:
         add_scores(store, Q, tasks=TASKS)
         add_task_scores(store, np.array([[0.9, NAN], [NAN, 0.8]]), tasks=["a", "new"], models=["m0", "other"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from math import lcm
+from math import fsum, lcm
 
 import hypothesis.strategies as st
 import numpy as np
@@ -84,6 +84,14 @@ class TestTies:
         T, n = np.array([[1 / 3, 1.0], [2 / 3, 0.0]]), np.full((2, 2), 3)
         assert average_ranks(exact_scores(T, n).numerators.sum(axis=0)).tolist() == [1.5, 1.5]
 
+    @pytest.mark.parametrize("parts", [3, 10, 100])
+    def test_means_of_parts_of_prompts_tie_whichever_prompts_they_came_from(self, parts: int) -> None:
+        rng = np.random.default_rng(parts)
+        counts = [rng.permutation(rng.integers(0, parts + 1, 500)) for _ in range(20)]
+        means = [[fsum(k / parts for k in rng.permutation(one).tolist()) / 500 for _ in range(2)] for one in counts]
+        scores = exact_scores(np.array(means), np.full((20, 2), 500))
+        assert as_fractions(scores) == [[Fraction(int(one.sum()), parts * 500)] * 2 for one in counts]
+
     def test_a_printed_decimal_is_no_count(self) -> None:
         assert as_fractions(exact_scores(np.array([[0.3333]]), np.array([[3]]))) == [[Fraction(3333, 10_000)]]
 
@@ -96,6 +104,9 @@ class TestTies:
 
 
 class TestDegenerate:
+    def test_a_sum_of_prompts_that_no_float_holds(self) -> None:
+        assert as_fractions(exact_scores(np.array([[1e308]]), np.array([[37]]))) == [[Fraction(10**308)]]
+
     def test_what_was_not_measured_is_absent_and_said_so(self) -> None:
         scores = exact_scores(np.array([[np.nan, 0.5], [np.nan, np.nan]]))
         assert scores.present.tolist() == [[False, True], [False, False]]
