@@ -115,7 +115,7 @@ class VotingRules(Finding):
         }
         for rule in RULES:
             there = rule in self.outcomes
-            metrics[f"pareto.{scheme(rule)}"] = (
+            metrics[f"pareto.{tables.scheme(rule)}"] = (
                 float(self.not_ahead(rule).sum()) if there else Absent(self.absent[rule])
             )
         for what, known in self.removal.items():
@@ -154,11 +154,6 @@ class VotingRules(Finding):
         for what, known in self.removal.items():
             words.append(wording.removal(what, known, self.rule))
         return " ".join(one for one in [*words, "Nothing here is a test."] if one)
-
-
-def scheme(rule: Rule) -> str:
-    """A rule's name in metrics, rankings and tables."""
-    return rule.replace("-", "_")
 
 
 def count_by_rules(
@@ -276,7 +271,7 @@ def analyze(
     pareto = tables.pareto(found.models, {one: found.not_ahead(one) for one in ranks}, found.outcomes)
     return Report(
         found,
-        rankings={scheme(one): _ranked(found, one, kept.higher_is_better) for one in found.outcomes},
+        rankings={tables.scheme(one): _ranked(found, one, kept.higher_is_better) for one in found.outcomes},
         tables={
             "rules": tables.by_rule(found.outcomes, found.absent, found.models, found.duels.dominates),
             "ranks": tables.by_model(names, ranks),

@@ -19,6 +19,11 @@ MOST_PAIRS = 10_000
 """Rows of the table of pairs that a rule does not put in the order of all tasks."""
 
 
+def scheme(rule: Rule) -> str:
+    """A rule's name in metrics, rankings and columns."""
+    return rule.replace("-", "_")
+
+
 def by_rule(
     outcomes: Mapping[Rule, Outcome],
     absent: Mapping[Rule, str],
@@ -49,7 +54,7 @@ def by_rule(
 def by_model(models: Sequence[str], ranks: Mapping[Rule, NDArray[np.float64]]) -> pa.Table:
     """One row for each model: its rank by each rule, and by how many rules it is first."""
     first = np.sum([rank == rank.min() for rank in ranks.values()], axis=0)
-    columns = {rule.replace("-", "_"): rank for rule, rank in ranks.items()}
+    columns = {scheme(rule): rank for rule, rank in ranks.items()}
     return pa.table({"model": pa.array(models, pa.string())} | columns | {"n_first": first})
 
 

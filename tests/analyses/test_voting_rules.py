@@ -11,7 +11,8 @@ from performance_matrices import task_matrix
 
 from analyses.numerics.elections import bradley_terry
 from analyses.numerics.elections.rules import RULES
-from analyses.voting_rules import analyze, scheme
+from analyses.tables.voting_rules import scheme
+from analyses.voting_rules import analyze
 from tracker.errors import SelectionError
 from tracker.recording.finding import Absent
 
