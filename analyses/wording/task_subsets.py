@@ -92,7 +92,7 @@ def enough(
         f"no more than {within:.0%} of the pairs of models changed (reversed, or tied in one of the two rankings only)"
     )
     if size == n_tasks:
-        return f"{ranked}; {'no fewer leave' if is_exact else 'no fewer were seen to leave'} {near}."
+        return f"{ranked}; {'no fewer are' if is_exact else 'no fewer were seen to be'} enough to leave {near}."
     known = f"{size} of them can be" if is_exact else f"at most {size} of them are"
     return f"{ranked}; {known} enough to leave {near}: {listed(names)}."
 
@@ -101,7 +101,8 @@ def best_and_median(found: SubsetsOfSize, median_changed: float, median_moved: f
     """The nearest set of a size beside the median one."""
     sets, d = found.sets, found.distances
     tasks = f"{sets.size} task{'s' * (sets.size != 1)}"
-    which = f"all {sets.n_subsets:,} sets" if sets.is_exhaustive else f"{sets.n_examined:,} random sets"
+    drawn = f"{sets.n_examined:,} random set{'s' * (sets.n_examined != 1)}"
+    which = f"all {sets.n_subsets:,} sets" if sets.is_exhaustive else drawn
     of = "" if sets.is_exhaustive else f" (there are {sets.n_subsets:,})"
     return (
         f"Of {which} of {tasks}{of}, the best changes {d.tau_paper.min():.1%} of the pairs and the median "
@@ -127,7 +128,7 @@ def judged_apart(held: HeldOut, size: int) -> str:
     said = (
         f"On a random half of the models, {tasks} {chosen:.1%} of the pairs there and {judged:.1%} of those of "
         f"the other half, where {'a random one changes' if size == 1 else 'random ones change'} {unchosen:.1%} (means "
-        f"of {len(held.chosen):,} splits)"
+        f"of {len(held.chosen):,} split{'s' * (len(held.chosen) != 1)})"
     )
     if judged >= unchosen:
         return f"{said}: on models that had no say in it, the choice is no better than a random one."

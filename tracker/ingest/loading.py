@@ -108,6 +108,8 @@ def stored_scores(session: Session, run_id: int) -> dict[int, ScoreColumn]:
     )
     kind = np.dtype([("metric", np.int64), ("prompt", np.int64), ("trial", np.int64), ("value", np.float64)])
     rows = np.fromiter(raw_rows(session, statement), dtype=kind)
+    if not len(rows):
+        return {}
     metrics, starts = np.unique(rows["metric"], return_index=True)
     return {
         int(metric): ScoreColumn(

@@ -93,6 +93,14 @@ class TestErrors:
         bounds = run("sql", "SELECT lower, upper FROM metric", "--format", "json", "--database", sqlite_url)
         assert json.loads(bounds.stdout) == [{"lower": 0.0, "upper": None}]
 
+    def test_a_store_of_leaderboards_is_sound(self, sqlite_url: str, tmp_path: Path) -> None:
+        table = tmp_path / "leaderboard.csv"
+        table.write_text("model,task 1,task 2\nA,0.5,0.25\nB,0.75,\n")
+        assert run("ingest", table, "--benchmark", "b", "--no-mlflow", "--database", sqlite_url).exit_code == 0
+        checked = run("db", "check", "--database", sqlite_url)
+        assert checked.exit_code == 0
+        assert "Sound" in checked.stderr
+
     def test_an_interrupt_says_how_to_go_on_and_leaves_a_sound_store(
         self, sqlite_url: str, results: Path, tmp_path: Path, install: Callable[..., None]
     ) -> None:
