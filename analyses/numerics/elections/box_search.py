@@ -130,6 +130,16 @@ class BoxSearch:
                 heapq.heappush(heap, (-its_bound, self._n_made, one))
                 self._n_made += 1
 
+    def offer(self, weights: NDArray[np.float64]) -> None:
+        """Take weights found elsewhere, if they are better.
+
+        Args:
+            weights: ``(n_weights,)`` in [epsilon, 1].
+        """
+        worth = int(self._rows.worth[weights @ self._rows.D < -self._slack].sum())
+        if worth > self.best:
+            self._take(worth, weights)
+
     def _take(self, worth: int, weights: NDArray[np.float64] | None) -> None:
         if weights is not None:
             self.best, self.weights = int(worth), weights

@@ -21,6 +21,7 @@ from analyses.numerics.elections.rank_moves import furthest_move, moves, widely_
 from analyses.numerics.elections.ranking_distance import half_ranks_moved, ranking_distance
 from analyses.numerics.elections.reversals import n_reversible, reversal_rows, what_is_possible
 from analyses.numerics.elections.weighed_sums import WeighedSums, weighed_sums
+from analyses.numerics.elections.weight_programs import weights_by_program
 from analyses.numerics.elections.weight_search import good_weights, one_task_each
 
 QUICK, THOROUGH = 2e6, 1e7
@@ -31,6 +32,9 @@ MANY_WEIGHTS, PER_SECOND = 20, 2e7
 
 SHARE_OF_MRC = 0.3
 """Of the time, for the largest change of rank; what it leaves is for reversals."""
+
+SHARE_BEFORE_PROGRAM, SHARE_OF_PROGRAM = 0.1, 0.2
+"""Of the time for reversals: after the first, an integer program looks for better weights, at most the second long."""
 
 MOST_ENTRIES = 2**24
 """Weights times pairs that branch and bound is tried on."""
@@ -84,8 +88,15 @@ def cardinal_sensitivity(
         moving = _better(sums, moving, further, "mrc")
 
     if time_limit > 0 and n_reversed < most_reversed <= MOST_ENTRIES // sums.n_weights:
-        search = BoxSearch(reversal_rows(sums, possible), epsilon=epsilon, floor=floor, best=n_reversed)
-        search.advance(until=began + time_limit)
+        rows = reversal_rows(sums, possible)
+        search = BoxSearch(rows, epsilon=epsilon, floor=floor, best=n_reversed)
+        left = began + time_limit - monotonic()
+        search.advance(until=monotonic() + SHARE_BEFORE_PROGRAM * left)
+        if search.at_most > search.best:
+            offered = weights_by_program(rows, floor=floor, time_limit=SHARE_OF_PROGRAM * left)
+            if offered is not None:
+                search.offer(offered)
+            search.advance(until=began + time_limit)
         weights, most_reversed = _better(sums, weights, search.weights, "tau"), search.at_most
     m = sums.n_models
     return CardinalSensitivity(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import every_order
 import numpy as np
@@ -16,6 +17,7 @@ from analyses.numerics.elections.exact_scores import as_printed, exact_scores
 from analyses.numerics.elections.ranking_distance import average_ranks
 from analyses.numerics.elections.reversals import reversal_rows, what_is_possible
 from analyses.numerics.elections.weighed_sums import weighed_sums
+from analyses.numerics.elections.weight_programs import weights_by_program
 
 FOREVER = 30.0
 EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(1))
@@ -80,6 +82,28 @@ class TestAgainstReference:
             bounds.append(in_steps.at_most)
         assert bounds == sorted(bounds, reverse=True)
         assert in_steps.best == in_steps.at_most == at_once.best == at_once.at_most
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_an_integer_program_finds_weights_as_good_as_the_proven_ones(self, seed: int) -> None:
+        sums = weighed_sums(exact_scores(np.random.default_rng(seed).random((5, 9)).round(3)), standardised=True)
+        rows = reversal_rows(sums, what_is_possible(sums, EPSILONS[0]))
+        proven, offered = (BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0) for _ in range(2))
+        proven.advance(until=np.inf)
+        weights = weights_by_program(rows, floor=0.01, time_limit=20.0)
+        offered.offer(weights)
+        assert offered.best == proven.best
+        assert np.array_equal(offered.weights, weights)
+        assert weights.min() >= 0.01
+        assert weights.max() <= 1
+
+    @pytest.mark.soak
+    def test_a_thin_region_of_weights_is_found_and_proven(self, shared: Path) -> None:
+        T = np.loadtxt(
+            shared / "data/leaderboards/cardinal_vtab.csv", delimiter=",", skiprows=1, usecols=range(1, 20), ndmin=2
+        ).T
+        found = sensitivity(T, epsilon=Fraction(1, 10), standardised=False, limit=60.0)
+        assert found.is_exact
+        assert found.tau.distance.n_reversed == 9
 
 
 class TestLaws:
