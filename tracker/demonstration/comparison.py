@@ -61,8 +61,8 @@ EXPECTED: Mapping[str, str] = {
         "and tasks chosen on half of the models farther on the other half."
     ),
     "social-choice": (
-        "Planted: abilities that all tasks measure, and tasks that favour different models. So diversity should be far "
-        "from 0 and from 1, models next to each other should change places under other weights of tasks, and models "
+        "Planted: abilities that all tasks measure, and tasks that favour different models. So diversity should be "
+        "above 0 and well below that of random ranks, models next to each other should change places under other weights of tasks, and models "
         "far apart keep theirs. With few tasks both sensitivities should be proven."
     ),
     "sensitivity-sweep": (
