@@ -62,8 +62,8 @@ EXPECTED: Mapping[str, str] = {
     ),
     "social-choice": (
         "Planted: abilities that all tasks measure, and tasks that favour different models. So diversity should be "
-        "above 0 and well below that of random ranks, models next to each other should change places under other weights of tasks, and models "
-        "far apart keep theirs. With few tasks both sensitivities should be proven."
+        "above 0 and well below that of random ranks, models next to each other should change places under other "
+        "weights of tasks, and models far apart keep theirs. With few tasks both sensitivities should be proven."
     ),
     "sensitivity-sweep": (
         "Planted: abilities from far apart to next to each other, and tasks that favour different models. So fewer "
