@@ -28,6 +28,7 @@ from analyses.numerics.elections.sensitivities import Cardinal, Ordinal, cardina
 from analyses.numerics.elections.win_rates import Rule
 from analyses.tables import social_choice as tables
 from analyses.wording import social_choice as wording
+from analyses.wording.least_weights import least_weight
 from analyses.wording.refusals import refuse
 from tracker.queries.ballots import ballots
 from tracker.queries.performance import TaskMatrix
@@ -157,7 +158,7 @@ def analyze(
             **wording.problems(table.models, top=top, top_models=top_models, time_limit=time_limit, seed=seed),
         }
     )
-    least = wording.least_weight(epsilon)
+    least = least_weight(epsilon)
     exact = exact_scores(table.T, table.n_prompts, higher_is_better=table.higher_is_better)
     drawn_with = None if method == "exact" else seed
     by_weights: Cardinal | Absent | None = None

@@ -20,8 +20,8 @@ from analyses.figures import tradeoff as figures
 from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, Panel
 from analyses.tables import tradeoff as tables
 from analyses.wording import tradeoff as wording
+from analyses.wording.least_weights import least_weight
 from analyses.wording.refusals import refuse
-from analyses.wording.social_choice import least_weight
 from tracker.queries.findings import FindingRecord
 from tracker.queries.recorded_findings import SIMULATED, Findings, latest, subject
 from tracker.recording.finding import Absent, Finding, Metric, Report, analysis, finite_or_absent

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from tracker.errors import SelectionError
 
 LEAST_EPSILON = Decimal("1e-9")
 """Smaller weights are none beside those of 1."""
@@ -15,3 +18,17 @@ def epsilon_of(said: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() and LEAST_EPSILON <= number <= 1 else None
+
+
+def least_weight(said: str) -> Fraction | None:
+    """The number behind ``--epsilon``, None for auto.
+
+    Raises:
+        SelectionError: it is neither.
+    """
+    if said.strip() == "auto":
+        return None
+    number = epsilon_of(said)
+    if number is None:
+        raise SelectionError(f"epsilon is {said!r}; it must be a decimal number from 1e-9 to 1, such as 0.01, or auto.")
+    return Fraction(number)

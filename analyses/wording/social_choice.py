@@ -13,10 +13,8 @@ from analyses.numerics.elections.diversities import Diversities
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.reranking import Reranked, Reranking
-from analyses.wording.least_weights import epsilon_of
 from analyses.wording.names import NAMED, first_by, listed
 from analyses.wording.refusals import Problems, below, seconds
-from tracker.errors import SelectionError
 
 CHOICES = {
     "system": ("both", "cardinal", "ordinal"),
@@ -36,20 +34,6 @@ BOUNDS_ONLY = (
     "the witness found and the bound, and more time does not bring them closer."
 )
 """What --win-rate per-task leaves open where scores are missing."""
-
-
-def least_weight(said: str) -> Fraction | None:
-    """The number behind ``--epsilon``, None for auto.
-
-    Raises:
-        SelectionError: it is neither.
-    """
-    if said.strip() == "auto":
-        return None
-    number = epsilon_of(said)
-    if number is None:
-        raise SelectionError(f"epsilon is {said!r}; it must be a decimal number from 1e-9 to 1, such as 0.01, or auto.")
-    return Fraction(number)
 
 
 def problems(models: Sequence[str], *, top: float, top_models: Sequence[str], time_limit: float, seed: int) -> Problems:
