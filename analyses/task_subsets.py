@@ -256,6 +256,8 @@ def analyze(
     field = ballots(scores)
     kept = field.scores.complete() if rule == "mean" else field.scores
     refuse(wording.field_problems(field.scores, kept, rule))
+    sets = {"max_size": max_size, "n_samples": n_samples, "largest_enumeration": largest_enumeration}
+    refuse(wording.cost_problems(kept, rule, **sets))
     by_name = np.array(sorted(range(kept.n_tasks), key=lambda task: kept.tasks[task]), dtype=np.int64)
     exact = exact_scores(kept.T, kept.n_prompts, higher_is_better=kept.higher_is_better).rows(by_name)
     found = few_tasks(

@@ -135,7 +135,7 @@ def notes(
         )
     n_open = sum(not one.is_exact for one in path)
     if n_open:
-        limit = "without exact search" if time_limit == 0 else f"in {time_limit:g} seconds"
+        limit = "without exact search" if time_limit == 0 else f"in {time_limit:g} s"
         said.append(
             f"At {n_open} of {len(path)} epsilons the largest change is not proven {limit}: it lies between the value "
             "and its upper bound. A larger --time-limit narrows that; how much depends on the machine."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 
 from analyses.numerics.elections.subsets import LEAST_MODELS, GreedyOrder, HeldOut, SubsetsOfSize
 from analyses.wording.refusals import Problems, below
@@ -14,6 +15,10 @@ LISTED = 8
 """Names after which a list breaks off."""
 MOST_SAMPLES = 1_000_000
 """Sets of one size that may be drawn."""
+
+
+MOST_COMPARISONS = 5e10
+"""Of two models for a set of tasks: some minutes of one core."""
 
 
 def option_problems(
@@ -45,6 +50,26 @@ def field_problems(given: TaskMatrix, kept: TaskMatrix, rule: str) -> Problems:
     else:
         cure = "Choose a benchmark with more tasks."
     return {f"{few}; at least 2 are needed to leave one out. {cure}": n_kept < 2}
+
+
+def cost_problems(kept: TaskMatrix, rule: str, *, max_size: int, n_samples: int, largest_enumeration: int) -> Problems:
+    """Why the sets would take too long: win rates of a table with gaps compare every two models for each set.
+
+    Args:
+        kept: the tasks that count.
+        rule: as chosen.
+        max_size: as chosen, as all below.
+        n_samples: of a size.
+        largest_enumeration: of a size.
+    """
+    sizes = [comb(kept.n_tasks, size) for size in range(1, min(max_size, kept.n_tasks - 1) + 1)]
+    n_sets = sum(n if n <= largest_enumeration else n_samples for n in sizes)
+    too_many = rule == "win-rate" and not kept.is_complete and n_sets * kept.n_models**2 > MOST_COMPARISONS
+    return {
+        f"With missing scores, the win rates of {kept.n_models:,} models by {n_sets:,} sets of tasks are "
+        f"{n_sets * kept.n_models**2:.0e} comparisons, more than {MOST_COMPARISONS:.0e}, which take minutes. Lower "
+        "--largest-enumeration, --max-size or --n-samples, or choose --models.": too_many
+    }
 
 
 def notes(

@@ -211,6 +211,11 @@ class TestErrors:
             (SCORES, {"within": 1.0}, "within is 1.0"),
             (SCORES, {"within": NAN}, "within is nan"),
             (SCORES, {"rule": "borda"}, "Known: mean, win-rate"),
+            (
+                np.where(np.eye(40, 900) > 0, NAN, 0.5),
+                {"rule": "win-rate", "max_size": 4},
+                "900 models by 102,090 sets of tasks are 8e.10 comparisons",
+            ),
         ],
     )
     def test_what_cannot_be_asked_is_refused_in_a_sentence(self, T, options, words):

@@ -25,7 +25,8 @@ LEAST_EFFORT = 1e7
 MANY_WEIGHTS = 20
 """From so many on, single steps get stuck and a smooth approach is tried as well."""
 
-MOST_RESTARTS = 500
+MOST_RESTARTS, MOST_SEARCHES, MOST_SMOOTH = 500, 100_000, 16
+"""Of restarts, of searches along one weight, and of smooth approaches, however little each of them costs."""
 
 SMOOTH_COST = 10
 """A step of the smooth approach takes as long as so many looks at every pair of models."""
@@ -201,8 +202,8 @@ def good_weights(
     order = np.argsort(place, kind="stable")
     X, place = np.ascontiguousarray(X[:, order]), place[order]
     rng = generator(seed, RESTARTS)
-    searches_left = int(max(min(n_weights, LEAST_EFFORT / (m * m)), effort / (m * m)))
-    n_smooth = int(effort / (SMOOTH_COST * STEPS * m * m)) if n_weights >= MANY_WEIGHTS else 0
+    searches_left = int(max(min(n_weights, LEAST_EFFORT / (m * m)), min(effort / (m * m), MOST_SEARCHES)))
+    n_smooth = min(MOST_SMOOTH, int(effort / (SMOOTH_COST * STEPS * m * m))) if n_weights >= MANY_WEIGHTS else 0
     thetas = rng.normal(-1, 2, (n_smooth, n_weights))
     starts = np.vstack([starts, *(smooth_weights(X, place, epsilon=epsilon, theta=theta)[None] for theta in thetas)])
     reversed_by = np.array([count_reversed(start @ X, place) for start in starts])
