@@ -6,7 +6,6 @@ weight for all of them reaches every ranking that separate weights do. They are 
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -17,12 +16,10 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import ExactScores, as_printed
 from analyses.numerics.elections.ranking_distance import average_ranks
+from analyses.numerics.elections.spreads import spreads
 
 LARGEST = 2**62
 """Integers below it can be subtracted from each other in 64 bits."""
-
-SMALLEST = sys.float_info.min
-"""Scales are at least so large, that none is 0."""
 
 BITS = 192
 """Behind the point, of sums that order models unless they are too close to tell; those are summed in full."""
@@ -107,27 +104,25 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
 
     Args:
         scores: complete, at least one task.
-        standardised: divide each task's scores by their standard deviation (ddof 1) as printed; the scale of
-            a task that ties all models is 1.
+        standardised: divide each task's scores by their standard deviation (`spreads`).
     """
     group = np.full(scores.n_tasks, -1)
-    scale = np.ones(scores.n_tasks)
+    rows = scores.numerators.tolist()
+    scale = spreads(rows, scores.denominator) if standardised else [Fraction(1)] * scores.n_tasks
     found: dict[tuple[int, ...], int] = {}
     units: list[Fraction] = []
-    for task, row in enumerate(scores.numerators.tolist()):
+    for task, row in enumerate(rows):
         lowest = min(row)
         above = [value - lowest for value in row]
         unit = gcd(*above)
         if unit == 0:
             continue
-        if standardised:
-            scale[task] = _spread(above, scores.denominator)
         direction = tuple(value // unit for value in above)
         if direction not in found:
             found[direction] = len(units)
             units.append(Fraction(0))
         group[task] = found[direction]
-        units[found[direction]] += Fraction(unit, scores.denominator) / as_printed(scale[task])
+        units[found[direction]] += Fraction(unit, scores.denominator) / scale[task]
     steps = np.empty((len(units), scores.n_models), dtype=object)
     for direction, place in found.items():
         steps[place] = direction
@@ -135,21 +130,9 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
         group=group,
         steps=steps,
         units=tuple(units),
-        scale=scale,
+        scale=np.array([float(one) for one in scale]),
         before=average_ranks(scores.numerators.sum(axis=0)),
     )
-
-
-def _spread(above: list[int], denominator: int) -> float:
-    """Standard deviation (ddof 1) of a task's scores; by shares of their range, so that no square leaves the floats.
-
-    Args:
-        above: how far each score is above the lowest, over ``denominator``; not all 0.
-        denominator: of the scores.
-    """
-    share = float(np.std([one / max(above) for one in above], ddof=1))
-    exactly = Fraction(share) * max(above) / denominator
-    return float(min(max(exactly, Fraction(SMALLEST)), Fraction(sys.float_info.max)))
 
 
 def _runs(order: list[int], totals: list[int], error: int) -> list[list[int]]:

@@ -16,6 +16,7 @@ from analyses.numerics.elections.cardinal import cardinal_sensitivity
 from analyses.numerics.elections.exact_scores import as_printed, exact_scores
 from analyses.numerics.elections.ranking_distance import average_ranks
 from analyses.numerics.elections.reversals import reversal_rows, what_is_possible
+from analyses.numerics.elections.spreads import spreads
 from analyses.numerics.elections.weighed_sums import weighed_sums
 from analyses.numerics.elections.weight_programs import weights_by_program
 
@@ -114,9 +115,11 @@ class TestLaws:
         T = small_table(rng)
         found = sensitivity(T, standardised=standardised, limit=0.0)
         exact = exact_scores(T)
+        scale = spreads(exact.numerators.tolist(), exact.denominator) if standardised else [Fraction(1)] * len(T)
+        assert found.scale.tolist() == [float(one) for one in scale]
         for change in (found.tau, found.mrc):
             weighed = [task for task, weight in enumerate(change.witness) if weight == weight]
-            shares = {task: as_printed(change.witness[task]) / as_printed(found.scale[task]) for task in weighed}
+            shares = {task: as_printed(change.witness[task]) / scale[task] for task in weighed}
             assert all(Fraction(1, 100) <= as_printed(change.witness[task]) <= 1 for task in weighed)
             columns = exact.numerators.T.tolist()
             totals = [sum(share * column[task] for task, share in shares.items()) for column in columns]
@@ -190,6 +193,14 @@ class TestDegenerate:
     def test_a_task_that_ties_all_models_has_no_weight(self) -> None:
         found = sensitivity(np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [4.0, 4.0, 4.0]]))
         assert np.isnan(found.tau.witness).tolist() == [False, False, True]
+
+    @pytest.mark.parametrize("factor", [1, 3, 7])
+    def test_standardised_scores_that_tie_are_no_reversal_for_having_been_rounded(self, factor: int) -> None:
+        # Tasks of the same spread, in units of their own: at equal weights the second and the third model tie.
+        T = np.array([[0.0, 5.0, 2.0, 1.0], [factor * 5.0, 0.0, factor * 1.0, factor * 2.0]]) + 0.1
+        found = sensitivity(np.vstack([T[:, [0, 1, 2, 3]], T[:, [0, 1, 3, 2]]]), epsilon=Fraction(1))
+        assert found.is_exact
+        assert found.tau.after[2] == found.tau.after[3]
 
     def test_scores_of_many_digits_are_compared_in_full(self) -> None:
         T = np.array([[0.1234567890123456, 0.1234567890123457, 0.5], [0.3, 0.2, 0.1]])

@@ -1,0 +1,51 @@
+"""Standard deviations of tasks as fractions, in exact ratio wherever they have one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+
+from analyses.numerics.elections.exact_scores import as_printed
+
+
+def spreads(rows: Sequence[Sequence[int]], denominator: int) -> list[Fraction]:
+    """Standard deviation (ddof 1) of each row; 1 for a row of equal numbers.
+
+    A standard deviation is the root of a fraction. The first of a kind is rounded to a float and is what that is
+    printed as; others whose variance over its variance is the square of a fraction keep that ratio exactly, so that
+    standardised scores which tie do so here as well.
+
+    Args:
+        rows: integers, at least two in each row.
+        denominator: of all of them.
+    """
+    kinds: list[tuple[int, Fraction]] = []
+    found = []
+    for row in rows:
+        lowest = min(row)
+        above = [value - lowest for value in row]
+        # the variance, in a unit that all rows share
+        variance = len(row) * sum(value * value for value in above) - sum(above) ** 2
+        if variance == 0:
+            found.append(Fraction(1))
+            continue
+        for known, spread in kinds:
+            root = isqrt(variance * known)
+            if root * root == variance * known:
+                found.append(spread * Fraction(root, known))
+                break
+        else:
+            found.append(as_printed(_rounded(above, denominator)))
+            kinds.append((variance, found[-1]))
+    return found
+
+
+def _rounded(above: list[int], denominator: int) -> float:
+    """The standard deviation, by shares of the range, so that no square leaves the floats; never 0."""
+    share = float(np.std([one / max(above) for one in above], ddof=1))
+    exactly = Fraction(share) * max(above) / denominator
+    return float(min(max(exactly, Fraction(sys.float_info.min)), Fraction(sys.float_info.max)))
