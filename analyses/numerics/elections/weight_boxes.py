@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from analyses.numerics.compilation import kernel
+from analyses.numerics.compilation import INT, kernel
 
 ROUNDING = 1e-13
 """Sums of at most some hundred terms, each of them correctly rounded, are known to this share of Σ|d|."""
@@ -21,6 +21,98 @@ DEEPEST = 400
 
 SAMPLED = 48
 """Rows by which the direction to halve is chosen."""
+
+
+ROW, LEAST, MOST = 0, 1, 2
+"""Columns of a row that is still open in a box: which it is, and its least and largest sum there."""
+
+_NEVER, _PERHAPS, _SURELY = 0, 1, 2
+
+
+@kernel
+def _fulfilled(smallest: Any, largest: Any, slack: Any) -> Any:
+    """Whether d·w < 0 in a box, from its least and largest value there."""
+    if smallest >= slack:
+        return _NEVER
+    return _SURELY if largest < -slack else _PERHAPS
+
+
+@kernel
+def _open_in_box(D: Any, slack: Any, worth: Any, box: Any, rows: Any) -> Any:
+    """Fill ``rows`` with what is open in a box: how many, worth of the sure ones, the bound, worth at the middle."""
+    size, sure, bound, at_middle = 0, 0, 0, 0
+    for row in range(D.shape[1]):
+        smallest, largest = 0.0, 0.0
+        for j in range(D.shape[0]):
+            d = D[j, row]
+            smallest += d * (box[0, j] if d > 0 else box[1, j])
+            largest += d * (box[1, j] if d > 0 else box[0, j])
+        kind = _fulfilled(smallest, largest, slack[row])
+        if kind == _NEVER:
+            continue
+        bound += worth[row]
+        if smallest + largest < -2 * slack[row]:
+            at_middle += worth[row]
+        if kind == _SURELY:
+            sure += worth[row]
+        else:
+            rows[size, ROW], rows[size, LEAST], rows[size, MOST] = row, smallest, largest
+            size += 1
+    return size, sure, bound, at_middle
+
+
+@kernel
+def _open_in_half(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, from_above: Any, rows: Any) -> Any:
+    """The same for a box whose weight ``j`` has lost ``by`` at its upper or lower end, from the rows open before."""
+    size, sure, bound, at_middle = 0, 0, 0, 0
+    for place in range(len(parent)):
+        row = INT(parent[place, ROW])
+        smallest, largest = parent[place, LEAST], parent[place, MOST]
+        change = D[j, row] * by
+        if from_above:
+            change = -change
+        if change > 0:
+            smallest += change
+        else:
+            largest += change
+        kind = _fulfilled(smallest, largest, slack[row])
+        if kind == _NEVER:
+            continue
+        bound += worth[row]
+        if smallest + largest < -2 * slack[row]:
+            at_middle += worth[row]
+        if kind == _SURELY:
+            sure += worth[row]
+        else:
+            rows[size, ROW], rows[size, LEAST], rows[size, MOST] = row, smallest, largest
+            size += 1
+    return size, sure, bound, at_middle
+
+
+@kernel
+def _where_to_halve(D: Any, worth: Any, box: Any, rows: Any) -> Any:
+    """The weight along which the sums of some of the rows vary most, as a share of how much they vary at all."""
+    step = max(1, len(rows) // SAMPLED)
+    chosen, widest = -1, 0.0
+    for j in range(D.shape[0]):
+        spread = 0.0
+        for place in range(0, len(rows), step):
+            row = INT(rows[place, ROW])
+            spread += worth[row] * abs(D[j, row]) / (rows[place, MOST] - rows[place, LEAST])
+        width = box[1, j] - box[0, j]
+        if width > 0 and spread * width > widest:
+            chosen, widest = j, spread * width
+    return chosen
+
+
+@kernel
+def _with_room(array: Any, size: Any) -> Any:
+    """The array, or a copy with room for as many entries."""
+    if size <= len(array):
+        return array
+    larger = np.empty((2 * size, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 @kernel
@@ -40,154 +132,54 @@ def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budg
         left over as ``(n, 2, n_weights)`` with the bounds of each; boxes looked at.
     """
     n, n_rows = D.shape
-    capacity = 4 * n_rows
-    active = np.empty(capacity, np.int64)
-    least, most = np.empty(capacity), np.empty(capacity)
+    # Boxes wait on a stack; the open rows of each lie in one arena, those of the uppermost box last.
     boxes = np.empty((DEEPEST + 2, 2, n))
-    fixed = np.empty(DEEPEST + 2, np.int64)
-    bound = np.empty(DEEPEST + 2, np.int64)
-    start = np.empty(DEEPEST + 3, np.int64)
-    depth = np.zeros(DEEPEST + 2, np.int64)
+    start, sure, bound, depth = np.zeros((4, DEEPEST + 3), np.int64)
+    arena, halves = np.empty((4 * n_rows, 3)), np.empty((2, n_rows, 3))
+    size, sure_in, bound_of = np.zeros((3, 2), np.int64)
+    left_over, left_bound, n_left = np.empty((16, 2, n)), np.empty(16, np.int64), 0
     witness = np.empty(0)
-    left_over = np.empty((16, 2, n))
-    left_bound = np.empty(16, np.int64)
-    n_left = 0
 
     boxes[0, 0], boxes[0, 1] = low, high
-    fixed[0], bound[0], start[0], start[1] = 0, 0, 0, 0
-    top, end = 0, 0
-    middle = 0
-    for row in range(n_rows):
-        smallest, largest = 0.0, 0.0
-        for j in range(n):
-            d = D[j, row]
-            if d > 0:
-                smallest += d * low[j]
-                largest += d * high[j]
-            else:
-                smallest += d * high[j]
-                largest += d * low[j]
-        if smallest >= slack[row]:
-            continue
-        bound[0] += worth[row]
-        if smallest + largest < -2 * slack[row]:
-            middle += worth[row]
-        if largest < -slack[row]:
-            fixed[0] += worth[row]
-            continue
-        active[end], least[end], most[end] = row, smallest, largest
-        end += 1
-    start[1] = end
-    if middle > best:
-        best = middle
-        witness = (low + high) / 2
-    looked = 1
-    side_active = np.empty((2, n_rows), np.int64)
-    side_least, side_most = np.empty((2, n_rows)), np.empty((2, n_rows))
-    side_size, side_fixed, side_bound = np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2, np.int64)
-    top = 0
+    start[1], sure[0], bound[0], at_middle = _open_in_box(D, slack, worth, boxes[0], arena)
+    if at_middle > best:
+        best, witness = at_middle, (low + high) / 2
+    looked, top = 1, 0
     while top >= 0:
-        first, last = start[top], start[top + 1]
         if bound[top] <= best:
             top -= 1
             continue
-        if looked >= budget or depth[top] >= DEEPEST or top + 1 >= DEEPEST:
-            if n_left == len(left_bound):
-                wider = np.empty((2 * n_left, 2, n))
-                wider[:n_left] = left_over
-                left_over = wider
-                more = np.empty(2 * n_left, np.int64)
-                more[:n_left] = left_bound
-                left_bound = more
-            left_over[n_left] = boxes[top]
-            left_bound[n_left] = bound[top]
+        box, rows = boxes[top].copy(), arena[start[top] : start[top + 1]]
+        chosen = _where_to_halve(D, worth, box, rows)
+        if looked >= budget or depth[top] >= DEEPEST or top + 1 >= DEEPEST or chosen < 0:
+            left_over, left_bound = _with_room(left_over, n_left + 1), _with_room(left_bound, n_left + 1)
+            left_over[n_left], left_bound[n_left] = box, bound[top]
             n_left += 1
             top -= 1
             continue
-        # the direction in which the sums vary most
-        size = last - first
-        step = max(1, size // SAMPLED)
-        chosen, widest = -1, 0.0
-        for j in range(n):
-            width = boxes[top, 1, j] - boxes[top, 0, j]
-            if width <= 0:
-                continue
-            spread = 0.0
-            for place in range(first, last, step):
-                row = active[place]
-                spread += worth[row] * abs(D[j, row]) / (most[place] - least[place])
-            if spread * width > widest:
-                chosen, widest = j, spread * width
-        lower, upper = boxes[top, 0, chosen], boxes[top, 1, chosen]
-        cut = (lower + upper) / 2
+        cut = (box[0, chosen] + box[1, chosen]) / 2
         for side in range(2):
-            size_here, fixed_here = 0, fixed[top]
-            bound_here = fixed[top]
-            at_middle = fixed[top]
-            for place in range(first, last):
-                row = active[place]
-                d = D[chosen, row]
-                smallest, largest = least[place], most[place]
-                if side == 0:  # the upper end comes down
-                    if d > 0:
-                        largest -= d * (upper - cut)
-                    else:
-                        smallest -= d * (upper - cut)
-                elif d > 0:
-                    smallest += d * (cut - lower)
-                else:
-                    largest += d * (cut - lower)
-                if smallest >= slack[row]:
-                    continue
-                bound_here += worth[row]
-                if smallest + largest < -2 * slack[row]:
-                    at_middle += worth[row]
-                if largest < -slack[row]:
-                    fixed_here += worth[row]
-                    continue
-                side_active[side, size_here] = row
-                side_least[side, size_here] = smallest
-                side_most[side, size_here] = largest
-                size_here += 1
-            side_size[side], side_fixed[side], side_bound[side] = size_here, fixed_here, bound_here
+            by = box[1, chosen] - cut if side == 0 else cut - box[0, chosen]
+            size[side], more, possible, at_middle = _open_in_half(
+                D, slack, worth, rows, chosen, by, side == 0, halves[side]
+            )
+            sure_in[side], bound_of[side] = sure[top] + more, sure[top] + possible
             looked += 1
-            if at_middle > best:
-                best = at_middle
-                witness = (boxes[top, 0] + boxes[top, 1]) / 2
-                witness[chosen] = (lower + cut) / 2 if side == 0 else (cut + upper) / 2
-        better = 0 if side_bound[0] >= side_bound[1] else 1
-        parent = boxes[top].copy()
-        deep = depth[top] + 1
-        end = first
+            if sure[top] + at_middle > best:
+                best, witness = sure[top] + at_middle, (box[0] + box[1]) / 2
+                witness[chosen] = (box[side, chosen] + cut) / 2
+        end, deeper = start[top], depth[top] + 1
         top -= 1
-        for turn in range(2):
-            side = 1 - better if turn == 0 else better
-            if side_bound[side] <= best:
+        worse = 1 if bound_of[0] >= bound_of[1] else 0
+        for side in (worse, 1 - worse):
+            if bound_of[side] <= best:
                 continue
             top += 1
-            boxes[top] = parent
-            if side == 0:
-                boxes[top, 1, chosen] = cut
-            else:
-                boxes[top, 0, chosen] = cut
-            fixed[top], bound[top], depth[top] = side_fixed[side], side_bound[side], deep
-            size = side_size[side]
-            while end + size > capacity:
-                bigger_active = np.empty(2 * capacity, np.int64)
-                bigger_active[:end] = active[:end]
-                active = bigger_active
-                bigger = np.empty(2 * capacity)
-                bigger[:end] = least[:end]
-                least = bigger
-                bigger_most = np.empty(2 * capacity)
-                bigger_most[:end] = most[:end]
-                most = bigger_most
-                capacity *= 2
-            start[top] = end
-            for place in range(size):
-                active[end] = side_active[side, place]
-                least[end] = side_least[side, place]
-                most[end] = side_most[side, place]
-                end += 1
-            start[top + 1] = end
+            boxes[top] = box
+            boxes[top, 1 - side, chosen] = cut
+            sure[top], bound[top], depth[top] = sure_in[side], bound_of[side], deeper
+            arena = _with_room(arena, end + size[side])
+            arena[end : end + size[side]] = halves[side, : size[side]]
+            start[top], start[top + 1] = end, end + size[side]
+            end += size[side]
     return best, witness, left_over[:n_left].copy(), left_bound[:n_left].copy(), looked
