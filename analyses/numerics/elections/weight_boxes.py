@@ -26,44 +26,26 @@ SAMPLED = 48
 ROW, LEAST, MOST = 0, 1, 2
 """Columns of a row that is still open in a box: which it is, and its least and largest sum there."""
 
-_NEVER, _PERHAPS, _SURELY = 0, 1, 2
-
 
 @kernel
-def _fulfilled(smallest: Any, largest: Any, slack: Any) -> Any:
-    """Whether d·w < 0 in a box, from its least and largest value there."""
-    if smallest >= slack:
-        return _NEVER
-    return _SURELY if largest < -slack else _PERHAPS
-
-
-@kernel
-def _open_in_box(D: Any, slack: Any, worth: Any, box: Any, rows: Any) -> Any:
-    """Fill ``rows`` with what is open in a box: how many, worth of the sure ones, the bound, worth at the middle."""
-    size, sure, bound, at_middle = 0, 0, 0, 0
+def _sums_in_box(D: Any, box: Any, rows: Any) -> None:
+    """Fill ``rows``, one for each inequality, with its least and largest sum in a box."""
     for row in range(D.shape[1]):
         smallest, largest = 0.0, 0.0
         for j in range(D.shape[0]):
             d = D[j, row]
             smallest += d * (box[0, j] if d > 0 else box[1, j])
             largest += d * (box[1, j] if d > 0 else box[0, j])
-        kind = _fulfilled(smallest, largest, slack[row])
-        if kind == _NEVER:
-            continue
-        bound += worth[row]
-        if smallest + largest < -2 * slack[row]:
-            at_middle += worth[row]
-        if kind == _SURELY:
-            sure += worth[row]
-        else:
-            rows[size, ROW], rows[size, LEAST], rows[size, MOST] = row, smallest, largest
-            size += 1
-    return size, sure, bound, at_middle
+        rows[row, ROW], rows[row, LEAST], rows[row, MOST] = row, smallest, largest
 
 
 @kernel
 def _open_in_half(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, from_above: Any, rows: Any) -> Any:
-    """The same for a box whose weight ``j`` has lost ``by`` at its upper or lower end, from the rows open before."""
+    """Fill ``rows`` with those that stay open once weight ``j`` of a box has lost ``by`` at its upper or lower end.
+
+    Returns:
+        How many; the worth of rows that now surely hold, of all that can hold, and of those that do at the middle.
+    """
     size, sure, bound, at_middle = 0, 0, 0, 0
     for place in range(len(parent)):
         row = INT(parent[place, ROW])
@@ -75,13 +57,12 @@ def _open_in_half(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, 
             smallest += change
         else:
             largest += change
-        kind = _fulfilled(smallest, largest, slack[row])
-        if kind == _NEVER:
+        if smallest >= slack[row]:
             continue
         bound += worth[row]
         if smallest + largest < -2 * slack[row]:
             at_middle += worth[row]
-        if kind == _SURELY:
+        if largest < -slack[row]:
             sure += worth[row]
         else:
             rows[size, ROW], rows[size, LEAST], rows[size, MOST] = row, smallest, largest
@@ -141,7 +122,8 @@ def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budg
     witness = np.empty(0)
 
     boxes[0, 0], boxes[0, 1] = low, high
-    start[1], sure[0], bound[0], at_middle = _open_in_box(D, slack, worth, boxes[0], arena)
+    _sums_in_box(D, boxes[0], halves[0])
+    start[1], sure[0], bound[0], at_middle = _open_in_half(D, slack, worth, halves[0], 0, 0.0, True, arena)
     if at_middle > best:
         best, witness = at_middle, (low + high) / 2
     looked, top = 1, 0
