@@ -248,7 +248,8 @@ def _lacks(n: int, wanted: int, units: str) -> str:
 def _ranked(rows: Sequence[LeaderboardRow], higher_is_better: bool) -> tuple[LeaderboardRow, ...]:
     """The rows in order, ranked where nothing is missing.
 
-    Means that differ by less than 1e-12 of the largest are tied: equal sums of 0 and 1 always are.
+    Means that differ by less than 1e-12 of the largest are tied: equal sums of 0 and 1 always are. Tied models are in
+    the order of their names.
     """
     sign = -1.0 if higher_is_better else 1.0
     ordered = sorted(rows, key=lambda row: (bool(row.unranked), sign * row.mean, row.model))
@@ -260,5 +261,5 @@ def _ranked(rows: Sequence[LeaderboardRow], higher_is_better: bool) -> tuple[Lea
         while end < len(complete) and abs(complete[end].mean - complete[start].mean) <= slack:
             end += 1
         shared = (start + 1 + end) / 2
-        ranked += [replace(row, rank=shared) for row in complete[start:end]]
+        ranked += [replace(row, rank=shared) for row in sorted(complete[start:end], key=lambda row: row.model)]
     return (*ranked, *ordered[len(complete) :])

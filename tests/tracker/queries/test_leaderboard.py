@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from filled_stores import add_scores, add_task_scores, add_weights
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -185,6 +185,10 @@ class TestLaws:
         scores = matrix(Q, [f"t{i % 3}" for i in range(len(Q))])
         assert rank_by_prompts(scores, chosen(np.full(len(Q), weight))).rows == rank_by_prompts(scores).rows
 
+    @example(
+        Q=np.array([[1, 1, 1], [1, 1, 1], [1, 0.5, 1], [1, 1, 1], [1, 1, 1], [0.5, 1, 1]]),
+        times=np.array([2, 2, 2, 1, 2, 2]),
+    )
     @given(
         hnp.arrays(np.float64, (6, 3), elements=st.sampled_from([0.0, 0.5, 1.0])),
         hnp.arrays(np.int64, 6, elements=st.integers(0, 3)).filter(lambda times: times.sum() > 1),
