@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -64,6 +64,7 @@ _selection = _together(
     click.option("--variant", default="", metavar="NAME", help="Wording of the prompts; the plain one by default."),
     click.option("--models", "models", metavar="A,B", multiple=True, help="Only these models."),
     click.option("--tasks", "tasks", metavar="A,B", multiple=True, help="Only these tasks."),
+    click.option("--filter", type=int, metavar="ID", help="Only the prompts that this finding keeps."),
     click.option("--runs", "runs", metavar="1,2", multiple=True, help="These runs; else the latest of each model."),
     click.option("--as-of", type=click.DateTime(), help="Only what the store knew at that time, UTC."),
 )
@@ -79,16 +80,26 @@ encoder_option = click.option(
     "--encoder", metavar="NAME", help="Whose vectors of the prompts to use; needed where several encoders made some."
 )
 
+against_option = click.option(
+    "--against",
+    metavar="BENCHMARK[:METRIC]",
+    help="Another benchmark, such as an Elo table, whose scores of the same models to correlate with.",
+)
+
 optional_encoder_option = click.option(
     "--encoder", metavar="NAME", help="Use the vectors that this encoder made of the prompts; without it none are used."
 )
 
 
-def selection_options(function: F) -> F:
+def selection_options(function: F, meanings: Mapping[str, str] | None = None) -> F:
     """The options that choose data; the command receives them as one keyword, ``selection``.
 
     The command must take an argument ``benchmark``; one that looks at weights or vectors adds `weights_option` or
     `encoder_option` before this.
+
+    Args:
+        function: the command.
+        meanings: what single options mean to this command, where that is not what they mean to others.
     """
     import functools
 
@@ -97,7 +108,10 @@ def selection_options(function: F) -> F:
         options["selection"] = _as_selection(options)
         return function(*args, **options)
 
-    return _selection(cast(F, wrapped))
+    decorated = _selection(cast(F, wrapped))
+    for option in getattr(decorated, "__click_params__", ()):
+        option.help = (meanings or {}).get(option.name, option.help)
+    return decorated
 
 
 def _as_selection(options: dict[str, Any]) -> Selection:
@@ -119,6 +133,8 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         as_of=as_of.replace(tzinfo=UTC) if as_of else None,
         weights=options.pop("weights", None),
         encoder=options.pop("encoder", None),
+        filter=options.pop("filter"),
+        against=options.pop("against", None),
     )
 
 

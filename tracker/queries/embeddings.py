@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -66,6 +67,8 @@ class Embeddings:
         benchmark: whose prompts.
     """
 
+    BRINGS: ClassVar[str] = "encoder"
+
     E: NDArray[np.float32]
     prompt_ids: NDArray[np.int64]
     encoder_id: int
@@ -109,6 +112,62 @@ class Embeddings:
                 "Or choose --tasks that have them."
             )
         return self.E[np.searchsorted(self.prompt_ids, prompt_ids)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredEmbeddings:
+    """Vectors of a benchmark's prompts, or why there are none: for a question that can do without.
+
+    Attributes:
+        found: the vectors; None where there are none.
+        problem: why there are none, and what to do; '' where there are.
+    """
+
+    BRINGS: ClassVar[str] = "encoder"
+
+    found: Embeddings | None
+    problem: str = ""
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> StoredEmbeddings:
+        """The vectors of a selection, as `embeddings` finds them; a name that fits none is an error all the same."""
+        try:
+            return cls(found=embeddings(session, selection))
+        except SelectionError as error:
+            return cls(found=None, problem=str(error))
+
+    @property
+    def encoder_id(self) -> int | None:
+        """What made them; None where there are none."""
+        return self.found.encoder_id if self.found else None
+
+    @property
+    def digest(self) -> str:
+        """That of the vectors, or of the reason."""
+        return self.found.digest if self.found else hashlib.sha256(self.problem.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EveryEmbeddings:
+    """Vectors of a benchmark's prompts by each encoder that made any.
+
+    Attributes:
+        by_encoder: in the order of the encoders' keys.
+    """
+
+    by_encoder: tuple[Embeddings, ...]
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> EveryEmbeddings:
+        """Those of every encoder, whatever the selection says of one."""
+        encoders = stored_encoders(session, find_benchmark(session, selection.benchmark))
+        chosen = [replace(selection, encoder=str(one.id)) for one in encoders]
+        return cls(by_encoder=tuple(embeddings(session, one) for one in chosen))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of them."""
+        return hashlib.sha256("\n".join(one.digest for one in self.by_encoder).encode()).hexdigest()
 
 
 def embeddings(session: Session, selection: Selection) -> Embeddings:

@@ -17,8 +17,10 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.queries.electorate import Electorate, electorate
+from tracker.queries.filters import filter_notes, prompt_filter
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
-from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
+from tracker.queries.resolution import chosen_runs, chosen_tasks, find_benchmark, find_metric
+from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 from tracker.queries.standard_errors import interval, means
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
@@ -75,6 +77,7 @@ class Leaderboard:
         notes: what a reader should know beside the numbers.
         weights: by which prompts were weighted, such as ``12:distance``; '' where all count the same.
         n_effective: effective number of prompts (or tasks) for a model that was measured on all.
+        filter_id: the finding whose kept prompts count; None where all do.
     """
 
     benchmark: str
@@ -88,6 +91,7 @@ class Leaderboard:
     notes: tuple[str, ...] = ()
     weights: str = ""
     n_effective: float = 0.0
+    filter_id: int | None = None
 
 
 def leaderboard(session: Session, selection: Selection) -> Leaderboard:
@@ -110,6 +114,10 @@ def leaderboard(session: Session, selection: Selection) -> Leaderboard:
     benchmark = find_benchmark(session, selection.benchmark)
     metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
     selection = replace(selection, metric=metric.name)
+    if unit == "task" and selection.filter is not None:
+        raise SelectionError(
+            f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be filtered. Leave --filter out."
+        )
     everyone = replace(selection, models=())
     weights = prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
     if unit == "prompt":
@@ -121,6 +129,10 @@ def leaderboard(session: Session, selection: Selection) -> Leaderboard:
             f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be weighted. "
             f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
         )
+    if selection.filter is not None:
+        asked, _ = read_prompts(session, chosen_tasks(session, benchmark, selection))
+        said = filter_notes(prompt_filter(session, benchmark, selection.filter), asked)
+        board = replace(board, notes=(*said, *board.notes), filter_id=selection.filter)
     scored = {run.id: run.column for run in chosen_runs(session, benchmark, metric, None, selection)}
     if missing := sorted(set(scored) - {row.run_id for row in board.rows}):
         names = ", ".join(scored[key] for key in missing)

@@ -15,6 +15,7 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.queries import tables
+from tracker.queries.filters import PromptFilter, chosen_filter
 from tracker.queries.resolution import ChosenRun, chosen_runs, chosen_tasks, find_benchmark, find_metric
 from tracker.queries.scores import read_prompts, read_scores
 from tracker.queries.selection import Selection
@@ -168,7 +169,7 @@ def performance_matrix(session: Session, selection: Selection | str, **choices: 
     tasks = chosen_tasks(session, benchmark, chosen)
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
     runs = chosen_runs(session, benchmark, metric, "prompt", chosen)
-    prompt_ids, task_names = read_prompts(session, tasks)
+    prompt_ids, task_names = read_prompts(session, tasks, chosen_filter(session, benchmark, chosen))
     Q = read_scores(session, metric.id, [run.id for run in runs], prompt_ids)
     asked = np.asarray(~np.isnan(Q).all(axis=1))
     if not asked.any():
@@ -213,7 +214,8 @@ def task_matrix(session: Session, selection: Selection | str, **choices: Any) ->
     runs = chosen_runs(session, benchmark, metric, None, chosen)
     run_ids, task_ids = [run.id for run in runs], list(tasks)
 
-    T, n_prompts = _means_by_task(session, metric.id, run_ids, tasks)
+    only = chosen_filter(session, benchmark, chosen)
+    T, n_prompts = _means_by_task(session, metric.id, run_ids, tasks, only)
     stderr = np.full(T.shape, np.nan)
     row = {key: i for i, key in enumerate(task_ids)}
     column = {key: j for j, key in enumerate(run_ids)}
@@ -221,7 +223,7 @@ def task_matrix(session: Session, selection: Selection | str, **choices: Any) ->
     published = sa.select(known.task_id, known.run_id, known.value, known.stderr, known.n_prompts).where(
         known.metric_id == metric.id, known.run_id.in_(run_ids)
     )
-    for task_id, run_id, value, error, count in session.execute(published):
+    for task_id, run_id, value, error, count in [] if only else session.execute(published):
         if task_id in row:
             cell = row[task_id], column[run_id]
             T[cell], stderr[cell] = value, np.nan if error is None else error
@@ -231,6 +233,9 @@ def task_matrix(session: Session, selection: Selection | str, **choices: Any) ->
         raise SelectionError(
             f"No task of {benchmark.label} has a score under {metric.name} in the chosen runs. "
             "Choose other tasks or models."
+            if only is None
+            else f"No prompt that filter {only.analysis_id} keeps has a score under {metric.name} in the chosen runs and "
+            "tasks; scores published for whole tasks cannot be filtered. Leave --filter out."
         )
     return TaskMatrix(
         T=T,
@@ -251,10 +256,10 @@ def _condition(runs: Sequence[ChosenRun]) -> str:
 
 
 def _means_by_task(
-    session: Session, metric_id: int, run_ids: Sequence[int], tasks: dict[int, str]
+    session: Session, metric_id: int, run_ids: Sequence[int], tasks: dict[int, str], only: PromptFilter | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """``(n_tasks, n_runs)`` means over the prompts of each task, and how many there are."""
-    prompt_ids, names = read_prompts(session, tasks)
+    prompt_ids, names = read_prompts(session, tasks, only)
     Q = read_scores(session, metric_id, run_ids, prompt_ids)
     means, counts = np.full((len(tasks), len(run_ids)), np.nan), np.zeros((len(tasks), len(run_ids)), dtype=np.int64)
     for i, name in enumerate(tasks.values()):

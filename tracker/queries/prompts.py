@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.queries import tables
+from tracker.queries.filters import chosen_filter
 from tracker.queries.resolution import chosen_tasks, find_benchmark
 from tracker.queries.selection import Selection
 
@@ -66,7 +67,9 @@ def prompts(session: Session, selection: Selection) -> Prompts:
     Raises:
         NotFoundError: a benchmark or task is not there.
     """
-    tasks = chosen_tasks(session, find_benchmark(session, selection.benchmark), selection)
+    benchmark = find_benchmark(session, selection.benchmark)
+    tasks = chosen_tasks(session, benchmark, selection)
+    only = chosen_filter(session, benchmark, selection)
     prompt, alias = tables.prompt.c, tables.prompt_alias.c
     called: dict[int, tuple[str, str]] = {}
     aliases = sa.select(alias.prompt_id, alias.namespace, alias.key).where(alias.task_id.in_(tasks))
@@ -78,6 +81,9 @@ def prompts(session: Session, selection: Selection) -> Prompts:
         .where(prompt.task_id.in_(tasks))
         .order_by(prompt.id)
     ).all()
+    if only is not None:
+        stays = only.of(np.array([row.id for row in rows], dtype=np.int64))[0]
+        rows = [row for row, kept in zip(rows, stays.tolist(), strict=True) if kept]
     return Prompts(
         prompt_ids=np.array([row.id for row in rows], dtype=np.int64),
         tasks=tuple(tasks[row.task_id] for row in rows),

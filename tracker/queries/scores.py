@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,19 +11,27 @@ from sqlmodel import Session
 
 from tracker.queries.arrow import arrow_reader, number_columns, read_arrow
 
+if TYPE_CHECKING:
+    from tracker.queries.filters import PromptFilter
 
-def read_prompts(session: Session, tasks: dict[int, str]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+
+def read_prompts(
+    session: Session, tasks: dict[int, str], only: PromptFilter | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
     """Keys of the prompts of some tasks, with the name of each one's task, ordered by that name, then by key.
 
     Args:
         session: the store; only what is committed is seen.
         tasks: name of each task by its key.
+        only: a filter; prompts that it does not keep are left out.
     """
     table = read_arrow(session, f"SELECT id, task_id FROM prompt WHERE task_id IN ({_listed(list(tasks))})")
     ids, task_ids = (part.astype(np.int64) for part in number_columns(table))
     by_key = np.array(sorted(tasks), dtype=np.int64)
     names = np.array([tasks[key] for key in by_key.tolist()], dtype=np.str_)[np.searchsorted(by_key, task_ids)]
     order = np.lexsort((ids, names))
+    if only is not None:
+        order = order[only.of(ids[order])[0]]
     return ids[order], names[order]
 
 

@@ -24,6 +24,9 @@ class Selection:
         weights: how much each prompt counts: the key of a finding that weighs prompts, with the name of a scheme
             where it holds several (``12`` or ``12:distance``), or ``task-equal``; None counts all the same.
         encoder: whose vectors to use: name, name@revision or key; None where the benchmark has those of only one.
+        filter: key of the finding whose kept prompts count; None counts all.
+        against: another benchmark whose scores of the same models are compared with: its name, name@revision, with
+            ``:metric`` where it has several.
     """
 
     benchmark: str
@@ -36,6 +39,8 @@ class Selection:
     as_of: datetime | None = None
     weights: str | None = None
     encoder: str | None = None
+    filter: int | None = None
+    against: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The choices that differ from the defaults, in types that JSON knows."""

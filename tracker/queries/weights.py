@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -38,6 +39,8 @@ class PromptWeights:
         made_by: name of the analysis whose finding holds them, such as ``prompt-weighting``; '' for a rule.
         stale: why they should be made anew; '' where the scores they were made of are still the latest.
     """
+
+    BRINGS: ClassVar[str] = "weights"
 
     name: str
     analysis_id: int | None

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,6 +16,7 @@ from tracker.queries.recorded_findings import Findings
 from tracker.recording.discovery import AnalysisModule, find_analysis
 
 if TYPE_CHECKING:
+    from tracker.queries.selection import Selection
     from tracker.recording.finding import Report
 
 SCALARS = (int, float, bool, str)
@@ -68,9 +69,29 @@ class Declaration:
     help: str
     code_version: str
 
-    def takes(self, kind: type) -> bool:
-        """Whether an input is of a type."""
-        return kind in self.inputs.values()
+    def brings(self, choice: str) -> bool:
+        """Whether an input looks at a choice that only such inputs look at, such as ``weights``."""
+        return any(getattr(kind, "BRINGS", None) == choice for kind in self.inputs.values())
+
+    def needs(self, choice: str) -> bool:
+        """Whether such an input must be there, so that without that choice the only possible one is taken."""
+        kinds = [kind for name, kind in self.inputs.items() if name not in self.optional]
+        return any(getattr(kind, "BRINGS", None) == choice for kind in kinds)
+
+    @property
+    def claims(self) -> Mapping[str, str]:
+        """Choices of the selection that one input keeps for itself (``filter``, ``models``), with what they then mean.
+
+        All other inputs are loaded as if that choice had not been made.
+        """
+        claiming = [kind for kind in self.inputs.values() if hasattr(kind, "CLAIMS")]
+        return {kind.CLAIMS: kind.HELP for kind in claiming}
+
+    def selection_for(self, kind: Any, selection: Selection) -> Selection:
+        """The choices that an input of this type is loaded for."""
+        others = set(self.claims) - {getattr(kind, "CLAIMS", None)}
+        defaults: dict[str, Any] = {one.name: one.default for one in fields(selection) if one.name in others}
+        return replace(selection, **defaults)
 
     @property
     def is_of_one_benchmark(self) -> bool:

@@ -109,6 +109,36 @@ class RankedModels:
     rank_high: NDArray[np.float64] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class SingledOut:
+    """The prompts that a filter singles out for one reason.
+
+    Attributes:
+        prompt_ids: ``(n,)`` int64, primary keys of ``prompt``.
+        retained: ``(n,)`` bool, whether the prompt stays in spite of the reason.
+        groups: ``(n,)`` number of the group of like prompts it is in, -1 = in none; None where there are no groups.
+    """
+
+    prompt_ids: NDArray[np.int64]
+    retained: NDArray[np.bool_]
+    groups: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterDecisions:
+    """Which prompts a filter keeps, with every reason that applied.
+
+    Attributes:
+        prompt_ids: ``(n,)`` int64, every prompt that was judged.
+        kept: ``(n,)`` bool.
+        reasons: by step, such as ``easy``; a prompt that is not kept has a reason for which it is not retained.
+    """
+
+    prompt_ids: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+    reasons: Mapping[str, SingledOut]
+
+
 @dataclass(frozen=True)
 class Report:
     """A finding with what belongs beside it; all of it is stored, then published.
@@ -121,6 +151,8 @@ class Report:
         tables: by name; stored as Parquet.
         figures: by name, each a function that draws it; called only when the finding is recorded.
         notes: sentences for the person at the terminal (what was dropped, what to do next).
+        filter: which prompts stay, where the question is which a benchmark could do without; ``--filter ID`` then
+            chooses them in every other question.
     """
 
     finding: Finding
@@ -130,6 +162,7 @@ class Report:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    filter: FilterDecisions | None = None
 
 
 F = TypeVar("F", bound=Callable[..., Report])

@@ -13,8 +13,10 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.errors import PluginError, PublishingError, SelectionError
 from tracker.queries import tables
-from tracker.queries.embeddings import Embeddings
-from tracker.queries.resolution import find_benchmark
+from tracker.queries.embeddings import Embeddings, StoredEmbeddings
+from tracker.queries.filters import PromptFilter, filter_notes, prompt_filter
+from tracker.queries.resolution import chosen_tasks, find_benchmark
+from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import artifacts_of
@@ -23,6 +25,8 @@ from tracker.recording.mlflow_store import mlflow_store
 from tracker.recording.record import MetricRow, Question, metric_rows, record
 
 if TYPE_CHECKING:
+    from sqlmodel import Session
+
     from tracker.recording.finding import Report
 
 
@@ -78,9 +82,11 @@ def run_analysis(
     if publish_to is not None:
         mlflow_store(publish_to, engine)  # what can never work is refused before it is computed
     clock = _Clock()
-    inputs, question = _load(engine, declaration, selection, values)
+    inputs, question, notes = _load(engine, declaration, selection, values)
     clock.lap("load")
     report = _compute(declaration, inputs, values, workers)
+    if notes:
+        report = replace(report, notes=(*notes, *report.notes))
     clock.lap("compute")
     return _recorded(engine, question, report, clock, publish_to)
 
@@ -113,24 +119,26 @@ def _recorded(engine: sa.Engine, question: Question, report: Report, clock: _Clo
 
 def _load(
     engine: sa.Engine, declaration: Declaration, selection: Selection | None, parameters: Mapping[str, Any]
-) -> tuple[list[Any], Question]:
+) -> tuple[list[Any], Question, tuple[str, ...]]:
     _refuse_unused(declaration, selection)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, selection.benchmark) if selection else None
         inputs = {
             name: None
             if name in declaration.optional and not kind.is_chosen(selection)
-            else kind.load(session, selection)
+            else kind.load(session, declaration.selection_for(kind, selection) if selection else None)
             for name, kind in declaration.inputs.items()
         }
+        notes = _filter_notes(session, declaration, selection)
         used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum).where(run.c.id.in_({key for _, key in used}))
         checksums = dict(session.execute(stored).all())
     digests = [one.digest for one in inputs.values() if one is not None]
     weights = [one for one in inputs.values() if isinstance(one, PromptWeights)]
-    encoders = [one for one in inputs.values() if isinstance(one, Embeddings)]
-    return list(inputs.values()), Question(
+    encoders = [one for one in inputs.values() if isinstance(one, Embeddings | StoredEmbeddings)]
+    filters = [one.analysis_id for one in inputs.values() if isinstance(one, PromptFilter)]
+    question = Question(
         analysis=declaration.name,
         code_version=declaration.code_version,
         selection=selection,
@@ -140,7 +148,18 @@ def _load(
         runs={(role, key): checksums[key] for role, key in used},
         weights_id=weights[0].analysis_id if weights else None,
         encoder_id=encoders[0].encoder_id if encoders else None,
+        filter_id=filters[0] if filters else selection.filter if selection else None,
     )
+    return list(inputs.values()), question, notes
+
+
+def _filter_notes(session: Session, declaration: Declaration, selection: Selection | None) -> tuple[str, ...]:
+    """What to say where only the prompts that a filter keeps are looked at."""
+    if selection is None or selection.filter is None or "filter" in declaration.claims:
+        return ()
+    benchmark = find_benchmark(session, selection.benchmark)
+    prompt_ids, _ = read_prompts(session, chosen_tasks(session, benchmark, selection))
+    return filter_notes(prompt_filter(session, benchmark, selection.filter), prompt_ids)
 
 
 def _refuse_unused(declaration: Declaration, selection: Selection | None) -> None:
@@ -155,9 +174,9 @@ def _refuse_unused(declaration: Declaration, selection: Selection | None) -> Non
         return
     if not declaration.is_of_one_benchmark:
         raise SelectionError(f"{declaration.name} looks at findings of all benchmarks. Leave the benchmark out.")
-    for kind, option in ((PromptWeights, "--weights"), (Embeddings, "--encoder")):
-        if kind.is_chosen(selection) and not declaration.takes(kind):
-            raise SelectionError(f"{declaration.name} does not look at {option[2:]}. Leave {option} out.")
+    for choice in ("weights", "encoder", "against"):
+        if getattr(selection, choice) is not None and not declaration.brings(choice):
+            raise SelectionError(f"{declaration.name} does not look at {choice}. Leave --{choice} out.")
 
 
 def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mapping[str, Any], workers: int) -> Report:

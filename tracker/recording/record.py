@@ -18,7 +18,7 @@ from tracker.recording.exhibit import MOST_METRICS
 from tracker.schema import Analysis
 
 if TYPE_CHECKING:
-    from tracker.recording.finding import Finding, RankedModels, Report
+    from tracker.recording.finding import FilterDecisions, Finding, RankedModels, Report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,7 @@ class Question:
         runs: the checksum of each run by role and key.
         weights_id: the finding whose weights were used, if any.
         encoder_id: the encoder whose vectors were used, if any.
+        filter_id: the finding whose kept prompts were looked at, if any.
     """
 
     analysis: str
@@ -46,6 +47,7 @@ class Question:
     runs: Mapping[tuple[str, int], str]
     weights_id: int | None = None
     encoder_id: int | None = None
+    filter_id: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +111,7 @@ def record(
         input_digest=question.input_digest,
         weights_id=question.weights_id,
         encoder_id=question.encoder_id,
+        filter_id=question.filter_id,
         code_version=question.code_version,
         summary=report.finding.summary(),
         timings=dict(timings),
@@ -141,6 +144,8 @@ def record(
         _insert(session, tables.prompt_value, (row for row in rows if math.isfinite(row["value"])))
     _record_task_values(session, key, question.benchmark_id, report.task_values)
     _record_rankings(session, key, report.rankings)
+    if report.filter is not None:
+        _record_filter(session, key, report.filter)
     return analysis.id
 
 
@@ -169,6 +174,20 @@ def _record_rankings(session: Session, key: Mapping[str, int], rankings: Mapping
             if numbers["rank"] is not None and numbers["score"] is not None:
                 rows.append({**key, "scheme": scheme, "model_id": models[model], **numbers})
         _insert(session, tables.ranking, rows)
+
+
+def _record_filter(session: Session, key: Mapping[str, int], decisions: FilterDecisions) -> None:
+    pairs = zip(decisions.prompt_ids.tolist(), decisions.kept.tolist(), strict=True)
+    decided = ({**key, "prompt_id": prompt, "kept": kept} for prompt, kept in pairs)
+    _insert(session, tables.filter_decision, decided)
+    for step, out in decisions.reasons.items():
+        groups = [-1] * len(out.prompt_ids) if out.groups is None else out.groups.tolist()
+        told = zip(out.prompt_ids.tolist(), out.retained.tolist(), groups, strict=True)
+        reasons = (
+            {"prompt_id": prompt, "retained": retained, "cluster": None if group < 0 else group}
+            for prompt, retained, group in told
+        )
+        _insert(session, tables.filter_reason, ({**key, "step": step, **reason} for reason in reasons))
 
 
 def _finite(value: float) -> float | None:

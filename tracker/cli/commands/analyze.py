@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.options import (
+    against_option,
     database_option,
     encoder_option,
     format_option,
@@ -132,18 +133,15 @@ def analysis_command(declaration: Declaration) -> click.Command:
 
 def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
     """The options that choose the data of an analysis."""
-    from tracker.queries.embeddings import Embeddings
-    from tracker.queries.weights import PromptWeights
 
     def decorate(function: Any) -> Any:
-        decorated: Any = selection_options(function)
-        if declaration.takes(PromptWeights):
+        decorated: Any = selection_options(function, declaration.claims)
+        if declaration.brings("weights"):
             decorated = weights_option(decorated)
-        if declaration.takes(Embeddings):
-            needs_one = any(
-                kind is Embeddings for name, kind in declaration.inputs.items() if name not in declaration.optional
-            )
-            decorated = (encoder_option if needs_one else optional_encoder_option)(decorated)
+        if declaration.brings("against"):
+            decorated = against_option(decorated)
+        if declaration.brings("encoder"):
+            decorated = (encoder_option if declaration.needs("encoder") else optional_encoder_option)(decorated)
         return decorated
 
     return decorate

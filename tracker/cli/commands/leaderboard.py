@@ -39,7 +39,7 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     if output_format != "table":
         names = [one.name for one in fields(LeaderboardRow) if board.weights or one.name != "n_effective"]
         print_rows(board.rows, output_format, columns=names)
-        for note in board.notes if board.weights else ():
+        for note in board.notes if board.weights or board.filter_id else ():
             say(note)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""

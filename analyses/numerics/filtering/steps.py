@@ -1,0 +1,76 @@
+"""What one step of a filter says of each prompt, and what all steps together leave.
+
+Every step looks at the full set, so that their order does not matter: a prompt stays if no step removes it.
+Source: Gupta et al. 2024, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """A step's flags.
+
+    Attributes:
+        flagged: ``(n_prompts,)`` whether the step's reason applies.
+        removed: ``(n_prompts,)`` whether the step removes the prompt for it; only flagged ones.
+        groups: ``(n_prompts,)`` int32 number of the group of like prompts that it is in; -1 = in none.
+    """
+
+    flagged: NDArray[np.bool_]
+    removed: NDArray[np.bool_]
+    groups: NDArray[np.int32]
+
+
+def step(
+    flagged: NDArray[np.bool_], removed: NDArray[np.bool_] | None = None, groups: NDArray[np.int32] | None = None
+) -> Step:
+    """A step that removes what it flags, and knows no groups, unless told otherwise."""
+    return Step(
+        flagged=flagged,
+        removed=flagged if removed is None else removed,
+        groups=np.full(len(flagged), -1, dtype=np.int32) if groups is None else groups,
+    )
+
+
+def kept(steps: Iterable[Step], n_prompts: int) -> NDArray[np.bool_]:
+    """``(n_prompts,)`` whether no step removes the prompt."""
+    stays = np.ones(n_prompts, dtype=np.bool_)
+    for one in steps:
+        stays &= ~one.removed
+    return stays
+
+
+def confidently_right(
+    right: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float
+) -> NDArray[np.bool_]:
+    """``(n_prompts,)`` whether every model is right, and gives the gold answer more than this probability.
+
+    A model that was not asked a prompt is not right; a probability that is not known (NaN) is not above any bound.
+
+    Args:
+        right: ``(n_prompts, n_models)`` of the filter models.
+        probabilities: ``(n_prompts, n_models)`` in [0, 1]; None asks for being right alone.
+        confidence: strictly less than the probability.
+    """
+    sure = right if probabilities is None else right & (probabilities > confidence)
+    return np.asarray(sure.all(axis=1))
+
+
+def confidently_wrong(
+    wrong: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float
+) -> NDArray[np.bool_]:
+    """``(n_prompts,)`` whether every model is wrong, and gives its own answer more than this probability.
+
+    Args:
+        wrong: ``(n_prompts, n_models)`` of the filter models; one that was not asked is not wrong.
+        probabilities: ``(n_prompts, n_models)`` of the answer given, in [0, 1]; None asks for being wrong alone.
+        confidence: strictly less than the probability.
+    """
+    return confidently_right(wrong, probabilities, confidence)
