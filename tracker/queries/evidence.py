@@ -1,0 +1,73 @@
+"""What models said of each prompt, aligned: right or wrong, how sure, and whether the options alone were enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.queries.confidence import KINDS, AnswerOnlyRuns, GoldProbabilities
+from tracker.queries.performance import PerformanceMatrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Rows and columns are those of the scores.
+
+    Attributes:
+        right, wrong: ``(n_prompts, n_models)`` bool; neither where a score is missing.
+        gold: by kind of probability, ``(n_prompts, n_models)`` that of the gold answer; NaN where it is not known.
+        blind_right: ``(n_prompts, n_models)`` bool, right without having seen the question.
+        blind_asked: ``(n_prompts, n_models)`` bool, whether a score without the question is stored.
+        blind_gold: as ``gold``, of the runs without the question.
+    """
+
+    right: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+    gold: Mapping[str, NDArray[np.float64]]
+    blind_right: NDArray[np.bool_]
+    blind_asked: NDArray[np.bool_]
+    blind_gold: Mapping[str, NDArray[np.float64]]
+
+
+def evidence(scores: PerformanceMatrix, probabilities: GoldProbabilities, answer_only: AnswerOnlyRuns) -> Evidence:
+    """Scores of 0 and 1 with what is known beside them.
+
+    Args:
+        scores: 0, 1 or NaN; a fraction (of several trials) is neither right nor wrong.
+        probabilities: of the runs behind the scores.
+        answer_only: runs of the same models without the question, matched by the model's name.
+    """
+    blind, sure_blind = answer_only.scores, answer_only.probabilities
+    answers = _missing(scores) if blind is None else _aligned(blind, scores, by_run=False)
+    return Evidence(
+        right=scores.Q == 1,
+        wrong=scores.Q == 0,
+        gold={kind: _aligned(probabilities.kinds[kind], scores) for kind in KINDS if kind in probabilities.kinds},
+        blind_right=answers == 1,
+        blind_asked=~np.isnan(answers),
+        blind_gold={
+            kind: _aligned(sure_blind.kinds[kind], scores, by_run=False) for kind in KINDS if kind in sure_blind.kinds
+        },
+    )
+
+
+def _missing(scores: PerformanceMatrix) -> NDArray[np.float64]:
+    return np.full(scores.Q.shape, np.nan)
+
+
+def _aligned(other: PerformanceMatrix, scores: PerformanceMatrix, *, by_run: bool = True) -> NDArray[np.float64]:
+    """Values of another matrix at the rows and columns of this one; NaN where it has none."""
+    names: tuple[object, ...] = tuple(other.run_ids.tolist()) if by_run else other.models
+    column = {name: place for place, name in enumerate(names)}
+    wanted: tuple[object, ...] = tuple(scores.run_ids.tolist()) if by_run else scores.models
+    row = {key: place for place, key in enumerate(other.prompt_ids.tolist())}
+    places = np.array([row.get(key, -1) for key in scores.prompt_ids.tolist()], dtype=np.intp)
+    values = _missing(scores)
+    known = places >= 0
+    for j, name in enumerate(wanted):
+        if (found := column.get(name)) is not None:
+            values[known, j] = other.Q[places[known], found]
+    return values
