@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.errors import SelectionError
 from tracker.queries.confidence import KINDS, AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.performance import PerformanceMatrix
 
@@ -30,6 +31,55 @@ class Evidence:
     blind_right: NDArray[np.bool_]
     blind_asked: NDArray[np.bool_]
     blind_gold: Mapping[str, NDArray[np.float64]]
+
+    def kind(self, columns: NDArray[np.intp], names: Sequence[str], wanted: str | None = None) -> str:
+        """The kind of probability that is stored of every one of some models; letters, as in the paper, where both are.
+
+        Args:
+            columns: of the models that filter.
+            names: of all models.
+            wanted: ``letters`` or ``likelihoods``; None takes what there is.
+
+        Raises:
+            SelectionError: of some of these models no probability of that kind, or of one and the same kind, is
+                stored.
+        """
+        lacking = {
+            kind: [names[column] for column in columns.tolist() if not known[:, column].any()]
+            for kind in KINDS
+            for known in [~np.isnan(self.gold[kind]) if kind in self.gold else np.zeros(self.right.shape, np.bool_)]
+        }
+        for kind in [wanted] if wanted else KINDS:
+            if not lacking[kind]:
+                return kind
+        kind = wanted or min(KINDS, key=lambda kind: len(lacking[kind]))
+        which = f" of the option {kind}" if wanted or kind in self.gold else ""
+        raise SelectionError(
+            f"No probability of the gold answer{which} is stored of {_some(lacking[kind])}, so it cannot be said whether "
+            "the models that filter are sure. Take such probabilities in (see docs/formats.md), choose models that have "
+            "them with --models, or go by right and wrong alone with --without-confidence."
+        )
+
+    def unblinded(self, columns: NDArray[np.intp], names: Sequence[str], kind: str | None) -> str:
+        """Why the answers without the question cannot be used; '' where they can.
+
+        Args:
+            columns: of the models that filter.
+            names: of all models.
+            kind: of probability; None needs none.
+        """
+        if not self.blind_asked.any():
+            return "no answer-only run is stored"
+        if lacking := [names[column] for column in columns.tolist() if not self.blind_asked[:, column].any()]:
+            return f"no answer-only run is stored of {_some(lacking)}"
+        sure = self.blind_gold.get(kind) if kind else None
+        if kind and (lacking := [names[j] for j in columns.tolist() if sure is None or np.isnan(sure[:, j]).all()]):
+            return f"no probability of the option {kind} is stored of the answer-only runs of {_some(lacking)}"
+        return ""
+
+
+def _some(names: Sequence[str], shown: int = 3) -> str:
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 def evidence(scores: PerformanceMatrix, probabilities: GoldProbabilities, answer_only: AnswerOnlyRuns) -> Evidence:

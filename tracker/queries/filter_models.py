@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlmodel import Session
 
+from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
+from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
 
 
@@ -59,8 +63,80 @@ class FilterModels:
             makers={row[0]: Maker(organization=row[1], open_weights=row[2]) for row in rows},
         )
 
+    def choose(
+        self, scores: PerformanceMatrix, *, n_models: int, open_only: bool = False, allow_unknown: bool = False
+    ) -> NDArray[np.intp]:
+        """Columns of the models that filter, the best first: those named, else the best of different organizations.
+
+        Only models with a score for every prompt are chosen; a model that is named may lack some.
+
+        Args:
+            scores: of all models; larger is better.
+            n_models: how many to choose where none is named.
+            open_only: choose only models whose weights can be downloaded.
+            allow_unknown: take a model of unknown organization as the only one of its own, and one of which it is not
+                known whether its weights are open as open.
+
+        Raises:
+            NotFoundError: a model that was named has no scores here.
+            SelectionError: the next best model is of unknown organization or openness; there are too few.
+        """
+        place = {name: column for column, name in enumerate(scores.models)}
+        if self.named:
+            if missing := [name for name in self.named if name not in place]:
+                raise NotFoundError("model with such scores", missing[0], scores.models)
+            columns = np.array([place[name] for name in self.named], dtype=np.intp)
+            means = np.nanmean(scores.Q[:, columns], axis=0)
+            return columns[np.argsort(-means, kind="stable")]
+        means = scores.Q.mean(axis=0)  # NaN for a model that lacks a score
+        unknown = Maker(organization=None, open_weights=None)
+        makers = [self.makers.get(name, unknown) for name in scores.models]
+        if open_only:
+            means = np.where([maker.open_weights is False for maker in makers], np.nan, means)
+        found = best_of_each(means, [maker.organization or "" for maker in makers], n_models)
+        for column in found.tolist() if not allow_unknown else ():
+            maker, name = makers[column], scores.models[column]
+            lacks = "which organization made it" if maker.organization is None else ""
+            if open_only and maker.open_weights is None:
+                lacks = lacks or "whether its weights are open"
+            if lacks:
+                raise SelectionError(
+                    f"Of {name}, one of the best {n_models}, it is not known {lacks}. Say so in a file (suffrage models "
+                    "--facts FILE), name the models that filter with --models, or take each such model as one of its "
+                    "own with --allow-unknown."
+                )
+        if len(found) < n_models:
+            kind = "open models" if open_only else "models"
+            raise SelectionError(
+                f"Only {len(found)} {kind} with a score for each of {scores.n_prompts:,} prompts come from different "
+                f"organizations; {n_models} are to filter. Ask for fewer with --n-models, or name them with --models."
+            )
+        return found
+
     @property
     def digest(self) -> str:
         """SHA-256 of the names and the makers."""
         makers = {name: (maker.organization, maker.open_weights) for name, maker in self.makers.items()}
         return hashlib.sha256(json.dumps([self.named, makers], sort_keys=True).encode()).hexdigest()
+
+
+def best_of_each(scores: NDArray[np.float64], organizations: Sequence[str], n_models: int) -> NDArray[np.intp]:
+    """Places of the best models, no two of one organization; fewer where there are fewer organizations.
+
+    Models with equal scores are taken in the order in which they stand.
+
+    Args:
+        scores: ``(m,)`` larger is better; NaN is never taken.
+        organizations: ``(m,)`` who made each; '' is not known, and counts as an organization of its own each time.
+        n_models: how many to take.
+    """
+    taken: list[int] = []
+    seen: set[str] = set()
+    for place in np.argsort(-scores, kind="stable").tolist():
+        maker = organizations[place]
+        if len(taken) == n_models or np.isnan(scores[place]):
+            break
+        if not maker or maker not in seen:
+            seen.add(maker)
+            taken.append(place)
+    return np.array(taken, dtype=np.intp)
