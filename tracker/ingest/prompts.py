@@ -14,6 +14,7 @@ from sqlalchemy import exc
 from sqlmodel import Session
 
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
+from tracker.ingest.details import DetailsLedger
 from tracker.ingest.identities import Identities
 from tracker.ingest.loading import fresh_keys
 from tracker.ingest.measurement import Prompts
@@ -37,6 +38,7 @@ class PromptBook:
         self.session, self.identities, self.path, self.on_conflict = session, identities, path, on_conflict
         self.n_new = 0
         self.notes: list[str] = []
+        self.details = DetailsLedger()
         self._shelves: dict[int, Shelf] = {}
         self._resolved: dict[tuple[int, int], tuple[Prompts, NDArray[np.int64]]] = {}
 
@@ -69,6 +71,7 @@ class _Resolution:
         self.filled: dict[int, dict[str, Any]] = defaultdict(dict)
         self.problems: list[str] = []
         self.doubtful: list[tuple[int, int, str]] = []
+        self.detailed: list[tuple[int, int]] = []
         self.n_answers_changed = 0
         self.given = given(prompts)
 
@@ -97,6 +100,7 @@ class _Resolution:
                 if key not in self.made or self.made[key]["row"] != row:
                     self._check(row, key)
             self._settle_doubts()
+            self._complete_details()
         if self.problems:
             raise BadInputError(self.book.path, self.problems, advice=self._advice())
         self._write()
@@ -205,9 +209,8 @@ class _Resolution:
             self.doubtful.append((row, key, "answer"))
         if told.split is not None and content.split is None:
             content.split = self.filled[key]["split"] = told.split
-        if told.details is not None and not content.has_details:
-            content.has_details = True
-            self.filled[key]["details"] = told.details
+        if told.details is not None:
+            self.detailed.append((row, key))
 
     def _settle_doubts(self) -> None:
         """A text without its choices does not contradict the text with them, nor a letter its option."""
@@ -246,6 +249,15 @@ class _Resolution:
         if self.n_answers_changed:
             done = "overwritten" if self.book.on_conflict == "update" else "kept, against this file"
             self.book.notes.append(f"{self.n_answers_changed} gold answers of the store were {done}")
+
+    def _complete_details(self) -> None:
+        contents = self.shelf.contents
+        held = dict(self.shelf.stored_details([key for _, key in self.detailed if contents[key].has_details]))
+        for row, key in self.detailed:
+            waiting = self.made.get(key, {}) | self.filled.get(key, {})
+            known = waiting.get("details") or held.get(key) or {}
+            if completed := self.book.details.completed(known, self.given[row].details):
+                self.filled[key]["details"], contents[key].has_details = completed, True
 
     def _write(self) -> None:
         connection = self.book.session.connection()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlmodel import Session
@@ -88,6 +89,12 @@ class Shelf:
         """The prompts of a task with this content."""
         _ = self.contents
         return self._same[task_id, hashed]
+
+    def stored_details(self, prompt_ids: list[int]) -> Iterator[tuple[int, Any]]:
+        """Further fields of a few prompts."""
+        for first in range(0, len(prompt_ids), 1000):
+            asked = sa.select(PROMPT.c.id, PROMPT.c.details)
+            yield from self.session.execute(asked.where(PROMPT.c.id.in_(prompt_ids[first : first + 1000])))
 
     def stored_texts(self, prompt_ids: list[int]) -> Iterator[tuple[int, str | None, list[str] | None]]:
         """Text and choices of a few prompts."""

@@ -160,7 +160,7 @@ def store(session: Session, reading: Reading, options: ReadOptions, *, on_confli
         n_scores_skipped=sum(d.n_skipped for d in decisions),
         n_scores_updated=sum(sum(map(len, d.changed_columns)) + len(d.changed_task_scores) for d in decisions),
         n_answers=sum(len(d.answers) for d in decisions),
-        notes=(*reading.notes, *book.notes, *remarks),
+        notes=(*reading.notes, *book.notes, *book.details.remarks, *remarks),
     )
 
 

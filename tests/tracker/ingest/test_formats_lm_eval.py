@@ -94,6 +94,19 @@ class TestMultipleChoice:
             ["B", "A"],
         )
 
+    def test_the_number_of_a_document_is_a_detail_whatever_the_document_calls_its_own(self, folder: Folder) -> None:
+        rows = [
+            sample(4, doc={"question": "Q?", "choices": ["yes", "no", "both"], "doc_id": "own", "level": 3}),
+            sample(2, doc={"question": "R?", "choices": ["yes", "no", "both"]}, doc_id="11"),
+            sample(5, doc={"question": "S?", "choices": ["yes", "no", "both"]}, doc_id="none"),
+        ]
+        prompts = blocks(read(folder({"t": rows}, {})))["acc"].prompts
+        assert prompts.details == [
+            {"doc_id": "own", "level": 3, "lm_eval_doc_id": 4},
+            {"lm_eval_doc_id": 11},
+            None,
+        ]
+
     def test_the_shape_of_old_versions_says_the_same(self, folder: Folder, tmp_path: Path) -> None:
         old = sample(
             arguments=[["Q:", " yes"], ["Q:", " no"], ["Q:", " both"]],

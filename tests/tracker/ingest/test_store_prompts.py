@@ -118,6 +118,22 @@ class TestContent:
             prompt = session.get(schema.Prompt, 1)
             assert (prompt.answer, prompt.split, prompt.details) == ("B", "dev", {"x": [1]})
 
+    def test_details_are_completed_field_by_field_and_the_first_to_say_something_stands(self, store: sa.Engine) -> None:
+        first = [{"source": "web", "level": 1}, None, {"level": 2}]
+        keep(store, prompts([Q1, Q2, Q3], text=["one", "two", "three"], details=first))
+        said = keep(
+            store,
+            prompts([Q1, Q2], details=[{"number": 7, "level": 3}, {"number": 8}]),
+            prompts([Q3, Q1], details=[{"level": 2}, {"source": "book"}]),
+        )
+        with transaction(store, write=False) as session:
+            found = session.scalars(sa.select(schema.Prompt.details).order_by(schema.Prompt.id)).all()
+        assert found == [{"source": "web", "level": 1, "number": 7}, {"number": 8}, {"level": 2}]
+        assert said.notes == (
+            "details added to stored prompts: number (2)",
+            "details that differ from those stored, which were kept: level (1), source (1)",
+        )
+
     def test_choices_may_arrive_after_the_text_and_may_be_left_out_later(self, store: sa.Engine) -> None:
         keep(store, prompts([Q1], text=["one"]))
         keep(store, prompts([Q1], text=["one"], choices=[["x", "y"]]))

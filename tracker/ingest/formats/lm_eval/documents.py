@@ -17,6 +17,8 @@ QUESTION = (
 )  # fmt: skip
 CHOICES = ("choices", "options", "endings", "answer_choices")
 LONGEST_DETAIL = 200
+DOC_ID = "lm_eval_doc_id"
+"""The detail that holds a document's number in its task, by which the harness can be told to ask it alone."""
 NOTHING_EXTRACTED = ("", "[invalid]")
 
 
@@ -148,8 +150,8 @@ def written(row: Mapping[str, Any]) -> str | None:
     return None if text is None or text in NOTHING_EXTRACTED else text
 
 
-def details(doc: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Short further fields of a document."""
+def details(doc: Mapping[str, Any], number: Any) -> dict[str, Any] | None:
+    """Short further fields of a document, and its number."""
     known = {*BACKGROUND, *QUESTION, *CHOICES}
     found = {
         str(name): value
@@ -158,6 +160,8 @@ def details(doc: Mapping[str, Any]) -> dict[str, Any] | None:
         and isinstance(value, (str, int, float, bool))
         and not (isinstance(value, str) and len(value) > LONGEST_DETAIL)
     }
+    if re.fullmatch(r"\d{1,9}", str(number)):
+        found[DOC_ID] = int(number)
     return found or None
 
 

@@ -169,7 +169,7 @@ def _add(rows: _Filtered, row: Mapping[str, Any], line: int, few_shot: int | Non
     rows.texts.append(documents.question(doc, sent, few_shot))
     rows.choices.append(documents.choices(doc, sent))
     rows.answers.append(documents.answer(row, sent))
-    rows.details.append(documents.details(doc))
+    rows.details.append(documents.details(doc, row["doc_id"]))
     rows.scores.append(scores)
     rows.gold_probabilities.append(math.nan if shares is None or place is None else shares[place])
     if sent.are_options:
