@@ -19,9 +19,9 @@ def removal_parts(steps: Mapping[str, Step]) -> Mapping[str, NDArray[np.bool_]]:
     Every removed prompt is in one part, every kept one in none. Parts that are empty are there too.
 
     Args:
-        steps: by name, of the same prompts; none gives the one part `SEVERAL`, of no prompts.
+        steps: by name, at least one, of the same prompts.
     """
-    removed = np.array([one.removed for one in steps.values()]).reshape(len(steps), -1)
+    removed = np.array([one.removed for one in steps.values()])
     times = removed.sum(axis=0)
     return {name: removed[place] & (times == 1) for place, name in enumerate(steps)} | {SEVERAL: times > 1}
 

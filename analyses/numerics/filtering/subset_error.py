@@ -5,7 +5,8 @@ half chooses the prompts and fits a line of the full score on the subset's score
 both. A random subset of the same size, with a line of its own from the same models, stands beside it in every split.
 
 Splits share their models: quantiles over splits say how much the split matters, and are no confidence intervals. The
-line is fitted on the very models whose answers chose the subset; if that bends it, it shows in the error of the others.
+line is fitted on the very models whose answers chose the subset. They lose just the prompts that they got right, the
+others only part of these, so the line can be worse than none; that shows in the error of the others.
 """
 
 from __future__ import annotations

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import dataclasses
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from analyses.numerics.filtering.correlation_change import CELLS, correlation_changes
+from analyses.numerics.streams import RESAMPLED_MODELS, generator
+
+RNG = np.random.default_rng(5)
+BEFORE = RNG.random(29)
+AFTER = (BEFORE + 0.1 * RNG.random(29)).round(2)
+OTHER = 1000 + 300 * BEFORE + 100 * RNG.normal(size=29)
+SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}
+
+few = st.integers(3, 9).flatmap(
+    lambda m: st.tuples(*(arrays(np.float64, m, elements=st.integers(0, 4).map(float)) for _ in range(3)))
+)
+
+
+def correlation(name: str, x: np.ndarray, y: np.ndarray) -> float:
+    return float("nan") if np.ptp(x) == 0 or np.ptp(y) == 0 else SCIPY[name](x, y).statistic
+
+
+def by_loop(name: str, before, after, other, models) -> np.ndarray:
+    """The change in each draw, models drawn one draw after the other."""
+    return np.array(
+        [correlation(name, after[some], other[some]) - correlation(name, before[some], other[some]) for some in models]
+    )
+
+
+class TestAgainstReference:
+    @given(few)
+    @settings(max_examples=25)
+    def test_every_number_is_that_of_scipy_draw_by_draw(self, scores) -> None:
+        found = correlation_changes(*scores, n_draws=15, seed=1)
+        m = len(scores[0])
+        models = generator(1, RESAMPLED_MODELS, 0).integers(0, m, (15, m))
+        for name, one in found.items():
+            before, after, other = scores
+            assert one.before == pytest.approx(correlation(name, before, other), abs=1e-12, nan_ok=True)
+            assert one.after == pytest.approx(correlation(name, after, other), abs=1e-12, nan_ok=True)
+            assert one.change == pytest.approx(one.after - one.before, nan_ok=True)
+            changes = by_loop(name, *scores, models)
+            known = changes[~np.isnan(changes)]
+            assert one.n_undefined == 15 - len(known)
+            if len(known):
+                assert [one.low, one.high] == pytest.approx(np.quantile(known, [0.025, 0.975]).tolist(), abs=1e-12)
+                assert one.share_not_above == pytest.approx((known <= 1e-12).mean())
+            else:
+                assert np.isnan([one.low, one.high, one.share_not_above]).all()
+
+    def test_draws_go_on_in_the_next_block(self) -> None:
+        m, per_block = 29, CELLS // 29
+        n_draws = per_block + 50
+        found = correlation_changes(BEFORE, AFTER, OTHER, n_draws=n_draws, seed=2)["spearman"]
+        sizes = (per_block, 50)
+        blocks = [generator(2, RESAMPLED_MODELS, b).integers(0, m, (size, m)) for b, size in enumerate(sizes)]
+        ranks = [[stats.rankdata(row[some], axis=1) for row in (BEFORE, AFTER, OTHER)] for some in blocks]
+        changes = np.concatenate(
+            [stats.pearsonr(a, o, axis=1).statistic - stats.pearsonr(b, o, axis=1).statistic for b, a, o in ranks]
+        )
+        assert found.low == pytest.approx(np.quantile(changes, 0.025), abs=1e-12)
+        assert found.share_not_above == pytest.approx((changes <= 1e-12).mean())
+
+    def test_the_interval_is_about_that_of_scipys_bootstrap(self) -> None:
+        def change(before, after, other, axis=-1):
+            return (
+                stats.pearsonr(after, other, axis=axis).statistic - stats.pearsonr(before, other, axis=axis).statistic
+            )
+
+        theirs = stats.bootstrap(
+            (BEFORE, AFTER, OTHER), change, paired=True, vectorized=True, method="percentile", rng=0
+        )
+        ours = correlation_changes(BEFORE, AFTER, OTHER, seed=0)["pearson"]
+        width = ours.high - ours.low
+        assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=0.06 * width)
+        assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=0.06 * width)
+
+
+class TestLaws:
+    def test_correlations_do_not_depend_on_scale_and_spearmans_on_no_rising_curve(self) -> None:
+        plain = correlation_changes(BEFORE, AFTER, OTHER, n_draws=200, seed=0)
+        scaled = correlation_changes(7 * BEFORE - 3, AFTER / 9, 2 * OTHER, n_draws=200, seed=0)
+        curved = correlation_changes(np.exp(BEFORE), AFTER**3, np.log(OTHER), n_draws=200, seed=0)
+        for name in ("before", "after", "change", "low", "high", "share_not_above"):
+            for one, other in ((plain["pearson"], scaled["pearson"]), (plain["spearman"], curved["spearman"])):
+                assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-10)
+
+    def test_before_and_after_in_turned_roles_turn_the_change_round(self) -> None:
+        one = correlation_changes(BEFORE, AFTER, OTHER, n_draws=500, seed=0)["pearson"]
+        turned = correlation_changes(AFTER, BEFORE, OTHER, n_draws=500, seed=0)["pearson"]
+        assert (one.low, one.high) == pytest.approx((-turned.high, -turned.low), abs=1e-12)
+        assert one.share_not_above == pytest.approx(1 - turned.share_not_above)
+
+    def test_models_that_lack_a_score_do_not_count(self) -> None:
+        padded = [np.insert(row, [0, 10, 29], 0.5) for row in (BEFORE, AFTER, OTHER)]
+        for row, place in zip(padded, (0, 11, 31), strict=True):
+            row[place] = np.nan
+        assert correlation_changes(*padded, n_draws=50, seed=3) == correlation_changes(
+            BEFORE, AFTER, OTHER, n_draws=50, seed=3
+        )
+
+    def test_any_number_of_workers_and_the_same_seed_give_the_same_numbers(self) -> None:
+        options = {"n_draws": 2 * CELLS // 29, "seed": 4}
+        alone = correlation_changes(BEFORE, AFTER, OTHER, **options)
+        with joblib.parallel_config(n_jobs=2, backend="threading"):
+            assert correlation_changes(BEFORE, AFTER, OTHER, **options) == alone
+        assert correlation_changes(BEFORE, AFTER, OTHER, **options | {"seed": 5}) != alone
+
+    def test_a_real_rise_is_above_nothing_in_nearly_all_draws_and_noise_is_not(self) -> None:
+        truth = RNG.normal(size=60)
+        noisy, better = truth + 2 * RNG.normal(size=60), truth + 0.1 * RNG.normal(size=60)
+        rise = correlation_changes(noisy, better, truth, n_draws=500, seed=0)["pearson"]
+        assert rise.low > 0
+        assert rise.share_not_above < 0.01
+        noise = correlation_changes(noisy, noisy + 0.01 * RNG.normal(size=60), truth, n_draws=500, seed=0)["pearson"]
+        assert noise.low < 0 < noise.high
+
+    def test_a_filter_that_only_rescales_changes_nothing_in_any_draw(self) -> None:
+        for one in correlation_changes(BEFORE, 0.3 + 0.7 * BEFORE, OTHER, n_draws=300, seed=0).values():
+            assert one.share_not_above == 1
+            assert [one.change, one.low, one.high] == pytest.approx([0, 0, 0], abs=1e-12)
+
+
+class TestDegenerate:
+    def test_with_two_models_nothing_is_defined(self) -> None:
+        for m in (0, 1, 2):
+            for one in correlation_changes(BEFORE[:m], AFTER[:m], OTHER[:m], n_draws=10, seed=0).values():
+                assert (one.n_models, one.n_draws, one.n_undefined) == (m, 10, 10)
+                values = [value for value in dataclasses.astuple(one) if isinstance(value, float)]
+                assert len(values) == 6
+                assert np.isnan(values).all()
+
+    def test_scores_that_are_all_the_same_have_no_correlation_even_up_to_rounding(self) -> None:
+        constant = np.where(np.arange(29) % 2, 0.3, 0.1 + 0.2)
+        for one in correlation_changes(BEFORE, AFTER, constant, n_draws=10, seed=0).values():
+            assert np.isnan([one.before, one.after, one.change, one.low]).all()
+            assert one.n_undefined == 10
+        after = correlation_changes(BEFORE, constant, OTHER, n_draws=10, seed=0)["pearson"]
+        assert not np.isnan(after.before)
+        assert np.isnan(after.after)
+
+    def test_draws_of_one_model_only_are_counted_and_left_out(self) -> None:
+        found = correlation_changes(BEFORE[:3], AFTER[:3], OTHER[:3], n_draws=900, seed=0)["pearson"]
+        assert 50 < found.n_undefined < 160  # three times the same of three models: 1 draw in 9
+        assert not np.isnan(found.low)
