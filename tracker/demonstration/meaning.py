@@ -1,4 +1,4 @@
-"""What the simulated prompts mean, as vectors: near-duplicates close together, prompts of a task a little."""
+"""What the simulated prompts mean, as vectors: edits close to their original, prompts of a task a little."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 DIMENSIONS = 48
 TASK_SHARE = 0.3
-"""Cosine similarity of two prompts of a task, on average."""
-GROUP_SHARE = 0.95
-"""Cosine similarity of two near-duplicates, on average."""
+"""Cosine similarity of two prompts of a task, on average, neither of which is an edit."""
+GROUP_SHARE = 0.96
+"""Cosine similarity of two edits of one original, on average; of an edit and its original, the square root of it."""
 DECIMALS = 5
 """Coarse enough that rounding errors, which differ between machines, do not reach the file."""
 
@@ -18,6 +18,9 @@ def meanings(
     task: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.float32]:  # fmt: skip
     """A vector of length 1 for each prompt, but for rounding.
+
+    The first prompt of a group is the original, and the others are edits of it that deviate from it, each in a
+    direction of its own. So two edits are twice as far from each other, in cosine distance, as from the original.
 
     Args:
         task: ``(n,)`` number of each prompt's task.
@@ -28,11 +31,21 @@ def meanings(
         ``(n, DIMENSIONS)`` float32.
     """
     of_task = _directions(int(task.max()) + 1, rng)[task]
-    of_group = _directions(max(int(group.max()) + 1, 1), rng)[group]
-    own, rest = _directions(len(task), rng), _directions(len(task), rng)
-    of_prompt = np.where(group[:, None] >= 0, of_group, own)
-    shared = np.sqrt(TASK_SHARE) * of_task + np.sqrt(1 - TASK_SHARE) * of_prompt
-    return _unit(np.sqrt(GROUP_SHARE) * shared + np.sqrt(1 - GROUP_SHARE) * rest).round(DECIMALS).astype(np.float32)
+    of_prompt, deviation = _directions(len(task), rng), _directions(len(task), rng)
+    meaning = _unit(np.sqrt(TASK_SHARE) * of_task + np.sqrt(1 - TASK_SHARE) * of_prompt)
+    original = originals(group)
+    is_edit = original != np.arange(len(group))
+    edits = np.sqrt(GROUP_SHARE) * meaning[original] + np.sqrt(1 - GROUP_SHARE) * deviation
+    return _unit(np.where(is_edit[:, None], edits, meaning)).round(DECIMALS).astype(np.float32)
+
+
+def originals(group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``(n,)`` row of the prompt that each is an edit of: the first of its group, itself where it is in none."""
+    original = np.arange(len(group))
+    grouped = group >= 0
+    _, first, inverse = np.unique(group[grouped], return_index=True, return_inverse=True)
+    original[grouped] = np.flatnonzero(grouped)[first][inverse]
+    return original
 
 
 def _directions(n: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -3,7 +3,8 @@
 A model of ability θ knows the answer to a prompt of difficulty b and discrimination a with probability
 sigmoid(a (θ - b)), and guesses among the options where it does not. Into this are planted prompts that
 every model answers with confidence, prompts that most models have seen in training, and groups of
-near-duplicates that are answered alike and mean nearly the same. The same design and seed give the same bytes.
+near-duplicates, an original and its edits, that are answered alike and mean nearly the same. The same
+design and seed give the same bytes.
 Source: Birnbaum 1968, chapter 17 (three-parameter logistic model).
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.demonstration.meaning import meanings
+from tracker.demonstration.meaning import meanings, originals
 from tracker.demonstration.texts import LETTERS, N_CHOICES, TASKS, Question, questions
 
 GUESSING = 1 / N_CHOICES
@@ -25,7 +26,8 @@ REMEMBERED = 0.85
 """Probability that a model answers a prompt it has seen, when the question stands in front of it."""
 TASK_DEVIATION = 0.5
 """Standard deviation of a model's ability between tasks."""
-GROUP_SIZES = (2, 3, 4)
+GROUP_SIZES = (4, 5, 6)
+"""Prompts in a group, by turns: an original and its edits."""
 
 MODELS: dict[str, float] = {
     "northlight/borealis-2-large": 1.75,
@@ -54,14 +56,14 @@ class Design:
         n_prompts: in six tasks of equal size.
         n_easy: prompts that every model answers with confidence.
         n_leaked: prompts that most models answer without seeing the question.
-        n_groups: groups of 2, 3 and 4 near-duplicates in turn.
+        n_groups: groups of near-duplicates, of 4, 5 and 6 prompts in turn.
         n_clean: the weakest models, which have not seen the leaked prompts.
     """
 
     n_prompts: int = 1200
     n_easy: int = 150
     n_leaked: int = 60
-    n_groups: int = 60
+    n_groups: int = 36
     n_clean: int = 3
 
 
@@ -217,11 +219,7 @@ def _plan(
 
 def _shared(values: NDArray[np.float64], group: NDArray[np.int64]) -> NDArray[np.float64]:
     """The same values, with every member of a group given those of its first member; works on rows."""
-    first = np.arange(len(group))
-    grouped = group >= 0
-    _, start, inverse = np.unique(group[grouped], return_index=True, return_inverse=True)
-    first[grouped] = np.flatnonzero(grouped)[start][inverse]
-    return values[first]
+    return values[originals(group)]
 
 
 def _noise(shape: tuple[int, int], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:

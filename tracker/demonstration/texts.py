@@ -32,6 +32,33 @@ CLOSING = " Choose one answer."
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """What is changed in a question whose meaning stays.
+
+    Attributes:
+        renamed: whether another name takes the place of a person's or a town's.
+        opened: whether it begins with `OPENING`.
+        closed: whether it ends with `CLOSING`.
+    """
+
+    renamed: bool = False
+    opened: bool = False
+    closed: bool = False
+
+
+EDITS = (
+    Edit(renamed=True),
+    Edit(opened=True),
+    Edit(renamed=True, closed=True),
+    Edit(closed=True),
+    Edit(renamed=True, opened=True),
+    Edit(opened=True, closed=True),
+    Edit(renamed=True, opened=True, closed=True),
+)
+"""The edits of one question, in turn; no two of them can give the same text."""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A multiple-choice question.
 
@@ -56,8 +83,11 @@ def questions(task: str, groups: NDArray[np.int64], rng: np.random.Generator) ->
 
     Args:
         task: one of `TASKS`.
-        groups: ``(n,)`` prompts that share a number that is not negative are edits of one question.
+        groups: ``(n,)`` prompts that share a number that is not negative are one question and edits of it.
         rng: where the facts come from.
+
+    Raises:
+        ValueError: a group has more prompts than there are edits, and one.
     """
     dice, kinds = Dice(rng), cycle(KINDS[task])
     said: list[frozenset[str]] = []
@@ -66,8 +96,8 @@ def questions(task: str, groups: NDArray[np.int64], rng: np.random.Generator) ->
     made = []
     for group in groups.tolist():
         if group in first:
-            edits[group] += 1
             exercise = _edited(first[group], edits[group], dice)
+            edits[group] += 1
         else:
             exercise = _new(next(kinds), said, dice)
             if group >= 0:
@@ -92,15 +122,24 @@ def _new(kind: Callable[[Dice], Exercise], said: list[frozenset[str]], dice: Dic
 
 
 def _edited(exercise: Exercise, number: int, dice: Dice) -> Exercise:
-    """The same question with another name, another opening, or another name and closing."""
-    text = exercise.text
-    if number % 3 == 2:
-        return Exercise(OPENING + text, exercise.right, exercise.wrong)
-    old = dice.one([name for name in (*PEOPLE, *TOWNS) if re.search(rf"\b{name}\b", text)])
-    new = dice.one([name for name in (PEOPLE if old in PEOPLE else TOWNS) if name not in text])
-    renamed = re.compile(rf"\b{old}\b")
-    text, right, *wrong = (renamed.sub(new, part) for part in (text, exercise.right, *exercise.wrong))
-    return Exercise(text + (CLOSING if number % 3 == 0 else ""), right, tuple(wrong))
+    """The same question after an edit; the first is number 0."""
+    if number >= len(EDITS):
+        raise ValueError(f"A group has more than {len(EDITS) + 1} prompts; only {len(EDITS)} edits are known.")
+    edit, said = EDITS[number], exercise
+    if edit.renamed:
+        said = _renamed(said, dice)
+    text = (OPENING if edit.opened else "") + said.text + (CLOSING if edit.closed else "")
+    return Exercise(text, said.right, said.wrong)
+
+
+def _renamed(exercise: Exercise, dice: Dice) -> Exercise:
+    """The same question with a name that it does not have in place of one that it has."""
+    old = dice.one([name for name in (*PEOPLE, *TOWNS) if re.search(rf"\b{name}\b", exercise.text)])
+    new = dice.one([name for name in (PEOPLE if old in PEOPLE else TOWNS) if name not in exercise.text])
+    text, right, *wrong = (
+        re.sub(rf"\b{old}\b", new, part) for part in (exercise.text, exercise.right, *exercise.wrong)
+    )
+    return Exercise(text, right, tuple(wrong))
 
 
 def _with_options_in_order(exercise: Exercise, dice: Dice) -> Question:

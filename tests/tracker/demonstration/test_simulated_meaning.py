@@ -5,22 +5,40 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tracker.demonstration.meaning import DIMENSIONS, GROUP_SHARE, TASK_SHARE
+from tracker.demonstration.meaning import DIMENSIONS, GROUP_SHARE, TASK_SHARE, originals
 from tracker.demonstration.simulation import Design, simulate
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_near_duplicates_are_close_and_prompts_of_a_task_a_little(seed: int) -> None:
+def test_edits_are_close_to_their_original_and_twice_as_far_from_each_other(seed: int) -> None:
+    simulation = simulate(seed=seed)
+    alike = simulation.meaning @ simulation.meaning.T
+    group = simulation.truth.group
+    twins = (group[:, None] == group) & (group[:, None] >= 0) & ~np.eye(len(group), dtype=bool)
+    first = np.array([group.tolist().index(number) for number in range(group.max() + 1)])
+    is_first = np.isin(np.arange(len(group)), first)
+    of_original = twins & (is_first[:, None] | is_first)
+    of_edits = twins & ~of_original
+    assert alike[of_original].mean() == pytest.approx(np.sqrt(GROUP_SHARE), abs=0.005)
+    assert alike[of_edits].mean() == pytest.approx(GROUP_SHARE, abs=0.005)
+    assert (1 - alike[of_edits].mean()) / (1 - alike[of_original].mean()) == pytest.approx(2, abs=0.15)
+    assert alike[twins].min() > alike[~twins & ~np.eye(len(group), dtype=bool)].max()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_prompts_of_a_task_are_a_little_alike_and_those_of_others_are_not(seed: int) -> None:
     simulation = simulate(seed=seed)
     alike = simulation.meaning @ simulation.meaning.T
     group, task = simulation.truth.group, simulation.tasks
-    twins = (group[:, None] == group) & (group[:, None] >= 0) & ~np.eye(len(group), dtype=bool)
-    together = (task[:, None] == task) & ~twins & ~np.eye(len(group), dtype=bool)
-    apart = task[:, None] != task
-    assert alike[twins].mean() == pytest.approx(GROUP_SHARE, abs=0.02)
-    assert alike[together].mean() == pytest.approx(TASK_SHARE * GROUP_SHARE, abs=0.04)
-    assert abs(alike[apart].mean()) < 0.1
-    assert alike[twins].min() > alike[~twins & ~np.eye(len(group), dtype=bool)].max()
+    alone = group < 0
+    together = (task[:, None] == task) & alone[:, None] & alone & ~np.eye(len(group), dtype=bool)
+    assert alike[together].mean() == pytest.approx(TASK_SHARE, abs=0.04)
+    assert abs(alike[task[:, None] != task].mean()) < 0.1
+
+
+def test_the_original_of_a_prompt_is_the_first_of_its_group_or_itself() -> None:
+    assert originals(np.array([-1, 2, 0, 2, -1, 0, 2])).tolist() == [0, 1, 2, 1, 4, 2, 1]
+    assert originals(np.empty(0, dtype=np.int64)).tolist() == []
 
 
 def test_vectors_have_length_one_but_for_rounding() -> None:

@@ -10,7 +10,7 @@ import pytest
 import solving
 
 from tracker.demonstration.simulation import Simulation, simulate
-from tracker.demonstration.texts import KINDS, TASKS
+from tracker.demonstration.texts import EDITS, KINDS, TASKS, questions
 
 
 @pytest.fixture(scope="module", params=[0, 1, 2])
@@ -57,7 +57,7 @@ def test_near_duplicates_are_small_edits_with_the_same_right_option(simulation: 
     texts = [question.text for question in simulation.questions]
     for number in range(simulation.truth.group.max() + 1):
         members = np.flatnonzero(simulation.truth.group == number)
-        assert 2 <= len(members) <= 4
+        assert 4 <= len(members) <= 6
         assert len({texts[i] for i in members}) == len(members)
         assert alike[np.ix_(members, members)].min() > 0.5
         assert len(set(simulation.tasks[members])) == 1
@@ -71,3 +71,14 @@ def test_every_kind_of_question_occurs(simulation: Simulation) -> None:
     }
     assert len(used) == len(solving.SOLVERS)
     assert {task: len(kinds) for task, kinds in KINDS.items()} == dict.fromkeys(TASKS, 5)
+
+
+class TestEdits:
+    def test_no_two_of_the_largest_group_have_the_same_text(self) -> None:
+        for task in TASKS:
+            asked = questions(task, np.zeros(len(EDITS) + 1, dtype=np.int64), np.random.default_rng(0))
+            assert len({question.text for question in asked}) == len(EDITS) + 1
+
+    def test_a_group_with_more_prompts_than_edits_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="more than 8 prompts; only 7 edits are known"):
+            questions("dates", np.zeros(len(EDITS) + 2, dtype=np.int64), np.random.default_rng(0))

@@ -76,8 +76,8 @@ class TestLaws:
     def test_the_counts_are_those_of_the_design(self, simulation: Simulation) -> None:
         truth = simulation.truth
         assert len(simulation.keys) == len(set(simulation.keys)) == 1200
-        assert (truth.easy.sum(), truth.leaked.sum(), truth.group.max() + 1) == (150, 60, 60)
-        assert sorted(set(np.bincount(truth.group[truth.group >= 0]))) == [2, 3, 4]
+        assert (truth.easy.sum(), truth.leaked.sum(), truth.group.max() + 1) == (150, 60, 36)
+        assert sorted(set(np.bincount(truth.group[truth.group >= 0]))) == [4, 5, 6]
         assert not (truth.easy & truth.leaked).any()
         assert not ((truth.easy | truth.leaked) & (truth.group >= 0)).any()
 
