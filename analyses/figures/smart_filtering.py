@@ -1,0 +1,250 @@
+"""Pictures of what a filter does: how far models agree, their scores and ranks, and what each task loses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.figures.canvas import (
+    DRAWN,
+    FAINT,
+    INK,
+    OBSERVED,
+    SEQUENTIAL,
+    SERIES,
+    canvas,
+    label_size,
+    plain,
+    short,
+)
+from analyses.numerics.filtering.agreement import Agreement, RandomAgreement
+from analyses.numerics.filtering.ranking_change import RankingChange
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAMED_MODELS = 40
+"""Up to so many models, each row of a heatmap says its name."""
+WRITTEN_CELLS = 12
+"""Up to so many models, each cell says its number."""
+MOST_MODELS, MOST_TASKS = 120, 100
+"""Rows that one picture of models, and of tasks, shows."""
+BINS = 25
+"""Of the random subsets' means."""
+
+
+def agreement(
+    names: Sequence[str],
+    before: Agreement,
+    after: Agreement,
+    random: RandomAgreement | None,
+    what: str,
+    *,
+    measure: Literal["share", "kappa"] = "share",
+    order: NDArray[np.int64] | None = None,
+) -> Figure:
+    """How far every two models agree, on all prompts and on the kept ones, and what random subsets give.
+
+    Args:
+        names: of the models.
+        before, after: their agreement, in the same order.
+        random: means over the pairs in random subsets as large as the kept one.
+        what: that models may have in common, such as "answer".
+        measure: what is shown.
+        order: places of the models from the first row down, best first; as they are by default.
+    """
+    k = len(names)
+    rows = np.arange(k) if order is None else order
+    tables = [_off_diagonal(getattr(found, measure)[np.ix_(rows, rows)]) for found in (before, after)]
+    labels = short([names[row] for row in rows.tolist()], 26) if k <= NAMED_MODELS else []
+    low, high = _range(np.concatenate([table.compressed() for table in tables]), measure)
+    side = min(6.5, max(2.6, (0.4 if k <= WRITTEN_CELLS else 0.2) * k))
+    beside = 1.9 if labels else 0.5
+    height = side + beside + 0.5
+    figure = canvas(2 * side + beside + 1.6, height + (1.5 if random is not None else 0.0))
+    parts: Any = figure.subfigures(2, 1, height_ratios=[height, 1.5]) if random is not None else None
+    top = figure if parts is None else parts[0]
+    panels = top.subplots(1, 2, sharey=True)
+    means = [getattr(found, f"mean_{measure}") for found in (before, after)]
+    for axes, table, mean, title in zip(panels, tables, means, ("all prompts", "kept prompts"), strict=True):
+        image = axes.imshow(table, cmap=SEQUENTIAL, vmin=low, vmax=high, interpolation="nearest")
+        axes.set_title(f"{title}: mean {_written(mean, measure)}", fontsize=9, color=INK)
+        plain(axes)
+        axes.spines[["left", "bottom"]].set_visible(False)
+        axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=label_size(k))
+        axes.tick_params(length=0)
+        axes.set_xlabel("model" if labels else f"{k:,} models", fontsize=9)
+        if k <= WRITTEN_CELLS:
+            _write_cells(axes, table, (low + high) / 2, measure)
+    panels[0].set_yticks(range(len(labels)), labels, fontsize=label_size(k))
+    panels[0].set_ylabel("model, best first" if labels else "models, best first", fontsize=9)
+    bar = top.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02)
+    bar.set_label(
+        {"share": f"prompts with the same {what}", "kappa": f"Cohen's kappa of the {what}"}[measure], fontsize=8
+    )
+    bar.ax.tick_params(labelsize=7, color=FAINT)
+    bar.outline.set_visible(False)
+    if measure == "share":
+        bar.ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    if parts is not None and random is not None:
+        _means(parts[1].subplots(), means, getattr(random, measure), measure)
+    return figure
+
+
+def _off_diagonal(values: NDArray[np.float64]) -> Any:
+    """What is known of different models."""
+    return np.ma.masked_array(values, mask=np.eye(len(values), dtype=bool) | np.isnan(values))
+
+
+def _range(values: NDArray[np.float64], measure: str) -> tuple[float, float]:
+    """Ends of the colour scale, whole tenths."""
+    if not values.size:
+        return 0.0, 1.0
+    low, high = float(np.floor(values.min() * 10) / 10), float(np.ceil(values.max() * 10) / 10)
+    return (low, high) if high > low else (low - 0.1 * (low > 0 or measure == "kappa"), high + 0.1 * (high < 1))
+
+
+def _written(value: float, measure: str) -> str:
+    if np.isnan(value):
+        return "none"
+    return f"{value:.1%}" if measure == "share" else f"{value:.3f}"
+
+
+def _write_cells(axes: Axes, table: Any, middle: float, measure: str) -> None:
+    for i, j in zip(*np.nonzero(~np.ma.getmaskarray(table)), strict=True):
+        said = f"{100 * table[i, j]:.0f}" if measure == "share" else f"{table[i, j]:.2f}"
+        color = "white" if table[i, j] < middle else INK
+        axes.text(j, i, said, ha="center", va="center", fontsize=6.5, color=color)
+
+
+def _means(axes: Axes, means: Sequence[float], drawn: NDArray[np.float64], measure: str) -> None:
+    """The two means on one line with those of random subsets."""
+    plain(axes)
+    known = drawn[~np.isnan(drawn)]
+    if known.size:
+        share, edges = np.histogram(known, bins=BINS if np.ptp(known) > 0 else 1)
+        axes.stairs(
+            share / share.max(), edges, fill=True, color=DRAWN, label=f"{len(known):,} random subsets of as many"
+        )
+    for mean, color, name in ((means[0], INK, "all prompts"), (means[1], OBSERVED, "kept prompts")):
+        axes.plot([mean, mean], [0, 1.15], color=color, linewidth=1.6, label=name)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(0, 1.2)
+    axes.margins(x=0.1)
+    axes.set_xlabel("mean over pairs of models", fontsize=8)
+    if measure == "share":
+        axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+
+
+def accuracy(
+    names: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_], *, metric: str = "score"
+) -> Figure:
+    """Each model's score on all prompts and on the kept ones, with both ranks; best before first.
+
+    Args:
+        names: of the models.
+        change: in the same order.
+        is_filter_model: ``(n_models,)`` which of them are marked.
+        metric: what the scores are.
+    """
+    order = np.lexsort((np.array(names), change.rank_before))[:MOST_MODELS]
+    k, n = len(order), len(names)
+    rows = np.arange(k)
+    size = label_size(k)
+    figure = canvas(7.6, max(3.0, 1.6 + (0.27 if k <= 20 else 0.2 if k <= 40 else 0.14) * k))
+    axes = figure.subplots()
+    before, after = change.score_before[order], change.score_after[order]
+    marked = is_filter_model[order]
+    axes.hlines(rows, before, after, color=FAINT, linewidth=0.9, zorder=1)
+    dot = 26 if k <= 40 else 11
+    for values, color, name in ((before, DRAWN, "all prompts"), (after, OBSERVED, "kept prompts")):
+        axes.scatter(values[~marked], rows[~marked], s=dot, color=color, zorder=2, label=name)
+        axes.scatter(
+            values[marked], rows[marked], s=dot, color=color, marker="D", zorder=2, edgecolors=INK, linewidths=0.8
+        )
+    if marked.any():
+        axes.scatter([], [], s=26, color="white", marker="D", edgecolors=INK, linewidths=0.8, label="filter model")
+    axes.set_yticks(rows, short([names[place] for place in order.tolist()]), fontsize=size)
+    for label, is_marked in zip(axes.get_yticklabels(), marked, strict=True):
+        label.set_fontweight("bold" if is_marked else "normal")
+    axes.set_ylim(k - 0.4, -0.6)
+    for row, place in enumerate(order.tolist()):
+        said, color = _ranks(change.rank_before[place], change.rank_after[place])
+        axes.annotate(
+            said, (1.02, row), xycoords=("axes fraction", "data"), fontsize=max(size, 4.5), color=color, va="center",
+            annotation_clip=False,
+        )  # fmt: skip
+    axes.annotate(
+        "rank", (1.02, 1.0), xycoords="axes fraction", xytext=(0, 3), textcoords="offset points", fontsize=8, color=INK
+    )
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=size, length=0)
+    axes.set_xlabel(f"mean {metric}", fontsize=9)
+    of = f" (first {k} of {n:,})" if k < n else ""
+    axes.set_ylabel(f"models, by rank on all prompts{of}", fontsize=9)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
+def _ranks(before: float, after: float) -> tuple[str, str]:
+    """Both ranks and the direction between them, with a colour for each."""
+    if np.isnan(before) or np.isnan(after) or before == after:
+        return ("" if np.isnan(before) else f"{before:g}"), FAINT
+    return f"{before:g} → {after:g} {'▲' if after < before else '▼'}", SERIES[0] if after < before else SERIES[1]
+
+
+def shares_by_task(
+    tasks: Sequence[str], n: NDArray[np.int64], removed: Mapping[str, NDArray[np.int64]], what: str = "removed"
+) -> Figure:
+    """The share of each task's prompts that goes, part by part, the most first.
+
+    Args:
+        tasks: names; '' is shown as "no task".
+        n: ``(n_tasks,)`` prompts of each, at least 1.
+        removed: by part ``(n_tasks,)`` prompts; a prompt is in one part at most, as of `removal_parts`. Empty parts are
+            not shown.
+        what: happens to them.
+    """
+    total = np.sum([np.zeros(len(n)), *removed.values()], axis=0) / n
+    order = np.lexsort((np.array(tasks), -total))[:MOST_TASKS]
+    k = len(order)
+    rows = np.arange(k)
+    figure = canvas(7.6, max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k))
+    axes = figure.subplots()
+    start = np.zeros(k)
+    shown = {name: color for name, color in zip(removed, cycle(SERIES)) if removed[name].any()}
+    for name, color in shown.items():
+        share = (removed[name] / n)[order]
+        axes.barh(rows, share, left=start, height=0.78, color=color, label=name.replace("_", " "))
+        start += share
+    size = max(label_size(k), 5.0)
+    axes.set_yticks(rows, [name or "no task" for name in short([tasks[place] for place in order.tolist()], 44)])
+    for row, place in enumerate(order.tolist()):
+        gone = round(float(total[place] * n[place]))
+        axes.annotate(
+            f"{total[place]:.1%}  ({gone:,} of {n[place]:,})", (start[row], row), xytext=(3, 0),
+            textcoords="offset points", fontsize=size, color=INK, va="center",
+        )  # fmt: skip
+    axes.set_ylim(k - 0.4, -0.6)
+    widest = max(float(total.max(initial=0.0)), 0.01)
+    axes.set_xlim(0, 1.4 * widest)
+    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= min(1.0, 1.4 * widest)])
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=size, length=0)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+    axes.set_xlabel(f"share of the task's prompts {what}", fontsize=9)
+    axes.set_ylabel(f"tasks (first {k} of {len(n):,})" if k < len(n) else "tasks", fontsize=9)
+    if shown:
+        figure.legend(loc="outside upper center", ncols=min(len(shown), 4), frameon=False, fontsize=8)
+    return figure
