@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyses.numerics.filtering.duplicates import duplicate_groups, normalized
+
+FEW_TEXTS = st.sampled_from(["a", "A ", " b", "b", "c\n", None, " ", "2²", "22"])
+FEW_CHOICES = st.sampled_from([None, (), ("x",), (" X",), ("x", "y"), ("y", "x")])
+
+
+def equal(one, other, *, by: str) -> bool:
+    """By the definition, two prompts at a time."""
+    (text, choices), (their_text, their_choices) = one, other
+    if not (text or "").strip() or not (their_text or "").strip():
+        return False
+    told = [[normalized(c) for c in offered or ()] if by == "full" else [] for offered in (choices, their_choices)]
+    return normalized(text) == normalized(their_text) and told[0] == told[1]
+
+
+def two_at_a_time(prompts, *, by: str) -> list[int]:
+    groups, n_groups = [-1] * len(prompts), 0
+    for i, prompt in enumerate(prompts):
+        same = [j for j, other in enumerate(prompts) if j != i and equal(prompt, other, by=by)]
+        if same and min(same) < i:
+            groups[i] = groups[min(same)]
+        elif same:
+            groups[i] = n_groups
+            n_groups += 1
+    return groups
+
+
+class TestAgainstReference:
+    @settings(max_examples=60)
+    @given(st.lists(st.tuples(FEW_TEXTS, FEW_CHOICES), max_size=12), st.sampled_from(["full", "question"]))
+    def test_groups_are_those_of_every_pair_compared(self, prompts, by):
+        found = duplicate_groups([text for text, _ in prompts], [choices for _, choices in prompts], by=by)
+        assert found.dtype == np.int32
+        assert list(found) == two_at_a_time(prompts, by=by)
+
+    def test_real_prompts_with_equal_text_and_choices_are_found(self, shared):
+        table = pq.read_table(shared / "data/mmlu_pro/prompts.parquet").to_pylist()
+        texts, choices = [row["question"] for row in table], [json.loads(row["choices"]) for row in table]
+        distinct = {(" ".join(t.lower().split()), *(" ".join(c.lower().split()) for c in o)) for t, o in zip(
+            texts, choices, strict=True)}  # fmt: skip
+        full, question = (duplicate_groups(texts, choices, by=by) for by in ("full", "question"))
+        assert len(table) - len(distinct) == 159
+        assert np.count_nonzero(full >= 0) - (full.max() + 1) == 159
+        assert np.count_nonzero(question >= 0) - (question.max() + 1) == 392
+
+
+class TestLaws:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("What  is\tit?\n", " what is IT?"),
+            ("ﬁnal ＡＢＣ", "final abc"),
+            ("STRASSE", "straße"),
+            ("caf\u00e9", "cafe\u0301"),
+            ("a\u00a0b\u3000c", "a b c"),
+        ],
+    )
+    def test_type_setting_makes_no_other_prompt(self, one, other):
+        assert normalized(one) == normalized(other)
+        assert list(duplicate_groups([one, other], [None, None])) == [0, 0]
+
+    @pytest.mark.parametrize(
+        ("one", "other"), [("2²", "22"), ("x₁", "x1"), ("1½", "11⁄2"), ("a b", "ab"), ("a.", "a"), ("-1", "1")]
+    )
+    def test_what_means_something_else_is_another_prompt(self, one, other):
+        assert list(duplicate_groups([one, other], [None, None])) == [-1, -1]
+
+    @settings(max_examples=60)
+    @given(st.text())
+    def test_a_text_that_was_compared_once_compares_the_same_again(self, text):
+        assert normalized(normalized(text)) == normalized(text)
+        assert normalized(f"  {text}\n") == normalized(text)
+
+    def test_choices_count_in_their_order_and_only_where_asked(self):
+        texts = ["Which is true?"] * 4
+        choices = [["a", "b"], ["b", "a"], ["A", " b"], ["a", "b", ""]]
+        assert list(duplicate_groups(texts, choices)) == [0, -1, 0, -1]
+        assert list(duplicate_groups(texts, choices, by="question")) == [0, 0, 0, 0]
+
+    def test_choices_are_not_run_together(self):
+        assert list(duplicate_groups(["q", "q"], [["a b"], ["a", "b"]])) == [-1, -1]
+
+    def test_texts_that_are_not_known_have_no_equals(self):
+        assert list(duplicate_groups([None, None, " ", "", "a", "A"], [None] * 6)) == [-1, -1, -1, -1, 0, 0]
+
+    def test_no_choices_are_the_same_as_choices_not_known(self):
+        assert list(duplicate_groups(["a", "a"], [None, []])) == [0, 0]
+
+    def test_no_prompts_have_no_groups(self):
+        assert duplicate_groups([], []).shape == (0,)
+
+
+class TestErrors:
+    def test_choices_belong_to_their_texts(self):
+        with pytest.raises(ValueError, match="shorter"):
+            duplicate_groups(["a", "b"], [None])
