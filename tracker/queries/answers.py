@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,16 @@ class Answers:
     def load(cls, session: Session, selection: Selection) -> Answers:
         """The answers of a selection; see `answers`."""
         return answers(session, selection)
+
+    def of(self, prompt_ids: NDArray[np.int64]) -> Answers:
+        """The answers to some of these prompts, in their order.
+
+        Args:
+            prompt_ids: ``(m,)`` int64 keys, all among ours.
+        """
+        order = np.argsort(self.prompt_ids)
+        rows = order[np.searchsorted(self.prompt_ids, prompt_ids, sorter=order)]
+        return replace(self, codes=self.codes[rows], probability=self.probability[rows], prompt_ids=prompt_ids)
 
     @property
     def digest(self) -> str:

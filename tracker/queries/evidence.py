@@ -55,10 +55,23 @@ class Evidence:
         kind = wanted or min(KINDS, key=lambda kind: len(lacking[kind]))
         which = f" of the option {kind}" if wanted or kind in self.gold else ""
         raise SelectionError(
-            f"No probability of the gold answer{which} is stored of {_some(lacking[kind])}, so it cannot be said whether "
-            "the models that filter are sure. Take such probabilities in (see docs/formats.md), choose models that have "
-            "them with --models, or go by right and wrong alone with --without-confidence."
+            f"No probability of the gold answer{which} is stored of {_some(lacking[kind])}, so it cannot be said "
+            "whether the models that filter are sure. Take such probabilities in (see docs/formats.md), choose models "
+            "that have them with --models, or go by right and wrong alone with --without-confidence."
         )
+
+    def is_known(self, kind: str, *, with_blind: bool) -> NDArray[np.bool_]:
+        """``(n_models,)`` whether everything is stored of a model that a filter would ask it for.
+
+        Args:
+            kind: of probability; '' needs none.
+            with_blind: whether it must have been run without the question, too.
+        """
+        known = np.ones(self.right.shape[1], dtype=np.bool_)
+        matrices = [self.gold, *([self.blind_gold] if with_blind else [])] if kind else []
+        for stored in matrices:
+            known &= ~np.isnan(stored[kind]).all(axis=0) if kind in stored else False
+        return known & self.blind_asked.any(axis=0) if with_blind else known
 
     def unblinded(self, columns: NDArray[np.intp], names: Sequence[str], kind: str | None) -> str:
         """Why the answers without the question cannot be used; '' where they can.

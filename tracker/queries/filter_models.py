@@ -63,6 +63,12 @@ class FilterModels:
             makers={row[0]: Maker(organization=row[1], open_weights=row[2]) for row in rows},
         )
 
+    def organizations(self, names: Sequence[str], *, open_only: bool = False) -> list[str | None]:
+        """Who made each of some models, '' where that is not known; None where its weights are closed, if so asked."""
+        unknown = Maker(organization=None, open_weights=None)
+        makers = [self.makers.get(name, unknown) for name in names]
+        return [None if open_only and one.open_weights is False else one.organization or "" for one in makers]
+
     def choose(
         self, scores: PerformanceMatrix, *, n_models: int, open_only: bool = False, allow_unknown: bool = False
     ) -> NDArray[np.intp]:

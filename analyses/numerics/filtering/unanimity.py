@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.steps import confidently_right, confidently_wrong
+from analyses.numerics.filtering.removal import retained
+from analyses.numerics.filtering.steps import Step, confidently_right, confidently_wrong, step
 
 Flags = NDArray[np.bool_]
 Probabilities = NDArray[np.float64] | None
@@ -48,6 +49,24 @@ class Unanimity:
     def suspect(self, models: NDArray[np.intp]) -> Flags:
         """``(n_prompts,)`` all of these models are wrong and sure of their own answer."""
         return confidently_wrong(self.wrong[:, models], _of(self.own, models), self.confidence)
+
+
+def unanimous_steps(
+    said: Unanimity, models: NDArray[np.intp], *, retain: float, with_blind: bool, seed: int
+) -> dict[str, Step]:
+    """The steps ``easy`` and ``contaminated`` as some models make them; without any model nothing is flagged.
+
+    Args:
+        said: what all models said.
+        models: columns of those that filter.
+        retain: share of the easy prompts that stay, at random; of the contaminated ones none does.
+        with_blind: whether there are runs without the question of all of them; else nothing is contaminated.
+        seed: of which easy prompts stay.
+    """
+    nothing = np.zeros(len(said.right), dtype=np.bool_)
+    easy = said.easy(models) if len(models) else nothing
+    contaminated = said.contaminated(models) if len(models) and with_blind else nothing
+    return {"easy": step(easy, easy & ~retained(easy, retain, seed=seed)), "contaminated": step(contaminated)}
 
 
 def _of(probabilities: Probabilities, models: NDArray[np.intp]) -> Probabilities:
