@@ -23,6 +23,8 @@ from analyses.figures.canvas import (
 )
 from analyses.numerics.filtering.agreement import Agreement, RandomAgreement
 from analyses.numerics.filtering.ranking_change import RankingChange
+from analyses.numerics.filtering.removal_parts import counts_by_task, removal_parts
+from analyses.numerics.filtering.steps import Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,9 +56,9 @@ def agreement(
         names: of the models.
         before, after: their agreement, in the same order.
         random: means over the pairs in random subsets as large as the kept one.
-        what: that models may have in common, such as "answer".
+        what: models agree in, such as "answers".
         measure: what is shown.
-        order: places of the models from the first row down, best first; as they are by default.
+        order: places of the models, best first, from the first row down; as they are by default.
     """
     k = len(names)
     rows = np.arange(k) if order is None else order
@@ -78,15 +80,14 @@ def agreement(
         axes.spines[["left", "bottom"]].set_visible(False)
         axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=label_size(k))
         axes.tick_params(length=0)
-        axes.set_xlabel("model" if labels else f"{k:,} models", fontsize=9)
+        axes.set_xlabel("models" if labels else f"{k:,} models", fontsize=9)
         if k <= WRITTEN_CELLS:
             _write_cells(axes, table, (low + high) / 2, measure)
     panels[0].set_yticks(range(len(labels)), labels, fontsize=label_size(k))
-    panels[0].set_ylabel("model, best first" if labels else "models, best first", fontsize=9)
+    panels[0].set_ylabel("models" if order is None else "models, best first", fontsize=9)
     bar = top.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02)
-    bar.set_label(
-        {"share": f"prompts with the same {what}", "kappa": f"Cohen's kappa of the {what}"}[measure], fontsize=8
-    )
+    written = {"share": "prompts on which two models agree", "kappa": "Cohen's kappa of two models"}[measure]
+    bar.set_label(f"{written} ({what})", fontsize=8)
     bar.ax.tick_params(labelsize=7, color=FAINT)
     bar.outline.set_visible(False)
     if measure == "share":
@@ -202,20 +203,18 @@ def _ranks(before: float, after: float) -> tuple[str, str]:
     return f"{before:g} → {after:g} {'▲' if after < before else '▼'}", SERIES[0] if after < before else SERIES[1]
 
 
-def shares_by_task(
-    tasks: Sequence[str], n: NDArray[np.int64], removed: Mapping[str, NDArray[np.int64]], what: str = "removed"
-) -> Figure:
-    """The share of each task's prompts that goes, part by part, the most first.
+def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> Figure:
+    """The share of each task's prompts that goes, the most first; parts are what one step alone removes, or several.
 
     Args:
-        tasks: names; '' is shown as "no task".
-        n: ``(n_tasks,)`` prompts of each, at least 1.
-        removed: by part ``(n_tasks,)`` prompts; a prompt is in one part at most, as of `removal_parts`. Empty parts are
-            not shown.
-        what: happens to them.
+        tasks: ``(n_prompts,)`` name of each prompt's task; '' is shown as "no task".
+        steps: by name, at least one; those that remove nothing are not shown.
+        kept: ``(n_prompts,)`` what they leave.
     """
-    total = np.sum([np.zeros(len(n)), *removed.values()], axis=0) / n
-    order = np.lexsort((np.array(tasks), -total))[:MOST_TASKS]
+    names, n, removed = counts_by_task(tasks, {**removal_parts(steps), "": ~kept})
+    gone = removed.pop("")
+    total = gone / n
+    order = np.lexsort((names, -total))[:MOST_TASKS]
     k = len(order)
     rows = np.arange(k)
     figure = canvas(7.6, max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k))
@@ -227,11 +226,10 @@ def shares_by_task(
         axes.barh(rows, share, left=start, height=0.78, color=color, label=name.replace("_", " "))
         start += share
     size = max(label_size(k), 5.0)
-    axes.set_yticks(rows, [name or "no task" for name in short([tasks[place] for place in order.tolist()], 44)])
+    axes.set_yticks(rows, [name or "no task" for name in short([names[place] for place in order.tolist()], 44)])
     for row, place in enumerate(order.tolist()):
-        gone = round(float(total[place] * n[place]))
         axes.annotate(
-            f"{total[place]:.1%}  ({gone:,} of {n[place]:,})", (start[row], row), xytext=(3, 0),
+            f"{total[place]:.1%}  ({gone[place]:,} of {n[place]:,})", (start[row], row), xytext=(3, 0),
             textcoords="offset points", fontsize=size, color=INK, va="center",
         )  # fmt: skip
     axes.set_ylim(k - 0.4, -0.6)
@@ -243,7 +241,7 @@ def shares_by_task(
     plain(axes)
     axes.tick_params(axis="y", labelsize=size, length=0)
     axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
-    axes.set_xlabel(f"share of the task's prompts {what}", fontsize=9)
+    axes.set_xlabel("share of the task's prompts removed", fontsize=9)
     axes.set_ylabel(f"tasks (first {k} of {len(n):,})" if k < len(n) else "tasks", fontsize=9)
     if shown:
         figure.legend(loc="outside upper center", ncols=min(len(shown), 4), frameon=False, fontsize=8)

@@ -16,7 +16,7 @@ from analyses.numerics.filtering.agreement import Agreement
 from analyses.numerics.filtering.correlation_change import CorrelationChange
 from analyses.numerics.filtering.ranking_change import RankingChange
 from analyses.numerics.filtering.removal_parts import counts_by_task, removal_parts
-from analyses.numerics.filtering.steps import Step, kept
+from analyses.numerics.filtering.steps import Step
 
 ALL_STEPS = "all steps"
 """Name of the row of what any step does."""
@@ -24,7 +24,7 @@ BETWEEN = "; "
 """Between reasons."""
 
 
-def by_step(steps: Mapping[str, Step]) -> pa.Table:
+def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> pa.Table:
     """One row for each step, and one for all of them together.
 
     A prompt is retained if it is flagged and not removed; together, if some step flags it and none removes it. Shares
@@ -32,13 +32,14 @@ def by_step(steps: Mapping[str, Step]) -> pa.Table:
 
     Args:
         steps: by name, at least one.
+        kept: ``(n_prompts,)`` what they leave.
     """
     flagged, removed = (np.array([getattr(one, name) for one in steps.values()]) for name in ("flagged", "removed"))
     alone = np.array([part.sum() for part in removal_parts(steps).values()][:-1])
     counts = {
         "flagged": np.append(flagged.sum(axis=1), flagged.any(axis=0).sum()),
-        "retained": np.append((flagged & ~removed).sum(axis=1), (flagged.any(axis=0) & ~removed.any(axis=0)).sum()),
-        "removed": np.append(removed.sum(axis=1), removed.any(axis=0).sum()),
+        "retained": np.append((flagged & ~removed).sum(axis=1), (flagged.any(axis=0) & kept).sum()),
+        "removed": np.append(removed.sum(axis=1), (~kept).sum()),
     }
     n = flagged.shape[1]
     shares = {f"share_{name}": _shares(count, np.full(len(count), n)) for name, count in counts.items()}
@@ -53,14 +54,15 @@ def by_step(steps: Mapping[str, Step]) -> pa.Table:
     )
 
 
-def by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step]) -> pa.Table:
+def by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> pa.Table:
     """One row for each task, those that lose most of their prompts first.
 
     Args:
         tasks: ``(n_prompts,)`` name of each prompt's task.
         steps: by name.
+        kept: ``(n_prompts,)`` what they leave.
     """
-    parts = {"kept": kept(steps.values(), len(tasks))}
+    parts = {"kept": kept}
     for name, one in steps.items():
         parts |= {f"{_column(name)}_flagged": one.flagged, f"{_column(name)}_removed": one.removed}
     names, size, inside = counts_by_task(tasks, parts)
@@ -75,13 +77,13 @@ def by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step]) -> pa.Table:
     )
 
 
-def by_model(models: Sequence[str], is_filter_model: NDArray[np.bool_], change: RankingChange) -> pa.Table:
+def by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_]) -> pa.Table:
     """One row for each model, best before first; ``rank_change`` is positive for those that fall.
 
     Args:
         models: names.
-        is_filter_model: ``(n_models,)``.
         change: of the models in the same order.
+        is_filter_model: ``(n_models,)``.
     """
     order = np.lexsort((np.array(models), change.rank_before))
     columns = {
@@ -120,18 +122,12 @@ def agreement(models: Sequence[str], before: Agreement, after: Agreement) -> pa.
     )
 
 
-def correlations(changes: Mapping[str, CorrelationChange], against: str) -> pa.Table:
-    """One row for each correlation.
-
-    Args:
-        changes: by the name of the correlation.
-        against: what the other scores are.
-    """
+def correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
+    """One row for each correlation, by its name."""
     numbers = ("before", "after", "change", "low", "high", "share_not_above")
     found = list(changes.values())
     columns: dict[str, Any] = {
         "correlation": pa.array([*changes], pa.string()),
-        "against": pa.array([against] * len(found), pa.string()),
         "n_models": pa.array([one.n_models for one in found], pa.int64()),
     }
     columns |= {name: _numbers([getattr(one, name) for one in found]) for name in numbers}
@@ -141,7 +137,9 @@ def correlations(changes: Mapping[str, CorrelationChange], against: str) -> pa.T
     return pa.table(columns)
 
 
-def decisions(names: Sequence[str], tasks: NDArray[np.str_], steps: Mapping[str, Step]) -> pa.Table:
+def decisions(
+    names: Sequence[str], tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]
+) -> pa.Table:
     """One row for each prompt: whether it is kept, all steps whose reason applies, and those that remove it for it.
 
     Each step that knows groups of like prompts has a column with the number of the prompt's group.
@@ -150,11 +148,12 @@ def decisions(names: Sequence[str], tasks: NDArray[np.str_], steps: Mapping[str,
         names: of the prompts.
         tasks: ``(n_prompts,)`` name of each prompt's task.
         steps: by name.
+        kept: ``(n_prompts,)`` what they leave.
     """
     columns: dict[str, Any] = {
         "prompt": pa.array(names, pa.string()),
         "task": pa.array(tasks.tolist(), pa.string()),
-        "kept": kept(steps.values(), len(tasks)),
+        "kept": kept,
         "reasons": _joined([*steps], [one.flagged for one in steps.values()], len(tasks)),
         "removed_by": _joined([*steps], [one.removed for one in steps.values()], len(tasks)),
     }

@@ -28,7 +28,7 @@ def removal_parts(steps: Mapping[str, Step]) -> Mapping[str, NDArray[np.bool_]]:
 
 def counts_by_task(
     tasks: NDArray[np.str_], parts: Mapping[str, NDArray[np.bool_]]
-) -> tuple[NDArray[np.str_], NDArray[np.int64], Mapping[str, NDArray[np.int64]]]:
+) -> tuple[NDArray[np.str_], NDArray[np.int64], dict[str, NDArray[np.int64]]]:
     """How many prompts of each task are there, and in each part.
 
     Args:
