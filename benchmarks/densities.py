@@ -1,0 +1,81 @@
+"""The density of 1.4 million distances, beside SciPy's `gaussian_kde` and statsmodels' by FFT.
+
+SciPy sums over all distances at each point of a grid. Each line says at how many points it was timed and to how many
+it was scaled, without the time to make it: 1,000, which is enough to find maxima and fewer than ours has, whose time includes the maxima. Both peers
+are reflected at 0 as ours is: SciPy is evaluated at x and -x, statsmodels has the distances and their mirror images.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.stats import gaussian_kde
+from statsmodels.nonparametric.kde import KDEUnivariate
+
+from analyses.numerics.filtering.density import density
+from benchmarks._costs import seconds
+
+N_DISTANCES = 1_400_000
+N_TIMED, N_POINTS = 20, 1000
+N_COMPARED = 40
+
+
+def distances(n: int) -> np.ndarray:
+    """SIMULATED: some near-duplicates, and all others around 0.45."""
+    rng = np.random.default_rng(0)
+    near = np.abs(rng.normal(0.06, 0.02, n // 50))
+    return np.concatenate([near, np.clip(rng.normal(0.45, 0.12, n - near.size), 0.001, 2)])
+
+
+def _difference(values: np.ndarray, factor: float) -> float:
+    """Largest difference from SciPy's density, as a share of the maximum, at even points and all maxima."""
+    found = density(values, factor)
+    places = np.linspace(0, found.grid.size - 1, N_COMPARED).astype(int)
+    places = np.union1d(places, np.searchsorted(found.grid, found.maxima))
+    peer, at = gaussian_kde(values, bw_method=factor), found.grid[places]
+    return float(np.abs(found.density[places] - peer(at) - peer(-at)).max() / found.density.max())
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """One line for each bandwidth and peer."""
+    values = distances(N_DISTANCES)
+    both = np.concatenate([values, -values])
+    density(values)
+    for factor in (0.02, 0.15, 1.0):
+        ours = seconds(lambda f=factor: density(values, f), times=5)
+        found = density(values, factor)
+        at = np.linspace(0, found.grid[-1], N_TIMED)
+        kernels = gaussian_kde(values, bw_method=factor)
+
+        def scipy_at_some(peer: gaussian_kde = kernels, x: np.ndarray = at) -> np.ndarray:
+            return np.asarray(peer(x) + peer(-x))
+
+        def by_fft(bandwidth: float = found.bandwidth, n: int = found.grid.size) -> None:
+            KDEUnivariate(both).fit(kernel="gau", fft=True, bw=bandwidth, gridsize=2 * n, cut=9)
+
+        name = f"density of {N_DISTANCES:,} distances, factor {factor:g}"
+        peer = seconds(scipy_at_some) * N_POINTS / N_TIMED
+        yield {
+            "name": f"{name}, beside scipy gaussian_kde",
+            "note": f"ours at {found.grid.size:,} points; the peer is scaled from {N_TIMED} points to {N_POINTS:,}",
+            "ours_s": round(ours, 4),
+            "peer_s": round(peer, 2),
+            "ratio": round(peer / ours),
+            "largest_difference": float(f"{_difference(values, factor):.1e}"),
+        }
+        peer = seconds(by_fft, times=3)
+        yield {
+            "name": f"{name}, beside statsmodels by FFT",
+            "note": f"both at about {found.grid.size:,} points from 0 up, none scaled",
+            "ours_s": round(ours, 4),
+            "peer_s": round(peer, 3),
+            "ratio": round(peer / ours, 1),
+        }
+
+
+if __name__ == "__main__":
+    for line in measurements():
+        print(json.dumps(line), flush=True)
