@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joblib import parallel_config
+
+from analyses.numerics.filtering.cosine_distances import LANES, Directions, products
+from analyses.numerics.filtering.neighbours import Neighbours, nearest_neighbours
+
+
+def whole_numbers(n: int, d: int, largest: int, seed: int) -> np.ndarray:
+    """Vectors with many ties and repeats, whose products and squares are exact in any order of summation."""
+    E = np.random.default_rng(seed).integers(-largest, largest + 1, (n, d))
+    E[~E.any(axis=1), 0] = 1
+    return E.astype(np.float32)
+
+
+def topics(n: int, d: int, seed: int, spread: float = 0.5) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(max(1, n // 40), d))
+    return (centres[rng.integers(0, len(centres), n)] + rng.normal(0, spread, (n, d))).astype(np.float32)
+
+
+def all_distances(E: np.ndarray) -> np.ndarray:
+    """Every pair, by the definition."""
+    wide = E.astype(np.float64)
+    squares = (wide * wide).sum(axis=1)
+    return np.clip(1 - wide @ wide.T / np.sqrt(np.outer(squares, squares)), 0, 2)
+
+
+def in_lanes(a: np.ndarray, b: np.ndarray) -> float:
+    sums = [0.0] * LANES
+    for t, (x, y) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
+        sums[t % LANES] += x * y
+    total = 0.0
+    for part in sums:
+        total += part
+    return total
+
+
+def sorted_in_full(distances: np.ndarray, k: int) -> Neighbours:
+    """The whole table, each row put in order."""
+    n = len(distances)
+    others = [np.delete(np.arange(n), i) for i in range(n)]
+    order = [o[np.argsort(distances[i, o], kind="stable")][:k] for i, o in enumerate(others)]
+    indices = np.array(order, np.int32).reshape(n, min(k, n - 1))
+    return Neighbours(indices=indices, distances=np.take_along_axis(distances, indices.astype(np.intp), axis=1))
+
+
+def same(a: Neighbours, b: Neighbours) -> bool:
+    return a.indices.tobytes() == b.indices.tobytes() and a.distances.tobytes() == b.distances.tobytes()
+
+
+class TestAgainstReference:
+    @settings(max_examples=60)
+    @given(
+        n=st.integers(1, 90),
+        d=st.sampled_from([1, 2, 3, 70]),
+        largest=st.integers(1, 4),
+        k=st.integers(1, 100),
+        seed=st.integers(0, 999),
+    )
+    def test_ties_repeats_and_opposites_are_ordered_as_in_the_full_table(self, n, d, largest, k, seed):
+        E = whole_numbers(n, d, largest, seed)
+        assert same(nearest_neighbours(E, k), sorted_in_full(all_distances(E), k))
+
+    @pytest.mark.parametrize(("n", "d", "k"), [(2500, 24, 20), (1100, 384, 100), (700, 5, 1)])
+    def test_many_prompts_in_several_blocks_have_the_neighbours_of_the_full_table(self, n, d, k):
+        E = topics(n, d, seed=n)
+        found, reference = nearest_neighbours(E, k), sorted_in_full(all_distances(E), k)
+        np.testing.assert_array_equal(found.indices, reference.indices)
+        np.testing.assert_allclose(found.distances, reference.distances, atol=2e-15, rtol=0)
+        assert found.indices.dtype == np.int32
+        assert found.distances.dtype == np.float64
+
+    @pytest.mark.parametrize("spread", [1e-2, 1e-3, 1e-6])
+    def test_differences_that_single_precision_cannot_see_decide(self, spread):
+        rng = np.random.default_rng(1)
+        E = (rng.normal(size=70) + spread * rng.normal(size=(300, 70))).astype(np.float32)
+        squares = [in_lanes(e, e) for e in E]
+        distances = np.array(
+            [
+                [min(max(1 - in_lanes(a, b) / math.sqrt(s * t), 0), 2) for b, t in zip(E[:60], squares, strict=False)]
+                for a, s in zip(E[:60], squares, strict=False)
+            ]
+        )
+        assert same(nearest_neighbours(E[:60], 7), sorted_in_full(distances, 7))
+        unit = Directions.of(E[:60]).unit
+        by_products = sorted_in_full(-np.asarray(unit @ unit.T, np.float64), 7)
+        assert (by_products.indices != nearest_neighbours(E[:60], 7).indices).any()
+
+
+class TestLaws:
+    def test_any_number_of_workers_finds_the_same_bytes(self):
+        E = topics(4500, 16, seed=3)
+        alone = nearest_neighbours(E, 30)
+        for n_jobs in (2, 3):
+            with parallel_config(n_jobs=n_jobs):
+                assert same(nearest_neighbours(E, 30), alone)
+
+    @settings(max_examples=15)
+    @given(seed=st.integers(0, 999), power=st.integers(-40, 40))
+    def test_the_length_of_vectors_and_the_order_of_prompts_change_nothing(self, seed, power):
+        rng, E = np.random.default_rng(seed), topics(80, 12, seed)
+        found = nearest_neighbours(E, 9)
+        assert same(nearest_neighbours(E * np.float32(2.0**power), 9), found)
+        order = rng.permutation(80)
+        moved = nearest_neighbours(E[order], 9)
+        assert moved.distances.tobytes() == found.distances[order].tobytes()
+        np.testing.assert_array_equal(order[moved.indices], found.indices[order])
+
+    @settings(max_examples=15)
+    @given(seed=st.integers(0, 999), k=st.integers(1, 30))
+    def test_fewer_neighbours_are_the_first_of_more(self, seed, k):
+        E = whole_numbers(60, 3, 2, seed)
+        few, many = nearest_neighbours(E, k), nearest_neighbours(E, 59)
+        np.testing.assert_array_equal(few.indices, many.indices[:, :k])
+        np.testing.assert_array_equal(few.distances, many.distances[:, :k])
+
+    @settings(max_examples=15)
+    @given(seed=st.integers(0, 999), scale=st.sampled_from([1e-30, 1.0, 1e30]))
+    def test_products_are_off_by_no_more_than_the_slack(self, seed, scale):
+        E = (topics(60, 384, seed) * np.float32(scale)).astype(np.float32)
+        directions = Directions.of(E)
+        (_, near), *_ = products(directions.unit, directions.unit)
+        off = np.abs(1 - near.astype(np.float64) - all_distances(E / np.float32(scale)))
+        assert off.max() <= directions.slack
+
+
+class TestDegenerateInput:
+    def test_more_equal_vectors_than_neighbours_are_neighbours_by_number_at_distance_exactly_0(self):
+        E = np.tile(topics(1, 384, seed=5), (50, 1))
+        E[::10] *= -1
+        found = nearest_neighbours(E, 6)
+        same_sign = [i for i in range(50) if i % 10]
+        for i in same_sign:
+            assert found.indices[i].tolist() == [j for j in same_sign if j != i][:6]
+        assert (found.distances[same_sign] == 0).all()
+        assert found.distances[0].tolist() == [0.0] * 4 + [2.0] * 2
+        assert found.indices[0].tolist() == [10, 20, 30, 40, 1, 2]
+
+    @pytest.mark.parametrize("n", [0, 1])
+    def test_without_other_prompts_there_are_no_neighbours(self, n):
+        found = nearest_neighbours(np.ones((n, 4), np.float32), 100)
+        assert found.indices.shape == found.distances.shape == (n, 0)
+
+    def test_there_are_no_more_neighbours_than_other_prompts(self):
+        assert nearest_neighbours(topics(7, 3, seed=0), 100).indices.shape == (7, 6)
+
+    def test_vectors_as_long_or_short_as_they_can_be_have_their_distances(self):
+        E = np.array([[3e38, 3e38, 0], [1e-44, 0, 0], [0, 0, 2e38], [-2e38, 0, 1e-40]], np.float32)
+        found = nearest_neighbours(E, 3)
+        assert found.indices.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [2, 0, 1]]
+        half = 1 - math.sqrt(0.5)
+        assert found.distances == pytest.approx(
+            np.array([[half, 1, 2 - half], [half, 1, 2], [1, 1, 1], [1, 2 - half, 2]]), abs=1e-15
+        )
