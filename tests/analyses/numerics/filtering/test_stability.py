@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import itertools
+import statistics
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from analyses.numerics.filtering.removal import retained
+from analyses.numerics.filtering.stability import decisions, n_subsets, spread
+from analyses.numerics.filtering.steps import confidently_right, kept, step
+
+N_PROMPTS, N_MODELS = 24, 5
+SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
+
+
+@st.composite
+def evidence(draw):
+    """Who is sure with the question and without, and what other steps remove."""
+    often = arrays(np.bool_, (N_PROMPTS, N_MODELS), elements=st.integers(0, 5).map(bool))
+    return draw(often), draw(st.none() | often), draw(arrays(np.bool_, N_PROMPTS))
+
+
+def slow(sure, sure_blind, otherwise, subset, retain, seed):
+    """The steps of one filter, as the definitions say."""
+    easy = confidently_right(sure[:, subset], None, 0)
+    steps = [step(easy, easy & ~retained(easy, retain, seed=seed)), step(otherwise)]
+    if sure_blind is not None:
+        steps.append(step(confidently_right(sure_blind[:, subset], None, 0)))
+    return easy, ~kept(steps, len(sure))
+
+
+class TestAgainstReference:
+    @given(evidence(), st.lists(st.integers(1, N_MODELS), min_size=1, max_size=3, unique=True), SHARES)
+    def test_every_subset_is_filtered_as_the_steps_say(self, given, sizes, retain):
+        found = decisions(*given, sizes=sizes, retain=retain, seed=3)
+        wanted = [subset for size in sizes for subset in itertools.combinations(range(N_MODELS), size)]
+        assert list(found.subsets) == wanted
+        assert len(wanted) == n_subsets(N_MODELS, sizes)
+        assert found.sizes.tolist() == [len(subset) for subset in wanted]
+        _, by_all = slow(*given, list(range(N_MODELS)), retain, 3)
+        assert found.by_all.tolist() == by_all.tolist()
+        for place, subset in enumerate(wanted):
+            easy, removed = slow(*given, list(subset), retain, 3)
+            assert found.n_easy[place] == sum(easy)
+            assert found.n_retained[place] == round(retain * sum(easy))
+            assert found.n_contaminated[place] == (given[1][:, subset].all(axis=1).sum() if given[1] is not None else 0)
+            assert found.share_removed[place] == sum(removed) / N_PROMPTS
+            assert found.share_changed[place] == sum(removed != by_all) / N_PROMPTS
+
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
+    def test_the_spread_is_that_of_the_whole_population(self, values):
+        found = spread(np.array(values))
+        assert found.mean == pytest.approx(statistics.fmean(values))
+        assert found.sd == pytest.approx(statistics.pstdev(values), abs=1e-9)
+        assert (found.low, found.high) == (min(values), max(values))
+
+
+class TestLaws:
+    @given(evidence(), SHARES)
+    def test_fewer_models_agree_on_more_prompts(self, given, retain):
+        found = decisions(*given, sizes=(2, 3), retain=retain, seed=0)
+        counts = dict(zip(found.subsets, zip(found.n_easy, found.n_contaminated, strict=True), strict=True))
+        for subset in (one for one in found.subsets if len(one) == 3):
+            for smaller in itertools.combinations(subset, 2):
+                assert all(few >= many for few, many in zip(counts[smaller], counts[subset], strict=True))
+
+    @given(evidence(), SHARES)
+    def test_all_models_change_nothing(self, given, retain):
+        found = decisions(*given, sizes=(N_MODELS,), retain=retain, seed=0)
+        assert found.n_changed.tolist() == [0]
+        assert found.n_removed.tolist() == [found.by_all.sum()]
+
+    def test_any_number_of_workers_gives_the_same_bytes(self):
+        rng = np.random.default_rng(0)
+        given = rng.random((200, 10)) < 0.9, rng.random((200, 10)) < 0.7, rng.random(200) < 0.1
+        alone = decisions(*given, sizes=(4, 5), retain=0.1, seed=1)
+        with joblib.parallel_config(n_jobs=2, backend="threading"):
+            shared = decisions(*given, sizes=(4, 5), retain=0.1, seed=1)
+        assert alone.subsets == shared.subsets
+        assert alone.n_removed.tobytes() == shared.n_removed.tobytes()
+        assert decisions(*given, sizes=(4, 5), retain=0.1, seed=2).n_removed.tolist() != alone.n_removed.tolist()
+
+
+class TestDegenerate:
+    def test_a_single_model_is_its_only_subset(self):
+        found = decisions(np.ones((3, 1), bool), None, np.zeros(3, bool), sizes=(1,), retain=0.0, seed=0)
+        assert found.share_removed.tolist() == [1.0]
+        assert spread(found.share_removed).sd == 0
