@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+
+from analyses.numerics.filtering.encoder_overlap import EncoderStep, Overlap, encoder_step, overlap, overlaps
+
+OPTIONS = {
+    "n_neighbours": 5,
+    "bandwidth": 0.15,
+    "unimodal": "keep",
+    "threshold": 0.1,
+    "groups": "components",
+    "protect_lexical": 0.8,
+    "largest_group": 0.5,
+    "seed": 0,
+}
+
+
+def vectors(seed: int, n: int = 40, noise: float = 0.1) -> np.ndarray:
+    """Pairs of like directions, those of another seed between other prompts; the last ones are alone."""
+    rng = np.random.default_rng(seed)
+    E = rng.standard_normal((n, 8))
+    for i in rng.permutation(n)[: n // 2].reshape(-1, 2):
+        E[i[0]] = E[i[1]] + noise * rng.standard_normal(8)
+    return E.astype(np.float32)
+
+
+def step_of(E, **options):
+    return encoder_step("an encoder", E, [""] * len(E), **(OPTIONS | options))
+
+
+def distances(E):
+    unit = E.astype(np.float64) / np.linalg.norm(E.astype(np.float64), axis=1, keepdims=True)
+    return 1 - unit @ unit.T
+
+
+class TestAgainstReference:
+    @given(arrays(np.bool_, 12), arrays(np.bool_, 12))
+    def test_overlaps_are_those_of_python_sets(self, first, second):
+        a, b = ({i for i in range(12) if some[i]} for some in (first, second))
+        found = overlap(first, second)
+        assert found.n_both == len(a & b)
+        assert (found.n_first, found.n_second, found.n) == (len(a), len(b), 12)
+        if a and b:
+            assert found.coefficient == len(a & b) / min(len(a), len(b))
+        if a | b:
+            assert found.jaccard == len(a & b) / len(a | b)
+
+    def test_the_expected_overlap_is_that_of_sets_at_random(self):
+        found = Overlap(n=30, n_first=12, n_second=5, n_both=4)
+        rng = np.random.default_rng(0)
+        first = np.arange(30) < 12
+        drawn = [overlap(first, rng.permutation(30) < 5) for _ in range(4000)]
+        assert found.expected == 2
+        assert np.mean([one.n_both for one in drawn]) == pytest.approx(2, abs=0.06)
+        assert found.expected_coefficient == 0.4
+        assert np.mean([one.coefficient for one in drawn]) == pytest.approx(0.4, abs=0.012)
+
+    @pytest.mark.parametrize("n_neighbours", [1, 5, 100])
+    @pytest.mark.parametrize("threshold", [0.05, 0.3, 0.6])
+    def test_pairs_are_all_those_that_are_nearer(self, n_neighbours, threshold):
+        E = vectors(3)
+        found = step_of(E, n_neighbours=n_neighbours, threshold=threshold, largest_group=1.0)
+        i, j = np.triu_indices(len(E), 1)
+        assert found.pairs.tolist() == (i * len(E) + j)[distances(E)[i, j] < threshold].tolist()
+        assert found.found.n_pairs == len(found.pairs)
+
+    def test_two_encoders_share_the_prompts_and_pairs_that_plain_loops_find(self):
+        first, second = vectors(0), vectors(1)
+        second[:20] = first[:20]
+        steps = [step_of(first), step_of(second)]
+        (found,) = overlaps(steps)
+        near = [distances(E) < 0.1 for E in (first, second)]
+        pairs = [{(i, j) for i in range(40) for j in range(i + 1, 40) if one[i, j]} for one in near]
+        prompts = [{k for pair in some for k in pair} for some in pairs]
+        assert 0 < len(pairs[0] & pairs[1]) < min(map(len, pairs))
+        assert found.prompts.coefficient == len(prompts[0] & prompts[1]) / min(map(len, prompts))
+        assert found.pairs.coefficient == len(pairs[0] & pairs[1]) / min(map(len, pairs))
+        assert found.pairs.n == 40 * 39 / 2
+        assert (found.pairs.n_first, found.pairs.n_second) == tuple(map(len, pairs))
+
+
+class TestLaws:
+    def test_a_set_that_holds_the_other_overlaps_it_wholly_however_small_that_is(self):
+        assert Overlap(n=100, n_first=99, n_second=1, n_both=1).coefficient == 1
+
+    def test_the_same_vectors_share_everything_and_three_encoders_have_three_pairs(self):
+        E = vectors(0)
+        found = overlaps([step_of(E), step_of(2 * E), step_of(vectors(1))])
+        assert [(one.first, one.second) for one in found] == [(0, 1), (0, 2), (1, 2)]
+        same, other, also = found
+        assert (same.prompts.coefficient, same.prompts.jaccard, same.pairs.jaccard) == (1, 1, 1)
+        assert other.prompts == also.prompts
+        assert other.prompts.jaccard < 1
+
+
+class TestDegenerate:
+    def test_of_empty_sets_there_is_no_overlap(self):
+        nothing = overlap(np.zeros(5, bool), np.zeros(5, bool))
+        assert np.isnan([nothing.coefficient, nothing.jaccard, nothing.expected_coefficient]).all()
+        assert nothing.expected == 0
+        one = overlap(np.zeros(5, bool), np.ones(5, bool))
+        assert np.isnan(one.coefficient)
+        assert one.jaccard == 0
+        assert Overlap(n=0, n_first=0, n_second=0, n_both=0).expected == 0
+
+    def test_where_one_flags_nothing_there_is_no_overlap_but_a_reason(self):
+        nothing, something = step_of(vectors(0), threshold=1e-6), step_of(vectors(0))
+        assert nothing.reason == "no two prompts are called similar below 1e-06"
+        (found,) = overlaps([something, nothing])
+        assert found.prompts is None
+        assert found.pairs is None
+        assert found.reason == f"an encoder: {nothing.reason}"
+
+    def test_where_one_is_refused_there_is_no_overlap_but_a_reason(self):
+        refused = step_of(vectors(0), threshold=1.9)
+        assert not refused.found.step.flagged.any()
+        (found,) = overlaps([refused, step_of(vectors(0))])
+        assert found.prompts is None
+        assert "one group would hold" in found.reason
+
+    def test_an_encoder_without_vectors_says_so_in_every_pair_and_one_alone_has_none(self):
+        missing = EncoderStep(encoder="another", found=None, reason="3 prompts have no vector", pairs=None)
+        assert overlaps([missing, step_of(vectors(0))])[0].reason == "another: 3 prompts have no vector"
+        assert overlaps([missing]) == ()
