@@ -135,9 +135,9 @@ class TestLaws:
     def test_what_is_not_known_is_left_out(self):
         tasks, lengths, n_choices = table([100, 110, 95, 105, 90, 100, 900], [4] * 7)
         E = np.ones((len(tasks), 3)) + 0.1 * RNG.normal(size=(len(tasks), 3))
-        more = np.append(tasks, ["t0", "unknown"])
-        with_gaps = (np.append(values, [np.nan, np.nan]) for values in (lengths, n_choices))
-        vectors = np.vstack([E, np.zeros(3), np.full(3, np.nan)])
+        more = np.append(tasks, ["t0", "unknown", "t1"])
+        with_gaps = (np.append(values, [np.nan] * 3) for values in (lengths, n_choices))
+        vectors = np.vstack([E, np.zeros(3), np.full(3, np.nan), [np.inf, 1, 1]])
         assert anomalous_tasks(more, *with_gaps, vectors) == anomalous_tasks(tasks, lengths, n_choices, E)
 
     def test_of_fewer_than_five_tasks_none_stands_out(self):

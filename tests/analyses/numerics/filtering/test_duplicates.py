@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analyses.numerics.filtering.duplicates import duplicate_groups, normalized
@@ -76,6 +76,7 @@ class TestLaws:
         assert list(duplicate_groups([one, other], [None, None])) == [-1, -1]
 
     @settings(max_examples=60)
+    @example("\u2147\u0130\U00011a99\u1e6b")
     @given(st.text())
     def test_a_text_that_was_compared_once_compares_the_same_again(self, text):
         assert normalized(normalized(text)) == normalized(text)
