@@ -66,15 +66,15 @@ class Spread:
     """Numbers of all subsets of one size.
 
     Attributes:
-        mean, low, high: their mean, the smallest and the largest.
+        mean, min, max: their mean, the smallest and the largest.
         sd: root of the mean squared distance from their mean. They are all there are, not a sample of more: the
             divisor is their number.
     """
 
     mean: float
     sd: float
-    low: float
-    high: float
+    min: float
+    max: float
 
 
 def n_subsets(n_models: int, sizes: Sequence[int]) -> int:
@@ -147,6 +147,7 @@ def spread(values: NDArray[np.float64]) -> Spread:
     Args:
         values: ``(n,)``, at least one, of every subset of a size.
     """
-    return Spread(
-        mean=float(values.mean()), sd=float(values.std(ddof=0)), low=float(values.min()), high=float(values.max())
-    )
+    low, high = float(values.min()), float(values.max())
+    if low == high:  # summing would make them differ by a rounding
+        return Spread(mean=low, sd=0.0, min=low, max=low)
+    return Spread(mean=float(values.mean()), sd=float(values.std(ddof=0)), min=low, max=high)

@@ -57,7 +57,7 @@ class TestAgainstReference:
         found = spread(np.array(values))
         assert found.mean == pytest.approx(statistics.fmean(values))
         assert found.sd == pytest.approx(statistics.pstdev(values), abs=1e-9)
-        assert (found.low, found.high) == (min(values), max(values))
+        assert (found.min, found.max) == (min(values), max(values))
 
 
 class TestLaws:
