@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -55,8 +56,8 @@ from tracker.recording.finding import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEPS = ("duplicate", "anomalous", "easy", "contaminated", "similar", "suspect-label")
-"""Names of the steps; the last one is reported only."""
+SUSPECT = "suspect-label"
+"""The step that is reported only."""
 INTERVALS = (".n_removed", ".random_low", ".random_high", ".raw.mean", "random.tau.mean", "n_maxima")
 """Ends of the names of numbers that are no headlines."""
 
@@ -103,10 +104,11 @@ class SmartFiltering(Finding):
             "n_filter_models": float(len(self.filter_models)),
         }
         for name, one in self.steps.items():
-            for what, marked in (("flagged", one.flagged), ("removed", one.removed)):
-                absent = Absent(self.skipped[name]) if name in self.skipped else None
-                metrics[f"{name}.n_{what}"] = absent or float(marked.sum())
-                metrics[f"{name}.share_{what}"] = absent or float(marked.mean())
+            counted = {"flagged": one.flagged} if name == SUSPECT else {"flagged": one.flagged, "removed": one.removed}
+            absent = Absent(self.skipped[name]) if name in self.skipped else None
+            for what, marked in counted.items():
+                metrics[f"{name.replace('-', '_')}.n_{what}"] = absent or float(marked.sum())
+                metrics[f"{name.replace('-', '_')}.share_{what}"] = absent or float(marked.mean())
         if self.similar is not None:
             found = self.similar
             metrics["similar.threshold"] = Absent(found.reason) if found.threshold is None else found.threshold
@@ -266,7 +268,7 @@ def analyze(
         "similar": similar.step if similar else nothing,
     }
     stays = kept(steps.values(), scores.n_prompts)
-    if "suspect-label" not in skipped:
+    if SUSPECT not in skipped:
         nothing = step(said.suspect(columns), nothing.removed)
     complete = np.flatnonzero(~np.isnan(scores.Q).any(axis=0))
     other = None if against is None else against.of(tuple(scores.models[column] for column in complete))
@@ -296,7 +298,7 @@ def analyze(
         seed=seed,
     )
     found = SmartFiltering(
-        steps={**steps, "suspect-label": nothing},
+        steps={**steps, SUSPECT: nothing},
         skipped=skipped,
         kept=stays,
         filter_models=tuple(scores.models[column] for column in columns),
@@ -408,11 +410,11 @@ def _figures(
     effects, similar = found.effects, found.similar
     what = "answer" if found.agreement_of == "answers" else "outcome"
     best = np.argsort(-effects.ranking.score_before, kind="stable")
+    heatmaps = partial(figures.agreement, found.models, effects.before, effects.after, effects.random, what, order=best)
     drawn: dict[str, Callable[[], Figure]] = {
         "accuracy": lambda: figures.accuracy(found.models, effects.ranking, is_filter_model),
-        "agreement": lambda: figures.agreement(
-            found.models, effects.before, effects.after, effects.random, what, order=best
-        ),
+        "agreement": lambda: heatmaps(measure="share"),
+        "kappa": lambda: heatmaps(measure="kappa"),
         "tasks": lambda: figures.shares_by_task(tasks, found.steps, found.kept),
     }
     if similar is not None and path is not None:

@@ -168,6 +168,10 @@ def parameter_option(
     default = None if required else parameter.default
     options: dict[str, Any] = {"help": parameter.help, "required": required, "show_default": default not in (None, ())}
     if parameter.type is bool and not parameter.many:
+        if default is False:
+            return click.option(
+                flag, parameter.name, is_flag=True, default=False, **(options | {"show_default": False})
+            )
         return click.option(f"{flag}/--no-{flag[2:]}", parameter.name, default=default, **options)
     kind: Any = click.Choice(parameter.choices) if parameter.choices else parameter.type
     if parameter.many:
