@@ -52,22 +52,31 @@ mlflow_options = _together(
     click.option("--no-mlflow", is_flag=True, help="Record in the store only; `suffrage publish` makes it up later."),
 )
 
-_selection = _together(
-    click.option("--metric", metavar="NAME", help="Which scores; needed where several metrics are stored."),
-    click.option(
-        "--condition",
-        type=click.Choice(["full", "answer_only"]),
-        default="full",
-        show_default=True,
-        help="Runs that saw the whole prompt, or the answer options only.",
-    ),
-    click.option("--variant", default="", metavar="NAME", help="Wording of the prompts; the plain one by default."),
-    click.option("--models", "models", metavar="A,B", multiple=True, help="Only these models."),
-    click.option("--tasks", "tasks", metavar="A,B", multiple=True, help="Only these tasks."),
-    click.option("--filter", type=int, metavar="ID", help="Only the prompts that this finding keeps."),
-    click.option("--runs", "runs", metavar="1,2", multiple=True, help="These runs; else the latest of each model."),
-    click.option("--as-of", type=click.DateTime(), help="Only what the store knew at that time, UTC."),
-)
+_MEANINGS: Mapping[str, str] = {
+    "models": "Only these models.",
+    "filter": "Only the prompts that this finding keeps.",
+}
+"""Of options that some questions take in another sense."""
+
+
+def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
+    helps = {**_MEANINGS, **meanings}
+    return _together(
+        click.option("--metric", metavar="NAME", help="Which scores; needed where several metrics are stored."),
+        click.option(
+            "--condition",
+            type=click.Choice(["full", "answer_only"]),
+            default="full",
+            show_default=True,
+            help="Runs that saw the whole prompt, or the answer options only.",
+        ),
+        click.option("--variant", default="", metavar="NAME", help="Wording of the prompts; the plain one by default."),
+        click.option("--models", "models", metavar="A,B", multiple=True, help=helps["models"]),
+        click.option("--tasks", "tasks", metavar="A,B", multiple=True, help="Only these tasks."),
+        click.option("--filter", type=int, metavar="ID", help=helps["filter"]),
+        click.option("--runs", "runs", metavar="1,2", multiple=True, help="These runs; else the latest of each model."),
+        click.option("--as-of", type=click.DateTime(), help="Only what the store knew at that time, UTC."),
+    )
 
 
 weights_option = click.option(
@@ -108,10 +117,7 @@ def selection_options(function: F, meanings: Mapping[str, str] | None = None) ->
         options["selection"] = _as_selection(options)
         return function(*args, **options)
 
-    decorated = _selection(cast(F, wrapped))
-    for option in getattr(decorated, "__click_params__", ()):
-        option.help = (meanings or {}).get(option.name, option.help)
-    return decorated
+    return _selection(meanings or {})(cast(F, wrapped))
 
 
 def _as_selection(options: dict[str, Any]) -> Selection:

@@ -66,10 +66,17 @@ def insert_answers(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
         session: where to.
         rows: run, prompt, extraction, trial, text, probability, status of each.
     """
-    _insert_rows(session, Answer, rows)
+    insert_rows(session, Answer, rows)
 
 
-def _insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows that the store does not hold yet.
+
+    Args:
+        session: where to.
+        table: as in the schema.
+        rows: every column of it in order; numbers, texts and None.
+    """
     if not rows:
         return
     described: sa.Table = table.__table__

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.queries.arrow import read_arrow
+from tracker.queries.arrow import arrow_reader, number_columns, word_column
 from tracker.queries.filters import chosen_filter
 from tracker.queries.resolution import chosen_runs, chosen_tasks, find_benchmark, find_metric
-from tracker.queries.scores import read_prompts
+from tracker.queries.scores import Grid, listed, read_prompts
 from tracker.queries.selection import Selection
+
+NOT_KNOWN = -1.0
+"""Stands for a probability that is not stored, while rows are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """The answers of a selection's runs; of several trials the first, of several extractions the plainest.
+    """The answers of a selection's runs: one for each prompt and run.
+
+    Of several extractions of an answer it is the one that the metric's scores were made of, else the plainest; of
+    several trials, the first.
 
     Attributes:
         codes: ``(n_prompts, n_models)`` int32 number of the answer's text in ``texts``; -1 = none was given, or none
@@ -73,29 +81,84 @@ def answers(session: Session, selection: Selection) -> Answers:
     metric, _ = find_metric(session, benchmark, selection, ("prompt",))
     runs = chosen_runs(session, benchmark, metric, "prompt", selection)
     prompt_ids, _ = read_prompts(session, tasks, chosen_filter(session, benchmark, selection))
-    row = {key: i for i, key in enumerate(prompt_ids.tolist())}
-    column = {run.id: j for j, run in enumerate(runs)}
-    listed = ",".join(str(run.id) for run in runs)
-    stored = read_arrow(
-        session,
-        "SELECT run_id, prompt_id, text, CASE WHEN probability IS NULL THEN -1.0 ELSE probability END "
-        f"FROM answer WHERE run_id IN ({listed}) AND status = 'ok' AND text IS NOT NULL "
-        "ORDER BY run_id, prompt_id, extraction DESC, trial DESC",  # what comes last stays
-    )
-    said = [part.to_pylist() for part in stored.columns]
-    texts = tuple(sorted(set(said[2])))
-    code = {text: number for number, text in enumerate(texts)}
-    codes = np.full((len(prompt_ids), len(runs)), -1, dtype=np.int32)
-    probability = np.full(codes.shape, np.nan)
-    for run_id, prompt_id, text, chance in zip(*said, strict=True):
-        if (i := row.get(prompt_id)) is not None:
-            cell = i, column[run_id]
-            codes[cell], probability[cell] = code[text], np.nan if chance < 0 else chance
+    rows = _read(session, [run.id for run in runs], prompt_ids)
+    taken = rows.first(scored_by=metric.name.partition(",")[2])  # the filter of a harness is part of the metric's name
+    shape = len(prompt_ids), len(runs)
+    codes, probability = np.full(shape, -1, dtype=np.int32), np.full(shape, np.nan)
+    given = taken[rows.is_given[taken]]
+    known = given[rows.probability[given] != NOT_KNOWN]
+    in_order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), dtype=np.intp)
+    used, codes.flat[rows.cells[given]] = np.unique(np.argsort(in_order)[rows.codes[given]], return_inverse=True)
+    probability.flat[rows.cells[known]] = rows.probability[known]
     return Answers(
         codes=codes,
         probability=probability,
-        texts=texts,
+        texts=tuple(rows.texts[code] for code in in_order[used].tolist()),
         prompt_ids=prompt_ids,
         models=tuple(run.column for run in runs),
         run_ids=np.array([run.id for run in runs], dtype=np.int64),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """Answers as stored, in any order.
+
+    Attributes:
+        cells: ``(n,)`` int64 place of each in a matrix of prompts × runs, row by row.
+        trials: ``(n,)`` int32.
+        is_given: ``(n,)`` whether there is a text.
+        codes, extractions: ``(n,)`` int32 numbers of its text and of how it was read off, in the lists below.
+        probability: ``(n,)`` float64.
+        texts, extraction_names: distinct, in any order.
+    """
+
+    cells: NDArray[np.int64]
+    trials: NDArray[np.int32]
+    is_given: NDArray[np.bool_]
+    codes: NDArray[np.int32]
+    extractions: NDArray[np.int32]
+    probability: NDArray[np.float64]
+    texts: Sequence[str]
+    extraction_names: Sequence[str]
+
+    def first(self, *, scored_by: str) -> NDArray[np.intp]:
+        """Which row to take for each cell that has any: of the preferred extraction, the first trial."""
+        names = self.extraction_names
+        if len(names) <= 1 and not self.trials.any():
+            return np.arange(len(self.cells))
+        place = {name: number for number, name in enumerate(sorted(names, key=lambda name: (name != scored_by, name)))}
+        preferred = np.array([place[name] for name in names])[self.extractions]
+        order = np.lexsort((self.trials, preferred, self.cells))
+        sorted_cells = self.cells[order]
+        return order[np.flatnonzero(np.diff(sorted_cells, prepend=-1))]
+
+
+def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]) -> _Rows:
+    grid = Grid(run_ids, prompt_ids)
+    asked = (
+        "SELECT run_id, prompt_id, trial, CASE WHEN status = 'ok' AND text IS NOT NULL THEN 1 ELSE 0 END, "
+        f"CASE WHEN probability IS NULL THEN {NOT_KNOWN} ELSE probability END, COALESCE(text, ''), extraction "
+        f"FROM answer WHERE run_id IN ({listed(run_ids)})"
+    )
+    texts: dict[str, int] = {}
+    extractions: dict[str, int] = {}
+    names = ("cells", "trials", "is_given", "probability", "codes", "extractions")
+    kinds = (np.int64, np.int32, np.bool_, np.float64, np.int32, np.int32)
+    parts = [[np.empty(0, dtype=kind)] for kind in kinds]
+    with arrow_reader(session, asked) as reader:
+        for batch in reader:
+            runs, prompts, *numbers = number_columns(batch.select(range(5)))
+            cells, wanted = grid.cells(runs, prompts)
+            words = _numbered(batch.column(5), texts), _numbered(batch.column(6), extractions)
+            columns = (cells, *(column[wanted] for column in (*numbers, *words)))
+            for part, column, kind in zip(parts, columns, kinds, strict=True):
+                part.append(column.astype(kind, copy=False))
+    read: dict[str, NDArray[Any]] = {name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}
+    return _Rows(**read, texts=list(texts), extraction_names=list(extractions))
+
+
+def _numbered(column: Any, known: dict[str, int]) -> NDArray[np.int32]:
+    """``(n,)`` number of each text among the known ones, to which new ones are added."""
+    codes, words = word_column(column)
+    return np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int32)[codes]

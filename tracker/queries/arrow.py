@@ -90,6 +90,16 @@ def number_columns(rows: pa.Table | pa.RecordBatch) -> list[NDArray[Any]]:
     ]
 
 
+def word_column(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
+    """A column of texts in which few are different: number of each row's text, and the texts in order of appearance.
+
+    Args:
+        column: of one batch; NULL is not allowed.
+    """
+    encoded = column.dictionary_encode()
+    return np.from_dlpack(encoded.indices).astype(np.int32, copy=False), encoded.dictionary.to_pylist()
+
+
 def _engine(source: Session | sa.Engine | sa.Connection) -> sa.Engine:
     if isinstance(source, sa.Engine):
         return source

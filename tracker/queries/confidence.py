@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,10 +11,18 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
-from tracker.queries.performance import PerformanceMatrix, performance_matrix
-from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
+from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
+from tracker.queries.resolution import (
+    BenchmarkKey,
+    ChosenRun,
+    MetricKey,
+    chosen_runs,
+    find_benchmark,
+    find_metric,
+    measured,
+    runs_of_models,
+)
 from tracker.queries.selection import Selection
 
 KINDS: Mapping[str, str] = {
@@ -22,6 +30,7 @@ KINDS: Mapping[str, str] = {
     "likelihoods": "gold_probability_likelihoods",
 }
 """Metric of each kind of probability: of the option letters alone, or of the options' texts by their likelihoods."""
+ANSWER_ONLY = "answer_only"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +38,8 @@ class GoldProbabilities:
     """Probabilities that models gave to the gold answers; the kinds do not compare and are kept apart.
 
     Attributes:
-        kinds: a matrix of probabilities for each kind that is stored, by ``letters`` or ``likelihoods``.
+        kinds: a matrix of probabilities for each kind that is stored, by ``letters`` or ``likelihoods``. Its columns
+            are the runs that have any, called as in the matrix of the scores; its rows are the prompts that have any.
         run_ids: of all runs that any of them came from.
     """
 
@@ -39,17 +49,19 @@ class GoldProbabilities:
     @classmethod
     def load(cls, session: Session, selection: Selection) -> GoldProbabilities:
         """Those of the runs that a selection's scores come from; none where none are stored."""
-        runs = _runs(session, selection)
-        return cls.of_runs(session, selection, runs)
+        benchmark = find_benchmark(session, selection.benchmark)
+        metric, _ = find_metric(session, benchmark, selection, ("prompt",))
+        return cls.of_runs(session, selection, chosen_runs(session, benchmark, metric, "prompt", selection))
 
     @classmethod
-    def of_runs(cls, session: Session, selection: Selection, runs: tuple[int, ...]) -> GoldProbabilities:
-        """Those of some runs, by key."""
+    def of_runs(cls, session: Session, selection: Selection, runs: Sequence[ChosenRun]) -> GoldProbabilities:
+        """Those of some runs, of the tasks and the kept prompts of a selection; trials are averaged."""
+        benchmark = find_benchmark(session, selection.benchmark)
         kinds = {}
-        for kind, metric in KINDS.items():
-            having = _having(session, metric, runs)
-            if having:
-                kinds[kind] = performance_matrix(session, replace(selection, metric=metric, runs=having))
+        for kind, name in KINDS.items():
+            metric, having = _having(session, name, runs)
+            if metric and (found := matrix_of_runs(session, benchmark, metric, having, selection)):
+                kinds[kind] = found
         used = {run for matrix in kinds.values() for run in matrix.run_ids.tolist()}
         return cls(kinds=kinds, run_ids=np.array(sorted(used), dtype=np.int64))
 
@@ -67,24 +79,27 @@ class AnswerOnlyRuns:
     Attributes:
         scores: of the latest such run of each model; None where there is none.
         probabilities: of the gold answers in those runs.
+        problem: why there are no scores, in a sentence; '' where there are.
     """
 
     scores: PerformanceMatrix | None
     probabilities: GoldProbabilities
+    problem: str = ""
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> AnswerOnlyRuns:
         """Those of the selection's models under its metric, whatever its runs and condition."""
-        asked = replace(selection, condition="answer_only", runs=())
-        nothing = GoldProbabilities(kinds={}, run_ids=np.empty(0, dtype=np.int64))
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-        try:
-            scores = performance_matrix(session, replace(asked, metric=metric.name))
-        except (NotFoundError, SelectionError):
-            return cls(scores=None, probabilities=nothing)
-        runs = tuple(scores.run_ids.tolist())
-        return cls(scores=scores, probabilities=GoldProbabilities.of_runs(session, asked, runs))
+        models = {run.model for run in chosen_runs(session, benchmark, metric, "prompt", selection)}
+        asked = replace(selection, condition=ANSWER_ONLY, runs=())
+        runs = runs_of_models(session, benchmark, metric, asked, models)
+        scores = matrix_of_runs(session, benchmark, metric, runs, asked) if runs else None
+        return cls(
+            scores=scores,
+            probabilities=GoldProbabilities.of_runs(session, asked, runs if scores else ()),
+            problem="" if scores else _problem(session, benchmark, metric, asked, bool(runs)),
+        )
 
     @property
     def run_ids(self) -> NDArray[np.int64]:
@@ -98,20 +113,42 @@ class AnswerOnlyRuns:
         return hashlib.sha256(f"{scores}\n{self.probabilities.digest}".encode()).hexdigest()
 
 
-def _runs(session: Session, selection: Selection) -> tuple[int, ...]:
-    benchmark = find_benchmark(session, selection.benchmark)
-    metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-    return tuple(run.id for run in chosen_runs(session, benchmark, metric, "prompt", selection))
-
-
-def _having(session: Session, metric: str, runs: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of some runs that have scores under a metric."""
-    score = tables.score.c
-    key = session.scalar(sa.select(tables.metric.c.id).where(tables.metric.c.name == metric))
-    if key is None or not runs:
-        return ()
-    there = sa.select(sa.literal(1)).where(score.run_id == tables.run.c.id, score.metric_id == key).limit(1)
-    found = sa.select(tables.run.c.id).where(
-        tables.run.c.id.in_(runs), there.correlate(tables.run).scalar_subquery().is_not(None)
+def _having(session: Session, name: str, runs: Sequence[ChosenRun]) -> tuple[MetricKey | None, Sequence[ChosenRun]]:
+    """The metric of that name, and those of some runs that have scores of prompts under it; None where none has."""
+    metric, run = tables.metric.c, tables.run.c
+    row = session.execute(sa.select(metric.id, metric.name, metric.higher_is_better).where(metric.name == name)).first()
+    if row is None:
+        return None, ()
+    query = (
+        sa.select(run.id)
+        .select_from(sa.join(tables.run, tables.metric, metric.id == row.id))
+        .where(run.id.in_([one.id for one in runs]), measured("prompt"))
     )
-    return tuple(session.scalars(found.order_by(tables.run.c.id)))
+    there = set(session.scalars(query))
+    having = [one for one in runs if one.id in there]
+    return (MetricKey(*row), having) if having else (None, ())
+
+
+def _problem(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, asked: Selection, of_other_prompts: bool
+) -> str:
+    """Why there are no scores of runs without the question."""
+    if of_other_prompts:
+        return "The runs without the question (answer_only) have no scores of the chosen prompts."
+    run, other = tables.run.c, tables.metric.c
+    stored = (
+        sa.select(other.name)
+        .select_from(sa.join(tables.metric, tables.run, sa.true()))
+        .where(run.benchmark_id == benchmark.id, run.condition == ANSWER_ONLY, run.status == "complete")
+        .where(measured("prompt"))
+        .distinct()
+    )
+    names = sorted(session.scalars(stored))
+    if not names:
+        return f"{benchmark.label} has no runs without the question (answer_only)."
+    if metric.name in names:
+        return f"None of the chosen models has a run without the question (answer_only) under {metric.name}."
+    return (
+        f"The runs of {benchmark.label} without the question (answer_only) have scores under {', '.join(names)}, not "
+        f"under {metric.name}."
+    )

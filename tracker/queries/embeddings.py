@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from sqlmodel import Session
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.arrow import read_arrow
+from tracker.queries.filters import PromptFilter, chosen_filter
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
 
@@ -60,7 +61,8 @@ class Embeddings:
     """Vectors of a benchmark's prompts, as one encoder made them.
 
     Attributes:
-        E: ``(n, n_dimensions)`` float32, one row for each prompt that has a vector.
+        E: ``(n, n_dimensions)`` float32, one row for each prompt that has a vector, and that the filter keeps where one
+            is chosen.
         prompt_ids: ``(n,)`` int64, ascending.
         encoder_id: what made them.
         encoder: its label.
@@ -130,11 +132,15 @@ class StoredEmbeddings:
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> StoredEmbeddings:
-        """The vectors of a selection, as `embeddings` finds them; a name that fits none is an error all the same."""
+        """The vectors of a selection, as `embeddings` finds them; an encoder that is named must have made some."""
+        benchmark = find_benchmark(session, selection.benchmark)
         try:
-            return cls(found=embeddings(session, selection))
+            encoder = _chosen_encoder(session, benchmark, selection)
         except SelectionError as error:
+            if selection.encoder is not None:
+                raise
             return cls(found=None, problem=str(error))
+        return cls(found=_vectors(session, benchmark, encoder, chosen_filter(session, benchmark, selection)))
 
     @property
     def encoder_id(self) -> int | None:
@@ -160,9 +166,10 @@ class EveryEmbeddings:
     @classmethod
     def load(cls, session: Session, selection: Selection) -> EveryEmbeddings:
         """Those of every encoder, whatever the selection says of one."""
-        encoders = stored_encoders(session, find_benchmark(session, selection.benchmark))
-        chosen = [replace(selection, encoder=str(one.id)) for one in encoders]
-        return cls(by_encoder=tuple(embeddings(session, one) for one in chosen))
+        benchmark = find_benchmark(session, selection.benchmark)
+        only = chosen_filter(session, benchmark, selection)
+        encoders = stored_encoders(session, benchmark)
+        return cls(by_encoder=tuple(_vectors(session, benchmark, encoder, only) for encoder in encoders))
 
     @property
     def digest(self) -> str:
@@ -174,11 +181,16 @@ def embeddings(session: Session, selection: Selection) -> Embeddings:
     """The vectors of a benchmark's prompts by the encoder that a selection names, or by the only one.
 
     Raises:
-        NotFoundError: the benchmark has no vectors by that encoder.
+        NotFoundError: the benchmark has no vectors by that encoder; or the filter is not there.
         AmbiguousError: the name fits several encoders.
-        SelectionError: it has no vectors, or those of several encoders and none was named.
+        SelectionError: it has no vectors, or those of several encoders and none was named; or the filter is none of it.
     """
     benchmark = find_benchmark(session, selection.benchmark)
+    encoder = _chosen_encoder(session, benchmark, selection)
+    return _vectors(session, benchmark, encoder, chosen_filter(session, benchmark, selection))
+
+
+def _chosen_encoder(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StoredEncoder:
     found = stored_encoders(session, benchmark)
     if not found:
         raise SelectionError(
@@ -195,7 +207,12 @@ def embeddings(session: Session, selection: Selection) -> Embeddings:
         )
     if len(fitting) > 1:
         raise AmbiguousError(f"Several encoders are called {selection.encoder!r}: {', '.join(labels)}. Give the key.")
-    encoder = fitting[0]
+    return fitting[0]
+
+
+def _vectors(
+    session: Session, benchmark: BenchmarkKey, encoder: StoredEncoder, only: PromptFilter | None
+) -> Embeddings:
     stored = read_arrow(
         session,
         "SELECT embedding.prompt_id, embedding.vector FROM embedding "
@@ -206,6 +223,8 @@ def embeddings(session: Session, selection: Selection) -> Embeddings:
     ids = np.array(stored.column(0).to_pylist(), dtype=np.int64)
     vectors = np.frombuffer(b"".join(stored.column(1).to_pylist()), dtype="<f4").reshape(len(ids), encoder.dimensions)
     order = np.argsort(ids)
+    if only is not None:
+        order = order[only.of(ids[order])[0]]
     return Embeddings(
         E=vectors[order].astype(np.float32),
         prompt_ids=ids[order],

@@ -57,11 +57,9 @@ class FilterModels:
         model, alias = tables.model.c, tables.model_alias.c
         rows = session.execute(sa.select(model.name, model.organization, model.open_weights)).all()
         also = sa.select(alias.name, model.name).join(tables.model, model.id == alias.model_id)
-        names: dict[str, str] = dict(session.execute(also).tuples().all())
-        return cls(
-            named=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)),
-            makers={row[0]: Maker(organization=row[1], open_weights=row[2]) for row in rows},
-        )
+        makers = {name: Maker(organization=organization, open_weights=is_open) for name, organization, is_open in rows}
+        names = dict(session.execute(also).tuples().all()) | {name: name for name in makers}
+        return cls(named=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)), makers=makers)
 
     def organizations(self, names: Sequence[str], *, open_only: bool = False) -> list[str | None]:
         """Who made each of some models, '' where that is not known; None where its weights are closed, if so asked."""
@@ -107,9 +105,9 @@ class FilterModels:
                 lacks = lacks or "whether its weights are open"
             if lacks:
                 raise SelectionError(
-                    f"Of {name}, one of the best {n_models}, it is not known {lacks}. Say so in a file (suffrage models "
-                    "--facts FILE), name the models that filter with --models, or take each such model as one of its "
-                    "own with --allow-unknown."
+                    f"Of {name}, one of the best {n_models}, it is not known {lacks}. Say so in a file (suffrage "
+                    "models --facts FILE), name the models that filter with --models, or take each such model as one "
+                    "of its own with --allow-unknown."
                 )
         if len(found) < n_models:
             kind = "open models" if open_only else "models"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
-from tracker.queries.arrow import number_columns, read_arrow
+from tracker.queries.arrow import number_columns, read_arrow, word_column
 from tracker.queries.findings import staleness
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
@@ -86,7 +87,8 @@ class PromptFilter:
     @property
     def digest(self) -> str:
         """SHA-256 of every decision, its reasons and how they were come by."""
-        told = (self.models, self.parameters, sorted(self.reasons))
+        sizes = [len(self.prompt_ids), *(len(reason.prompt_ids) for _, reason in sorted(self.reasons.items()))]
+        told = (self.models, self.parameters, sorted(self.reasons), sizes)
         hashed = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
         hashed.update(self.prompt_ids.tobytes() + self.kept.tobytes())
         for _, reason in sorted(self.reasons.items()):
@@ -106,6 +108,13 @@ class PromptFilter:
         stays = np.isin(prompt_ids, self.prompt_ids[self.kept])
         return stays, judged
 
+    def empties(self, metric: str) -> str:
+        """What to say where none of the prompts that stay has a score under a metric."""
+        return (
+            f"No prompt of {self.benchmark} that filter {self.analysis_id} keeps has a score under {metric} in the "
+            "chosen runs and tasks. Choose other tasks or models, or leave --filter out."
+        )
+
     def flagged(self, step: str, prompt_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
         """``(m,)`` which of some prompts a step's reason applies to; none where the step has no reason."""
         reason = self.reasons.get(step)
@@ -122,7 +131,7 @@ def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = N
     """A recorded filter.
 
     Args:
-        session: the store.
+        session: the store; only what is committed is seen.
         benchmark: whose prompts.
         key: of the finding that holds it; None takes the benchmark's latest.
 
@@ -130,14 +139,19 @@ def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = N
         NotFoundError: there is no such finding.
         SelectionError: it filters no prompts, or those of another benchmark; or the benchmark has no filter.
     """
-    key = _latest(session, benchmark) if key is None else key
+    known = _filters(session, benchmark) if key is None else []
+    if key is None and not known:
+        raise SelectionError(f"{benchmark.label} has no filter yet. Make one: {_making(benchmark)}")
+    key = known[-1] if key is None else key
     row = None
-    if key <= LARGEST_KEY:
+    if 0 <= key <= LARGEST_KEY:
         row = session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == key)).first()
     if row is None:
-        raise NotFoundError("finding with a filter", key, _filters(session, None))
+        known = _filters(session, benchmark)
+        raise NotFoundError("finding with a filter", key, known, "" if known else f"Make one: {_making(benchmark)}")
     if row.benchmark_id != benchmark.id:
-        raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose a filter of its own prompts.")
+        own = _listed(session, benchmark)
+        raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose a filter of its own prompts{own}.")
     decided = read_arrow(
         session,
         "SELECT prompt_id, CASE WHEN kept THEN 1 ELSE 0 END FROM filter_decision WHERE analysis_id = ?",
@@ -146,7 +160,7 @@ def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = N
     ids, kept = number_columns(decided)
     if not len(ids):
         raise SelectionError(
-            f"Finding {key} ({row.name}) filters no prompts. One that does: suffrage analyze smart-filtering …"
+            f"Finding {key} ({row.name}) filters no prompts. Choose one that does{_listed(session, benchmark)}."
         )
     order = np.argsort(ids)
     ranking, model = tables.ranking.c, tables.model.c
@@ -154,7 +168,7 @@ def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = N
         sa.select(model.name)
         .join(tables.ranking, ranking.model_id == model.id)
         .where(ranking.analysis_id == key, ranking.scheme == FILTER_MODELS)
-        .order_by(ranking.rank, model.name)
+        .order_by(ranking.rank, model.id)
     ).all()
     return PromptFilter(
         analysis_id=key,
@@ -170,65 +184,67 @@ def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = N
     )
 
 
-def _reasons(session: Session, key: int) -> dict[str, FilterReason]:
-    reason = tables.filter_reason.c
-    rows: dict[str, list[tuple[int, bool, int]]] = {}
-    found = session.execute(
-        sa.select(reason.step, reason.prompt_id, reason.retained, reason.cluster)
-        .where(reason.analysis_id == key)
-        .order_by(reason.prompt_id)
+def chosen_filter(session: Session, benchmark: BenchmarkKey, selection: Selection) -> PromptFilter | None:
+    """The filter whose kept prompts a selection asks for; None where it names none.
+
+    Raises:
+        NotFoundError: there is no such finding.
+        SelectionError: it filters no prompts, or those of another benchmark, or keeps none.
+    """
+    if selection.filter is None:
+        return None
+    chosen = prompt_filter(session, benchmark, selection.filter)
+    if not chosen.n_kept:
+        raise SelectionError(
+            f"Filter {chosen.analysis_id} keeps none of the {len(chosen.prompt_ids):,} prompts of {benchmark.label} "
+            "that it judged. Leave --filter out, or make one that removes less."
+        )
+    return chosen
+
+
+def whole_tasks(benchmark: BenchmarkKey, metric: str) -> SelectionError:
+    """Why scores of whole tasks are refused where a filter is chosen."""
+    return SelectionError(
+        f"{benchmark.label} has scores of whole tasks only under {metric}, so its prompts cannot be filtered. "
+        "Leave --filter out."
     )
-    for step, prompt_id, retained, cluster in found:
-        rows.setdefault(step, []).append((prompt_id, retained, -1 if cluster is None else cluster))
+
+
+def _reasons(session: Session, key: int) -> dict[str, FilterReason]:
+    found: dict[str, list[NDArray[np.int64]]] = {}
+    asked = (
+        "SELECT prompt_id, CASE WHEN retained THEN 1 ELSE 0 END, COALESCE(cluster, -1), step FROM filter_reason "
+        "WHERE analysis_id = ?"
+    )
+    for batch in read_arrow(session, asked, (key,)).to_batches():
+        rows = np.column_stack([np.from_dlpack(batch.column(place)).astype(np.int64) for place in range(3)])
+        codes, steps = word_column(batch.column(3))
+        for code, step in enumerate(steps):
+            found.setdefault(step, []).append(rows[codes == code])
     reasons = {}
-    for step in sorted(rows):
-        prompt_ids, retained, groups = zip(*rows[step], strict=True)
+    for step in sorted(found):
+        rows = np.concatenate(found[step])
+        prompt_ids, retained, groups = rows[np.argsort(rows[:, 0])].T
         reasons[step] = FilterReason(
-            prompt_ids=np.array(prompt_ids, dtype=np.int64),
-            retained=np.array(retained, dtype=np.bool_),
-            groups=np.array(groups, dtype=np.int64),
+            prompt_ids=prompt_ids.copy(), retained=retained.astype(np.bool_), groups=groups.copy()
         )
     return reasons
 
 
-def _filters(session: Session, benchmark: BenchmarkKey | None) -> list[int]:
-    """Keys of the findings that hold a filter, ascending."""
+def _filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
+    """Keys of the findings that hold a filter of a benchmark, ascending."""
     decision, analysis = tables.filter_decision.c, tables.analysis.c
     there = sa.select(sa.literal(1)).where(decision.analysis_id == analysis.id).exists()
-    query = sa.select(analysis.id).where(analysis.status == "complete", there).order_by(analysis.id)
-    if benchmark is not None:
-        query = query.where(analysis.benchmark_id == benchmark.id)
-    return list(session.scalars(query))
+    query = sa.select(analysis.id).where(analysis.status == "complete", analysis.benchmark_id == benchmark.id, there)
+    return list(session.scalars(query.order_by(analysis.id)))
 
 
-def _latest(session: Session, benchmark: BenchmarkKey) -> int:
-    found = _filters(session, benchmark)
-    if not found:
-        raise SelectionError(
-            f"{benchmark.label} has no filter yet. Make one: suffrage analyze smart-filtering {benchmark.label}"
-        )
-    return found[-1]
+def _listed(session: Session, benchmark: BenchmarkKey) -> str:
+    """The filters of a benchmark as the end of a sentence, else how to make one."""
+    if known := _filters(session, benchmark):
+        return f": {', '.join(map(str, known))}"
+    return f", or make one: {_making(benchmark)}"
 
 
-def chosen_filter(session: Session, benchmark: BenchmarkKey, selection: Selection) -> PromptFilter | None:
-    """The filter that a selection names; None where it names none."""
-    return None if selection.filter is None else prompt_filter(session, benchmark, selection.filter)
-
-
-def filter_notes(chosen: PromptFilter, prompt_ids: NDArray[np.int64]) -> tuple[str, ...]:
-    """What a reader should know of numbers that rest on the kept prompts only.
-
-    Args:
-        chosen: the filter.
-        prompt_ids: ``(n,)`` every prompt that would have been looked at without it.
-    """
-    stays, judged = chosen.of(prompt_ids)
-    notes = [f"Only the {int(stays.sum()):,} of {len(stays):,} prompts that filter {chosen.analysis_id} keeps."]
-    if unjudged := int((~judged).sum()):
-        notes.append(
-            f"{unjudged:,} prompts came later than filter {chosen.analysis_id}, which never judged them; they are left "
-            f"out. Make the filter anew: suffrage analyze {chosen.made_by} {chosen.benchmark}"
-        )
-    if chosen.stale:
-        notes.append(f"Filter {chosen.analysis_id} was made of scores that are no longer the latest ({chosen.stale}).")
-    return tuple(notes)
+def _making(benchmark: BenchmarkKey) -> str:
+    return f"suffrage analyze smart-filtering {shlex.quote(benchmark.label)}"

@@ -17,10 +17,10 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.queries.electorate import Electorate, electorate
-from tracker.queries.filters import filter_notes, prompt_filter
+from tracker.queries.filter_notes import filter_notes
+from tracker.queries.filters import whole_tasks
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
-from tracker.queries.resolution import chosen_runs, chosen_tasks, find_benchmark, find_metric
-from tracker.queries.scores import read_prompts
+from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
 from tracker.queries.selection import Selection
 from tracker.queries.standard_errors import interval, means
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
@@ -100,7 +100,7 @@ def leaderboard(session: Session, selection: Selection) -> Leaderboard:
     A model that was not measured on everything that the others under the same metric and condition
     were measured on has no rank and stands below the ranked ones, with what it lacks. Where runs are
     given, the others are the other runs given; naming models only leaves rows out. Prompts without a
-    weight, or of weight 0, do not count for anybody.
+    weight, or of weight 0, do not count for anybody; nor do those that a filter does not keep.
 
     Args:
         session: the store; only what is committed is seen.
@@ -108,16 +108,14 @@ def leaderboard(session: Session, selection: Selection) -> Leaderboard:
 
     Raises:
         NotFoundError: a benchmark, metric, model, task or run is not there.
-        SelectionError: the selection is empty, leaves the metric open where there are several, or weighs the
-            prompts of a benchmark that has scores of whole tasks only.
+        SelectionError: the selection is empty, leaves the metric open where there are several, or weighs or filters
+            the prompts of a benchmark that has scores of whole tasks only.
     """
     benchmark = find_benchmark(session, selection.benchmark)
     metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
     selection = replace(selection, metric=metric.name)
     if unit == "task" and selection.filter is not None:
-        raise SelectionError(
-            f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be filtered. Leave --filter out."
-        )
+        raise whole_tasks(benchmark, metric.name)
     everyone = replace(selection, models=())
     weights = prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
     if unit == "prompt":
@@ -130,13 +128,13 @@ def leaderboard(session: Session, selection: Selection) -> Leaderboard:
             f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
         )
     if selection.filter is not None:
-        asked, _ = read_prompts(session, chosen_tasks(session, benchmark, selection))
-        said = filter_notes(prompt_filter(session, benchmark, selection.filter), asked)
+        said = filter_notes(session, benchmark, selection)
         board = replace(board, notes=(*said, *board.notes), filter_id=selection.filter)
     scored = {run.id: run.column for run in chosen_runs(session, benchmark, metric, None, selection)}
     if missing := sorted(set(scored) - {row.run_id for row in board.rows}):
         names = ", ".join(scored[key] for key in missing)
-        unseen = f"Not shown, since the chosen tasks were not measured per {unit}: {names}."
+        asked = "chosen tasks" if selection.filter is None else "prompts kept"
+        unseen = f"Not shown, since the {asked} were not measured per {unit}: {names}."
         board = replace(board, notes=(*board.notes, unseen))
     return _only(board, set(scored)) if selection.models else board
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.errors import NotFoundError
+from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.leaderboard import leaderboard
+from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 
 
@@ -42,39 +46,39 @@ class OtherScores:
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> OtherScores:
-        """The scores that a selection is compared with; see `other_scores`."""
-        return other_scores(session, selection.against or "")
+        """The scores that a selection is compared with, as of its date; see `other_scores`."""
+        return other_scores(session, selection.against or "", as_of=selection.as_of)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of names and scores."""
-        told = [self.benchmark, self.metric, *(f"{name}\x1f{value!r}" for name, value in sorted(self.scores.items()))]
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()
+        """SHA-256 of names and scores, and of which are better."""
+        told = (self.benchmark, self.metric, self.higher_is_better, sorted(self.scores.items()))
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
-    def of(self, models: tuple[str, ...]) -> NDArray[np.float64]:
+    def of(self, models: Sequence[str]) -> NDArray[np.float64]:
         """``(n_models,)`` the score of each of some models, larger is better; NaN where there is none."""
         sign = 1.0 if self.higher_is_better else -1.0
-        return np.array([sign * self.scores.get(name, np.nan) for name in models])
+        return np.array([sign * self.scores.get(name, np.nan) for name in models], dtype=np.float64)
 
 
-def other_scores(session: Session, name: str) -> OtherScores:
+def other_scores(session: Session, said: str, *, as_of: datetime | None = None) -> OtherScores:
     """The scores of a benchmark, one for each model; a model that lacks some of its prompts or tasks has none.
 
     Args:
-        session: the store.
-        name: of the benchmark; ``benchmark:metric`` where it has several metrics.
+        session: the store; only what is committed is seen.
+        said: name of the benchmark, or name@revision; with ``:metric`` where it has several metrics.
+        as_of: only runs that were taken in by that time.
 
     Raises:
         NotFoundError: there is no such benchmark or metric.
-        SelectionError: it has several metrics and none was named.
+        AmbiguousError: it has several revisions and none was named.
+        SelectionError: it has several metrics and none was named, or no scores.
     """
+    benchmark, metric = _parts(session, said)
     try:
-        board = leaderboard(session, Selection(benchmark=name))
-    except NotFoundError:
-        benchmark, colon, metric = name.rpartition(":")
-        if not colon:
-            raise
-        board = leaderboard(session, Selection(benchmark=benchmark, metric=metric))
+        board = leaderboard(session, Selection(benchmark=benchmark, metric=metric, as_of=as_of))
+    except SelectionError as error:
+        raise SelectionError(f"--against {said}: {error}") from error
     ranked = [row for row in board.rows if not row.unranked]
     return OtherScores(
         benchmark=board.benchmark,
@@ -83,3 +87,20 @@ def other_scores(session: Session, name: str) -> OtherScores:
         higher_is_better=board.higher_is_better,
         run_ids=np.array(sorted(row.run_id for row in ranked), dtype=np.int64),
     )
+
+
+def _parts(session: Session, said: str) -> tuple[str, str | None]:
+    """Benchmark and metric; both may hold colons: the longest name that is one of a benchmark is taken."""
+    try:
+        find_benchmark(session, said)
+    except NotFoundError as error:
+        parts = said.split(":")
+        for n in range(len(parts) - 1, 0, -1):
+            name = ":".join(parts[:n])
+            with suppress(NotFoundError):
+                find_benchmark(session, name)
+                return name, ":".join(parts[n:])
+        if len(parts) == 1:
+            raise
+        raise NotFoundError("benchmark", parts[0], error.known) from error
+    return said, None

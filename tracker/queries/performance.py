@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import fsum
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.queries import tables
-from tracker.queries.filters import PromptFilter, chosen_filter
-from tracker.queries.resolution import ChosenRun, chosen_runs, chosen_tasks, find_benchmark, find_metric
-from tracker.queries.scores import read_prompts, read_scores
+from tracker.queries.filters import chosen_filter
+from tracker.queries.resolution import (
+    BenchmarkKey,
+    ChosenRun,
+    MetricKey,
+    chosen_runs,
+    chosen_tasks,
+    conditions,
+    find_benchmark,
+    find_metric,
+)
+from tracker.queries.scores import digest_of, read_prompts, read_scores
 from tracker.queries.selection import Selection
+from tracker.queries.task_matrix import TaskMatrix, task_matrix
+
+__all__ = ["PerformanceMatrix", "TaskMatrix", "matrix_of_runs", "performance_matrix", "task_matrix"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +82,7 @@ class PerformanceMatrix:
     def digest(self) -> str:
         """SHA-256 of scores, prompts and models: equal inputs, equal digest."""
         words = (*self.models, *self.tasks.tolist(), self.metric, self.condition)
-        return _digest((self.Q, self.prompt_ids, self.run_ids), words)
+        return digest_of((self.Q, self.prompt_ids, self.run_ids), words)
 
     def rows(self, keep: NDArray[np.bool_]) -> PerformanceMatrix:
         """The same matrix with only the prompts where ``keep`` is true."""
@@ -83,70 +91,6 @@ class PerformanceMatrix:
     def complete(self) -> PerformanceMatrix:
         """The prompts that every model answered."""
         return self.rows(np.asarray(~np.isnan(self.Q).any(axis=1)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskMatrix:
-    """The task matrix of a benchmark under one metric.
-
-    Attributes:
-        T: ``(n_tasks, n_models)`` float64: the score published for the task, else the mean over its
-            prompts; NaN = not measured.
-        n_prompts: ``(n_tasks, n_models)`` int64 prompts behind each cell; 0 where it was not measured or
-            not published.
-        stderr: ``(n_tasks, n_models)`` float64 standard errors as published; NaN where there are none.
-        tasks: name of each row.
-        models: name of each column.
-        run_ids: ``(n_models,)`` int64, the run behind each column.
-        benchmark, metric, condition: what was selected.
-        higher_is_better: whether larger scores are better under the metric.
-    """
-
-    T: NDArray[np.float64]
-    n_prompts: NDArray[np.int64]
-    stderr: NDArray[np.float64]
-    tasks: tuple[str, ...]
-    models: tuple[str, ...]
-    run_ids: NDArray[np.int64]
-    benchmark: str = ""
-    metric: str = ""
-    condition: str = "full"
-    higher_is_better: bool = True
-
-    @classmethod
-    def load(cls, session: Session, selection: Selection) -> TaskMatrix:
-        """The matrix of a selection; see `task_matrix`."""
-        return task_matrix(session, selection)
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of rows."""
-        return int(self.T.shape[0])
-
-    @property
-    def n_models(self) -> int:
-        """Number of columns."""
-        return int(self.T.shape[1])
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every cell was measured."""
-        return not bool(np.isnan(self.T).any())
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of scores, tasks and models: equal inputs, equal digest."""
-        words = (*self.models, *self.tasks, self.metric, self.condition)
-        return _digest((self.T, self.run_ids), words)
-
-    def rows(self, keep: NDArray[np.bool_]) -> TaskMatrix:
-        """The same matrix with only the tasks where ``keep`` is true."""
-        tasks = tuple(name for name, kept in zip(self.tasks, keep, strict=True) if kept)
-        return replace(self, T=self.T[keep], n_prompts=self.n_prompts[keep], stderr=self.stderr[keep], tasks=tasks)
-
-    def complete(self) -> TaskMatrix:
-        """The tasks that were measured for every model."""
-        return self.rows(np.asarray(~np.isnan(self.T).any(axis=1)))
 
 
 def performance_matrix(session: Session, selection: Selection | str, **choices: Any) -> PerformanceMatrix:
@@ -166,17 +110,43 @@ def performance_matrix(session: Session, selection: Selection | str, **choices: 
     """
     chosen = selection if isinstance(selection, Selection) else Selection(benchmark=selection, **choices)
     benchmark = find_benchmark(session, chosen.benchmark)
-    tasks = chosen_tasks(session, benchmark, chosen)
+    chosen_tasks(session, benchmark, chosen)  # a wrong task is told before a wrong metric
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
     runs = chosen_runs(session, benchmark, metric, "prompt", chosen)
-    prompt_ids, task_names = read_prompts(session, tasks, chosen_filter(session, benchmark, chosen))
+    found = matrix_of_runs(session, benchmark, metric, runs, chosen)
+    if found is not None:
+        return found
+    only = chosen_filter(session, benchmark, chosen)
+    raise SelectionError(
+        f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen runs and tasks. "
+        "Choose other tasks or models."
+        if only is None
+        else only.empties(metric.name)
+    )
+
+
+def matrix_of_runs(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, runs: Sequence[ChosenRun], selection: Selection
+) -> PerformanceMatrix | None:
+    """The performance matrix of some runs; None where no prompt has a score.
+
+    Args:
+        session: the store; only what is committed is seen.
+        benchmark: that of the selection.
+        metric: under which.
+        runs: one for each column; a run without scores is a column of NaN.
+        selection: tasks and filter; the rest is not looked at.
+
+    Raises:
+        NotFoundError: a task, or the filter, is not there.
+        SelectionError: the filter is none of this benchmark, or keeps no prompt.
+    """
+    tasks = chosen_tasks(session, benchmark, selection)
+    prompt_ids, task_names = read_prompts(session, tasks, chosen_filter(session, benchmark, selection))
     Q = read_scores(session, metric.id, [run.id for run in runs], prompt_ids)
     asked = np.asarray(~np.isnan(Q).all(axis=1))
     if not asked.any():
-        raise SelectionError(
-            f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen runs and tasks. "
-            "Choose other tasks or models."
-        )
+        return None
     if not asked.all():
         Q, prompt_ids, task_names = Q[asked], prompt_ids[asked], task_names[asked]
     return PerformanceMatrix(
@@ -187,101 +157,6 @@ def performance_matrix(session: Session, selection: Selection | str, **choices: 
         run_ids=np.array([run.id for run in runs], dtype=np.int64),
         benchmark=benchmark.label,
         metric=metric.name,
-        condition=_condition(runs),
+        condition=conditions(runs),
         higher_is_better=metric.higher_is_better,
     )
-
-
-def task_matrix(session: Session, selection: Selection | str, **choices: Any) -> TaskMatrix:
-    """The task matrix of a selection: published scores of tasks, else means over their prompts.
-
-    A row for each task that at least one of the chosen runs has a score for, ordered by name; a column
-    for each run, ordered by the name of the model.
-
-    Args:
-        session: the store; only what is committed is seen.
-        selection: which data, or the name of a benchmark.
-        choices: fields of `Selection`, where only the name of the benchmark is given.
-
-    Raises:
-        NotFoundError: a benchmark, metric, model, task or run is not there.
-        SelectionError: the selection is empty, or leaves the metric open where there are several.
-    """
-    chosen = selection if isinstance(selection, Selection) else Selection(benchmark=selection, **choices)
-    benchmark = find_benchmark(session, chosen.benchmark)
-    tasks = chosen_tasks(session, benchmark, chosen)
-    metric, _ = find_metric(session, benchmark, chosen, ("prompt", "task"))
-    runs = chosen_runs(session, benchmark, metric, None, chosen)
-    run_ids, task_ids = [run.id for run in runs], list(tasks)
-
-    only = chosen_filter(session, benchmark, chosen)
-    T, n_prompts = _means_by_task(session, metric.id, run_ids, tasks, only)
-    stderr = np.full(T.shape, np.nan)
-    row = {key: i for i, key in enumerate(task_ids)}
-    column = {key: j for j, key in enumerate(run_ids)}
-    known = tables.task_score.c
-    published = sa.select(known.task_id, known.run_id, known.value, known.stderr, known.n_prompts).where(
-        known.metric_id == metric.id, known.run_id.in_(run_ids)
-    )
-    for task_id, run_id, value, error, count in [] if only else session.execute(published):
-        if task_id in row:
-            cell = row[task_id], column[run_id]
-            T[cell], stderr[cell] = value, np.nan if error is None else error
-            n_prompts[cell] = count or n_prompts[cell]
-    asked = np.asarray(~np.isnan(T).all(axis=1))
-    if not asked.any():
-        raise SelectionError(
-            f"No task of {benchmark.label} has a score under {metric.name} in the chosen runs. "
-            "Choose other tasks or models."
-            if only is None
-            else f"No prompt that filter {only.analysis_id} keeps has a score under {metric.name} in the chosen runs and "
-            "tasks; scores published for whole tasks cannot be filtered. Leave --filter out."
-        )
-    return TaskMatrix(
-        T=T,
-        n_prompts=n_prompts,
-        stderr=stderr,
-        tasks=tuple(tasks.values()),
-        models=tuple(run.column for run in runs),
-        run_ids=np.array(run_ids, dtype=np.int64),
-        benchmark=benchmark.label,
-        metric=metric.name,
-        condition=_condition(runs),
-        higher_is_better=metric.higher_is_better,
-    ).rows(asked)
-
-
-def _condition(runs: Sequence[ChosenRun]) -> str:
-    return "+".join(sorted({run.condition for run in runs}))
-
-
-def _means_by_task(
-    session: Session, metric_id: int, run_ids: Sequence[int], tasks: dict[int, str], only: PromptFilter | None
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """``(n_tasks, n_runs)`` means over the prompts of each task, and how many there are."""
-    prompt_ids, names = read_prompts(session, tasks, only)
-    Q = read_scores(session, metric_id, run_ids, prompt_ids)
-    means, counts = np.full((len(tasks), len(run_ids)), np.nan), np.zeros((len(tasks), len(run_ids)), dtype=np.int64)
-    for i, name in enumerate(tasks.values()):
-        block = Q[np.searchsorted(names, name, "left") : np.searchsorted(names, name, "right")]
-        counts[i] = np.count_nonzero(~np.isnan(block), axis=0)
-        np.divide(_sums(block), counts[i], out=means[i], where=counts[i] > 0)
-    return means, counts
-
-
-def _sums(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``(n_runs,)`` what the prompts of each run add up to, the same in whatever order they come."""
-    sums = np.nansum(scores, axis=0)
-    there = ~np.isnan(scores)
-    fractional = np.isfinite(sums) & (there & (scores != np.rint(scores))).any(axis=0)
-    for run in np.flatnonzero(fractional):
-        sums[run] = fsum(scores[there[:, run], run].tolist())
-    return np.asarray(sums)
-
-
-def _digest(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
-    hashed = hashlib.sha256()
-    for part in arrays:
-        hashed.update(np.ascontiguousarray(part).tobytes())
-    hashed.update("\x1f".join(words).encode())
-    return hashed.hexdigest()

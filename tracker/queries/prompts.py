@@ -15,6 +15,7 @@ from sqlmodel import Session
 
 from tracker.queries import tables
 from tracker.queries.filters import chosen_filter
+from tracker.queries.prompt_names import prompt_names
 from tracker.queries.resolution import chosen_tasks, find_benchmark
 from tracker.queries.selection import Selection
 
@@ -70,12 +71,8 @@ def prompts(session: Session, selection: Selection) -> Prompts:
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = chosen_tasks(session, benchmark, selection)
     only = chosen_filter(session, benchmark, selection)
-    prompt, alias = tables.prompt.c, tables.prompt_alias.c
-    called: dict[int, tuple[str, str]] = {}
-    aliases = sa.select(alias.prompt_id, alias.namespace, alias.key).where(alias.task_id.in_(tasks))
-    for row in session.execute(aliases):
-        name = (row.namespace, row.key)  # compared here: engines differ in how they sort texts
-        called[row.prompt_id] = min(called.get(row.prompt_id, name), name)
+    prompt = tables.prompt.c
+    called = prompt_names(session, tables.prompt_alias.c.task_id.in_(tasks))
     rows = session.execute(
         sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details)
         .where(prompt.task_id.in_(tasks))
@@ -87,7 +84,7 @@ def prompts(session: Session, selection: Selection) -> Prompts:
     return Prompts(
         prompt_ids=np.array([row.id for row in rows], dtype=np.int64),
         tasks=tuple(tasks[row.task_id] for row in rows),
-        names=tuple(called[row.id][1] if row.id in called else str(row.id) for row in rows),
+        names=tuple(called.get(row.id, str(row.id)) for row in rows),
         texts=tuple(row.text for row in rows),
         choices=tuple(row.choices for row in rows),
         answers=tuple(row.answer for row in rows),

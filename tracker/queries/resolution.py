@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlmodel import Session
@@ -54,11 +54,13 @@ class ChosenRun:
         id: primary key.
         column: the model's name; with the run's key where the model was chosen more than once.
         condition: ``full`` or ``answer_only``.
+        model: the model's name.
     """
 
     id: int
     column: str
     condition: str
+    model: str
 
 
 def benchmark_label(name: str, revision: str) -> str:
@@ -153,15 +155,7 @@ def chosen_runs(
         NotFoundError: a model or run is not there.
         SelectionError: no run is left.
     """
-    has_scores = measured(unit) if unit else sa.or_(measured("prompt"), measured("task"))
-    query = (
-        sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
-        .join(tables.model, tables.model.c.id == tables.run.c.model_id)
-        .join(tables.metric, tables.metric.c.id == metric.id)
-        .where(*_runs_of(benchmark, selection), has_scores)
-        .order_by(tables.run.c.id)
-    )
-    rows = session.execute(query).all()
+    rows = _having(session, benchmark, metric, unit, selection)
     if selection.runs:
         _all_there(session, benchmark, metric, selection.runs, {row.id for row in rows})
     else:
@@ -171,12 +165,28 @@ def chosen_runs(
         rows = [row for row in rows if row.name in wanted]
     if not rows:
         raise _no_scores(session, benchmark, selection, ("prompt", "task") if unit is None else (unit,))
-    times = Counter(row.name for row in rows)
-    rows = sorted(rows, key=lambda row: (row.name, row.id))
-    return [
-        ChosenRun(row.id, row.name if times[row.name] == 1 else f"{row.name} (run {row.id})", row.condition)
-        for row in rows
-    ]
+    return _as_columns(rows)
+
+
+def runs_of_models(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, selection: Selection, models: Collection[str]
+) -> list[ChosenRun]:
+    """The latest complete run of each of some models with scores of prompts under a metric; none where there is none.
+
+    Args:
+        session: the store.
+        benchmark: that of the selection.
+        metric: under which the runs must have scores.
+        selection: condition, variant and date; it must not name runs.
+        models: names.
+    """
+    rows = _having(session, benchmark, metric, "prompt", selection)
+    return _as_columns(list({row.name: row for row in rows if row.name in models}.values()))
+
+
+def conditions(runs: Sequence[ChosenRun]) -> str:
+    """The conditions of some runs in a word: ``full``, ``answer_only`` or ``answer_only+full``."""
+    return "+".join(sorted({run.condition for run in runs}))
 
 
 def chosen_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection) -> dict[int, str]:
@@ -194,6 +204,28 @@ def chosen_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection
             raise NotFoundError("task", wanted, sorted(names))
     kept = [row for row in stored if not selection.tasks or row.name in selection.tasks]
     return {row.id: row.name for row in sorted(kept, key=lambda row: row.name)}
+
+
+def _having(
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
+) -> Sequence[sa.Row[Any]]:
+    """Key, model and condition of every run of a selection with scores under a metric, by key."""
+    has_scores = measured(unit) if unit else sa.or_(measured("prompt"), measured("task"))
+    return session.execute(
+        sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
+        .join(tables.model, tables.model.c.id == tables.run.c.model_id)
+        .join(tables.metric, tables.metric.c.id == metric.id)
+        .where(*_runs_of(benchmark, selection), has_scores)
+        .order_by(tables.run.c.id)
+    ).all()
+
+
+def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[ChosenRun]:
+    times = Counter(row.name for row in rows)
+    return [
+        ChosenRun(row.id, row.name if times[row.name] == 1 else f"{row.name} (run {row.id})", row.condition, row.name)
+        for row in sorted(rows, key=lambda row: (row.name, row.id))
+    ]
 
 
 def _runs_of(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnElement[bool]]:

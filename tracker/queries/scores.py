@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ def read_prompts(
         tasks: name of each task by its key.
         only: a filter; prompts that it does not keep are left out.
     """
-    table = read_arrow(session, f"SELECT id, task_id FROM prompt WHERE task_id IN ({_listed(list(tasks))})")
+    table = read_arrow(session, f"SELECT id, task_id FROM prompt WHERE task_id IN ({listed(list(tasks))})")
     ids, task_ids = (part.astype(np.int64) for part in number_columns(table))
     by_key = np.array(sorted(tasks), dtype=np.int64)
     names = np.array([tasks[key] for key in by_key.tolist()], dtype=np.str_)[np.searchsorted(by_key, task_ids)]
@@ -49,34 +50,71 @@ def read_scores(
     Returns:
         ``(n_prompts, n_runs)`` float64.
     """
-    n, k = len(prompt_ids), len(run_ids)
-    by_run, by_prompt = np.argsort(run_ids), np.argsort(prompt_ids)
-    sorted_runs, sorted_prompts = np.asarray(run_ids)[by_run], prompt_ids[by_prompt]
-    sql = f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND run_id IN ({_listed(run_ids)})"
+    grid = Grid(run_ids, prompt_ids)
+    sql = f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND run_id IN ({listed(run_ids)})"
 
     def cells(batch: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         runs, prompts, values = number_columns(batch)
-        place = np.minimum(np.searchsorted(sorted_prompts, prompts), n - 1)
-        wanted = sorted_prompts[place] == prompts
-        if not wanted.all():
-            runs, values, place = runs[wanted], values[wanted], place[wanted]
-        return by_prompt[place] * k + by_run[np.searchsorted(sorted_runs, runs)], values
+        found, wanted = grid.cells(runs, prompts)
+        return found, values if wanted.all() else values[wanted]
 
-    Q, n_scores = np.full(n * k, np.nan), 0
-    if n == 0:
-        return Q.reshape(n, k)
+    size, n_scores = len(prompt_ids) * len(run_ids), 0
+    Q = np.full(size, np.nan)
+    if size == 0:
+        return Q.reshape(len(prompt_ids), len(run_ids))
     with arrow_reader(session, sql) as reader:
         for batch in reader:
             cell, values = cells(batch)
             Q[cell] = values
             n_scores += len(values)
-    if n_scores > n * k - np.count_nonzero(np.isnan(Q)):  # several trials: average them, in a fixed order
+    if n_scores > size - np.count_nonzero(np.isnan(Q)):  # several trials: average them, in a fixed order
         cell, values = cells(read_arrow(session, f"{sql} ORDER BY run_id, prompt_id, trial"))
-        sums, counts = np.bincount(cell, values, minlength=n * k), np.bincount(cell, minlength=n * k)
-        Q = np.divide(sums, counts, out=np.full(n * k, np.nan), where=counts > 0)
-    return Q.reshape(n, k)
+        sums, counts = np.bincount(cell, values, minlength=size), np.bincount(cell, minlength=size)
+        Q = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
+    return Q.reshape(len(prompt_ids), len(run_ids))
 
 
-def _listed(keys: Sequence[int]) -> str:
+class Grid:
+    """Where prompts and runs stand in a matrix.
+
+    Args:
+        run_ids: keys of ``n_runs`` runs, one for each column.
+        prompt_ids: ``(n_prompts,)`` keys of prompts, one for each row.
+    """
+
+    def __init__(self, run_ids: Sequence[int], prompt_ids: NDArray[np.int64]) -> None:
+        self._by_run, self._by_prompt = np.argsort(run_ids), np.argsort(prompt_ids)
+        self._runs, self._prompts = np.asarray(run_ids)[self._by_run], prompt_ids[self._by_prompt]
+
+    def cells(self, runs: NDArray[np.int64], prompts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Places in the matrix, counted row by row, and which of the pairs have one: those of its prompts.
+
+        Args:
+            runs: ``(m,)`` keys, each of them one of its runs.
+            prompts: ``(m,)`` keys.
+
+        Returns:
+            ``(n_wanted,)`` int64 places; ``(m,)`` whether the prompt is one of the rows.
+        """
+        n, k = len(self._prompts), len(self._runs)
+        if n == 0:
+            return np.empty(0, dtype=np.int64), np.zeros(len(prompts), dtype=np.bool_)
+        place = np.minimum(np.searchsorted(self._prompts, prompts), n - 1)
+        wanted = self._prompts[place] == prompts
+        if not wanted.all():
+            runs, place = runs[wanted], place[wanted]
+        return self._by_prompt[place] * k + self._by_run[np.searchsorted(self._runs, runs)], wanted
+
+
+def digest_of(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
+    """SHA-256 of the bytes of arrays and of words."""
+    hashed = hashlib.sha256()
+    for part in arrays:
+        hashed.update(np.ascontiguousarray(part).tobytes())
+    hashed.update("\x1f".join(words).encode())
+    return hashed.hexdigest()
+
+
+def listed(keys: Sequence[int]) -> str:
     """Keys as part of a statement; parameters would make PostgreSQL leave its fast path."""
     return ",".join(str(int(key)) for key in keys) or "NULL"

@@ -128,15 +128,29 @@ class SingledOut:
 class FilterDecisions:
     """Which prompts a filter keeps, with every reason that applied.
 
+    A prompt is kept if it is retained in spite of each of its reasons, or has none.
+
     Attributes:
         prompt_ids: ``(n,)`` int64, every prompt that was judged.
         kept: ``(n,)`` bool.
-        reasons: by step, such as ``easy``; a prompt that is not kept has a reason for which it is not retained.
+        reasons: by step, such as ``easy``.
+
+    Raises:
+        ValueError: decisions and reasons contradict each other, or a reason is given for a prompt that was not judged.
     """
 
     prompt_ids: NDArray[np.int64]
     kept: NDArray[np.bool_]
     reasons: Mapping[str, SingledOut]
+
+    def __post_init__(self) -> None:
+        removed = np.zeros(len(self.prompt_ids), dtype=np.bool_)
+        for step, out in self.reasons.items():
+            if not np.isin(out.prompt_ids, self.prompt_ids).all():
+                raise ValueError(f"the step {step} singles out prompts that were not judged")
+            removed |= np.isin(self.prompt_ids, out.prompt_ids[~out.retained])
+        if (removed == self.kept).any():
+            raise ValueError("a prompt is kept if, and only if, no reason removes it")
 
 
 @dataclass(frozen=True)

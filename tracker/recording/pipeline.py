@@ -14,9 +14,9 @@ from tracker.database import transaction
 from tracker.errors import PluginError, PublishingError, SelectionError
 from tracker.queries import tables
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
-from tracker.queries.filters import PromptFilter, filter_notes, prompt_filter
-from tracker.queries.resolution import chosen_tasks, find_benchmark
-from tracker.queries.scores import read_prompts
+from tracker.queries.filter_notes import filter_notes
+from tracker.queries.filters import PromptFilter
+from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import artifacts_of
@@ -25,8 +25,6 @@ from tracker.recording.mlflow_store import mlflow_store
 from tracker.recording.record import MetricRow, Question, metric_rows, record
 
 if TYPE_CHECKING:
-    from sqlmodel import Session
-
     from tracker.recording.finding import Report
 
 
@@ -129,7 +127,9 @@ def _load(
             else kind.load(session, declaration.selection_for(kind, selection) if selection else None)
             for name, kind in declaration.inputs.items()
         }
-        notes = _filter_notes(session, declaration, selection)
+        notes: tuple[str, ...] = ()
+        if selection and benchmark and "filter" not in declaration.claims:
+            notes = filter_notes(session, benchmark, selection)
         used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum).where(run.c.id.in_({key for _, key in used}))
@@ -138,6 +138,8 @@ def _load(
     weights = [one for one in inputs.values() if isinstance(one, PromptWeights)]
     encoders = [one for one in inputs.values() if isinstance(one, Embeddings | StoredEmbeddings)]
     filters = [one.analysis_id for one in inputs.values() if isinstance(one, PromptFilter)]
+    if selection and filters:
+        selection = replace(selection, filter=filters[0])  # the one that was the latest, where none was named
     question = Question(
         analysis=declaration.name,
         code_version=declaration.code_version,
@@ -148,18 +150,9 @@ def _load(
         runs={(role, key): checksums[key] for role, key in used},
         weights_id=weights[0].analysis_id if weights else None,
         encoder_id=encoders[0].encoder_id if encoders else None,
-        filter_id=filters[0] if filters else selection.filter if selection else None,
+        filter_id=selection.filter if selection else None,
     )
     return list(inputs.values()), question, notes
-
-
-def _filter_notes(session: Session, declaration: Declaration, selection: Selection | None) -> tuple[str, ...]:
-    """What to say where only the prompts that a filter keeps are looked at."""
-    if selection is None or selection.filter is None or "filter" in declaration.claims:
-        return ()
-    benchmark = find_benchmark(session, selection.benchmark)
-    prompt_ids, _ = read_prompts(session, chosen_tasks(session, benchmark, selection))
-    return filter_notes(prompt_filter(session, benchmark, selection.filter), prompt_ids)
 
 
 def _refuse_unused(declaration: Declaration, selection: Selection | None) -> None:

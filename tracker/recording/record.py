@@ -11,11 +11,12 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import ConflictError
+from tracker.ingest.loading import insert_rows
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.artifacts import Artifact
 from tracker.recording.exhibit import MOST_METRICS
-from tracker.schema import Analysis
+from tracker.schema import Analysis, FilterDecision, FilterReason, PromptValue
 
 if TYPE_CHECKING:
     from tracker.recording.finding import FilterDecisions, Finding, RankedModels, Report
@@ -140,12 +141,12 @@ def record(
     )
     for name, values in report.prompt_values.items():
         pairs = zip(values.prompt_ids.tolist(), values.values.tolist(), strict=True)
-        rows = ({**key, "name": name, "prompt_id": prompt, "value": value} for prompt, value in pairs)
-        _insert(session, tables.prompt_value, (row for row in rows if math.isfinite(row["value"])))
+        finite = [(analysis.id, name, prompt, value) for prompt, value in pairs if math.isfinite(value)]
+        insert_rows(session, PromptValue, finite)
     _record_task_values(session, key, question.benchmark_id, report.task_values)
     _record_rankings(session, key, report.rankings)
     if report.filter is not None:
-        _record_filter(session, key, report.filter)
+        _record_filter(session, analysis.id, report.filter)
     return analysis.id
 
 
@@ -176,18 +177,14 @@ def _record_rankings(session: Session, key: Mapping[str, int], rankings: Mapping
         _insert(session, tables.ranking, rows)
 
 
-def _record_filter(session: Session, key: Mapping[str, int], decisions: FilterDecisions) -> None:
-    pairs = zip(decisions.prompt_ids.tolist(), decisions.kept.tolist(), strict=True)
-    decided = ({**key, "prompt_id": prompt, "kept": kept} for prompt, kept in pairs)
-    _insert(session, tables.filter_decision, decided)
+def _record_filter(session: Session, key: int, decisions: FilterDecisions) -> None:
+    decided = zip(decisions.prompt_ids.tolist(), decisions.kept.tolist(), strict=True)
+    insert_rows(session, FilterDecision, [(key, *row) for row in decided])
     for step, out in decisions.reasons.items():
-        groups = [-1] * len(out.prompt_ids) if out.groups is None else out.groups.tolist()
-        told = zip(out.prompt_ids.tolist(), out.retained.tolist(), groups, strict=True)
-        reasons = (
-            {"prompt_id": prompt, "retained": retained, "cluster": None if group < 0 else group}
-            for prompt, retained, group in told
-        )
-        _insert(session, tables.filter_reason, ({**key, "step": step, **reason} for reason in reasons))
+        numbers = [-1] * len(out.prompt_ids) if out.groups is None else out.groups.tolist()
+        groups = (None if number < 0 else number for number in numbers)
+        told = zip(out.prompt_ids.tolist(), groups, out.retained.tolist(), strict=True)
+        insert_rows(session, FilterReason, [(key, prompt, step, *rest) for prompt, *rest in told])
 
 
 def _finite(value: float) -> float | None:
