@@ -76,6 +76,19 @@ EXPECTED: Mapping[str, str] = {
         "are close, can go to another model by another rule or without one of the tasks. With few models Kemeny's "
         "order should be proven."
     ),
+    "smart-filtering": (
+        "Planted: prompts that every model answers with confidence, prompts that most models have seen, and originals "
+        "with their edits. So the easy, the contaminated and the similar ones should be these, all of them and no "
+        "others. What is left is harder, so models should agree on less of it, and keep their order."
+    ),
+    "filter-baselines": (
+        "Planted: prompts that tell no model from another. Without them models should agree less than on random subsets "
+        "of the same size, while the ranking changes little either way."
+    ),
+    "filter-stability": (
+        "Planted: easy and leaked prompts that do not depend on which models are asked. So fewer filter models should "
+        "remove hardly more than all of them; with vectors by one encoder there is nothing to compare."
+    ),
     "weight-robustness": (
         "Planted: abilities from far apart to next to each other. So under random weights models far apart should keep "
         "their order in every draw, neighbours should change it, and the spread should be that of the number of "

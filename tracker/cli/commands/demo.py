@@ -193,20 +193,22 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
 
 
 def _analyses() -> list[str]:
-    """The questions that can be asked of a benchmark."""
+    """The questions that can be asked of a benchmark; those that look at a filter after those that may make one."""
     from tracker.recording.discovery import available_analyses
 
-    names = [name for name, found in available_analyses().items() if not found.problem]
-    return [name for name in names if _is_of_one_benchmark(name)]
+    places = {name: _place(name) for name, found in available_analyses().items() if not found.problem}
+    return sorted((name for name, place in places.items() if place is not None), key=lambda name: places[name] or 0)
 
 
-def _is_of_one_benchmark(name: str) -> bool:
+def _place(name: str) -> int | None:
+    """0, or 1 for a question that looks at a filter; None for one that is not of one benchmark."""
     from tracker.recording.declaration import load_declaration
 
     try:
-        return load_declaration(name).is_of_one_benchmark
+        declaration = load_declaration(name)
     except PluginError:  # asking it will say why
-        return True
+        return 0
+    return int("filter" in declaration.claims) if declaration.is_of_one_benchmark else None
 
 
 def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
