@@ -82,8 +82,8 @@ EXPECTED: Mapping[str, str] = {
         "others. What is left is harder, so models should agree on less of it, and keep their order."
     ),
     "filter-baselines": (
-        "Planted: prompts that tell no model from another. Without them models should agree less than on random subsets "
-        "of the same size, while the ranking changes little either way."
+        "Planted: prompts that tell no model from another. Without them models should agree less than on random "
+        "subsets of the same size, while the ranking changes little either way."
     ),
     "filter-stability": (
         "Planted: easy and leaked prompts that do not depend on which models are asked. So fewer filter models should "
