@@ -1,0 +1,415 @@
+from __future__ import annotations
+
+import io
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sqlalchemy as sa
+
+from analyses.filter_stability import analyze
+from analyses.numerics.filtering.removal import retained
+from tracker.database import connect, transaction
+from tracker.demonstration.comparison import selection
+from tracker.demonstration.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
+from tracker.demonstration.simulation import Design, simulate
+from tracker.errors import SelectionError
+from tracker.ingest.discovery import prepare
+from tracker.ingest.store import store as store_reading
+from tracker.ingest.vector_file import read_vectors
+from tracker.ingest.vectors import EncoderName, take_in
+from tracker.queries.confidence import AnswerOnlyRuns, GoldProbabilities
+from tracker.queries.embeddings import Embeddings, EveryEmbeddings
+from tracker.queries.filters import FilterReason, PromptFilter
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import Prompts
+from tracker.queries.resolution import find_benchmark
+from tracker.recording.finding import Absent
+from tracker.recording.pipeline import run_analysis
+
+N_PROMPTS, N_MODELS = 90, 6
+IDS = np.random.default_rng(5).permutation(N_PROMPTS).astype(np.int64) + 1000
+"""Keys of the prompts: not in the order of the rows, as where tasks are not in the order of the keys."""
+MODELS = tuple(f"org {j}/model" for j in range(N_MODELS))
+FILTER_MODELS = (MODELS[4], MODELS[0], MODELS[2], MODELS[1])
+OPTIONS = {
+    "confidence": 0.8,
+    "retain": 0.25,
+    "without_confidence": False,
+    "probability": None,
+    "without_similar": False,
+    "n_neighbours": 10,
+    "bandwidth": 0.15,
+    "unimodal": "keep",
+    "threshold": 0.1,
+    "groups": "components",
+    "protect_lexical": 0.8,
+    "largest_group": 0.5,
+    "seed": 3,
+}
+
+
+def matrix(Q: np.ndarray, metric: str = "accuracy", first_run: int = 0) -> PerformanceMatrix:
+    return PerformanceMatrix(
+        Q=np.asarray(Q, dtype=np.float64),
+        prompt_ids=IDS,
+        tasks=np.full(N_PROMPTS, "task"),
+        models=MODELS,
+        run_ids=first_run + np.arange(N_MODELS, dtype=np.int64),
+        benchmark="bench",
+        metric=metric,
+    )
+
+
+def probabilities(p: np.ndarray, first_run: int = 0) -> GoldProbabilities:
+    kinds = {"letters": matrix(p, "gold_probability_letters", first_run)}
+    return GoldProbabilities(kinds=kinds, run_ids=kinds["letters"].run_ids)
+
+
+def vectors(seed: int, key: int, n: int = N_PROMPTS) -> Embeddings:
+    """Every other prompt but the last thirty is nearly the one before it, with noise of the seed's own."""
+    E = np.random.default_rng(1).standard_normal((N_PROMPTS, 16))
+    E[1:60:2] = E[0:60:2]
+    E += np.random.default_rng(seed).normal(0, 0.26, E.shape)
+    order = np.argsort(IDS)[:n]
+    return Embeddings(
+        E=E[order].astype(np.float32),
+        prompt_ids=IDS[order],
+        encoder_id=key,
+        encoder=f"encoder {key}",
+        benchmark="bench",
+    )
+
+
+class World:
+    """Scores, and the filter that the definitions make of them."""
+
+    def __init__(self, **options):
+        rng = np.random.default_rng(0)
+        ease = rng.random((N_PROMPTS, 1)) ** 0.3
+        self.right, self.gold = (rng.random((N_PROMPTS, N_MODELS)) < ease, rng.random((N_PROMPTS, N_MODELS)) ** 0.15)
+        self.blind_right = rng.random((N_PROMPTS, N_MODELS)) < ease**4
+        self.blind_gold = rng.random((N_PROMPTS, N_MODELS)) ** 0.15
+        self.options = OPTIONS | options
+        self.other = rng.random(N_PROMPTS) < 0.1
+        self.encoders = (vectors(0, 7), vectors(1, 8))
+
+    def decided(self, names):
+        """What a filter by some models flags as easy and contaminated, and removes."""
+        columns = [MODELS.index(name) for name in names]
+        p, q = (np.ones_like(self.gold),) * 2 if self.options["without_confidence"] else (self.gold, self.blind_gold)
+        bound = self.options["confidence"]
+        easy = np.array([all(self.right[i, j] and p[i, j] > bound for j in columns) for i in range(N_PROMPTS)])
+        leaked = np.array([all(self.blind_right[i, j] and q[i, j] > bound for j in columns) for i in range(N_PROMPTS)])
+        stays = retained(easy, self.options["retain"], seed=self.options["seed"])
+        return easy, leaked, (easy & ~stays) | leaked | self.other
+
+    def chosen(self, **others) -> PromptFilter:
+        easy, leaked, removed = self.decided(FILTER_MODELS)
+        stays = retained(easy, self.options["retain"], seed=self.options["seed"])
+        order = np.argsort(IDS)
+
+        def reason(flagged, kept):
+            ids = IDS[flagged]
+            by_key = np.argsort(ids)
+            return FilterReason(
+                prompt_ids=ids[by_key],
+                retained=kept[flagged][by_key],
+                groups=np.full(len(ids), -1, dtype=np.int64),
+            )
+
+        nothing = np.zeros(N_PROMPTS, dtype=bool)
+        reasons = {
+            "easy": reason(easy, stays),
+            "contaminated": reason(leaked, nothing),
+            "similar": reason(self.other, nothing),
+            "suspect-label": reason(~removed, ~nothing),
+        }
+        given = {
+            "analysis_id": 12,
+            "made_by": "smart-filtering",
+            "benchmark": "bench",
+            "prompt_ids": IDS[order],
+            "kept": ~removed[order],
+            "reasons": reasons,
+            "models": FILTER_MODELS,
+            "parameters": self.options,
+            "selection": {"benchmark": "bench"},
+        }
+        return PromptFilter(**(given | others))
+
+    def ask(self, *, chosen=None, scores=None, blind=True, encoders=None, **options):
+        nothing = GoldProbabilities(kinds={}, run_ids=np.empty(0, dtype=np.int64))
+        kept = np.sort(IDS)
+        texts = ("",) * N_PROMPTS
+        return analyze(
+            scores or matrix(self.right),
+            Prompts(
+                prompt_ids=kept,
+                tasks=texts,
+                names=texts,
+                texts=texts,
+                choices=(None,) * N_PROMPTS,
+                answers=texts,
+                details=({},) * N_PROMPTS,
+            ),
+            chosen or self.chosen(),
+            probabilities(self.gold),
+            AnswerOnlyRuns(
+                scores=matrix(self.blind_right, first_run=50) if blind else None,
+                probabilities=probabilities(self.blind_gold, 50) if blind else nothing,
+            ),
+            EveryEmbeddings(by_encoder=self.encoders if encoders is None else encoders),
+            **options,
+        )
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("options", [{}, {"without_confidence": True}, {"retain": 0.0, "confidence": 0.95}])
+    def test_every_subset_is_the_filter_that_the_definitions_make(self, options):
+        world = World(**options)
+        report = world.ask()
+        rows = {tuple(row["models"].split("; ")): row for row in report.tables["subsets"].to_pylist()}
+        _, _, by_all = world.decided(FILTER_MODELS)
+        wanted = [names for size in (1, 2, 3, 4) for names in itertools.combinations(FILTER_MODELS, size)]
+        assert list(rows) == wanted
+        for names, row in rows.items():
+            easy, leaked, removed = world.decided(names)
+            assert (row["n_easy"], row["n_contaminated"]) == (easy.sum(), leaked.sum())
+            assert row["n_removed"] == removed.sum()
+            assert row["n_changed"] == (removed != by_all).sum()
+            assert row["share_removed"] == removed.mean()
+            assert row["left_out"] == "; ".join(name for name in FILTER_MODELS if name not in names)
+        assert 0 < rows[FILTER_MODELS[:2]]["n_contaminated"] < rows[FILTER_MODELS[:1]]["n_contaminated"]
+
+    def test_numbers_by_size_are_those_of_all_subsets(self):
+        found = World().ask()
+        for size in (1, 2, 3):
+            rows = [row for row in found.tables["subsets"].to_pylist() if row["n_models"] == size]
+            values = np.array([row["share_removed"] for row in rows])
+            metrics = found.finding.metrics
+            assert metrics[f"share_removed.mean.{size}"] == pytest.approx(values.mean())
+            assert metrics[f"share_removed.sd.{size}"] == pytest.approx(values.std(ddof=0))
+            assert metrics[f"share_removed.min.{size}"] == values.min()
+            assert metrics[f"share_removed.max.{size}"] == values.max()
+            assert metrics[f"share_easy.mean.{size}"] == pytest.approx(np.mean([row["share_easy"] for row in rows]))
+
+    def test_all_models_give_the_recorded_filter(self):
+        found = World().ask()
+        assert found.finding.n_otherwise == 0
+        assert found.finding.metrics["share_removed.all"] == found.finding.metrics["share_removed.recorded"]
+        assert not [note for note in found.notes if "otherwise" in note]
+
+    def test_encoders_share_what_plain_loops_find(self):
+        world = World()
+        found = world.ask()
+        flagged, near = [], []
+        for one in world.encoders:
+            unit = one.E / np.linalg.norm(one.E, axis=1, keepdims=True)
+            i, j = np.triu_indices(N_PROMPTS, 1)
+            pairs = np.flatnonzero((1 - unit @ unit.T)[i, j] < 0.1)
+            near.append(set(pairs.tolist()))
+            flagged.append({*i[pairs].tolist(), *j[pairs].tolist()})
+        shared, smaller = len(flagged[0] & flagged[1]), min(map(len, flagged))
+        assert 0 < shared < smaller
+        metrics = found.finding.metrics
+        assert metrics["overlap.prompts.7.8"] == shared / smaller
+        assert metrics["jaccard.prompts.7.8"] == shared / len(flagged[0] | flagged[1])
+        assert metrics["expected_overlap.prompts.7.8"] == max(map(len, flagged)) / N_PROMPTS
+        assert metrics["overlap.pairs.7.8"] == len(near[0] & near[1]) / min(map(len, near))
+        prompts = found.tables["overlaps"].to_pylist()[0]
+        assert prompts["expected"] == len(flagged[0]) * len(flagged[1]) / N_PROMPTS
+
+
+class TestLaws:
+    def test_the_order_of_rows_and_columns_does_not_matter_but_for_whom_chance_retains(self):
+        world = World(retain=0.0)
+        rows, columns = np.random.default_rng(0).permutation(N_PROMPTS), np.random.default_rng(1).permutation(N_MODELS)
+        scores = matrix(world.right)
+        turned = replace(
+            scores,
+            Q=scores.Q[np.ix_(rows, columns)],
+            prompt_ids=IDS[rows],
+            models=tuple(MODELS[j] for j in columns),
+            run_ids=scores.run_ids[columns],
+        )
+        one, other = world.ask(), world.ask(scores=turned)
+        assert one.tables["subsets"].equals(other.tables["subsets"])
+        assert one.finding.metrics == other.finding.metrics
+
+    def test_sizes_can_be_chosen_and_all_models_are_always_there(self):
+        found = World().ask(sizes=(2, 4, 2))
+        assert [(row["n_models"], row["n_subsets"]) for row in found.tables["sizes"].to_pylist()] == [(2, 6), (4, 1)]
+        assert found.finding.metrics["n_subsets"] == 6
+
+    def test_the_headline_is_short_and_known_and_the_summary_tells_all_parts(self):
+        finding = World().ask().finding
+        assert set(finding.headline) <= set(finding.metrics)
+        assert len(finding.headline) <= 50
+        said = finding.summary()
+        for words in (
+            "Filter 12, made by 4 models, removes",
+            "Made by 3 of them",
+            "by construction",
+            "Leaving one out",
+        ):
+            assert words in said
+        assert "(overlap coefficient)" in said
+        assert said.endswith("Nothing here is a test.")
+
+    def test_the_picture_shows_every_subset_once(self):
+        figure = World().ask().figures["subsets"]()
+        points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+        assert sum(len(line.get_xdata()) for line in points) == 15
+        written = io.BytesIO()
+        figure.savefig(written, format="png")
+        written.seek(0)
+        assert matplotlib.image.imread(written).std() > 0.01
+
+
+class TestChangedData:
+    def test_where_the_filter_made_anew_is_another_it_is_said_and_both_shares_are_given(self):
+        world = World()
+        recorded = world.chosen()
+        world.right[:30] = True
+        found = world.ask(chosen=recorded)
+        _, _, by_all = world.decided(FILTER_MODELS)
+        assert found.finding.metrics["share_removed.all"] == by_all.mean()
+        assert found.finding.metrics["share_removed.recorded"] == 1 - recorded.kept.mean()
+        assert found.finding.n_otherwise > 0
+        (note,) = [note for note in found.notes if "otherwise" in note]
+        assert f"{by_all.mean():.2%} and not the {1 - recorded.kept.mean():.2%} recorded" in note
+
+    def test_prompts_that_the_filter_never_judged_are_left_out_and_those_without_scores_too(self):
+        world = World()
+        full = world.chosen()
+        judged = full.prompt_ids[:70]
+        chosen = replace(full, prompt_ids=judged, kept=full.kept[:70])
+        found = world.ask(chosen=chosen)
+        assert found.finding.metrics["n_prompts"] == 70
+        assert "20 prompts that filter 12 never judged are left out." in found.notes
+        here = np.isin(IDS, np.sort(IDS)[10:])
+        fewer = world.ask(scores=matrix(world.right).rows(here))
+        assert fewer.finding.metrics["n_prompts"] == 80
+        assert any("10 prompts that filter 12 judged have no scores here" in note for note in fewer.notes)
+
+    def test_a_stale_filter_that_decides_the_same_is_told_as_stale(self):
+        world = World()
+        assert any("no longer the latest (why)" in note for note in world.ask(chosen=world.chosen(stale="why")).notes)
+
+    def test_similar_prompts_that_no_stored_encoder_gives_are_told(self):
+        assert any("No encoder's vectors give the" in note for note in World().ask().notes)
+
+
+class TestDegenerate:
+    def test_without_answer_only_runs_contaminated_is_absent_with_the_reason(self):
+        found = World().ask(blind=False)
+        assert found.finding.metrics["share_contaminated.mean.2"] == Absent("no answer-only run is stored")
+        assert any("called contaminated by any subset: no answer-only run" in note for note in found.notes)
+
+    def test_one_encoder_or_none_is_absent_with_the_reason(self):
+        world = World()
+        for encoders, words in (((), "no vectors are stored"), (world.encoders[:1], "by one encoder only, encoder 7")):
+            found = world.ask(encoders=encoders).finding
+            assert words in found.metrics["overlap.prompts"].reason
+            assert "cannot be compared between encoders" in found.summary()
+
+    def test_a_filter_without_the_similar_step_has_none_to_compare(self):
+        found = World(without_similar=True).ask().finding
+        assert found.metrics["overlap.prompts"] == Absent("the filter left the similar step out")
+        assert found.metrics["n_encoders"] == 0
+
+    def test_encoders_that_lack_vectors_or_flag_nothing_are_told_by_name(self):
+        broken = replace(vectors(0, 9), E=np.zeros((N_PROMPTS, 16), dtype=np.float32))
+        apart = replace(vectors(0, 10), E=np.eye(N_PROMPTS, dtype=np.float32))
+        found = World().ask(encoders=(vectors(0, 7), vectors(0, 8, n=50), broken, apart))
+        metrics = found.finding.metrics
+        assert metrics["n_encoders"] == 1
+        assert "40 of 90 prompts have no vector by encoder 8" in metrics["n_flagged.8"].reason
+        assert "40 of 90 prompts have no vector by encoder 8" in metrics["overlap.prompts.7.8"].reason
+        assert "90 vectors by encoder 9 are zero or not finite" in metrics["threshold.9"].reason
+        assert metrics["threshold.10"] == 0.1
+        assert metrics["n_flagged.10"] == 0
+        assert "no two prompts are called similar below 0.1" in metrics["jaccard.prompts.7.10"].reason
+        assert "So no two encoders can be compared." in found.finding.summary()
+        assert [row["reason"] == "" for row in found.tables["encoders"].to_pylist()] == [True, False, False, False]
+
+    def test_two_models_have_two_subsets(self):
+        world = World()
+        found = world.ask(chosen=world.chosen(models=FILTER_MODELS[:2]))
+        assert [row["n_subsets"] for row in found.tables["sizes"].to_pylist()] == [2, 1]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("filtered", "options", "words"),
+        [
+            ({"models": ()}, {}, "not by the answers of filter models. Choose one of smart-filtering"),
+            ({"parameters": {"seed": 0}, "made_by": "filter-baselines"}, {}, "made by filter-baselines"),
+            ({"models": ("nobody", MODELS[0])}, {}, "2 models, of which nobody has no scores here"),
+            ({"models": MODELS[:1]}, {}, f"made by one model, {MODELS[0]}"),
+            ({"selection": {"metric": "f1"}}, {}, "made of f1, these are scores of accuracy. Choose --metric f1"),
+            ({"prompt_ids": IDS - 5000}, {}, "None of the 90 prompts with scores here were judged"),
+            ({}, {"sizes": (0, 2)}, "sizes has 0; subsets of 4 filter models have from 1 to 4"),
+            ({}, {"sizes": (5,)}, "sizes has 5"),
+        ],
+    )
+    def test_what_cannot_be_asked_is_refused_in_a_sentence(self, filtered, options, words):
+        world = World()
+        with pytest.raises(SelectionError, match=words):
+            world.ask(chosen=world.chosen(**filtered), **options)
+
+    def test_too_many_subsets_are_refused_with_what_to_choose(self):
+        world = World()
+        names = tuple(f"model {j}" for j in range(40))
+        scores = replace(
+            matrix(world.right),
+            Q=np.tile(world.right[:, :1], (1, 40)).astype(float),
+            models=names,
+            run_ids=np.arange(40),
+        )
+        with pytest.raises(SelectionError, match=r"10,700 subsets of these sizes of 40 .* such as --sizes 39"):
+            world.ask(chosen=world.chosen(models=names), scores=scores)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> sa.Engine:
+    """A small simulated benchmark with a second encoder."""
+    folder = tmp_path_factory.mktemp("stability")
+    (folder / "store.db").write_bytes(sqlite_template.read_bytes())
+    engine = connect(f"sqlite:///{folder / 'store.db'}")
+    write_files(simulate(Design(n_prompts=420, n_easy=42, n_leaked=24, n_groups=18), seed=1), folder)
+    for file in RESULT_FILES:
+        reading = prepare(folder / file.name, file.options)
+        with transaction(engine, exclusive=True) as session:
+            store_reading(session, reading, file.options)
+    table = pq.read_table(folder / VECTORS_FILE.name)
+    E = np.array(table["vector"].to_pylist(), dtype=np.float32)
+    shifted = pa.FixedSizeListArray.from_arrays(pa.array((E + np.float32(0.001)).ravel()), E.shape[1])
+    pq.write_table(table.set_column(1, "vector", shifted), folder / "shifted.parquet")
+    for encoder, name in ((VECTORS_FILE.encoder, VECTORS_FILE.name), ("shifted", "shifted.parquet")):
+        with transaction(engine, exclusive=True) as session:
+            by = EncoderName(name=encoder, revision="", template="question+choices")
+            take_in(session, read_vectors(folder / name), find_benchmark(session, BENCHMARK).id, BENCHMARK, by)
+    return engine
+
+
+class TestStored:
+    def test_a_recorded_filter_is_made_anew_to_the_prompt(self, filled: sa.Engine) -> None:
+        chosen = replace(selection(), encoder=VECTORS_FILE.encoder)
+        made = run_analysis(filled, "smart-filtering", chosen, {"n_splits": 2, "n_subsets": 2})
+        asked = run_analysis(filled, "filter-stability", replace(selection(), filter=made.analysis_id), {})
+        found = asked.report.finding
+        assert found.metrics["n_otherwise"] == 0
+        assert found.metrics["share_removed.recorded"] == made.report.finding.metrics["share_removed"]
+        assert found.metrics["n_subsets"] == 63
+        assert found.filter_models == made.report.finding.filter_models
+        assert found.metrics["overlap.prompts.1.2"] > 0.9
+        assert asked.report.tables["encoders"].column("is_recorded").to_pylist()[0]
+        with pytest.raises(SelectionError, match="filters no prompts"):
+            run_analysis(filled, "filter-stability", replace(selection(), filter=asked.analysis_id), {})
