@@ -150,8 +150,11 @@ def position(value: float, among: Floats) -> float:
 
 def _means(Q: Floats, selections: Mask) -> Floats:
     """``(n_subsets, n_models)``; scores of 0 and 1 are summed without rounding."""
-    chosen, measured = selections.astype(np.float64), ~np.isnan(Q)
-    sums, n = chosen @ np.where(measured, Q, 0.0), chosen @ measured.astype(np.float64)
+    chosen, missing = selections.astype(np.float64), np.isnan(Q)
+    sums = chosen @ (np.where(missing, 0.0, Q) if missing.any() else Q)
+    n = np.broadcast_to(chosen.sum(axis=1)[:, None], sums.shape)
+    if missing.any():
+        n = n - chosen @ missing.astype(np.float64)
     return np.asarray(np.divide(sums, n, out=np.full(sums.shape, np.nan), where=n > 0))
 
 

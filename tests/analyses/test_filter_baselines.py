@@ -1,0 +1,418 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import matplotlib.image
+import numpy as np
+import pytest
+from joblib import parallel_config
+from performance_matrices import matrix
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
+from analyses.filter_baselines import FilterBaselines, analyze
+from analyses.numerics.filtering.agreement import agreement
+from analyses.numerics.filtering.baselines import beside_random, of_all
+from analyses.numerics.filtering.item_response import too_easy_or_dull, two_parameter
+from analyses.numerics.filtering.random_subsets import random_subsets
+from analyses.numerics.filtering.ranking_change import ranking_change
+from tracker.errors import SelectionError
+from tracker.queries.answers import Answers
+from tracker.queries.filters import PromptFilter
+from tracker.queries.other_scores import OtherScores
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Absent, Report
+
+RNG = np.random.default_rng(3)
+N, K = 150, 12
+ABILITY = np.linspace(-1.5, 1.5, K)
+TABLE = (RNG.random((N, K)) < 1 / (1 + np.exp(RNG.normal(0, 1.2, (N, 1)) - ABILITY))).astype(float)
+BEST = (K - 3, K - 2, K - 1)
+EASY = TABLE[:, BEST].all(axis=1)
+
+
+def chosen(kept: np.ndarray, models: tuple[int, ...] = BEST, stale: str = "") -> PromptFilter:
+    """A filter of the first prompts of a matrix."""
+    return PromptFilter(
+        analysis_id=7,
+        made_by="smart-filtering",
+        benchmark="b",
+        prompt_ids=np.arange(100, 100 + len(kept)),
+        kept=kept,
+        reasons={},
+        models=tuple(f"model {j}" for j in models),
+        parameters={},
+        selection={},
+        stale=stale,
+    )
+
+
+def answers(scores: PerformanceMatrix, codes: np.ndarray | None = None) -> Answers:
+    """What the models answered; nothing by default."""
+    codes = np.full(scores.Q.shape, -1, np.int32) if codes is None else codes
+    return Answers(
+        codes=codes,
+        probability=np.full(codes.shape, np.nan),
+        texts=("A", "B", "C"),
+        prompt_ids=scores.prompt_ids,
+        models=scores.models,
+        run_ids=scores.run_ids,
+    )
+
+
+def elsewhere(values: dict[int, float], *, higher_is_better: bool = True) -> OtherScores:
+    return OtherScores(
+        benchmark="arena",
+        metric="elo",
+        scores={f"model {j}": value for j, value in values.items()},
+        higher_is_better=higher_is_better,
+        run_ids=np.arange(0),
+    )
+
+
+def asked(
+    table: np.ndarray = TABLE,
+    kept: np.ndarray = ~EASY,
+    *,
+    models: tuple[int, ...] = BEST,
+    codes: np.ndarray | None = None,
+    against: OtherScores | None = None,
+    stale: str = "",
+    higher_is_better: bool = True,
+    **options,
+) -> Report:
+    """The report on a table and a filter."""
+    scores = replace(matrix(table), higher_is_better=higher_is_better)
+    filtering = chosen(kept, models, stale)
+    return analyze(scores, filtering, answers(scores, codes), against, **{"n_subsets": 40} | options)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return asked(against=elsewhere({j: 1000 + 40 * float(j) for j in range(2, K)}))
+
+
+def finding(report: Report) -> FilterBaselines:
+    assert isinstance(report.finding, FilterBaselines)
+    return report.finding
+
+
+def number(report: Report, name: str) -> float:
+    value = report.finding.metrics[name]
+    assert not isinstance(value, Absent), value
+    return value
+
+
+def reason(report: Report, name: str) -> str:
+    value = report.finding.metrics[name]
+    assert isinstance(value, Absent)
+    return value.reason
+
+
+class TestPlanted:
+    def test_a_filter_made_at_random_lies_among_random_subsets(self):
+        positions = [
+            number(asked(kept=np.random.default_rng(seed).random(N) < 0.6, n_subsets=99), "filter.tau.position")
+            for seed in range(20)
+        ]
+        assert 0.25 < np.mean(positions) < 0.75
+
+    def test_a_filter_against_the_better_models_lies_below_them_all(self):
+        against = TABLE[:, : K // 2].mean(axis=1) - TABLE[:, K // 2 :].mean(axis=1)
+        found = asked(kept=against >= np.median(against))
+        assert number(found, "filter.tau.position") == 0
+        assert number(found, "filter.tau_without_filter_models.position") == 0
+
+    def test_dropping_what_all_answer_alike_lowers_agreement_below_random(self):
+        alike = TABLE.mean(axis=1)
+        found = asked(kept=np.abs(alike - 0.5) < 0.35)
+        assert number(found, "filter.agreement.position") == 0
+        assert number(found, "filter.agreement") < number(found, "full.agreement")
+
+
+class TestAgainstReference:
+    def test_the_filters_own_numbers_are_those_of_the_filter_question(self, report):
+        change = ranking_change(TABLE, ~EASY, np.isin(np.arange(K), BEST))
+        assert number(report, "filter.tau") == change.tau
+        assert number(report, "filter.tau_without_filter_models") == change.tau_others
+        assert number(report, "filter.share_removed") == pytest.approx(EASY.mean())
+        assert number(report, "filter.n_removed") == EASY.sum()
+
+    def test_correlations_are_scipys_over_the_models_in_common(self, report):
+        means, other = TABLE[~EASY].mean(axis=0)[2:], np.arange(2, K)
+        assert number(report, "filter.pearson") == pytest.approx(pearsonr(means, other)[0])
+        assert number(report, "filter.spearman") == pytest.approx(spearmanr(means, other)[0])
+        assert number(report, "full.pearson") == pytest.approx(pearsonr(TABLE.mean(axis=0)[2:], other)[0])
+        assert number(report, "n_against") == K - 2
+
+    def test_random_subsets_are_those_of_the_seed_one_after_the_other(self, report):
+        full = TABLE.mean(axis=0)
+        for method, kept in (("filter", ~EASY), ("item_response", finding(report).methods["item_response"].kept)):
+            drawn = random_subsets(N, int(kept.sum()), range(40), 0)
+            means = [TABLE[rows].mean(axis=0) for rows in drawn]
+            tau = [kendalltau(full, some)[0] for some in means]
+            same = [agreement(TABLE[rows].astype(np.int32)).mean_share for rows in drawn]
+            np.testing.assert_allclose(report.finding.arrays[f"{method}.random.tau"], tau)
+            np.testing.assert_allclose(report.finding.arrays[f"{method}.random.agreement"], same)
+            assert number(report, f"{method}.tau.random_mean") == pytest.approx(np.mean(tau))
+            assert number(report, f"{method}.tau.random_low") == pytest.approx(np.quantile(tau, 0.025))
+
+    def test_item_response_removes_what_is_easy_or_dull(self, report):
+        fit = two_parameter(TABLE)
+        np.testing.assert_array_equal(finding(report).methods["item_response"].kept, ~too_easy_or_dull(fit))
+        np.testing.assert_array_equal(report.prompt_values["discrimination_stderr"].values, fit.discrimination_stderr)
+        np.testing.assert_array_equal(report.rankings["ability"].score, fit.ability)
+        removed = too_easy_or_dull(fit) & EASY
+        assert number(report, "n_removed_by_both") == removed.sum()
+
+    def test_answers_are_compared_where_all_are_stored(self):
+        codes = np.random.default_rng(5).integers(0, 3, TABLE.shape).astype(np.int32)
+        found = asked(codes=codes)
+        assert number(found, "filter.agreement") == agreement(codes[~EASY]).mean_share
+        assert number(found, "full.agreement") == agreement(codes).mean_share
+        codes[:, 4] = -1
+        assert number(asked(codes=codes), "full.agreement") == agreement(TABLE.astype(np.int32)).mean_share
+
+
+class TestLaws:
+    def test_any_number_of_workers_finds_the_same_bytes(self, report):
+        with parallel_config(n_jobs=3):
+            again = asked(against=elsewhere({j: 1000 + 40 * float(j) for j in range(2, K)}))
+        assert again.finding.metrics == report.finding.metrics
+        for name, values in report.finding.arrays.items():
+            np.testing.assert_array_equal(values, again.finding.arrays[name])
+
+    def test_another_seed_has_other_random_subsets_and_the_same_selections(self, report):
+        other = asked(seed=1)
+        assert number(other, "item_response.tau") == number(report, "item_response.tau")
+        assert (other.finding.arrays["filter.random.tau"] != report.finding.arrays["filter.random.tau"]).any()
+
+    def test_errors_counted_instead_of_right_answers_say_the_same(self, report):
+        turned = asked(
+            1 - TABLE, against=elsewhere({j: 1000 + 40 * float(j) for j in range(2, K)}), higher_is_better=False
+        )
+        for name in ("filter.tau", "filter.pearson", "filter.agreement", "item_response.share_removed"):
+            assert number(turned, name) == pytest.approx(number(report, name))
+        fit = turned.prompt_values["difficulty"].values
+        np.testing.assert_allclose(fit, report.prompt_values["difficulty"].values)
+        table = turned.tables["models"].to_pydict()
+        assert table["model"] == report.tables["models"].to_pydict()["model"]
+        np.testing.assert_allclose(table["score"], 1 - np.array(report.tables["models"].to_pydict()["score"]))
+
+    def test_models_with_gaps_take_part_in_the_fit_alone(self):
+        gaps = TABLE.copy()
+        gaps[:50, 1] = np.nan
+        found = asked(gaps)
+        fit = two_parameter(gaps)
+        np.testing.assert_array_equal(found.prompt_values["difficulty"].values, fit.difficulty)
+        assert number(found, "n_models") == K - 1
+        assert number(found, "item_response.n_models") == K
+        assert (
+            number(found, "filter.tau")
+            == ranking_change(np.delete(TABLE, 1, axis=1), ~EASY, np.isin(np.delete(np.arange(K), 1), BEST)).tau
+        )
+        assert "model 1" in next(note for note in found.notes if note.startswith("Not ranked"))
+
+    def test_prompts_that_the_filter_never_judged_are_left_out(self):
+        found = asked(kept=~EASY[:100])
+        within = asked(TABLE[:100], ~EASY[:100])
+        assert found.finding.metrics == within.finding.metrics
+        assert any(note.startswith("50 prompts that filter 7 never judged") for note in found.notes)
+
+    def test_both_removes_no_more_than_either(self):
+        either, both = asked(), asked(combine="both")
+        kept, kept_by_both = (finding(one).methods["item_response"].kept for one in (either, both))
+        assert (kept <= kept_by_both).all()
+        assert kept_by_both.sum() > kept.sum()
+
+
+class TestDegenerate:
+    def test_scores_that_are_not_right_or_wrong_have_no_item_response(self):
+        found = asked(TABLE * 0.5 + 0.1)
+        assert "right (1) and wrong (0)" in reason(found, "item_response.tau")
+        assert not found.prompt_values
+        assert "no item-response filtering" in found.finding.summary().lower()
+        assert reason(found, "full.agreement")
+        assert set(found.figures) == {"random_subsets"}
+        assert 0 <= number(found, "filter.tau.position") <= 1
+
+    def test_a_filter_that_keeps_all_lies_in_the_middle_of_its_like(self):
+        found = asked(kept=np.ones(N, bool))
+        assert number(found, "filter.tau") == 1
+        assert number(found, "filter.tau.position") == 0.5
+
+    def test_a_filter_that_keeps_nothing_has_no_numbers_but_its_share(self):
+        found = asked(kept=np.zeros(N, bool))
+        assert number(found, "filter.share_removed") == 1
+        for name in ("filter.tau", "filter.agreement", "filter.tau.position"):
+            assert reason(found, name)
+        assert np.isfinite(number(found, "item_response.tau"))
+        found.figures["random_subsets"]()
+
+    def test_one_model_has_no_ranking_and_no_agreement(self):
+        found = asked(TABLE[:, :1], models=())
+        assert reason(found, "filter.tau")
+        assert reason(found, "full.agreement")
+        assert found.finding.summary()
+
+    def test_without_ranked_filter_models_there_is_no_number_without_them(self):
+        found = asked(models=(40,))
+        assert "no ranked model filtered" in reason(found, "filter.tau_without_filter_models")
+        assert "None of the models that filtered is ranked here." in found.notes
+
+    def test_without_another_benchmark_there_are_no_correlations(self):
+        found = asked()
+        assert not any("pearson" in name or "spearman" in name for name in found.finding.metrics)
+        assert "correlation" not in found.finding.summary()
+
+    def test_a_percentile_of_100_removes_everything(self):
+        found = asked(percentile=100)
+        assert number(found, "item_response.share_removed") == 1
+        assert reason(found, "item_response.tau")
+
+
+class TestErrors:
+    def test_a_filter_of_other_prompts_is_refused(self):
+        scores = matrix(TABLE)
+        other = replace(chosen(~EASY), prompt_ids=np.arange(N))
+        with pytest.raises(SelectionError, match="judged none"):
+            analyze(scores, replace(other, prompt_ids=np.arange(9000, 9000 + N)), answers(scores), None)
+
+    def test_tables_without_a_complete_model_are_refused(self):
+        table = TABLE.copy()
+        table[np.arange(K), np.arange(K)] = np.nan
+        with pytest.raises(SelectionError, match="No model has a score for every prompt"):
+            asked(table)
+
+    def test_two_models_in_common_are_too_few(self):
+        with pytest.raises(SelectionError, match="arena has scores of 2 of the 12 models"):
+            asked(against=elsewhere({0: 1.0, 1: 2.0}))
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"percentile": -1.0}, "percentile is -1"),
+            ({"percentile": 101.0}, "percentile is 101"),
+            ({"n_subsets": 0}, "n_subsets is 0"),
+            ({"seed": -1}, "seed is -1"),
+        ],
+    )
+    def test_options_that_mean_nothing_are_refused(self, options, said):
+        with pytest.raises(SelectionError, match=said):
+            asked(**options)
+
+    def test_infinite_scores_are_refused(self):
+        table = TABLE.copy()
+        table[0, 0] = np.inf
+        with pytest.raises(SelectionError, match="1 scores are infinite"):
+            asked(table)
+
+
+class TestWords:
+    def test_fewer_than_200_models_are_warned_of_with_their_standard_errors(self, report):
+        warning = next(note for note in report.notes if note.startswith("Item response is fitted to 12 models"))
+        for name in ("difficulty", "discrimination"):
+            median = np.median(report.prompt_values[f"{name}_stderr"].values)
+            assert f"{median:.2f} for {name}" in warning
+            assert number(report, f"item_response.{name}.median_stderr") == median
+
+    def test_200_models_are_not_warned_of(self):
+        random = np.random.default_rng(0)
+        table = (random.random((30, 200)) < random.random((30, 1))).astype(float)
+        found = asked(table, random.random(30) < 0.5, n_subsets=3)
+        assert number(found, "item_response.n_models") == 200
+        assert not any(note.startswith("Item response is fitted") for note in found.notes)
+        assert np.isfinite(number(found, "item_response.difficulty.median_stderr"))
+
+    def test_the_summary_tells_every_number_beside_random_subsets(self, report):
+        said = report.finding.summary()
+        assert f"tau-b of {number(report, 'filter.tau'):.3f} with the filter (random: " in said
+        assert f"{number(report, 'item_response.tau'):.3f} with item response (random: " in said
+        assert "95 % of 40 random subsets" in said
+        assert "over 10 models" in said
+        assert "are both right or both wrong" in said
+
+    def test_a_number_outside_the_middle_of_random_subsets_is_called_so(self):
+        against = TABLE[:, : K // 2].mean(axis=1) - TABLE[:, K // 2 :].mean(axis=1)
+        said = asked(kept=against >= np.median(against)).finding.summary()
+        assert ", below)" in said.split("with item response")[0]
+
+    def test_a_stale_filter_and_few_models_in_common_are_told(self):
+        found = asked(stale="run 3", against=elsewhere({j: float(j) for j in range(5)}))
+        assert any("no longer the latest (run 3)" in note for note in found.notes)
+        assert "A correlation over 5 models says next to nothing." in found.notes
+
+    def test_fewer_filter_models_than_there_were_are_told(self):
+        assert "2 of the 3 models that filtered are ranked here." in asked(models=(0, 1, 77)).notes
+
+
+class TestTables:
+    def test_methods_stand_beside_random_subsets_of_their_size(self, report):
+        rows = report.tables["methods"].to_pylist()
+        assert [row["method"] for row in rows] == [
+            "all prompts",
+            "filter",
+            "random, as many as filter",
+            "item_response",
+            "random, as many as item_response",
+        ]
+        everything, own, drawn = rows[:3]
+        assert everything["tau"] is None
+        assert everything["pearson"] == number(report, "full.pearson")
+        assert own["tau"] == number(report, "filter.tau")
+        assert own["tau_position"] == number(report, "filter.tau.position")
+        assert drawn["tau"] == number(report, "filter.tau.random_mean")
+        assert drawn["tau_low"] == number(report, "filter.tau.random_low")
+        assert own["n_prompts"] == drawn["n_prompts"] == (~EASY).sum()
+
+    def test_models_are_listed_best_first_with_what_random_subsets_give(self, report):
+        table = report.tables["models"].to_pydict()
+        assert table["rank"] == sorted(table["rank"])
+        place = table["model"].index(f"model {K - 1}")
+        assert table["is_filter_model"][place]
+        assert table["filter_score"][place] == pytest.approx(TABLE[~EASY, K - 1].mean())
+        assert table["filter_random_low"][place] < table["score"][place] < table["filter_random_high"][place]
+
+
+class TestFigures:
+    @pytest.mark.parametrize("codes", [None, RNG.integers(0, 3, TABLE.shape).astype(np.int32)])
+    def test_pictures_are_drawn_with_labelled_axes(self, codes):
+        for against in (None, elsewhere({j: float(j % 5) for j in range(K)})):
+            for draw in asked(codes=codes, against=against).figures.values():
+                figure, written = draw(), io.BytesIO()
+                figure.savefig(written, format="png")
+                written.seek(0)
+                assert matplotlib.image.imread(written).std() > 0.01
+                assert any(axes.get_xlabel() for axes in figure.axes)
+                assert any(axes.get_ylabel() for axes in figure.axes)
+
+    def test_every_random_subset_is_in_its_bar_and_the_selection_on_its_line(self, report):
+        panels = report.figures["random_subsets"]().axes
+        assert len(panels) == 10
+        for axes, (method, name) in zip(
+            panels, [(m, s) for m in ("filter", "item_response") for s in finding(report).statistics], strict=True
+        ):
+            assert sum(bar.get_height() for bar in axes.patches) == 40
+            assert number(report, f"{method}.{name}") in [line.get_xdata()[0] for line in axes.lines]
+
+    def test_every_prompt_is_shown_once(self, report):
+        shown = report.figures["prompts"]().axes[0].collections
+        assert sum(len(points.get_offsets()) for points in shown) == N
+
+
+class TestNumerics:
+    def test_selections_of_one_size_meet_the_same_random_ones(self):
+        both = [
+            beside_random(TABLE, kept, None, set_aside=np.zeros(K, bool), elsewhere=None, n_subsets=10, seed=2)
+            for kept in (np.arange(N) < 60, np.arange(N) >= N - 60)
+        ]
+        np.testing.assert_array_equal(both[0].random_means, both[1].random_means)
+        assert both[0].values["tau"] != both[1].values["tau"]
+
+    def test_without_answers_there_is_no_agreement(self):
+        nowhere = np.zeros(K, bool)
+        found = beside_random(TABLE, ~EASY, None, set_aside=nowhere, elsewhere=None, n_subsets=4, seed=0)
+        assert np.isnan(found.values["agreement"])
+        assert np.isnan(found.random["agreement"]).all()
+        assert np.isnan(found.position("agreement"))
+        assert np.isnan(of_all(TABLE, None, elsewhere=None)["agreement"])
