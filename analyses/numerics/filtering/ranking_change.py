@@ -83,4 +83,4 @@ def _ranks(scores: Floats, higher_is_better: bool) -> Floats:
 
 
 def _tau(a: Floats, b: Floats) -> float:
-    return kendall_tau_b(a, b) if len(a) > 1 and not (np.isnan(a).any() or np.isnan(b).any()) else float("nan")
+    return float("nan") if np.isnan(a).any() or np.isnan(b).any() else kendall_tau_b(a, b)
