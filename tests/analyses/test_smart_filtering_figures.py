@@ -106,7 +106,7 @@ class TestAccuracy:
         expected = sorted([(0.8, 0), (2 / 3, 0), (0.6, 1), (1, 1), (0.6, 2), (1 / 3, 2)])
         assert np.array(drawn) == pytest.approx(np.array(expected))
 
-    @pytest.mark.parametrize("k", [1, 29, 130])
+    @pytest.mark.parametrize("k", [1, 130])
     def test_any_number_of_models_can_be_drawn(self, k) -> None:
         Q = (RNG.random((50, k)) < 0.5).astype(float)
         change = ranking_change(Q, np.arange(50) % 2 == 0, np.zeros(k, bool))
@@ -142,7 +142,7 @@ class TestSharesByTask:
         without = STEPS | {"easy": step(np.zeros(10, bool))}
         assert colours(without)["similar"] == colours(STEPS)["similar"]
 
-    @pytest.mark.parametrize("n_tasks", [1, 57, 130])
+    @pytest.mark.parametrize("n_tasks", [1, 130])
     def test_any_number_of_tasks_can_be_drawn(self, n_tasks) -> None:
         tasks = np.array([f"a task of many words and with a long name, number {i}" for i in range(n_tasks)]).repeat(3)
         steps = {"easy": step(RNG.random(len(tasks)) < 0.5)}
