@@ -42,7 +42,8 @@ def subsets(decided: Decisions, recorded: float) -> Figure:
         is_first = row == (1 if len(rows) > 1 else 0)
         axes.plot(
             x, row - 0.06 - step * heights, color=OBSERVED if size == of_all else DRAWN, marker="o", linestyle="none",
-            markersize=5 if step > 0.07 else 4 if step > 0.04 else 2.5, markeredgecolor="white", markeredgewidth=0.4,
+            markersize=7 if size == of_all else 5 if step > 0.07 else 4 if step > 0.04 else 2.5,
+            markeredgecolor="white", markeredgewidth=0.4,
             zorder=3, label="a subset of its models" if is_first and size != of_all else None,
         )  # fmt: skip
         if size != of_all:
@@ -71,7 +72,7 @@ def subsets(decided: Decisions, recorded: float) -> Figure:
 
 
 def _stacked(values: NDArray[np.float64], width: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where points stand that would cover each other: at the middle of their bin, one above the other.
+    """Where points stand that would cover each other: at the mean of their bin, one above the other.
 
     Args:
         values: ``(n,)`` ascending.
@@ -80,5 +81,4 @@ def _stacked(values: NDArray[np.float64], width: float) -> tuple[NDArray[np.floa
     bins = np.floor(values / width).astype(np.int64)
     _, first, counts = np.unique(bins, return_index=True, return_counts=True)
     heights = np.arange(len(values)) - np.repeat(first, counts)
-    alone = np.repeat(counts == 1, counts)
-    return np.where(alone, values, (bins + 0.5) * width), heights.astype(np.float64)
+    return np.repeat(np.add.reduceat(values, first) / counts, counts), heights.astype(np.float64)

@@ -28,6 +28,8 @@ def filter_problems(chosen: PromptFilter, scores: PerformanceMatrix, options: Se
         f"Filter {chosen.analysis_id} was made by {chosen.made_by}, not by the answers of filter models. Choose "
         "one of smart-filtering with --filter.": not chosen.models
         or any(name not in chosen.parameters for name in options),
+        "The scores are of runs without the question; a filter is made of full ones and looks at those beside them. "
+        "Leave --condition out.": scores.condition != "full",
         f"Filter {chosen.analysis_id} was made of {metric}, these are scores of {scores.metric}. Choose --metric "
         f"{metric}.": metric != scores.metric,
         f"Filter {chosen.analysis_id} was made by {len(chosen.models)} models, of which {listed(missing)} "
@@ -62,12 +64,12 @@ def unusable(stored: Embeddings, prompt_ids: NDArray[np.int64]) -> str:
     """Why the similar step cannot be taken with an encoder's vectors; '' where it can."""
     has_one = np.isin(prompt_ids, stored.prompt_ids)
     if not has_one.all():
-        return f"{int((~has_one).sum()):,} of {len(prompt_ids):,} prompts have no vector by {stored.encoder}"
+        return f"{int((~has_one).sum()):,} of {len(prompt_ids):,} prompts have no vector by it"
     E = stored.of(prompt_ids)
     n_broken = int((~(np.isfinite(E).all(axis=1) & E.any(axis=1))).sum())
     if n_broken:
-        return f"{n_broken:,} vectors by {stored.encoder} are zero or not finite"
-    return f"there is only one prompt by {stored.encoder}" if len(E) < 2 else ""
+        return f"{n_broken:,} of its vectors are zero or not finite"
+    return "there is only one prompt" if len(E) < 2 else ""
 
 
 def alone(steps: Sequence[EncoderStep], *, is_left_out: bool, benchmark: str) -> str:
@@ -208,7 +210,8 @@ def _left_out(decided: Decisions, models: Sequence[str]) -> list[str]:
 def _encoders(encoders: Sequence[EncoderStep], shared: Sequence[EncoderOverlap]) -> list[str]:
     """What two encoders share; of more than two, the nearest and the farthest."""
     there = [one for one in shared if one.prompts is not None]
-    said = [f"With {one.encoder} the similar step flags nothing: {one.reason}." for one in encoders if one.reason]
+    because = [(one.encoder, one.reason.split(";")[0]) for one in encoders if one.reason]
+    said = [f"With {encoder} the similar step flags nothing: {reason}." for encoder, reason in because]
     if not there:
         return [*said, "So no two encoders can be compared."]
     by_overlap = sorted(there, key=lambda one: one.prompts.coefficient if one.prompts else 0.0)

@@ -330,12 +330,12 @@ class TestDegenerate:
         found = World().ask(encoders=(vectors(0, 7), vectors(0, 8, n=50), broken, apart))
         metrics = found.finding.metrics
         assert metrics["n_encoders"] == 1
-        assert "40 of 90 prompts have no vector by encoder 8" in metrics["n_flagged.8"].reason
-        assert "40 of 90 prompts have no vector by encoder 8" in metrics["overlap.prompts.7.8"].reason
-        assert "90 vectors by encoder 9 are zero or not finite" in metrics["threshold.9"].reason
+        assert metrics["n_flagged.8"] == Absent("40 of 90 prompts have no vector by it")
+        assert metrics["overlap.prompts.7.8"] == Absent("the similar step flags nothing with encoder 8")
+        assert metrics["threshold.9"] == Absent("90 of its vectors are zero or not finite")
         assert metrics["threshold.10"] == 0.1
         assert metrics["n_flagged.10"] == 0
-        assert "no two prompts are called similar below 0.1" in metrics["jaccard.prompts.7.10"].reason
+        assert "With encoder 10 the similar step flags nothing: no two prompts are called" in found.finding.summary()
         assert "So no two encoders can be compared." in found.finding.summary()
         assert [row["reason"] == "" for row in found.tables["encoders"].to_pylist()] == [True, False, False, False]
 

@@ -135,7 +135,8 @@ def overlaps(steps: Sequence[EncoderStep]) -> tuple[EncoderOverlap, ...]:
 
 def _overlap(steps: Sequence[EncoderStep], i: int, j: int) -> EncoderOverlap:
     first, second = steps[i], steps[j]
-    without = [f"{one.encoder}: {one.reason}" for one in (first, second) if one.reason]
+    without = [one.encoder for one in (first, second) if one.reason]
+    reason = f"the similar step flags nothing with {' and '.join(without)}" if without else ""
     prompts = pairs = None
     if first.found and second.found and not without:
         prompts = overlap(first.found.step.flagged, second.found.step.flagged)
@@ -143,7 +144,7 @@ def _overlap(steps: Sequence[EncoderStep], i: int, j: int) -> EncoderOverlap:
         if first.pairs is not None and second.pairs is not None:
             both = np.intersect1d(first.pairs, second.pairs, assume_unique=True)
             pairs = Overlap(n=n * (n - 1) // 2, n_first=len(first.pairs), n_second=len(second.pairs), n_both=len(both))
-    return EncoderOverlap(first=i, second=j, prompts=prompts, pairs=pairs, reason="; ".join(without))
+    return EncoderOverlap(first=i, second=j, prompts=prompts, pairs=pairs, reason=reason)
 
 
 def _pairs(E: NDArray[np.float32], near: Neighbours, threshold: float) -> NDArray[np.int64]:

@@ -113,16 +113,18 @@ class TestDegenerate:
         (found,) = overlaps([something, nothing])
         assert found.prompts is None
         assert found.pairs is None
-        assert found.reason == f"an encoder: {nothing.reason}"
+        assert found.reason == "the similar step flags nothing with an encoder"
 
     def test_where_one_is_refused_there_is_no_overlap_but_a_reason(self):
         refused = step_of(vectors(0), threshold=1.9)
         assert not refused.found.step.flagged.any()
         (found,) = overlaps([refused, step_of(vectors(0))])
         assert found.prompts is None
-        assert "one group would hold" in found.reason
+        assert "one group would hold" in refused.reason
+        assert found.reason == "the similar step flags nothing with an encoder"
 
     def test_an_encoder_without_vectors_says_so_in_every_pair_and_one_alone_has_none(self):
         missing = EncoderStep(encoder="another", found=None, reason="3 prompts have no vector", pairs=None)
-        assert overlaps([missing, step_of(vectors(0))])[0].reason == "another: 3 prompts have no vector"
+        assert overlaps([missing, step_of(vectors(0))])[0].reason == "the similar step flags nothing with another"
+        assert overlaps([missing, missing])[0].reason == "the similar step flags nothing with another and another"
         assert overlaps([missing]) == ()
