@@ -322,7 +322,7 @@ def analyze(
         filter=_decisions(scores.prompt_ids, found.steps, stays),
         rankings=_rankings(found, scores, columns),
         tables={
-            "steps": tables.by_step(found.steps, stays),
+            "steps": tables.by_step(steps, stays),
             "models": tables.by_model(found.models, effects.ranking, is_filter_model),
             "tasks": tables.by_task(scores.tasks, found.steps, stays),
             "decisions": tables.decisions([prompts.names[row] for row in rows], scores.tasks, found.steps, stays),
