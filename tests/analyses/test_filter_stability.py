@@ -95,6 +95,7 @@ class World:
         self.right, self.gold = (rng.random((N_PROMPTS, N_MODELS)) < ease, rng.random((N_PROMPTS, N_MODELS)) ** 0.15)
         self.blind_right = rng.random((N_PROMPTS, N_MODELS)) < ease**4
         self.blind_gold = rng.random((N_PROMPTS, N_MODELS)) ** 0.15
+        self.gold[::6] = self.blind_gold[::7] = OPTIONS["confidence"]  # not above it
         self.options = OPTIONS | options
         self.other = rng.random(N_PROMPTS) < 0.1
         self.encoders = (vectors(0, 7), vectors(1, 8))
@@ -276,7 +277,7 @@ class TestChangedData:
     def test_where_the_filter_made_anew_is_another_it_is_said_and_both_shares_are_given(self):
         world = World()
         recorded = world.chosen()
-        world.right[:30] = True
+        world.right[:30], world.gold[:30] = True, 0.99
         found = world.ask(chosen=recorded)
         _, _, by_all = world.decided(FILTER_MODELS)
         assert found.finding.metrics["share_removed.all"] == by_all.mean()
@@ -363,6 +364,11 @@ class TestErrors:
         world = World()
         with pytest.raises(SelectionError, match=words):
             world.ask(chosen=world.chosen(**filtered), **options)
+
+    def test_scores_of_runs_without_the_question_are_refused(self):
+        world = World()
+        with pytest.raises(SelectionError, match="Leave --condition out"):
+            world.ask(scores=replace(matrix(world.right), condition="answer_only"))
 
     def test_too_many_subsets_are_refused_with_what_to_choose(self):
         world = World()
