@@ -29,6 +29,7 @@ class FindingRow:
         headline: its headline numbers by name; None where one is not given.
         recorded: when, UTC.
         stale: why it should be asked again; '' where its data are still the latest.
+        selection: which data it saw.
     """
 
     id: int
@@ -39,6 +40,7 @@ class FindingRow:
     headline: Mapping[str, float | None]
     recorded: datetime
     stale: str
+    selection: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +81,6 @@ class FindingRecord(FindingRow):
 
     Attributes:
         parameters: options it ran with.
-        selection: which data it saw.
         seed: of its random numbers; None where it draws none.
         input_digest: SHA-256 of the data it saw.
         code_version: of the code that ran.
@@ -90,7 +91,6 @@ class FindingRecord(FindingRow):
     """
 
     parameters: Any
-    selection: Any
     seed: int | None
     input_digest: str
     code_version: str
@@ -158,7 +158,6 @@ def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[Fi
         FindingRecord(
             **_listed(row, numbers.get(row.id, ()), stale.get(row.id, "")),
             parameters=row.parameters,
-            selection=row.selection,
             seed=row.seed,
             input_digest=row.input_digest,
             code_version=row.code_version,
@@ -216,6 +215,7 @@ def _listed(row: sa.Row[Any], numbers: Sequence[Number], stale: str) -> dict[str
         "headline": {number.name: number.value for number in numbers if number.headline},
         "recorded": in_utc(row.recorded),
         "stale": stale,
+        "selection": row.selection,
     }
 
 

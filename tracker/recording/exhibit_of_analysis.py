@@ -137,6 +137,7 @@ def _tables(session: Session, analysis_id: int) -> dict[str, bytes]:
     }
     contents = {name: _table(session, query) for name, query in queries.items()}
     contents["prompt_values"] = _prompt_values(session, analysis_id)
+    contents["filter"] = _filter(session, analysis_id)
     return {f"data/{name}.parquet": content for name, content in contents.items() if content is not None}
 
 
@@ -151,29 +152,57 @@ def _table(session: Session, query: sa.Select[Any]) -> bytes | None:
 
 def _prompt_values(session: Session, analysis_id: int) -> bytes | None:
     """One row for each prompt, one column for each number; None where there are none."""
-    import pyarrow as pa
-
-    number, prompt, alias, task = tables.prompt_value, tables.prompt, tables.prompt_alias, tables.task
-    mine = number.c.analysis_id == analysis_id
+    number = tables.prompt_value.c
     values: dict[str, dict[int, float]] = {}
     for name, prompt_id, value in session.execute(
-        sa.select(number.c.name, number.c.prompt_id, number.c.value).where(mine)
+        sa.select(number.name, number.prompt_id, number.value).where(number.analysis_id == analysis_id)
     ):
         values.setdefault(name, {})[prompt_id] = value
-    if not values:
-        return None
+    asked = sa.select(number.prompt_id).where(number.analysis_id == analysis_id)
+    return _by_prompt(session, asked, dict(sorted(values.items()))) if values else None
+
+
+def _filter(session: Session, analysis_id: int) -> bytes | None:
+    """One row for each prompt that a filter judged: whether it stays, and what each step says of it; else None."""
+    decision, reason = tables.filter_decision.c, tables.filter_reason.c
+    mine = decision.analysis_id == analysis_id
+    kept = dict(session.execute(sa.select(decision.prompt_id, decision.kept).where(mine)).tuples().all())
+    said: dict[str, dict[int, Any]] = {}
+    for step, prompt_id, retained, group in session.execute(
+        sa.select(reason.step, reason.prompt_id, reason.retained, reason.cluster)
+        .where(reason.analysis_id == analysis_id)
+        .order_by(reason.step)
+    ):
+        said.setdefault(step, {})[prompt_id] = "retained" if retained else "removed"
+        if group is not None:
+            said.setdefault(f"{step}.group", {})[prompt_id] = group
+    asked = sa.select(decision.prompt_id).where(mine)
+    return _by_prompt(session, asked, {"kept": kept, **dict(sorted(said.items()))}) if kept else None
+
+
+def _by_prompt(session: Session, asked: sa.Select[Any], columns: Mapping[str, Mapping[int, Any]]) -> bytes:
+    """A table with a row for each of some prompts.
+
+    Args:
+        session: the store.
+        asked: keys of the prompts.
+        columns: what to say of each, by name and key; a prompt may lack it.
+    """
+    import pyarrow as pa
+
+    prompt, alias, task = tables.prompt, tables.prompt_alias, tables.task
     key = sa.select(sa.func.min(alias.c.key)).where(alias.c.prompt_id == prompt.c.id).scalar_subquery()
     prompts = session.execute(
         sa.select(prompt.c.id, task.c.name, key)
         .join(task, task.c.id == prompt.c.task_id)
-        .where(prompt.c.id.in_(sa.select(number.c.prompt_id).where(mine)))
+        .where(prompt.c.id.in_(asked))
         .order_by(prompt.c.id)
     ).all()
-    columns: dict[str, Any] = {
+    head = {
         "prompt_id": [row[0] for row in prompts],
         "task": [row[1] for row in prompts],
         "key": pa.array([row[2] for row in prompts], pa.string()),
     }
-    for name in sorted(values):
-        columns[name] = [values[name].get(row[0]) for row in prompts]
-    return table_as_bytes(pa.table(columns))
+    return table_as_bytes(
+        pa.table(head | {name: [said.get(row[0]) for row in prompts] for name, said in columns.items()})
+    )

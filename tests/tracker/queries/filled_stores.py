@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -163,4 +163,48 @@ def add_weights(
         ]
         if rows:
             session.execute(sa.insert(schema.PromptValue), rows)
+        return key
+
+
+def add_filter(
+    engine: sa.Engine,
+    kept: Sequence[bool],
+    *,
+    benchmark: str = "b",
+    reasons: Mapping[str, Sequence[tuple[int, bool, int | None]]] | None = None,
+    models: Sequence[str] = (),
+    made_by: str = "smart-filtering",
+    selection: Mapping[str, object] | None = None,
+) -> int:
+    """Store a filter of a benchmark's first prompts in the order of their keys; key of the finding.
+
+    Reasons are, by step: number of the prompt in that order, whether it is retained, its group.
+    """
+    with transaction(engine) as session:
+        owner = session.exec(select(schema.Benchmark).filter_by(name=benchmark)).one().id
+        asked = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
+        prompts = session.exec(asked.order_by(schema.Prompt.id)).all()
+        finding = schema.Analysis(
+            benchmark_id=owner,
+            name=made_by,
+            parameters={"confidence": 0.8},
+            selection={"benchmark": benchmark, **(selection or {})},
+            input_digest="d",
+            code_version="v",
+            summary="A filter.",
+        )
+        session.add(finding)
+        session.flush()
+        key = finding.id
+        for prompt, stays in zip(prompts, kept, strict=False):
+            session.add(schema.FilterDecision(analysis_id=key, prompt_id=prompt, kept=stays))
+        for step, rows in (reasons or {}).items():
+            for number, retained, group in rows:
+                singled_out = {"prompt_id": prompts[number], "step": step, "retained": retained, "cluster": group}
+                session.add(schema.FilterReason(analysis_id=key, **singled_out))
+        for place, name in enumerate(models, start=1):
+            model = session.exec(select(schema.Model).filter_by(name=name)).one().id
+            session.add(
+                schema.Ranking(analysis_id=key, scheme="filter_models", model_id=model, rank=float(place), score=0.0)
+            )
         return key

@@ -5,14 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from filled_stores import add_scores
+from filled_stores import add_filter, add_scores
 from numpy.typing import NDArray
 
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.ingest.vectors import EncoderName, add_vectors, encoder_key
 from tracker.queries import tables
-from tracker.queries.embeddings import Embeddings, embedded_prompts, embeddings, stored_encoders
+from tracker.queries.embeddings import (
+    Embeddings,
+    EveryEmbeddings,
+    StoredEmbeddings,
+    embedded_prompts,
+    embeddings,
+    stored_encoders,
+)
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 
@@ -71,6 +78,15 @@ class TestLoaded:
         assert load(questions, benchmark="other").E.tobytes() == E[:4].tobytes()
         with transaction(questions, write=False) as session:
             assert [one.n_prompts for one in stored_encoders(session, find_benchmark(session, "b"))] == [3]
+
+    def test_of_the_prompts_that_a_filter_keeps_there_are_vectors_and_of_no_others(self, questions: sa.Engine) -> None:
+        ids = prompt_ids(questions)
+        add(questions, ids[:20], E[:20])
+        key = add_filter(questions, [True, False, False] * 10)
+        with transaction(questions, write=False) as session:
+            found = embeddings(session, Selection(benchmark="b", filter=key))
+        assert found.E.tobytes() == E[:20:3].tobytes()
+        assert np.array_equal(found.prompt_ids, ids[:20:3])
 
     def test_the_digest_follows_vectors_prompts_and_encoder(self, questions: sa.Engine) -> None:
         ids = prompt_ids(questions)
@@ -154,3 +170,70 @@ def test_the_prompts_that_have_a_vector_are_those_of_the_encoder_and_the_benchma
         for revision, expected in (("", ids[:3]), ("2", ids[2:9]), ("9", ids[:0])):
             found = embedded_prompts(session, benchmark, "ada-2", revision, "question+choices")
             assert found == set(expected.tolist())
+
+
+class TestStored:
+    """For questions that can do without vectors."""
+
+    @staticmethod
+    def stored(engine: sa.Engine, **choices: object) -> StoredEmbeddings:
+        with transaction(engine, write=False) as session:
+            return StoredEmbeddings.load(session, Selection(benchmark="b", **choices))
+
+    def test_the_only_vectors_are_found(self, questions: sa.Engine) -> None:
+        key = add(questions, prompt_ids(questions), E)
+        found = self.stored(questions)
+        assert (found.encoder_id, found.problem, found.digest) == (key, "", load(questions).digest)
+        assert np.array_equal(found.found.E, E)
+
+    def test_where_there_are_none_it_says_how_to_make_them(self, questions: sa.Engine) -> None:
+        found = self.stored(questions)
+        assert (found.found, found.encoder_id) == (None, None)
+        assert "suffrage embed b --encoder minilm" in found.problem
+        assert found.digest == self.stored(questions).digest
+
+    def test_where_there_are_several_it_says_to_choose(self, questions: sa.Engine) -> None:
+        ids = prompt_ids(questions)
+        add(questions, ids, E)
+        second = add(questions, ids, E, revision="2")
+        found = self.stored(questions)
+        assert found.found is None
+        assert "vectors by 2 encoders" in found.problem
+        assert self.stored(questions, encoder="ada-2@2").encoder_id == second
+        assert len({found.digest, self.stored(questions, encoder="ada-2@2").digest}) == 2
+
+    def test_an_encoder_that_is_named_must_have_made_some(self, questions: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match="have no vectors yet"):
+            self.stored(questions, encoder="minilm")
+        add(questions, prompt_ids(questions), E)
+        with pytest.raises(NotFoundError, match="No encoder 'minilm' with vectors of this benchmark"):
+            self.stored(questions, encoder="minilm")
+
+    def test_a_wrong_filter_is_no_lack_of_vectors(self, questions: sa.Engine) -> None:
+        add(questions, prompt_ids(questions), E)
+        with pytest.raises(NotFoundError, match="No finding '9' with a filter"):
+            self.stored(questions, filter=9)
+
+
+class TestEvery:
+    def test_there_are_those_of_each_encoder_whichever_is_named(self, questions: sa.Engine) -> None:
+        ids = prompt_ids(questions)
+        add(questions, ids, E, name="2")  # a name that is the key of another
+        add(questions, ids[:9], 2 * E[:9], revision="2")
+        with transaction(questions, write=False) as session:
+            every = [
+                EveryEmbeddings.load(session, Selection(benchmark="b", encoder=name)) for name in (None, "1", "bert")
+            ]
+        for found in every:
+            assert [one.encoder_id for one in found.by_encoder] == [1, 2]
+            assert np.array_equal(found.by_encoder[0].E, E)
+            assert np.array_equal(found.by_encoder[1].E, 2 * E[:9])
+        assert len({found.digest for found in every}) == 1
+
+    def test_without_vectors_there_are_none(self, questions: sa.Engine) -> None:
+        with transaction(questions, write=False) as session:
+            nothing = EveryEmbeddings.load(session, Selection(benchmark="b"))
+            assert nothing.by_encoder == ()
+        add(questions, prompt_ids(questions), E)
+        with transaction(questions, write=False) as session:
+            assert EveryEmbeddings.load(session, Selection(benchmark="b")).digest != nothing.digest

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import print_rows
+from tracker.cli.output import in_words, print_rows
 
-SHOWN = ("id", "name", "benchmark", "recorded", "stale", "summary")
+SHOWN = ("id", "name", "benchmark", "data", "recorded", "stale", "summary")
 LONGEST = 100
+WHOLE = {"condition": "full", "variant": ""}
+"""Choices of data that leave nothing out."""
 
 
 @click.command()
@@ -29,8 +33,17 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
     if output_format != "table":
         print_rows(rows, output_format)
         return
-    short = [dataclasses.replace(row, summary=_opening(row.summary)) for row in rows]
-    print_rows(short, output_format, columns=SHOWN, spare=("recorded",))
+    short = [
+        {**dataclasses.asdict(row), "summary": _opening(row.summary), "data": _narrowed(row.selection)} for row in rows
+    ]
+    columns = [name for name in SHOWN if name != "data" or any(row["data"] for row in short)]
+    print_rows(short, output_format, columns=columns, spare=("recorded", "data"))
+
+
+def _narrowed(selection: Mapping[str, Any] | None) -> str:
+    """What was chosen of the benchmark's data, such as a filter; '' where all was."""
+    chosen = (selection or {}).items()
+    return in_words({name: value for name, value in chosen if name != "benchmark" and value != WHOLE.get(name)})
 
 
 def _opening(summary: str) -> str:

@@ -1,0 +1,387 @@
+"""Filters of prompts: how they are loaded, what they leave of the data, what is said of them, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_filter, add_scores, add_task_scores, add_weights
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tracker import schema
+from tracker.database import connect, transaction
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.filter_notes import filter_notes
+from tracker.queries.filters import FilterReason, PromptFilter
+from tracker.queries.leaderboard import Leaderboard, leaderboard
+from tracker.queries.performance import performance_matrix, task_matrix
+from tracker.queries.prompts import prompts
+from tracker.queries.resolution import find_benchmark
+from tracker.queries.selection import Selection
+
+NAN = float("nan")
+N, K = 12, 4
+Q = (np.random.default_rng(1).random((N, K)) < np.array([0.3, 0.5, 0.7, 0.9])).astype(float)
+TASKS = ["law", "math", "art"] * (N // 3)
+KEPT = np.arange(N) % 5 != 2
+MAKING = "suffrage analyze smart-filtering b"
+
+
+def load(store: sa.Engine, key: int | None = None, benchmark: str = "b") -> PromptFilter:
+    with transaction(store, write=False) as session:
+        return PromptFilter.load(session, Selection(benchmark=benchmark, filter=key))
+
+
+def board(store: sa.Engine, **choices: object) -> Leaderboard:
+    with transaction(store, write=False) as session:
+        return leaderboard(session, Selection(benchmark="b", **choices))
+
+
+def notes(store: sa.Engine, key: int, **choices: object) -> list[str]:
+    with transaction(store, write=False) as session:
+        selection = Selection(benchmark="b", filter=key, **choices)
+        return list(filter_notes(session, find_benchmark(session, "b"), selection))
+
+
+def call(store: sa.Engine, names: dict[int, str], task: str, namespace: str = "") -> None:
+    """Give prompts of a task names, as files do."""
+    with transaction(store) as session:
+        key = session.scalar(sa.select(tables.task.c.id).where(tables.task.c.name == task))
+        rows = [{"task_id": key, "namespace": namespace, "key": name, "prompt_id": p} for p, name in names.items()]
+        session.execute(sa.insert(tables.prompt_alias), rows)
+
+
+def grow(store: sa.Engine, n: int, task: str = "law") -> list[int]:
+    """Prompts that the benchmark gets later, each with a score by every model; their keys."""
+    before = {key for (key,) in store_keys(store)}
+    later = np.vstack([np.full((N, K), NAN), np.ones((n, K))])
+    add_scores(store, later, tasks=[*TASKS, *[task] * n])
+    return sorted({key for (key,) in store_keys(store)} - before)
+
+
+def store_keys(store: sa.Engine) -> list[sa.Row]:
+    with transaction(store, write=False) as session:
+        return list(session.execute(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)))
+
+
+@pytest.fixture
+def scored(store: sa.Engine) -> sa.Engine:
+    """Twelve prompts in three tasks by four models, on each engine in turn."""
+    add_scores(store, Q, tasks=TASKS)
+    return store
+
+
+@pytest.fixture
+def small(sqlite_store: sa.Engine) -> sa.Engine:
+    """The same on SQLite only."""
+    add_scores(sqlite_store, Q, tasks=TASKS)
+    return sqlite_store
+
+
+@pytest.fixture
+def only_kept(sqlite_template, tmp_path) -> Iterator[sa.Engine]:
+    """A store that never held other prompts than those kept."""
+    import shutil
+
+    path = tmp_path / "kept.db"
+    shutil.copy(sqlite_template, path)
+    engine = connect(f"sqlite:///{path}")
+    add_scores(engine, Q[KEPT], tasks=[task for task, kept in zip(TASKS, KEPT, strict=True) if kept])
+    yield engine
+    engine.dispose()
+
+
+class TestLoading:
+    def test_decisions_reasons_and_models_come_as_they_were_stored(self, scored: sa.Engine) -> None:
+        reasons = {
+            "similar": [(9, True, 0), (2, False, 0), (7, False, 3)],
+            "easy": [(2, False, None), (11, True, None)],
+        }
+        key = add_filter(scored, KEPT.tolist(), reasons=reasons, models=["m3", "m1"])
+        found = load(scored, key)
+        ids = np.array([key for (key,) in store_keys(scored)])
+        assert (found.analysis_id, found.made_by, found.benchmark) == (key, "smart-filtering", "b")
+        assert (found.models, found.parameters, found.stale) == (("m3", "m1"), {"confidence": 0.8}, "")
+        assert found.prompt_ids.tolist() == ids.tolist()
+        assert found.kept.tolist() == KEPT.tolist()
+        assert (found.prompt_ids.dtype, found.kept.dtype, found.n_kept) == (np.int64, np.bool_, KEPT.sum())
+        assert list(found.reasons) == ["easy", "similar"]
+        easy, similar = found.reasons["easy"], found.reasons["similar"]
+        assert (easy.prompt_ids.tolist(), easy.retained.tolist()) == (ids[[2, 11]].tolist(), [False, True])
+        assert easy.groups.tolist() == [-1, -1]
+        assert similar.prompt_ids.tolist() == ids[[2, 7, 9]].tolist()
+        assert (similar.retained.tolist(), similar.groups.tolist()) == ([False, False, True], [0, 3, 0])
+        assert (similar.prompt_ids.dtype, similar.retained.dtype, similar.groups.dtype) == (
+            np.int64,
+            np.bool_,
+            np.int64,
+        )
+        asked = ids[[9, 2, 5]]
+        assert found.flagged("similar", asked).tolist() == [True, True, False]
+        assert found.removed("similar", asked).tolist() == [False, True, False]
+        assert not found.flagged("contaminated", asked).any()
+        assert not found.removed("contaminated", asked).any()
+
+    def test_where_none_is_named_the_latest_of_the_benchmark_is_taken(self, scored: sa.Engine) -> None:
+        add_scores(scored, Q, benchmark="other")
+        add_filter(scored, KEPT.tolist())
+        key = add_filter(scored, [True] * N)
+        add_filter(scored, KEPT.tolist(), benchmark="other")
+        add_weights(scored, [1.0])  # a later finding, which is no filter
+        assert load(scored).analysis_id == key
+
+    @given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.integers(0, 40), max_size=20))
+    def test_a_prompt_that_was_never_judged_does_not_stay(self, kept: list[bool], asked: list[int]) -> None:
+        ids = np.arange(len(kept), dtype=np.int64) * 2  # odd keys were never judged
+        nothing: dict[str, FilterReason] = {}
+        found = filter_of(ids, np.array(kept), nothing)
+        stays, judged = found.of(np.array(asked, dtype=np.int64))
+        known = dict(zip(ids.tolist(), kept, strict=True))
+        assert stays.tolist() == [known.get(key, False) for key in asked]
+        assert judged.tolist() == [key in known for key in asked]
+
+    def test_a_filter_of_scores_that_changed_since_is_stale(self, small: sa.Engine) -> None:
+        key = add_filter(small, KEPT.tolist())
+        with transaction(small) as session:
+            session.add(schema.AnalysisRun(analysis_id=key, run_id=1, role="scores", checksum="of other scores"))
+        assert load(small, key).stale == "changed since: run 1"
+
+
+def filter_of(ids: NDArray[np.int64], kept: NDArray[np.bool_], reasons: dict[str, FilterReason]) -> PromptFilter:
+    return PromptFilter(
+        analysis_id=1,
+        made_by="smart-filtering",
+        benchmark="b",
+        prompt_ids=ids,
+        kept=kept,
+        reasons=reasons,
+        models=("m",),
+        parameters={"confidence": 0.8},
+        selection={},
+    )
+
+
+class TestDigest:
+    def test_equal_filters_of_two_findings_have_one_digest(self, small: sa.Engine) -> None:
+        first, second = (add_filter(small, KEPT.tolist(), reasons={"easy": [(2, False, None)]}) for _ in range(2))
+        assert first != second
+        assert load(small, first).digest == load(small, second).digest
+
+    def test_it_changes_with_every_part_of_a_decision(self) -> None:
+        ids = np.array([3, 7], dtype=np.int64)
+        reason = FilterReason(prompt_ids=ids[:1], retained=np.array([False]), groups=np.array([-1]))
+        one = filter_of(ids, np.array([False, True]), {"easy": reason})
+        others = [
+            replace(one, kept=np.array([False, False])),
+            replace(one, prompt_ids=ids + 1),
+            replace(one, reasons={}),
+            replace(one, reasons={"similar": reason}),
+            replace(one, reasons={"easy": replace(reason, retained=np.array([True]))}),
+            replace(one, reasons={"easy": replace(reason, groups=np.array([1]))}),
+            replace(one, reasons={"easy": replace(reason, prompt_ids=ids[1:])}),
+            replace(one, models=("n",)),
+            replace(one, parameters={"confidence": 0.9}),
+        ]
+        assert len({one.digest, *(other.digest for other in others)}) == len(others) + 1
+
+
+class TestKeptPrompts:
+    def test_matrices_prompts_and_leaderboard_are_those_of_a_store_without_the_others(
+        self, scored: sa.Engine, only_kept: sa.Engine
+    ) -> None:
+        key = add_filter(scored, KEPT.tolist())
+        with transaction(scored, write=False) as ours, transaction(only_kept, write=False) as theirs:
+            mine, expected = performance_matrix(ours, "b", filter=key), performance_matrix(theirs, "b")
+            assert np.array_equal(mine.Q, expected.Q)
+            assert mine.tasks.tolist() == expected.tasks.tolist()
+            assert mine.models == expected.models
+            kept = np.array([key for (key,) in store_keys(scored)])[KEPT]
+            assert sorted(mine.prompt_ids.tolist()) == kept.tolist()
+            tasks, of_kept = task_matrix(ours, "b", filter=key), task_matrix(theirs, "b")
+            assert np.array_equal(tasks.T, of_kept.T)
+            assert np.array_equal(tasks.n_prompts, of_kept.n_prompts)
+            texts = prompts(ours, Selection(benchmark="b", filter=key))
+            assert texts.prompt_ids.tolist() == kept.tolist()
+            assert texts.tasks == prompts(theirs, Selection(benchmark="b")).tasks
+        told, unfiltered = board(scored, filter=key), board(only_kept)
+        assert told.rows == unfiltered.rows
+        assert (told.n_units, told.n_tasks, told.filter_id) == (int(KEPT.sum()), unfiltered.n_tasks, key)
+        assert unfiltered.filter_id is None
+
+    @pytest.mark.parametrize("weights", ["task-equal", "custom"])
+    def test_weights_are_shared_among_the_kept_prompts(
+        self, small: sa.Engine, only_kept: sa.Engine, weights: str
+    ) -> None:
+        key = add_filter(small, KEPT.tolist())
+        values = np.arange(1.0, N + 1)
+        of_all, of_kept = weights, weights
+        if weights == "custom":
+            of_all, of_kept = str(add_weights(small, values)), str(add_weights(only_kept, values[KEPT]))
+        told, expected = board(small, filter=key, weights=of_all), board(only_kept, weights=of_kept)
+        assert told.rows == expected.rows
+        assert told.n_effective == expected.n_effective < KEPT.sum()
+
+    def test_a_model_that_lacks_dropped_prompts_only_is_ranked(self, small: sa.Engine) -> None:
+        gappy = np.full((N, 1), NAN)
+        gappy[KEPT] = 1.0
+        add_scores(small, gappy, tasks=TASKS, models=["gappy"])
+        assert "missing" in {row.model: row for row in board(small).rows}["gappy"].unranked
+        row = {row.model: row for row in board(small, filter=add_filter(small, KEPT.tolist())).rows}["gappy"]
+        assert (row.unranked, row.rank, row.coverage, row.n) == ("", 1.0, 1.0, KEPT.sum())
+
+    def test_a_model_without_a_score_on_kept_prompts_is_named(self, small: sa.Engine) -> None:
+        blind = np.full((N, 1), NAN)
+        blind[~KEPT] = 1.0
+        add_scores(small, blind, tasks=TASKS, models=["blind"])
+        told = board(small, filter=add_filter(small, KEPT.tolist()))
+        assert "blind" not in {row.model for row in told.rows}
+        assert told.notes[-1] == "Not shown, since the prompts kept were not measured per prompt: blind."
+
+    def test_scores_published_for_whole_tasks_are_not_those_of_the_kept_prompts(self, small: sa.Engine) -> None:
+        add_task_scores(small, np.full((1, 2), 0.123), tasks=["law"], models=["m0", "published only"])
+        key = add_filter(small, KEPT.tolist())
+        with transaction(small, write=False) as session:
+            unfiltered, found = task_matrix(session, "b"), task_matrix(session, "b", filter=key)
+        assert unfiltered.T[unfiltered.tasks.index("law"), 0] == 0.123
+        assert found.models == ("m0", "m1", "m2", "m3")
+        law = KEPT & (np.array(TASKS) == "law")
+        assert found.T[found.tasks.index("law")].tolist() == pytest.approx(Q[law].mean(axis=0).tolist())
+
+    def test_tasks_of_which_nothing_stays_are_no_rows(self, small: sa.Engine) -> None:
+        key = add_filter(small, [task != "math" for task in TASKS])
+        with transaction(small, write=False) as session:
+            assert task_matrix(session, "b", filter=key).tasks == ("art", "law")
+
+
+class TestNotes:
+    def test_how_much_stays_is_said_and_nothing_else_where_all_is_judged(self, scored: sa.Engine) -> None:
+        key = add_filter(scored, KEPT.tolist())
+        assert notes(scored, key) == [f"Only the 10 of 12 prompts that filter {key} keeps."]
+        assert notes(scored, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
+        assert board(scored, filter=key).notes == (f"Only the 10 of 12 prompts that filter {key} keeps.",)
+        with transaction(scored, write=False) as session:
+            assert filter_notes(session, find_benchmark(session, "b"), Selection(benchmark="b")) == ()
+
+    def test_prompts_that_came_later_are_counted_and_named_as_files_call_them(self, scored: sa.Engine) -> None:
+        key = add_filter(scored, KEPT.tolist())
+        new = grow(scored, 3)
+        call(scored, {new[0]: "z-hash", new[1]: "hash"}, "law", namespace="lm_eval")
+        call(scored, {new[0]: "p100"}, "law")
+        only, never = notes(scored, key)
+        assert only == f"Only the 10 of 15 prompts that filter {key} keeps."
+        assert never == (
+            f"Filter {key} never judged 3 of them, which came later or were not among the data chosen for it; left "
+            f"out: p100 (law), hash (law), {new[2]} (law). Make it anew: {MAKING} (`suffrage show {key}` tells its "
+            "options)."
+        )
+        assert board(scored, filter=key).n_units == 10
+
+    def test_five_are_named_before_the_list_breaks_off(self, small: sa.Engine) -> None:
+        key = add_filter(small, KEPT.tolist())
+        new = grow(small, 7)
+        assert f"left out: {', '.join(f'{p} (law)' for p in new[:5])} …. Make" in notes(small, key)[1]
+        assert "never judged 7 of them" in notes(small, key)[1]
+
+    def test_prompts_of_tasks_that_are_not_looked_at_are_not_counted(self, small: sa.Engine) -> None:
+        key = add_filter(small, KEPT.tolist())
+        grow(small, 2, task="law")
+        assert len(notes(small, key, tasks=("art", "math"))) == 1
+
+    def test_what_an_earlier_filter_dropped_was_judged(self, small: sa.Engine) -> None:
+        first = add_filter(small, [False] * 4 + [True] * 8)
+        ids = [key for (key,) in store_keys(small)]
+        second = add_filter(small, [True] * N, selection={"filter": first})
+        with transaction(small) as session:  # of the prompts that the first one keeps, it missed one
+            decision = tables.filter_decision
+            session.execute(
+                sa.delete(decision).where(decision.c.analysis_id == second, decision.c.prompt_id.in_(ids[:5]))
+            )
+        third = add_filter(small, [True] * N, selection={"filter": second})
+        with transaction(small) as session:
+            session.execute(
+                sa.delete(decision).where(decision.c.analysis_id == third, decision.c.prompt_id.in_(ids[:5]))
+            )
+        for key in (second, third):
+            assert "never judged 1 of them" in notes(small, key)[1]
+            assert f"left out: {ids[4]} (math)" in notes(small, key)[1]
+
+    def test_a_stale_filter_says_so(self, small: sa.Engine) -> None:
+        key = add_filter(small, KEPT.tolist())
+        with transaction(small) as session:
+            session.add(schema.AnalysisRun(analysis_id=key, run_id=2, role="scores", checksum="of other scores"))
+        assert notes(small, key)[1] == (
+            f"Filter {key} was made of scores that are no longer the latest (changed since: run 2). "
+            f"Make it anew: {MAKING}."
+        )
+
+
+class TestErrors:
+    @pytest.mark.parametrize("wrong", [77, -(2**40), 2**40])
+    def test_a_number_without_a_finding_is_answered_with_the_filters_of_the_benchmark(
+        self, scored: sa.Engine, wrong: int
+    ) -> None:
+        key = add_filter(scored, KEPT.tolist())
+        with pytest.raises(NotFoundError) as caught:
+            board(scored, filter=wrong)
+        assert str(caught.value) == f"No finding '{wrong}' with a filter. Known: {key}."
+
+    def test_where_there_is_none_yet_it_says_how_to_make_one(self, small: sa.Engine) -> None:
+        with pytest.raises(NotFoundError) as caught:
+            board(small, filter=1)
+        assert str(caught.value) == f"No finding '1' with a filter. None are stored yet. Make one: {MAKING}"
+        with pytest.raises(SelectionError) as unnamed:
+            load(small)
+        assert str(unnamed.value) == f"b has no filter yet. Make one: {MAKING}"
+
+    def test_a_finding_that_is_no_filter_is_refused(self, small: sa.Engine) -> None:
+        other = add_weights(small, [1.0])
+        with pytest.raises(SelectionError) as caught:
+            board(small, filter=other)
+        assert str(caught.value) == (
+            f"Finding {other} (custom-weights) filters no prompts. Choose one that does, or make one: {MAKING}."
+        )
+
+    def test_a_filter_of_another_benchmark_is_refused(self, small: sa.Engine) -> None:
+        add_scores(small, Q, benchmark="other")
+        other, own = add_filter(small, [True], benchmark="other"), add_filter(small, KEPT.tolist())
+        with pytest.raises(SelectionError) as caught:
+            board(small, filter=other)
+        assert str(caught.value) == f"Finding {other} is not about b. Choose a filter of its own prompts: {own}."
+
+    def test_a_filter_that_keeps_nothing_is_refused_where_it_would_be_used(self, small: sa.Engine) -> None:
+        key = add_filter(small, [False] * N)
+        assert load(small, key).n_kept == 0
+        for question in (performance_matrix, task_matrix, prompts, leaderboard):
+            with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
+                question(session, Selection(benchmark="b", filter=key))
+            assert str(caught.value) == (
+                f"Filter {key} keeps none of the 12 prompts of b that it judged. Leave --filter out, or make one that "
+                "removes less."
+            )
+
+    def test_scores_of_whole_tasks_cannot_be_filtered(self, small: sa.Engine) -> None:
+        add_task_scores(small, np.array([[0.5]]), tasks=["law"], models=["m0"], metric="published")
+        key = add_filter(small, KEPT.tolist())
+        for question in (leaderboard, task_matrix):
+            with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
+                question(session, Selection(benchmark="b", metric="published", filter=key))
+            assert str(caught.value) == (
+                "b has scores of whole tasks only under published, so its prompts cannot be filtered. "
+                "Leave --filter out."
+            )
+
+    def test_where_no_kept_prompt_has_a_score_it_says_so(self, small: sa.Engine) -> None:
+        key = add_filter(small, [task == "math" for task in TASKS])
+        for question in (leaderboard, performance_matrix, task_matrix):
+            with transaction(small, write=False) as session, pytest.raises(SelectionError) as caught:
+                question(session, Selection(benchmark="b", tasks=("law",), filter=key))
+            assert str(caught.value) == (
+                f"No prompt of b that filter {key} keeps has a score under accuracy in the chosen runs and tasks. "
+                "Choose other tasks or models, or leave --filter out."
+            )
