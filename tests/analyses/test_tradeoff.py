@@ -111,6 +111,7 @@ class TestWhichFindings:
             ({"parameters": {"epsilon": "auto"}}, "was made with --epsilon auto"),
             ({"parameters": {"method": "paper"}}, "was made with --method paper"),
             ({"selection": {"models": ["m", "n"]}}, "is about a choice of data (models)"),
+            ({"selection": {"filter": 12}}, "is about a choice of data (filter)"),
             ({"selection": {"condition": "answer_only"}}, "is about a choice of data (condition or variant)"),
             ({"without": "cardinal.mrc_upper"}, "gives no cardinal.mrc_upper"),
         ],

@@ -58,7 +58,7 @@ class FilterModels:
         rows = session.execute(sa.select(model.name, model.organization, model.open_weights)).all()
         also = sa.select(alias.name, model.name).join(tables.model, model.id == alias.model_id)
         makers = {name: Maker(organization=organization, open_weights=is_open) for name, organization, is_open in rows}
-        names = dict(session.execute(also).tuples().all()) | {name: name for name in makers}
+        names = dict(session.execute(also).all()) | {name: name for name in makers}
         return cls(named=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)), makers=makers)
 
     def organizations(self, names: Sequence[str], *, open_only: bool = False) -> list[str | None]:

@@ -166,7 +166,7 @@ def _filter(session: Session, analysis_id: int) -> bytes | None:
     """One row for each prompt that a filter judged: whether it stays, and what each step says of it; else None."""
     decision, reason = tables.filter_decision.c, tables.filter_reason.c
     mine = decision.analysis_id == analysis_id
-    kept = dict(session.execute(sa.select(decision.prompt_id, decision.kept).where(mine)).tuples().all())
+    kept = dict(session.execute(sa.select(decision.prompt_id, decision.kept).where(mine)).all())
     said: dict[str, dict[int, Any]] = {}
     for step, prompt_id, retained, group in session.execute(
         sa.select(reason.step, reason.prompt_id, reason.retained, reason.cluster)

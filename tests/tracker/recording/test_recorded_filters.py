@@ -1,0 +1,376 @@
+"""A filter from the question that makes it to those that use it: recorded, chosen with --filter, looked at, shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from mlflow import MlflowClient
+
+from tracker.cli import suffrage
+from tracker.database import transaction
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.findings import finding
+from tracker.queries.leaderboard import leaderboard
+from tracker.queries.performance import performance_matrix
+from tracker.queries.selection import Selection
+from tracker.recording.finding import FilterDecisions, SingledOut
+from tracker.recording.pipeline import Recorded, run_analysis
+
+ARITHMETIC = Selection(benchmark="arithmetic")
+SIEVE = '''
+"""Which prompts does nobody need?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import FilterDecisions, Finding, RankedModels, Report, SingledOut, analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sieved(Finding):
+    n_prompts: int
+    n_kept: int
+
+    def summary(self) -> str:
+        return f"{self.n_kept} of {self.n_prompts} prompts stay."
+
+
+@analysis
+def analyze(scores: PerformanceMatrix, *, at_most: float = 0.5, mended: bool = False) -> Report:
+    easy = scores.Q.mean(axis=1) > at_most
+    alike = np.arange(scores.n_prompts) % 7 == 0
+    ids, spared = scores.prompt_ids, np.arange(scores.n_prompts) % 2 == 0
+    reasons = {
+        "easy": SingledOut(prompt_ids=ids[easy], retained=np.full(easy.sum(), mended)),
+        "alike": SingledOut(
+            prompt_ids=ids[alike], retained=spared[alike] | mended, groups=np.arange(alike.sum()) // 2 - 1
+        ),
+    }
+    kept = ~(easy | (alike & ~spared)) | mended
+    by = RankedModels(models=scores.models[:2], score=np.array([0.9, 0.8]), rank=np.array([2.0, 1.0]))
+    return Report(
+        Sieved(n_prompts=len(ids), n_kept=int(kept.sum())),
+        rankings={"filter_models": by},
+        filter=FilterDecisions(prompt_ids=ids, kept=kept, reasons=reasons),
+    )
+'''
+LOOKING = '''
+"""What does a filter do?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracker.queries.filter_models import FilterModels
+from tracker.queries.filters import PromptFilter
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import Prompts
+from tracker.recording.finding import Finding, Report, analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked(Finding):
+    filter_id: int
+    n_kept: int
+    n_scored: int
+    n_texts: int
+    n_models: int
+    models: tuple[str, ...]
+
+    def summary(self) -> str:
+        return f"Filter {self.filter_id} keeps {self.n_kept} of {self.n_scored}."
+
+
+@analysis
+def analyze(scores: PerformanceMatrix, chosen: PromptFilter, prompts: Prompts, who: FilterModels) -> Report:
+    numbers = {"filter_id": chosen.analysis_id, "n_kept": chosen.n_kept, "n_scored": scores.n_prompts}
+    more = {"n_texts": len(prompts.prompt_ids), "n_models": scores.n_models, "models": who.named}
+    return Report(Looked(**numbers, **more))
+'''
+
+WEIGHED = '''
+"""How many prompts are there, and how many are they worth?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracker.queries.electorate import complete_electorate
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.weights import PromptWeights
+from tracker.recording.finding import Finding, Report, analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worth(Finding):
+    n_prompts: int
+    n_effective: float
+
+    def summary(self) -> str:
+        return f"{self.n_prompts} prompts are worth {self.n_effective:.1f}."
+
+
+@analysis
+def analyze(scores: PerformanceMatrix, weights: PromptWeights | None) -> Report:
+    voters = complete_electorate(scores, weights)
+    return Report(Worth(n_prompts=voters.scores.n_prompts, n_effective=voters.n_effective), notes=voters.notes)
+'''
+
+
+@pytest.fixture(autouse=True)
+def _sieve(install: Callable[..., None], toys: None) -> None:
+    install("sieving", {"sieve": SIEVE, "looking": LOOKING, "weighed": WEIGHED})
+
+
+def sieve(engine: sa.Engine, selection: Selection = ARITHMETIC, **parameters: object) -> Recorded:
+    return run_analysis(engine, "sieve", selection, parameters)
+
+
+def rows(engine: sa.Engine, table: sa.Table, key: int) -> list[sa.Row]:
+    with transaction(engine, write=False) as session:
+        asked = sa.select(table).where(table.c.analysis_id == key).order_by(*table.primary_key)
+        return list(session.execute(asked))
+
+
+def analysis_row(engine: sa.Engine, key: int) -> sa.Row:
+    with transaction(engine, write=False) as session:
+        return session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == key)).one()
+
+
+def invoke(engine: sa.Engine, *arguments: str) -> Result:
+    url = engine.url.render_as_string(hide_password=False)
+    result = CliRunner().invoke(suffrage, [*arguments, "--database", url])
+    if isinstance(result.exception, Exception):
+        raise result.exception
+    return result
+
+
+class TestRecord:
+    def test_every_decision_and_reason_is_a_row(self, filled: sa.Engine) -> None:
+        recorded = sieve(filled)
+        made, key = recorded.report.filter, recorded.analysis_id
+        decided = dict(zip(made.prompt_ids.tolist(), made.kept.tolist(), strict=True))
+        assert {row.prompt_id: row.kept for row in rows(filled, tables.filter_decision, key)} == decided
+        told = {
+            (row.step, row.prompt_id): (row.retained, row.cluster) for row in rows(filled, tables.filter_reason, key)
+        }
+        easy, alike = made.reasons["easy"], made.reasons["alike"]
+        groups = [None if group < 0 else group for group in alike.groups.tolist()]
+        assert told == {
+            **{("easy", prompt): (False, None) for prompt in easy.prompt_ids.tolist()},
+            **{
+                ("alike", prompt): (bool(retained), group)
+                for prompt, retained, group in zip(alike.prompt_ids.tolist(), alike.retained, groups, strict=True)
+            },
+        }
+        assert None in groups
+        assert {retained for retained, _ in told.values()} == {True, False}
+
+    def test_deleting_the_finding_deletes_its_decisions_unless_another_rests_on_it(self, filled: sa.Engine) -> None:
+        key = sieve(filled).analysis_id
+        dropping = sa.delete(tables.analysis).where(tables.analysis.c.id == key)
+        used = run_analysis(filled, "toy", replace(ARITHMETIC, filter=key)).analysis_id
+        with pytest.raises(sa.exc.IntegrityError), transaction(filled) as session:
+            session.execute(dropping)
+        with transaction(filled) as session:
+            session.execute(sa.delete(tables.analysis).where(tables.analysis.c.id == used))
+            session.execute(dropping)
+        assert rows(filled, tables.filter_decision, key) == rows(filled, tables.filter_reason, key) == []
+
+
+class TestDecisions:
+    IDS = np.array([4, 5, 6])
+
+    def out(self, ids: list[int], retained: list[bool]) -> SingledOut:
+        return SingledOut(prompt_ids=np.array(ids, dtype=np.int64), retained=np.array(retained, dtype=np.bool_))
+
+    def test_a_prompt_stays_if_it_is_retained_in_spite_of_each_reason(self) -> None:
+        reasons = {"easy": self.out([4, 5], [True, True]), "similar": self.out([4], [False])}
+        FilterDecisions(prompt_ids=self.IDS, kept=np.array([False, True, True]), reasons=reasons)
+        FilterDecisions(prompt_ids=self.IDS, kept=np.ones(3, dtype=np.bool_), reasons={})
+
+    @pytest.mark.parametrize("kept", [[True, True, True], [False, False, True], [False, True, False]])
+    def test_decisions_that_their_reasons_contradict_are_a_bug(self, kept: list[bool]) -> None:
+        reasons = {"easy": self.out([4, 5], [True, True]), "similar": self.out([4], [False])}
+        with pytest.raises(ValueError, match="a prompt is kept if, and only if, no reason removes it"):
+            FilterDecisions(prompt_ids=self.IDS, kept=np.array(kept), reasons=reasons)
+
+    def test_so_are_reasons_for_prompts_that_were_not_judged(self) -> None:
+        reasons = {"easy": self.out([7], [True])}
+        with pytest.raises(ValueError, match="the step easy singles out prompts that were not judged"):
+            FilterDecisions(prompt_ids=self.IDS, kept=np.ones(3, dtype=np.bool_), reasons=reasons)
+
+
+class TestUse:
+    def test_other_questions_see_the_kept_prompts_only_and_record_whose(self, filled: sa.Engine) -> None:
+        recorded = sieve(filled)
+        key, n_kept = recorded.analysis_id, recorded.report.finding.n_kept
+        filtered = replace(ARITHMETIC, filter=key)
+        used = run_analysis(filled, "toy", filtered)
+        assert 0 < used.report.finding.n_prompts == n_kept < 40
+        assert used.report.notes == (f"Only the {n_kept} of 40 prompts that filter {key} keeps.", "This is a toy.")
+        row = analysis_row(filled, used.analysis_id)
+        assert (row.filter_id, row.selection["filter"]) == (key, key)
+        with transaction(filled, write=False) as session:
+            assert row.input_digest == performance_matrix(session, filtered).digest
+            board = leaderboard(session, filtered)
+        assert (board.n_units, board.filter_id) == (n_kept, key)
+        assert analysis_row(filled, key).filter_id is None
+
+    def test_a_filter_of_a_filter_keeps_what_both_keep(self, filled_file: sa.Engine) -> None:
+        first = sieve(filled_file)
+        second = sieve(filled_file, replace(ARITHMETIC, filter=first.analysis_id), at_most=0.3)
+        third = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=second.analysis_id))
+        assert third.report.finding.n_prompts == second.report.finding.n_kept < first.report.finding.n_kept
+        assert third.report.notes[0].startswith(f"Only the {second.report.finding.n_kept} of 40 prompts")
+        assert not any("never judged" in note for note in third.report.notes)
+        assert analysis_row(filled_file, second.analysis_id).filter_id == first.analysis_id
+
+    def test_weights_made_of_kept_prompts_and_weights_of_all_can_both_be_used_with_it(
+        self, filled_file: sa.Engine
+    ) -> None:
+        key = sieve(filled_file).analysis_id
+        of_all = run_analysis(filled_file, "toy", ARITHMETIC).analysis_id
+        of_kept = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key)).analysis_id
+        for weights in (of_all, of_kept):
+            chosen = replace(ARITHMETIC, filter=key, weights=str(weights))
+            used = run_analysis(filled_file, "weighed", chosen)
+            row = analysis_row(filled_file, used.analysis_id)
+            assert (row.filter_id, row.weights_id) == (key, weights)
+            assert used.report.notes[0].startswith("Only the ")
+            assert used.report.notes[1].startswith("Prompts are weighted by")
+            assert used.report.finding.n_effective <= used.report.finding.n_prompts <= sieve_kept(filled_file, key)
+
+    def test_a_finding_made_of_kept_prompts_is_stale_when_its_runs_change(self, filled_file: sa.Engine) -> None:
+        key = sieve(filled_file).analysis_id
+        used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key)).analysis_id
+        with transaction(filled_file, write=False) as session:
+            assert finding(session, used).stale == ""
+        with transaction(filled_file) as session:
+            session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(checksum="another"))
+        with transaction(filled_file, write=False) as session:
+            assert finding(session, used).stale == finding(session, key).stale == "changed since: run 1"
+        again = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key))
+        assert "was made of scores that are no longer the latest" in again.report.notes[1]
+
+    def test_nothing_is_recorded_of_a_question_whose_filter_is_refused(self, filled: sa.Engine) -> None:
+        key = run_analysis(filled, "toy", ARITHMETIC).analysis_id
+        for wrong, error in ((key, SelectionError), (99, NotFoundError)):
+            with pytest.raises(error, match="filter"):
+                run_analysis(filled, "toy", replace(ARITHMETIC, filter=wrong))
+        with transaction(filled, write=False) as session:
+            assert session.scalars(sa.select(tables.analysis.c.id)).all() == [key]
+
+
+class TestClaims:
+    """A question that looks at a filter, or at who filters, loads everything else unfiltered."""
+
+    def test_the_filter_is_looked_at_and_all_prompts_too(self, filled: sa.Engine) -> None:
+        first, second = sieve(filled), sieve(filled, at_most=0.9)
+        chosen = replace(ARITHMETIC, filter=first.analysis_id)
+        looked = run_analysis(filled, "looking", chosen)
+        found = looked.report.finding
+        assert (found.filter_id, found.n_kept) == (first.analysis_id, first.report.finding.n_kept)
+        assert (found.n_scored, found.n_texts, looked.report.notes) == (40, 40, ())
+        assert analysis_row(filled, looked.analysis_id).filter_id == first.analysis_id
+        assert run_analysis(filled, "looking", ARITHMETIC).report.finding.filter_id == second.analysis_id
+
+    def test_the_latest_is_recorded_where_none_was_named(self, filled_file: sa.Engine) -> None:
+        key = sieve(filled_file).analysis_id
+        row = analysis_row(filled_file, run_analysis(filled_file, "looking", ARITHMETIC).analysis_id)
+        assert (row.filter_id, row.selection["filter"]) == (key, key)
+
+    def test_without_any_filter_it_says_how_to_make_one(self, filled_file: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match=r"arithmetic has no filter yet\. Make one: suffrage analyze"):
+            run_analysis(filled_file, "looking", ARITHMETIC)
+
+    def test_the_models_chosen_are_named_and_all_are_looked_at(self, filled: sa.Engine) -> None:
+        sieve(filled)
+        with transaction(filled) as session:
+            number = session.scalar(sa.select(tables.model.c.id).where(tables.model.c.name == "arithmetic/model 3"))
+            other = {"name": "three", "model_id": number}
+            shadowed = {"name": "arithmetic/model 1", "model_id": number}  # the name of a model is its own
+            session.execute(sa.insert(tables.model_alias), [other, shadowed])
+        names = ("three", "arithmetic/model 1", "arithmetic/model 3", "unheard-of")
+        found = run_analysis(filled, "looking", replace(ARITHMETIC, models=names)).report.finding
+        assert found.models == ("arithmetic/model 3", "arithmetic/model 1", "unheard-of")
+        assert found.n_models == 5
+
+    def test_help_says_what_the_options_mean_there(self) -> None:
+        helped = {
+            name: " ".join(CliRunner().invoke(suffrage, ["analyze", name, "--help"]).output.split())
+            for name in ("looking", "toy")
+        }
+        assert "--filter ID Only the prompts that this finding keeps." in helped["toy"]
+        assert "--models A,B Only these models." in helped["toy"]
+        assert "--filter ID The filter that is looked at; else the benchmark's latest." in helped["looking"]
+        assert "--models A,B The models whose answers filter;" in helped["looking"]
+
+
+class TestCommand:
+    def test_filter_is_shown_wherever_a_finding_is_told(self, filled: sa.Engine) -> None:
+        key = sieve(filled).analysis_id
+        assert "data" not in invoke(filled, "analyses").stdout.splitlines()[0]
+        said = invoke(filled, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
+        assert f"Note: Only the {sieve_kept(filled, key)} of 40 prompts that filter {key} keeps." in said.stderr
+        used = key + 1
+        assert f"filter {key}" in next(
+            line for line in invoke(filled, "show", str(used)).stdout.splitlines() if line.startswith("data ")
+        )
+        head, _, *listed = invoke(filled, "analyses").stdout.splitlines()
+        assert "data" in head
+        assert f"filter {key}" in next(line for line in listed if line.split()[0] == str(used))
+        told = json.loads(invoke(filled, "analyses", "--format", "json").stdout)
+        assert {row["id"]: row["selection"].get("filter") for row in told} == {key: None, used: key}
+
+    def test_the_leaderboard_says_what_it_leaves_out(self, filled: sa.Engine) -> None:
+        key = sieve(filled).analysis_id
+        n_kept = sieve_kept(filled, key)
+        table = invoke(filled, "leaderboard", "arithmetic", "--filter", str(key))
+        assert f"over {n_kept} prompts" in table.stderr
+        assert f"Only the {n_kept} of 40 prompts that filter {key} keeps." in table.stderr
+        plain = invoke(filled, "leaderboard", "arithmetic", "--filter", str(key), "--format", "json")
+        assert f"that filter {key} keeps" in plain.stderr
+        assert {row["n"] for row in json.loads(plain.stdout)} == {n_kept}
+
+    def test_a_word_is_no_filter(self, filled_file: sa.Engine) -> None:
+        result = CliRunner().invoke(suffrage, ["leaderboard", "arithmetic", "--filter", "latest"])
+        assert (result.exit_code, "'latest' is not a valid integer" in result.stderr) == (2, True)
+
+
+def sieve_kept(engine: sa.Engine, key: int) -> int:
+    return sum(row.kept for row in rows(engine, tables.filter_decision, key))
+
+
+def test_mlflow_shows_the_decisions_and_which_filter_was_used(filled_file: sa.Engine, tracking_uri: str) -> None:
+    made = run_analysis(filled_file, "sieve", ARITHMETIC, publish_to=tracking_uri)
+    used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=made.analysis_id), publish_to=tracking_uri)
+    client = MlflowClient(tracking_uri)
+    assert client.get_run(used.mlflow_run_id).data.params["selection.filter"] == str(made.analysis_id)
+    table = pq.read_table(client.download_artifacts(made.mlflow_run_id, "data/filter.parquet")).to_pylist()
+    decided = made.report.filter
+    assert {row["prompt_id"]: row["kept"] for row in table} == dict(
+        zip(decided.prompt_ids.tolist(), decided.kept.tolist(), strict=True)
+    )
+    assert {row["key"] for row in table} == {f"p{i}" for i in range(40)}
+    for step, out in decided.reasons.items():
+        said = {row["prompt_id"]: row[step] for row in table if row[step] is not None}
+        words = ["retained" if retained else "removed" for retained in out.retained.tolist()]
+        assert said == dict(zip(out.prompt_ids.tolist(), words, strict=True))
+    grouped = {row["prompt_id"] for row in table if row["alike.group"] is not None}
+    alike = decided.reasons["alike"]
+    assert grouped == set(alike.prompt_ids[alike.groups >= 0].tolist())
+    names = [file.path for file in client.list_artifacts(used.mlflow_run_id, "data")]
+    assert "data/filter.parquet" not in names
