@@ -105,10 +105,13 @@ class SmartFiltering(Finding):
         }
         for name, one in self.steps.items():
             counted = {"flagged": one.flagged} if name == SUSPECT else {"flagged": one.flagged, "removed": one.removed}
-            absent = Absent(self.skipped[name]) if name in self.skipped else None
+            numbers: dict[str, Metric] = {}
             for what, marked in counted.items():
-                metrics[f"{name.replace('-', '_')}.n_{what}"] = absent or float(marked.sum())
-                metrics[f"{name.replace('-', '_')}.share_{what}"] = absent or float(marked.mean())
+                numbers |= {f"n_{what}": float(marked.sum()), f"share_{what}": float(marked.mean())}
+            if name in self.skipped:  # why stands once
+                numbers = dict.fromkeys(numbers, Absent("the step was not taken"))
+                numbers["n_flagged"] = Absent(self.skipped[name])
+            metrics |= {f"{name.replace('-', '_')}.{number}": value for number, value in numbers.items()}
         if self.similar is not None:
             found = self.similar
             metrics["similar.threshold"] = Absent(found.reason) if found.threshold is None else found.threshold
@@ -307,13 +310,16 @@ def analyze(
         similar=similar,
         models=tuple(scores.models[column] for column in complete),
         agreement_of=agreement_of,
-        against="" if against is None else f"{against.benchmark}, {against.metric}",
+        against="" if against is None else f"{against.benchmark} ({against.metric})",
         effects=effects,
     )
     odd = anomalous_tasks(
         scores.tasks,
-        np.array([len(text or "") for text in texts], dtype=np.float64),
-        np.array([len(offered or ()) for offered in choices], dtype=np.float64),
+        np.array([np.nan if text is None else len(text) for text in texts], dtype=np.float64),
+        np.array(
+            [np.nan if text is None else len(offered or ()) for text, offered in zip(texts, choices, strict=True)],
+            dtype=np.float64,
+        ),
         E,
     )
     blind = model_tables.answer_only(scores, known, choices, found.filter_models)
@@ -343,6 +349,7 @@ def analyze(
             unknown_texts=sum(text is None for text in texts),
             odd=[one for one in odd if one.task not in exclude_task],
             skipped=skipped,
+            blind=blind,
             path=path,
             effects=effects,
         ),

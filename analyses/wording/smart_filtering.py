@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.anomalous_tasks import Anomaly
 from analyses.numerics.filtering.consequences import Consequences
-from analyses.numerics.filtering.correlation_change import CorrelationChange
 from analyses.numerics.filtering.similar import SimilarPath, SimilarStep
 from analyses.numerics.filtering.steps import Step
-from analyses.numerics.filtering.subset_error import spread
+from analyses.wording.filter_effects import effects_in_words
 from analyses.wording.names import listed
 from analyses.wording.refusals import Problems, below
 from tracker.queries.embeddings import StoredEmbeddings
@@ -21,6 +21,8 @@ from tracker.queries.performance import PerformanceMatrix
 
 LEAST_IN_COMMON = 3
 """Models that another benchmark must have too: of two, every correlation is 1 or -1."""
+BANDWIDTHS = (0.01, 10)
+"""Bandwidths below follow single distances, and make a grid without end; those above smooth everything away."""
 FEW_IN_COMMON = 10
 """Models in common below which a correlation is next to nothing, which is said."""
 
@@ -53,7 +55,9 @@ def problems(
         f"confidence is {confidence:g}; it must be from 0 to below 1: a probability cannot exceed more.": (
             not 0 <= confidence < 1
         ),
-        f"bandwidth is {bandwidth:g}; it must be above 0.": not 0 < bandwidth < np.inf,
+        f"bandwidth is {bandwidth:g}; it must be from {BANDWIDTHS[0]:g} to {BANDWIDTHS[1]:g}.": (
+            not BANDWIDTHS[0] <= bandwidth <= BANDWIDTHS[1]
+        ),
         f"threshold is {threshold}; cosine distances are from 0 to 2, and below 0 there are none.": (
             threshold is not None and not 0 < threshold <= 2
         ),
@@ -107,7 +111,9 @@ def skipped(*, blind: str, own_unknown: Sequence[str], has_vectors: bool) -> dic
     reasons = {
         "contaminated": blind,
         "similar": "" if has_vectors else "left out, as asked",
-        "suspect-label": f"no probability of its own answers is stored of {listed(own_unknown)}" if own_unknown else "",
+        "suspect-label": (
+            f"how sure they were of their own answers is not stored of {listed(own_unknown)}" if own_unknown else ""
+        ),
     }
     return {name: reason for name, reason in reasons.items() if reason}
 
@@ -128,83 +134,39 @@ def summary(
     """What was found, with its numbers."""
     n, stays = len(kept), int(kept.sum())
     said = [f"{stays:,} of {n:,} prompts stay; {1 - stays / n:.1%} could be left out."]
-    sure = f"give the gold answer a probability above {confidence:g} (of the option {kind})" if kind else "are right"
+    m = len(filter_models)
+    judges = {1: "the one filter model gets", 2: "both filter models get"}.get(m, f"all {m} filter models get")
     what = {
-        "duplicate": "repeat another one word for word",
-        "anomalous": "are in excluded tasks",
-        "easy": f"are easy: all {len(filter_models)} filter models {sure}",
-        "contaminated": "are answered so without the question (contaminated)",
-        "similar": "are similar to another one"
-        + (f", nearer than {similar.threshold:.3g}" if similar and similar.threshold is not None else ""),
-        "suspect-label": "all filter models get wrong" + (" while sure of their own answer" if kind else ""),
+        "duplicate": "Repeated word for word",
+        "anomalous": "In excluded tasks",
+        "easy": f"Easy, which {judges} right"
+        + (f" with a probability above {confidence:g} (by option {kind})" if kind else ""),
+        "contaminated": "Contaminated, likewise right without the question",
+        "similar": "Similar" + (_below(similar) if similar else ""),
+        "suspect-label": f"Suspect labels, which {judges} wrong{' though sure of it' if kind else ''}",
     }
     for name, words in what.items():
         flagged, removed = int(steps[name].flagged.sum()), int(steps[name].removed.sum())
         if name in skipped or (name in ("anomalous", "duplicate") and not flagged):
             continue
-        gone = f"; {removed:,} of them are removed" if flagged else ""
-        gone = "; their gold answers may be wrong, and they stay" if name == "suspect-label" and flagged else gone
-        said.append(f"{flagged:,} ({flagged / n:.1%}) {words}{gone}.")
-    said += [f"Not taken: {name}, since {reason}." for name, reason in skipped.items()]
-    return " ".join(
-        [*said, *_ranks(effects), _agreement(effects, agreement_of), *_correlations(effects, against), *_error(effects)]
-    )
+        gone = "all" if removed == flagged else f"{removed:,}" if removed else "none"
+        said.append(f"{words}: {flagged:,} ({flagged / n:.1%}), {gone} removed." if flagged else f"{words}: none.")
+    said += [f"The step {name} was not taken: {reason}." for name, reason in skipped.items()]
+    return " ".join([*said, *effects_in_words(effects, agreement_of=agreement_of, against=against)])
 
 
-def _ranks(effects: Consequences) -> list[str]:
-    ranking = effects.ranking
-    if np.isnan(ranking.tau):
-        return []
-    without = "" if np.isnan(ranking.tau_others) else f" ({ranking.tau_others:.3f} among those that did not filter)"
-    moved = int((ranking.rank_before != ranking.rank_after).sum())
-    return [
-        f"The {len(ranking.rank_before)} ranked models keep their order with a tau-b of {ranking.tau:.3f}{without}; "
-        f"{moved} change their rank."
-    ]
-
-
-def _agreement(effects: Consequences, of: str) -> str:
-    before, after, drawn = effects.before, effects.after, spread(effects.random.share)
-    if np.isnan(before.mean_share) or np.isnan(after.mean_share):
-        return "Agreement between models is not defined."
-    what = "give the same answer" if of == "answers" else "are both right or both wrong"
-    chance = f"; on random subsets of that size {drawn.mean:.1%}" if drawn.n else ""
-    return (
-        f"Two models {what} on {before.mean_share:.1%} of all prompts and on {after.mean_share:.1%} of those that stay"
-        f"{chance} (kappa {before.mean_kappa:.3f} and {after.mean_kappa:.3f})."
-    )
-
-
-def _correlations(effects: Consequences, against: str) -> list[str]:
-    return [_correlation(name, change, against) for name, change in effects.changes.items()]
-
-
-def _correlation(name: str, change: CorrelationChange, against: str) -> str:
-    if np.isnan(change.change):
-        return f"{name.capitalize()}'s correlation with {against} is not defined."
-    verdict = (
-        "the change may be noise" if change.low <= 0 <= change.high else "the change is more than resampling gives"
-    )
-    return (
-        f"{name.capitalize()}'s correlation with {against} over {change.n_models} models goes from {change.before:.3f} "
-        f"to {change.after:.3f}: a change of {change.change:+.3f}, 95 % interval {change.low:+.3f} to "
-        f"{change.high:+.3f} with the models drawn again, so {verdict}."
-    )
-
-
-def _error(effects: Consequences) -> list[str]:
-    error = effects.error
-    if error.reason:
-        return []
-    chosen, random = spread(error.chosen.fitted), spread(error.random.fitted)
-    tau, random_tau = spread(error.chosen.tau), spread(error.random.tau)
-    if not (chosen.n and random.n and tau.n):
-        return []
-    return [
-        f"For models that had no part in filtering, what stays foretells the full score to {chosen.mean:.4f} on "
-        f"average (a random subset of that size: {random.mean:.4f}) and the ranking with a tau-b of {tau.mean:.3f} "
-        f"({random_tau.mean:.3f})."
-    ]
+def _below(similar: SimilarStep) -> str:
+    if similar.threshold is None:
+        return ""
+    n_maxima = int((similar.density.maxima > 0).sum())
+    chosen = {
+        "given": "as given",
+        "half of the only maximum": "half of the density's only maximum",
+        "first maximum": f"the first of {n_maxima} maxima of the density"
+        if n_maxima > 1
+        else "the density's only maximum",
+    }
+    return f", nearer to another one than {similar.threshold:.3g} ({chosen[similar.chosen_by]})"
 
 
 def notes(
@@ -218,6 +180,7 @@ def notes(
     unknown_texts: int,
     odd: Sequence[Anomaly],
     skipped: Mapping[str, str],
+    blind: pa.Table,
     path: SimilarPath | None,
     effects: Consequences,
 ) -> list[str]:
@@ -257,8 +220,10 @@ def notes(
         said.append(
             f"Tasks that stand out and may not belong: {named}. None was dropped for it; --exclude-task drops one."
         )
+    if "contaminated" not in skipped:
+        said += _power(blind)
     if path is not None and "similar" not in skipped:
-        said.append(_swing(path))
+        said += _swing(path)
     if effects.error.reason:
         said.append(f"No error of the subset: {effects.error.reason}.")
     for name, change in effects.changes.items():
@@ -276,10 +241,26 @@ def _odd(one: Anomaly) -> str:
     return what[one.measure]
 
 
-def _swing(path: SimilarPath) -> str:
-    shares = path.shares[np.isfinite(path.shares)]
-    return (
-        f"The threshold hangs on the bandwidth and the number of neighbours: from {np.nanmin(path.thresholds):.3g} to "
-        f"{np.nanmax(path.thresholds):.3g} over the settings tried, which would remove from {shares.min():.1%} to "
-        f"{shares.max():.1%} of the prompts. See the table and the picture path."
-    )
+def _swing(path: SimilarPath) -> list[str]:
+    known = np.isfinite(path.thresholds)
+    if not known.any():
+        return []
+    thresholds, shares = path.thresholds[known], path.shares[known]
+    return [
+        "The first maximum of the density hangs on the bandwidth and the number of neighbours: over the settings tried "
+        f"it is from {thresholds.min():.3g} to {thresholds.max():.3g}, by which connected components would lose from "
+        f"{shares.min():.1%} to {shares.max():.1%} of the prompts. See the table and the picture path."
+    ]
+
+
+def _power(blind: pa.Table) -> list[str]:
+    """Whether models that filter do better without the question than by guessing."""
+    rows = [row for row in blind.to_pylist() if row["filters"]]
+    if not rows:
+        return []
+    known = [row["accuracy"] for row in rows]
+    span = f"{min(known):.1%} to {max(known):.1%}" if len(rows) > 1 else f"{known[0]:.1%}"
+    chance = sum(row["chance"] for row in rows) / len(rows)
+    guessing = [row["model"] for row in rows if row["above_chance"] <= 2 * row["stderr_of_chance"]]
+    so = f" {listed(guessing)} can hardly be told from that, so that the step has little power." if guessing else ""
+    return [f"Without the question, filter models are right on {span} of the prompts; guessing is on {chance:.1%}.{so}"]

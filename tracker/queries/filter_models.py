@@ -83,13 +83,19 @@ class FilterModels:
 
         Raises:
             NotFoundError: a model that was named has no scores here.
-            SelectionError: the next best model is of unknown organization or openness; there are too few.
+            SelectionError: a model that was named has no score of these prompts; the next best model is of unknown
+                organization or openness; there are too few.
         """
         place = {name: column for column, name in enumerate(scores.models)}
         if self.named:
             if missing := [name for name in self.named if name not in place]:
                 raise NotFoundError("model with such scores", missing[0], scores.models)
             columns = np.array([place[name] for name in self.named], dtype=np.intp)
+            if (unasked := np.isnan(scores.Q[:, columns]).all(axis=0)).any():
+                raise SelectionError(
+                    f"{self.named[int(unasked.argmax())]} is to filter and has no score of any of these prompts. Leave "
+                    "it out of --models, or choose --tasks that it was asked."
+                )
             means = np.nanmean(scores.Q[:, columns], axis=0)
             return columns[np.argsort(-means, kind="stable")]
         means = scores.Q.mean(axis=0)  # NaN for a model that lacks a score

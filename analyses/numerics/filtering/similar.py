@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.density import Density, Threshold, density, threshold
 from analyses.numerics.filtering.neighbours import Neighbours, nearest_neighbours
 from analyses.numerics.filtering.removal import half
-from analyses.numerics.filtering.similar_groups import Linked, lexical_ratio, linked, stars
+from analyses.numerics.filtering.similar_groups import lexical_ratio, linked, stars
 from analyses.numerics.filtering.steps import Step, step
 
 Unimodal = Literal["keep", "half"]
@@ -172,8 +172,8 @@ def similar_path(
             thresholds[i, j] = np.nan if value is None else value
     there = np.unique(thresholds[np.isfinite(thresholds)])
     shares, largest = np.full(thresholds.shape, np.nan), np.full(thresholds.shape, np.nan)
-    together: Linked = linked(E, neighbours, there.tolist())
-    for value, groups in zip(there, together.groups, strict=True):
+    groups_of_each = linked(E, neighbours, there.tolist()).groups if there.size else ()
+    for value, groups in zip(there, groups_of_each, strict=True):
         sizes = np.bincount(groups[groups >= 0])
         shares[thresholds == value] = (sizes // 2).sum() / len(E)
         largest[thresholds == value] = sizes.max(initial=0) / len(E)
