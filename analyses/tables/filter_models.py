@@ -71,6 +71,7 @@ def path(found: SimilarPath) -> pa.Table:
             "bandwidth": np.repeat(found.bandwidths, k),
             "n_neighbours": np.tile(found.n_neighbours, b),
             **{name: pa.array(values.ravel(), pa.float64(), from_pandas=True) for name, values in columns.items()},
+            "refused": found.refused.ravel(),
             "chosen": chosen.ravel(),
         }
     )

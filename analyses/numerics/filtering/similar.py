@@ -62,6 +62,7 @@ class SimilarPath:
         thresholds: ``(b, k)``; NaN where no maximum can be one.
         shares: ``(b, k)`` share of all prompts that would be removed; NaN without a threshold.
         largest: ``(b, k)`` share of all prompts in the largest group; NaN without a threshold.
+        refused: ``(b, k)`` whether that is more than a group may hold.
         chosen: place of what was chosen among the bandwidths and numbers of neighbours.
     """
 
@@ -70,6 +71,7 @@ class SimilarPath:
     thresholds: NDArray[np.float64]
     shares: NDArray[np.float64]
     largest: NDArray[np.float64]
+    refused: NDArray[np.bool_]
     chosen: tuple[int, int]
 
 
@@ -150,7 +152,13 @@ def similar_step(
 
 
 def similar_path(
-    E: NDArray[np.float32], neighbours: Neighbours, *, n_neighbours: int, bandwidth: float, unimodal: Unimodal = "keep"
+    E: NDArray[np.float32],
+    neighbours: Neighbours,
+    *,
+    n_neighbours: int,
+    bandwidth: float,
+    unimodal: Unimodal = "keep",
+    largest_group: float = 0.05,
 ) -> SimilarPath:
     """How threshold and share removed change around what was chosen, by connected components.
 
@@ -160,6 +168,7 @@ def similar_path(
         n_neighbours: as chosen; larger numbers are not tried.
         bandwidth: as chosen.
         unimodal: as chosen.
+        largest_group: as chosen.
     """
     most = min(n_neighbours, neighbours.distances.shape[1])
     numbers = sorted({k for k in NUMBERS_OF_NEIGHBOURS if k < most} | {most})
@@ -183,6 +192,7 @@ def similar_path(
         thresholds=thresholds,
         shares=shares,
         largest=largest,
+        refused=largest > largest_group,
         chosen=(factors.index(bandwidth), numbers.index(most)),
     )
 
