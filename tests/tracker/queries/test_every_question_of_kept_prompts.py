@@ -1,0 +1,149 @@
+"""Every discovered question, asked with --filter, answers as where the dropped prompts were never stored."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores
+from numpy.typing import NDArray
+
+from tracker.cli.commands.analyze import analysis_command
+from tracker.database import connect, transaction
+from tracker.errors import SuffrageError
+from tracker.ingest.vectors import EncoderName, add_vectors, encoder_key
+from tracker.queries import tables
+from tracker.queries.selection import Selection
+from tracker.recording.declaration import Declaration, load_declaration
+from tracker.recording.discovery import available_analyses
+from tracker.recording.finding import Absent, Report
+from tracker.recording.pipeline import run_analysis
+
+N, K = 60, 9
+QUICK: Mapping[str, object] = {
+    "n_permutations": 9,
+    "n_orders": 5,
+    "n_draws": 200,
+    "n_subsets": 20,
+    "n_splits": 4,
+    "n_samples": 20,
+    "n_restarts": 2,
+    "n_seeds": 2,
+    "n_models": 3,
+    "max_clusters": 4,
+    "max_size": 2,
+    "epsilons": ("0.1",),
+    "allow_unknown": True,
+    "without_confidence": True,
+    "without_similar": True,
+}
+"""Options that make questions quick, and that smart filtering needs where scores are all there is."""
+
+
+def questions() -> list[str]:
+    """Names of all questions about one benchmark."""
+    return [name for name in available_analyses() if load_declaration(name).is_of_one_benchmark]
+
+
+def about_filters(name: str) -> bool:
+    return "filter" in load_declaration(name).claims
+
+
+def fill(engine: sa.Engine, kept: NDArray[np.bool_]) -> None:
+    """Store those of the same prompts, with their vectors, that are kept."""
+    rng = np.random.default_rng(3)
+    difficulty, ability = rng.normal(size=(N, 1)), np.linspace(-1.5, 0.8, K)
+    Q = (rng.random((N, K)) < 1 / (1 + np.exp(difficulty - ability))).astype(float)
+    tasks = np.array(["law", "math", "art", "logic"] * (N // 4))
+    E = rng.normal(size=(N, 6)).astype(np.float32)
+    texts = np.array([f"What is {i} plus {i}?" for i in range(N)])
+    models = [f"maker {j}/model" for j in range(K)]
+    add_scores(engine, Q[kept], tasks=tasks[kept].tolist(), texts=texts[kept].tolist(), models=models)
+    with transaction(engine, exclusive=True) as session:
+        ids = session.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)).all()
+        key = encoder_key(session, EncoderName(name="random", revision="", template="question"), 6)
+        add_vectors(session, key, np.array(ids), E[kept])
+
+
+def quick(declaration: Declaration) -> dict[str, Any]:
+    return declaration.complete({one.name: QUICK[one.name] for one in declaration.parameters if one.name in QUICK})
+
+
+def ask(engine: sa.Engine, declaration: Declaration, selection: Selection) -> Report:
+    """The report on a selection, computed and not drawn."""
+    with transaction(engine, write=False) as session:
+        inputs = [
+            None
+            if name in declaration.optional and not kind.is_chosen(selection)
+            else kind.load(session, declaration.selection_for(kind, selection))
+            for name, kind in declaration.inputs.items()
+        ]
+    return declaration.function(*inputs, **quick(declaration))
+
+
+def told(report: Report) -> dict[str, str]:
+    """Every number of a finding, to the last bit, or the reason why there is none."""
+    numbers = report.finding.metrics.items()
+    return {name: value.reason if isinstance(value, Absent) else repr(float(value)) for name, value in numbers}
+
+
+@pytest.fixture(scope="module")
+def stores(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[sa.Engine, int, sa.Engine]]:
+    """A store with a filter, the filter's key, and a store that never held the prompts that it drops."""
+    engines = []
+    for name in ("whole", "kept"):
+        path = tmp_path_factory.mktemp(name) / "store.db"
+        shutil.copy(sqlite_template, path)
+        engines.append(connect(f"sqlite:///{path}"))
+    whole, of_kept = engines
+    fill(whole, np.ones(N, dtype=np.bool_))
+    made = run_analysis(whole, "smart-filtering", Selection(benchmark="b"), quick(load_declaration("smart-filtering")))
+    kept = made.report.filter.kept
+    in_order = np.argsort(made.report.filter.prompt_ids)
+    assert N // 2 < kept.sum() < N - 5
+    fill(of_kept, kept[in_order])
+    yield whole, made.analysis_id, of_kept
+    for engine in engines:
+        engine.dispose()
+
+
+@pytest.mark.parametrize("name", [name for name in questions() if not about_filters(name)])
+def test_every_question_of_kept_prompts_answers_as_if_there_were_no_others(
+    stores: tuple[sa.Engine, int, sa.Engine], name: str
+) -> None:
+    whole, key, of_kept = stores
+    declaration, selection = load_declaration(name), Selection(benchmark="b")
+    chosen = [selection, replace(selection, weights="task-equal")] if declaration.brings("weights") else [selection]
+    for one in chosen:
+        expected = told(ask(of_kept, declaration, one))
+        assert told(ask(whole, declaration, replace(one, filter=key))) == expected
+        assert expected
+    assert told(ask(whole, declaration, selection)) != told(ask(of_kept, declaration, selection))
+
+
+@pytest.mark.parametrize("name", [name for name in questions() if about_filters(name)])
+def test_every_question_about_a_filter_looks_at_all_prompts(
+    stores: tuple[sa.Engine, int, sa.Engine], name: str
+) -> None:
+    whole, key, _ = stores
+    declaration, selection = load_declaration(name), Selection(benchmark="b")
+    named = ask(whole, declaration, replace(selection, filter=key))
+    assert told(named) == told(ask(whole, declaration, selection))  # it is the latest
+    with pytest.raises(SuffrageError, match="No finding '99' with a filter"):
+        ask(whole, declaration, replace(selection, filter=99))
+
+
+@pytest.mark.parametrize("name", questions())
+def test_every_question_has_the_option(name: str) -> None:
+    declaration = load_declaration(name)
+    options = {option.name: option for option in analysis_command(declaration).params}
+    said = declaration.claims.get("filter", "Only the prompts that this finding keeps.")
+    assert options["filter"].help == said
