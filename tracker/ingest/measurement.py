@@ -31,6 +31,8 @@ class Prompts:
         answer: ``n`` gold answers.
         split: ``n`` names such as test or validation.
         details: ``n`` mappings of further fields.
+        told_apart_by: the field of the details that tells apart those which the namespace calls alike, in one task
+            ``key``, ``key#1``, ``key#2``, …; None where nothing does.
         benchmark: what the file says they belong to; the user's word goes before it.
         lines: ``(n,)`` int64 line of the file, or row counted from 1, for messages.
     """
@@ -43,6 +45,7 @@ class Prompts:
     answer: Texts | None = None
     split: Texts | None = None
     details: Sequence[Mapping[str, Any] | None] | None = None
+    told_apart_by: str | None = None
     benchmark: str | None = None
     lines: NDArray[np.int64] | None = None
 

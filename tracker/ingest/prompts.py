@@ -14,6 +14,7 @@ from sqlalchemy import exc
 from sqlmodel import Session
 
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
+from tracker.ingest.alike import alike, plain, told_apart
 from tracker.ingest.details import DetailsLedger
 from tracker.ingest.identities import Identities
 from tracker.ingest.loading import fresh_keys
@@ -85,7 +86,7 @@ class _Resolution:
         else:
             known = self.book.identities.tasks(self.shelf.benchmark_id, dict.fromkeys(prompts.tasks))
             ids = {name: known[storable(name)] for name in set(prompts.tasks)}
-            labelled = [(ids[task], label) for task, label in zip(prompts.tasks, labels, strict=True)]
+            labelled = self._as_stored([(ids[task], label) for task, label in zip(prompts.tasks, labels, strict=True)])
             found = [self.names.get(pair) for pair in labelled]
             nowhere = known.get("")
         missing = [row for row, key in enumerate(found) if key is None]
@@ -105,6 +106,23 @@ class _Resolution:
             raise BadInputError(self.book.path, self.problems, advice=self._advice())
         self._write()
         return keys
+
+    def _as_stored(self, labelled: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """The names of prompts; those that are called alike as the store tells them apart."""
+        field = self.prompts.told_apart_by
+        groups = alike(labelled, self.names) if field is not None and self.given else set()
+        if not groups:
+            return labelled
+        keys = {name: key for name, key in self.names.items() if plain(name) in groups}
+        held = dict(self.shelf.stored_details(list(keys.values())))
+        stored = {name: (held[key] or {}).get(field) for name, key in keys.items()}
+        told = {
+            name: (content.details or {}).get(field)
+            for name, content in zip(labelled, self.given, strict=True)
+            if plain(name) in groups
+        }
+        renamed = told_apart(told, stored)
+        return [renamed.get(name, name) for name in labelled]
 
     def _advice(self) -> str:
         gold = any("gold answer" in problem for problem in self.problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from tracker.cli import suffrage
-from tracker.database import transaction
+from tracker.database import connect, transaction
 from tracker.errors import BadInputError
 from tracker.ingest.model_facts import read_model_facts
 from tracker.queries import tables
@@ -46,10 +47,26 @@ def known(engine: sa.Engine) -> dict[str, tuple[object, ...]]:
 
 
 @pytest.fixture
+def empty_file(sqlite_url: str) -> Iterator[sa.Engine]:
+    """An empty store on SQLite."""
+    engine = connect(sqlite_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
 def three(store: sa.Engine, tmp_path: Path) -> sa.Engine:
     """A store with three models; the organization of two is told from their names."""
     run(store, "ingest", written(tmp_path / "scores.csv", SCORES), "--benchmark", "b", "--no-mlflow")
     return store
+
+
+@pytest.fixture
+def three_file(empty_file: sa.Engine, tmp_path: Path) -> sa.Engine:
+    """The same on SQLite alone."""
+    scores = written(tmp_path / "scores.csv", SCORES)
+    run(empty_file, "ingest", scores, "--benchmark", "b", "--no-mlflow")
+    return empty_file
 
 
 class TestTakingIn:
@@ -82,15 +99,15 @@ class TestTakingIn:
         assert header.split() == ["name", "organization", "open", "weights", "parameters", "n", "runs", "benchmarks"]
         assert first.split() == ["lab-tiny", "Lab", "yes", "1500000000", "1", "b"]
 
-    def test_the_same_file_again_changes_nothing(self, three: sa.Engine, tmp_path: Path) -> None:
+    def test_the_same_file_again_changes_nothing(self, three_file: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "facts.csv", "model,open_weights,alias\nlab-tiny,no,tiny\n")
-        run(three, "models", "--facts", file)
-        before = known(three)
-        assert "facts of models: 2 stored before" in run(three, "models", "--facts", file).stderr
-        assert known(three) == before
+        run(three_file, "models", "--facts", file)
+        before = known(three_file)
+        assert "facts of models: 2 stored before" in run(three_file, "models", "--facts", file).stderr
+        assert known(three_file) == before
 
     @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl"])
-    def test_every_kind_of_file_says_the_same(self, three: sa.Engine, tmp_path: Path, kind: str) -> None:
+    def test_every_kind_of_file_says_the_same(self, three_file: sa.Engine, tmp_path: Path, kind: str) -> None:
         path = tmp_path / f"facts.{kind}"
         rows = {
             "model": ["lab-tiny", "org/small"],
@@ -109,18 +126,18 @@ class TestTakingIn:
                 *([("" if c is None else str(c)) for c in row] for row in zip(*rows.values(), strict=True)),
             ]
             path.write_text("".join((("," if kind == "csv" else "\t").join(row)) + "\n" for row in cells))
-        run(three, "models", "--facts", str(path))
-        found = known(three)
+        run(three_file, "models", "--facts", str(path))
+        found = known(three_file)
         assert found["lab-tiny"] == (None, None, 7_000_000_000, date(2024, 2, 29), True, ())
         assert found["org/small"] == ("org", None, None, None, False, ())
 
-    def test_another_name_is_understood_from_then_on(self, three: sa.Engine, tmp_path: Path) -> None:
-        run(three, "models", "--facts", written(tmp_path / "a.csv", "model,alias\nlab-tiny,tiny\n"))
-        run(three, "models", "--facts", written(tmp_path / "b.csv", "model,family\ntiny,small ones\n"))
-        assert known(three)["lab-tiny"][1] == "small ones"
+    def test_another_name_is_understood_from_then_on(self, three_file: sa.Engine, tmp_path: Path) -> None:
+        run(three_file, "models", "--facts", written(tmp_path / "a.csv", "model,alias\nlab-tiny,tiny\n"))
+        run(three_file, "models", "--facts", written(tmp_path / "b.csv", "model,family\ntiny,small ones\n"))
+        assert known(three_file)["lab-tiny"][1] == "small ones"
         more = written(tmp_path / "more.csv", "prompt_id,tiny\np9,1\n")
-        assert "new model" not in run(three, "ingest", more, "--benchmark", "b", "--no-mlflow").stderr
-        assert "lab-tiny" in run(three, "leaderboard", "b", "--models", "tiny").stdout
+        assert "new model" not in run(three_file, "ingest", more, "--benchmark", "b", "--no-mlflow").stderr
+        assert "lab-tiny" in run(three_file, "leaderboard", "b", "--models", "tiny").stdout
 
     def test_stored_facts_are_changed_only_where_that_is_asked_for(self, three: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "facts.csv", "model,organization,family\norg/small,Other,f\norg/large,org,f\n")
@@ -135,16 +152,16 @@ class TestTakingIn:
         assert "  changed: org/small: organization 'Other', before 'org'\n" in said
         assert known(three)["org/small"][:2] == ("Other", "f")
 
-    def test_columns_that_are_no_facts_are_named(self, three: sa.Engine, tmp_path: Path) -> None:
+    def test_columns_that_are_no_facts_are_named(self, three_file: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "facts.csv", "model,family,licence\nlab-tiny,f,MIT\n")
-        assert "passed over: licence" in run(three, "models", "--facts", file).stderr
+        assert "passed over: licence" in run(three_file, "models", "--facts", file).stderr
 
-    def test_of_many_facts_twenty_are_told(self, store: sa.Engine, tmp_path: Path) -> None:
+    def test_of_many_facts_twenty_are_told(self, empty_file: sa.Engine, tmp_path: Path) -> None:
         names = [f"m{i}" for i in range(23)]
         scores = written(tmp_path / "s.csv", f"prompt_id,{','.join(names)}\np,{','.join('1' * 23)}\n")
-        run(store, "ingest", scores, "--benchmark", "b", "--no-mlflow")
+        run(empty_file, "ingest", scores, "--benchmark", "b", "--no-mlflow")
         file = written(tmp_path / "f.csv", "model,family\n" + "".join(f"{name},f\n" for name in names))
-        said = run(store, "models", "--facts", file).stderr.splitlines()
+        said = run(empty_file, "models", "--facts", file).stderr.splitlines()
         assert said[1] == "  m0: family 'f'"
         assert said[20:] == ["  m19: family 'f'", "  and 3 more"]
 
@@ -170,13 +187,13 @@ class TestErrors:
         ]
         assert known(three) == before
 
-    def test_values_that_are_none_are_listed_with_their_places(self, three: sa.Engine, tmp_path: Path) -> None:
+    def test_values_that_are_none_are_listed_with_their_places(self, three_file: sa.Engine, tmp_path: Path) -> None:
         text = (
             "model,parameters,released,open_weights,family\nlab-tiny,7,2024-13-01,perhaps,a\n,1,,,\n"
             "org/large,lots,May,2,\nlab-tiny,,,,b\n"
         )
         with pytest.raises(BadInputError) as caught:
-            run(three, "models", "--facts", written(tmp_path / "facts.csv", text))
+            run(three_file, "models", "--facts", written(tmp_path / "facts.csv", text))
         assert caught.value.problems == [
             "line 2, column 'parameters': '7' is no number of parameters, such as 7000000000 or 7B",
             "line 2, column 'released': '2024-13-01' is no day such as 2024-05-31",
@@ -197,16 +214,14 @@ class TestErrors:
             ("", "is empty."),
         ],
     )
-    def test_a_file_without_facts_is_refused(
-        self, filled_file: sa.Engine, tmp_path: Path, text: str, said: str
-    ) -> None:
+    def test_a_file_without_facts_is_refused(self, empty_file: sa.Engine, tmp_path: Path, text: str, said: str) -> None:
         with pytest.raises(BadInputError) as caught:
-            run(filled_file, "models", "--facts", written(tmp_path / "facts.csv", text))
+            run(empty_file, "models", "--facts", written(tmp_path / "facts.csv", text))
         assert said in str(caught.value)
 
-    def test_an_empty_store_says_so(self, store: sa.Engine, tmp_path: Path) -> None:
+    def test_an_empty_store_says_so(self, empty_file: sa.Engine, tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match="the store holds no model 'm'; it holds none yet"):
-            run(store, "models", "--facts", written(tmp_path / "facts.csv", "model,family\nm,f\n"))
+            run(empty_file, "models", "--facts", written(tmp_path / "facts.csv", "model,family\nm,f\n"))
 
     def test_overwriting_without_a_file_is_a_mistake(self) -> None:
         result = CliRunner().invoke(suffrage, ["models", "--overwrite"])

@@ -68,6 +68,7 @@ def read_samples(path: Path, task: str, results: Results, options: ReadOptions) 
                 answer=rows.answers,
                 split=[results.split(task)] * len(rows.keys),
                 details=rows.details,
+                told_apart_by=documents.DOC_ID,
                 benchmark=benchmark,
             )
         passed_over = []

@@ -1,0 +1,71 @@
+"""Prompts that a harness calls alike, told apart by their numbers."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracker.ingest.alike import Name, alike, told_apart
+
+
+def counted(numbers: list[int | None], task: int = 1, key: str = "k") -> dict[Name, int | None]:
+    """The names that a file gives alike prompts with these numbers."""
+    return {(task, f"{key}#{place}" if place else key): number for place, number in enumerate(numbers)}
+
+
+NUMBERS = st.lists(st.integers(0, 8), unique=True, max_size=6)
+
+
+class TestLaws:
+    @settings(max_examples=100)
+    @given(file=NUMBERS, stored=NUMBERS)
+    def test_a_stored_number_finds_its_prompt_and_different_prompts_stay_different(
+        self, file: list[int], stored: list[int]
+    ) -> None:
+        told, held = counted(list(file)), counted(list(stored))
+        renamed = told_apart(told, held)
+        assert renamed.keys() == told.keys()
+        assert len(set(renamed.values())) == len(told)
+        for name, number in told.items():
+            if number in stored:
+                assert held[renamed[name]] == number
+            elif set(file) & set(stored):
+                assert renamed[name] not in held
+            else:
+                assert renamed[name] == name
+
+    @settings(max_examples=100)
+    @given(numbers=NUMBERS, parts=st.lists(st.sets(st.integers(0, 8)), max_size=4))
+    def test_parts_in_any_order_give_each_prompt_one_name_where_each_part_meets_what_is_stored(
+        self, numbers: list[int], parts: list[set[int]]
+    ) -> None:
+        store: dict[Name, int | None] = {}
+        for part in parts:
+            told = counted([number for number in numbers if number in part])
+            if store and not set(store.values()) & set(told.values()):
+                continue
+            renamed = told_apart(told, store)
+            for name, number in told.items():
+                assert store.setdefault(renamed[name], number) == number
+        assert len(set(store.values())) == len(store)
+
+
+class TestCases:
+    def test_a_file_with_the_second_alone_means_the_second(self) -> None:
+        assert told_apart({(1, "k"): 7}, counted([2, 7])) == {(1, "k"): (1, "k#1")}
+
+    def test_a_file_with_both_after_one_with_the_second_alone_makes_the_first_anew(self) -> None:
+        renamed = told_apart(counted([2, 7]), {(1, "k"): 7})
+        assert renamed == {(1, "k"): (1, "k#1"), (1, "k#1"): (1, "k")}
+
+    def test_without_numbers_the_order_decides(self) -> None:
+        for stored in (counted([None, None]), counted([4, 5])):
+            assert told_apart(counted([None, None]), stored) == {(1, "k"): (1, "k"), (1, "k#1"): (1, "k#1")}
+
+    def test_tasks_and_keys_are_apart(self) -> None:
+        told = counted([7], 1) | counted([7], 2) | counted([7], 1, "other")
+        renamed = told_apart(told, counted([2, 7], 2))
+        assert renamed == {(1, "k"): (1, "k"), (2, "k"): (2, "k#1"), (1, "other"): (1, "other")}
+
+    def test_only_names_that_are_counted_are_alike(self) -> None:
+        assert alike([(1, "k"), (2, "k")], [(1, "m#1"), (1, "n")]) == {(1, "m")}

@@ -1,0 +1,62 @@
+"""Prompts that a harness calls alike: told apart by their numbers, where both the file and the store have them.
+
+Alike prompts of a task are called ``key``, ``key#1``, ``key#2``, … in the order in which a file has them. A file that
+has only some of them counts otherwise than one that has all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, count
+from typing import Any
+
+Name = tuple[int, str]
+"""Task and key."""
+MARK = "#"
+
+
+def plain(name: Name) -> Name:
+    """The name without the count of those that are alike."""
+    return name[0], name[1].partition(MARK)[0]
+
+
+def alike(*names: Collection[Name]) -> set[Name]:
+    """The plain names that several prompts bear."""
+    return {plain(name) for name in chain(*names) if MARK in name[1]}
+
+
+def told_apart(numbers: Mapping[Name, Any], stored: Mapping[Name, Any]) -> dict[Name, Name]:
+    """What the store calls prompts that a file counts in its own way.
+
+    A prompt whose number is stored has the name that is stored with it. The others keep theirs, or take the first that
+    is free; where the numbers of some are stored, a name that is stored with another number is not free. Different
+    prompts have different names.
+
+    Args:
+        numbers: of the file's prompts, by name; each once in its task, None where unknown.
+        stored: of the store's prompts, by name; None where unknown.
+    """
+    members: dict[Name, list[Name]] = defaultdict(list)
+    for name in numbers:
+        members[plain(name)].append(name)
+    held: dict[Name, dict[Any, Name]] = defaultdict(dict)
+    for name, number in stored.items():
+        if number is not None:
+            held[plain(name)].setdefault(number, name)
+    renamed: dict[Name, Name] = {}
+    for group, names in members.items():
+        known = held[group]
+        certain = {name: known[numbers[name]] for name in names if numbers[name] in known}
+        taken = set(known.values()) if certain else set()
+        renamed |= certain
+        for name in names:
+            if name not in certain:
+                renamed[name] = next(one for one in chain([name], _counted(group)) if one not in taken)
+                taken.add(renamed[name])
+    return renamed
+
+
+def _counted(group: Name) -> Iterator[Name]:
+    yield group
+    yield from ((group[0], f"{group[1]}{MARK}{place}") for place in count(1))
