@@ -26,7 +26,7 @@ SUBSETS, HALVES = 21, 22
 DESCENT = 23
 """Purpose: starts and draws of gradient descent."""
 KEPT_DUPLICATES, RETAINED, HALVED, REVIEWED = 31, 32, 33, 34
-"""Purposes of a filter: which of equal prompts stays, which easy ones stay, which of similar ones go, which are read."""
+"""Purposes of a filter: which of equal prompts stays, which easy ones stay, which similar ones go, which are read."""
 RANDOM_SUBSETS, RESAMPLED_MODELS, SPLITS = 35, 36, 37
 """Purposes: random sets of prompts; models drawn with replacement; splits of the models into two parts."""
 PAIRS = 16
