@@ -47,11 +47,25 @@ def fill(store: sa.Engine) -> None:
             session.add(schema.AnalysisRun(analysis_id=1, run_id=run_id, role="scores", checksum="0"))
             for prompt_id, text in ((1, "A"), (3, "C")):
                 session.add(schema.Answer(run_id=run_id, prompt_id=prompt_id, extraction="", trial=0, text=text))
+        finding = {"name": "smart-filtering", "input_digest": "", "code_version": ""}
+        session.add(schema.Analysis(id=12, benchmark_id=1, parameters={}, selection={}, **finding))
+        session.flush()
+        for prompt_id, kept in ((1, False), (2, True), (3, False)):
+            session.add(schema.FilterDecision(analysis_id=12, prompt_id=prompt_id, kept=kept))
+        for prompt_id, step, cluster, retained in (
+            (1, "easy", None, False),
+            (1, "similar", 0, True),
+            (2, "easy", None, True),
+            (3, "similar", 0, False),
+            (3, "contaminated", None, False),
+        ):
+            reason = {"step": step, "cluster": cluster, "retained": retained}
+            session.add(schema.FilterReason(analysis_id=12, prompt_id=prompt_id, **reason))
 
 
 class TestCookbook:
-    def test_there_are_ten_questions(self) -> None:
-        assert len(QUERIES) == 10
+    def test_there_are_thirteen_questions(self) -> None:
+        assert len(QUERIES) == 13
 
     def test_every_query_answers_the_same_on_both_engines(self, sqlite_url: str, postgres_url: str) -> None:
         answers: list[dict[str, object]] = []
@@ -78,6 +92,9 @@ class TestCookbook:
             (8, ("math", 3, 3, "Question 2?", "A")),
             (9, (3, "A", "C", 3, "Question 2?")),
             (10, (1, "prompt-correlation", "Yi-34B", 4, "scores.csv", "d", "changed since")),
+            (11, ("law", 1, "easy", None, "Question 0?")),
+            (12, ("law", 1, 0, 1)),
+            (13, ("law", 4, "Question 3?")),
         ],
     )
     def test_answers_are_right(self, sqlite_url: str, number: int, first: tuple[object, ...]) -> None:
