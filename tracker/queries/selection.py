@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
+
+WHOLE: Mapping[str, str] = {"condition": "full", "variant": ""}
+"""Choices, as recorded with a finding, that are no choice: those of every plain run."""
 
 
 @dataclass(frozen=True, kw_only=True)

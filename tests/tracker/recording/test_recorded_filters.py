@@ -335,6 +335,19 @@ class TestCommand:
         told = json.loads(invoke(filled, "analyses", "--format", "json").stdout)
         assert {row["id"]: row["selection"].get("filter") for row in told} == {key: None, used: key}
 
+    def test_a_stale_finding_is_asked_again_of_the_same_data(self, filled_file: sa.Engine) -> None:
+        key = sieve(filled_file).analysis_id
+        chosen = replace(ARITHMETIC, filter=key, tasks=("task 0", "task 2"), metric="accuracy of arithmetic")
+        used = run_analysis(filled_file, "toy", chosen).analysis_id
+        with transaction(filled_file) as session:
+            session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(checksum="another"))
+        again = "toy arithmetic --metric 'accuracy of arithmetic' --tasks 'task 0,task 2'"
+        assert (
+            f"Ask again with `suffrage analyze {again} --filter {key}`."
+            in invoke(filled_file, "show", str(used)).stderr
+        )
+        assert "Ask again with `suffrage analyze sieve arithmetic`." in invoke(filled_file, "show", str(key)).stderr
+
     def test_the_leaderboard_says_what_it_leaves_out(self, filled: sa.Engine) -> None:
         key = sieve(filled).analysis_id
         n_kept = sieve_kept(filled, key)

@@ -11,11 +11,10 @@ import click
 
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import in_words, print_rows
+from tracker.queries.selection import WHOLE
 
 SHOWN = ("id", "name", "benchmark", "data", "recorded", "stale", "summary")
 LONGEST = 100
-WHOLE = {"condition": "full", "variant": ""}
-"""Choices of data that leave nothing out."""
 
 
 @click.command()

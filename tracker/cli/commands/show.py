@@ -11,6 +11,7 @@ import click
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import in_words, print_numbers, print_record, print_rows, say
 from tracker.errors import OutputError
+from tracker.queries.selection import WHOLE
 
 if TYPE_CHECKING:
     from tracker.queries.findings import FindingRecord
@@ -87,5 +88,10 @@ def _again(found: FindingRecord) -> str:
 
     if told := found.parameters.get(SIMULATED):
         return f"It is simulated ({told}): `suffrage simulate --help` says how to do it again."
-    command = shlex.join(["suffrage", "analyze", found.name, *filter(None, [found.benchmark])])
-    return f"Ask again with `{command}`."
+    asked = ["suffrage", "analyze", found.name, *filter(None, [found.benchmark])]
+    for name, value in (found.selection or {}).items():
+        if name != "benchmark" and value != WHOLE.get(name):
+            listed = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            listed = listed[:19] if name == "as_of" else listed  # the option takes no time zone: it is UTC
+            asked += [f"--{name.replace('_', '-')}", listed]
+    return f"Ask again with `{shlex.join(asked)}`."
