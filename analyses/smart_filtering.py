@@ -260,7 +260,14 @@ def analyze(
             seed=seed,
             neighbours=near,
         )
-        path = similar_path(E, near, n_neighbours=n_neighbours, bandwidth=bandwidth, unimodal=unimodal)
+        path = similar_path(
+            E,
+            near,
+            n_neighbours=n_neighbours,
+            bandwidth=bandwidth,
+            unimodal=unimodal,
+            largest_group=largest_group,
+        )
         skipped |= {"similar": similar.reason} if similar.reason else {}
     same = duplicate_groups(texts, choices, by=duplicates)
     nothing = step(np.zeros(scores.n_prompts, dtype=np.bool_))
@@ -427,6 +434,10 @@ def _figures(
     if similar is not None and path is not None:
         drawn["density"] = lambda: similar_prompts.density(similar.density, similar.threshold, similar.chosen_by)
         drawn["path"] = lambda: similar_prompts.path(
-            path.bandwidths, path.n_neighbours, path.thresholds, path.shares, path.chosen
+            path.bandwidths,
+            path.n_neighbours,
+            path.thresholds,
+            np.where(path.refused, np.nan, path.shares),
+            path.chosen,
         )
     return drawn

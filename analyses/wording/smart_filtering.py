@@ -222,8 +222,8 @@ def notes(
         )
     if "contaminated" not in skipped:
         said += _power(blind)
-    if path is not None and "similar" not in skipped:
-        said += _swing(path)
+    if path is not None:
+        said += _swing(path) if "similar" not in skipped else _instead(path)
     if effects.error.reason:
         said.append(f"No error of the subset: {effects.error.reason}.")
     for name, change in effects.changes.items():
@@ -245,12 +245,30 @@ def _swing(path: SimilarPath) -> list[str]:
     known = np.isfinite(path.thresholds)
     if not known.any():
         return []
-    thresholds, shares = path.thresholds[known], path.shares[known]
-    return [
-        "The first maximum of the density hangs on the bandwidth and the number of neighbours: over the settings tried "
-        f"it is from {thresholds.min():.3g} to {thresholds.max():.3g}, by which connected components would lose from "
-        f"{shares.min():.1%} to {shares.max():.1%} of the prompts. See the table and the picture path."
+    thresholds, refused = path.thresholds[known], path.refused[known]
+    shares, n_refused = path.shares[known][~refused], int(refused.sum())
+    said = (
+        "The first maximum of the density hangs on the bandwidth and the number of neighbours: in the "
+        f"{len(refused)} settings tried it is from {thresholds.min():.3g} to {thresholds.max():.3g}."
+    )
+    if shares.size:
+        said += f" Connected components would lose from {shares.min():.1%} to {shares.max():.1%} of the prompts"
+        said += f", and in {n_refused} settings one is too large." if n_refused else "."
+    return [f"{said} See the table and the picture path."]
+
+
+def _instead(path: SimilarPath) -> list[str]:
+    """Bandwidths by which the step would not have been refused, with as many neighbours."""
+    j = path.chosen[1]
+    possible = [
+        f"--bandwidth {path.bandwidths[i]:g} (threshold {path.thresholds[i, j]:.3g}, {path.shares[i, j]:.1%} removed)"
+        for i in range(len(path.bandwidths))
+        if np.isfinite(path.thresholds[i, j]) and not path.refused[i, j]
     ]
+    tried = f"{path.bandwidths[0]:g} to {path.bandwidths[-1]:g}"
+    if not possible:
+        return [f"No bandwidth tried, from {tried}, gives a threshold that would do. See the picture of the density."]
+    return [f"Of the bandwidths tried, from {tried}, these would do: {'; '.join(possible)}."]
 
 
 def _power(blind: pa.Table) -> list[str]:

@@ -19,6 +19,8 @@ from tracker.recording.finding import Report
 
 FEW: dict[str, Any] = {"n_subsets": 3, "n_splits": 3, "n_draws": 20}
 """Draws of the evidence, where a test is of the steps."""
+USUAL: dict[str, Any] = {"n_models": 3, "n_neighbours": 4, "allow_unknown": True, "largest_group": 0.3}
+"""Options under which most small benchmarks are answered."""
 FIRST_ID = 1000
 
 
@@ -186,6 +188,13 @@ def small(seed: int, n: int | None = None, m: int | None = None) -> Small:
         vectors=_vectors(rng, like),
         prompt_ids=FIRST_ID + rng.permutation(n),
     )
+
+
+def asked_of_all() -> Small:
+    """Nine models of nine makers and 120 prompts, without gaps in the scores and the answers."""
+    b = small(1, n=120, m=9)
+    makers = {name: Maker(organization=f"maker of {name}", open_weights=True) for name in b.models}
+    return b.but(scores=np.nan_to_num(b.scores), codes=np.where(b.codes < 0, 3, b.codes), makers=makers)
 
 
 def _sure(rng: np.random.Generator, right: np.ndarray, by_all: np.ndarray) -> np.ndarray:

@@ -91,7 +91,7 @@ def any_options(rng: np.random.Generator) -> dict[str, Any]:
     }
     chosen = {name: values[rng.integers(len(values))] for name, values in others.items() if rng.random() < 0.4}
     rare = {name: True for name in ("without_confidence", "without_similar") if rng.random() < 0.15}
-    usual = {"n_models": 3, "n_neighbours": 8, "largest_group": 0.3, "allow_unknown": bool(rng.random() < 0.7)}
+    usual = {"n_models": 3, "n_neighbours": 4, "largest_group": 0.3, "allow_unknown": bool(rng.random() < 0.7)}
     return usual | chosen | rare
 
 

@@ -1,0 +1,178 @@
+"""Edges of the steps, and what stands beside the filter, counted by hand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_smart import plain_smart
+from scipy.stats import kendalltau, pearsonr, spearmanr
+from small_benchmarks import USUAL, Small, asked_of_all
+
+from analyses.numerics.streams import SPLITS, generator
+from tracker.queries.filter_models import Maker
+from tracker.recording.finding import Absent
+
+
+@pytest.fixture(scope="module")
+def complete() -> Small:
+    return asked_of_all()
+
+
+class TestEdges:
+    def test_a_probability_of_exactly_the_confidence_is_not_above_it(self, complete: Small) -> None:
+        n, m = complete.scores.shape
+        sure = np.full((n, m), 0.9)
+        sure[:5], sure[5] = 0.8, np.nextafter(0.8, 1)
+        b = complete.but(scores=np.ones((n, m)), gold={"letters": sure})
+        easy = b.asked(**USUAL).finding.steps["easy"]
+        assert not easy.flagged[:5].any()
+        assert easy.flagged[5:].all()
+
+    def test_a_pair_at_exactly_the_threshold_is_not_below_it(self, complete: Small) -> None:
+        n = len(complete.scores)
+        apart = np.eye(n)  # all at a distance of 1
+        apart[1] = apart[0]
+        for threshold, flagged in ((1.0, 2), (np.nextafter(1, 2), n)):
+            found = complete.but(vectors=apart).asked(**USUAL | {"threshold": threshold, "largest_group": 1.0}).finding
+            assert found.steps["similar"].flagged.sum() == flagged
+
+    def test_a_group_of_exactly_the_largest_share_is_allowed(self, complete: Small) -> None:
+        n = len(complete.scores)
+        alike = np.eye(n)
+        alike[:12] = alike[0]
+        for largest, reason in ((0.1, ""), (0.0999, "one group would hold 12 of 120 prompts.*allow a larger group")):
+            found = complete.but(vectors=alike).asked(**USUAL | {"threshold": 0.5, "largest_group": largest}).finding
+            assert re.search(reason, found.skipped.get("similar", ""))
+            assert ("similar" in found.skipped) == bool(reason)
+
+    def test_models_that_are_named_may_be_of_one_maker_and_lack_scores(self, complete: Small) -> None:
+        scores = complete.scores.copy()
+        scores[7, 2] = np.nan
+        makers = dict.fromkeys(complete.models, Maker(organization="one", open_weights=None))
+        report = complete.but(scores=scores, makers=makers, named=("model 2", "model 4")).asked(n_neighbours=8)
+        assert set(report.finding.filter_models) == {"model 2", "model 4"}
+        assert not report.finding.steps["easy"].flagged[7]
+        notes = " ".join(report.notes)
+        assert "Several are of one organization: one" in notes
+        assert "Not ranked, since scores are missing: model 2." in notes
+        assert "A prompt that model 2 was not asked is never called easy." in notes
+        assert report.finding.metrics["n_models"] == 8
+
+    def test_tasks_whose_texts_are_not_known_are_not_called_anomalous(self, complete: Small) -> None:
+        hidden = [task == "task 2" for task in complete.tasks]
+        texts = [None if out else text or "Why?" for out, text in zip(hidden, complete.texts, strict=True)]
+        choices = [None if out else list("abcd") for out in hidden]
+        report = complete.but(texts=texts, choices=choices).asked(**USUAL)
+        assert f"{sum(hidden)} prompts have no text, so that no duplicate of them can be found." in report.notes
+        assert not any("stand out" in note for note in report.notes)
+
+    def test_tasks_without_options_stand_out_among_others_and_stay(self, complete: Small) -> None:
+        texts = [f"What is number {i} of this list of numbers?" for i in range(len(complete.texts))]
+        choices = [[] if task == "task 2" else list("abcd") for task in complete.tasks]
+        odd = complete.but(texts=texts, choices=choices, tasks=[f"task {i % 6}" for i in range(120)])
+        odd = odd.but(choices=[[] if i % 6 == 2 else list("abcd") for i in range(120)])
+        report = odd.asked(**USUAL)
+        assert any("task 2 (0.0 options, against 4.0). None was dropped for it" in note for note in report.notes)
+        assert not report.finding.steps["anomalous"].flagged.any()
+        assert not any("stand out" in note for note in odd.asked(**USUAL, exclude_task=("task 2",)).notes)
+
+    def test_where_all_vectors_are_alike_there_is_no_threshold_but_ones_own(self, complete: Small) -> None:
+        same = complete.but(vectors=np.ones((120, 3)))
+        assert "choose a threshold of your own" in same.asked(**USUAL).finding.skipped["similar"]
+        found = same.asked(**USUAL | {"threshold": 0.1, "largest_group": 1.0}).finding
+        assert found.steps["similar"].removed.sum() == 60
+
+    def test_where_everything_is_excluded_nothing_is_left_to_rank(self, complete: Small) -> None:
+        report = complete.asked(**USUAL, exclude_task=tuple(set(complete.tasks)))
+        assert report.finding.summary().startswith("0 of 120 prompts stay; 100.0% could be left out.")
+        assert report.finding.summary().endswith("Nothing is left to rank models by.")
+        for name, value in report.finding.metrics.items():
+            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
+
+
+class TestEvidence:
+    def test_models_are_scored_and_ranked_before_and_after(self, complete: Small) -> None:
+        report = complete.asked(**USUAL)
+        found = report.finding
+        rows = {row["model"]: row for row in report.tables["models"].to_pylist()}
+        before = [sum(column) / 120 for column in complete.scores.T]
+        after = [sum(column[found.kept]) / found.kept.sum() for column in complete.scores.T]
+        for j, name in enumerate(complete.models):
+            assert rows[name]["score_before"] == pytest.approx(before[j])
+            assert rows[name]["score_after"] == pytest.approx(after[j])
+            assert rows[name]["is_filter_model"] == (name in found.filter_models)
+        others = [j for j, name in enumerate(complete.models) if name not in found.filter_models]
+        assert found.metrics["tau"] == pytest.approx(kendalltau(before, after)[0])
+        assert found.metrics["tau_without_filter_models"] == pytest.approx(
+            kendalltau([before[j] for j in others], [after[j] for j in others])[0]
+        )
+        best = sorted(found.filter_models, key=lambda name: -before[complete.models.index(name)])
+        assert list(found.filter_models) == best
+        assert report.rankings["filter_models"].models == found.filter_models
+        assert report.rankings["filter_models"].rank.tolist() == sorted(report.rankings["filter_models"].rank)
+
+    @pytest.mark.parametrize("what", ["answers", "right or wrong"])
+    def test_models_agree_on_their_answers_or_else_on_what_is_right(self, complete: Small, what: str) -> None:
+        codes = complete.codes.copy()
+        if what == "right or wrong":
+            codes[:, 5] = -1
+        found = complete.but(codes=codes).asked(**USUAL).finding
+        said = codes if what == "answers" else complete.scores
+        for when, rows in (("before", np.ones(120, bool)), ("after", found.kept)):
+            shares = [(said[rows, a] == said[rows, b]).mean() for a in range(9) for b in range(a)]
+            assert found.metrics[f"agreement.share.{when}"] == pytest.approx(np.mean(shares))
+        assert found.agreement_of == what
+        assert ("give the same answer" if what == "answers" else "are both right or both wrong") in found.summary()
+
+    def test_correlations_are_with_the_models_that_both_have(self, complete: Small) -> None:
+        other = {name: float(j * j % 7) for j, name in enumerate(complete.models) if j != 3} | {"stranger": 9.0}
+        report = complete.but(other=other).asked(**USUAL)
+        found = report.finding
+        shared = [j for j in range(9) if j != 3]
+        values = [other[complete.models[j]] for j in shared]
+        for name, peer in (("pearson", pearsonr), ("spearman", spearmanr)):
+            for when, rows in (("before", np.ones(120, bool)), ("after", found.kept)):
+                means = complete.scores[rows][:, shared].mean(axis=0)
+                assert found.metrics[f"against.{name}.{when}"] == pytest.approx(peer(means, values)[0])
+        assert found.metrics["against.pearson.n_models"] == 8
+        assert "A correlation over 8 models says next to nothing." in report.notes
+        assert "Correlation with arena (elo) over 8 models, before and after: Pearson's" in found.summary()
+
+    @pytest.mark.parametrize("options", [{}, {"without_confidence": True}, {"probability": "likelihoods"}])
+    def test_subsets_are_judged_by_models_that_had_no_part_in_choosing(
+        self, complete: Small, options: dict[str, Any]
+    ) -> None:
+        """Of each half the best three filter anew, by what is known of them alone."""
+        given = USUAL | {"retain": 0.0, "n_splits": 5, "seed": 4} | options
+        found = complete.asked(**given).finding
+        full = complete.scores.mean(axis=0)
+        for split in range(5):
+            half = generator(4, SPLITS, split).permutation(9)[:4]
+            best = tuple(complete.models[j] for j in sorted(half.tolist(), key=lambda j: (-full[j], j))[:3])
+            again = plain_smart(
+                complete.but(named=best), **{name: given[name] for name in given if name not in ("n_splits", "seed")}
+            )
+            gone = found.steps["duplicate"].removed | found.steps["similar"].removed
+            gone = gone | np.isin(np.arange(120), [*again.flagged["easy"], *again.flagged["contaminated"]])
+            judged = [j for j in range(9) if j not in half]
+            error = np.abs(complete.scores[~gone].mean(axis=0) - full)[judged].mean()
+            assert found.effects.error.chosen.raw[split] == pytest.approx(error), split
+
+    def test_answer_only_runs_stand_beside_guessing(self, complete: Small) -> None:
+        choices = [[*"abcd"[: 2 + i % 3]] if i % 5 else None for i in range(120)]
+        report = complete.but(choices=choices).asked(**USUAL)
+        rows = report.tables["answer_only"].to_pylist()
+        assert [row["accuracy"] for row in rows] == sorted((row["accuracy"] for row in rows), reverse=True)
+        assert complete.blind is not None
+        for row in rows:
+            scores = complete.blind[:, complete.models.index(row["model"])]
+            there = [i for i in range(120) if choices[i] and not np.isnan(scores[i])]
+            chances = [1 / len(choices[i] or ()) for i in there]
+            assert row["n_prompts"] == len(there)
+            assert row["accuracy"] == pytest.approx(scores[there].mean())
+            assert row["chance"] == pytest.approx(np.mean(chances))
+            assert row["stderr_of_chance"] == pytest.approx(np.sqrt(sum(p * (1 - p) for p in chances)) / len(there))
+            assert row["filters"] == (row["model"] in report.finding.filter_models)

@@ -1,0 +1,204 @@
+"""What a filter says of itself, and whom it refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from small_benchmarks import USUAL, Small, asked_of_all, small
+
+from analyses.smart_filtering import analyze
+from tracker.errors import NotFoundError, SelectionError
+from tracker.recording.finding import Absent
+
+
+@pytest.fixture(scope="module")
+def complete() -> Small:
+    return asked_of_all()
+
+
+class TestWords:
+    def test_the_summary_of_all_steps_is_short_and_in_order(self, complete: Small) -> None:
+        said = complete.asked(**USUAL, exclude_task=("task 1",)).finding.summary()
+        assert re.search(
+            r"^\d+ of 120 prompts stay; \d+\.\d% could be left out\. "
+            r"Repeated word for word: \d+ \(\d+\.\d%\), \d+ removed\. "
+            r"In excluded tasks: \d+ \(.*?%\), all removed\. "
+            r"Easy, which all 3 filter models get right with a probability above 0\.8 \(by option letters\): "
+            r"\d+ \(.*?%\), \d+ removed\. "
+            r"Contaminated, likewise right without the question: \d+ \(.*?%\), all removed\. "
+            r"Similar, nearer to another one than 0\.\d+ \(the first of \d maxima of the density\): \d+ \(.*?%\), "
+            r"\d+ removed\. "
+            r"Suspect labels, which all 3 filter models get wrong though sure of it: \d+ \(.*?%\), none removed\. "
+            r"(\d+|None) of 9 ranked models changes? (its|their) rank: tau-b of the rankings before and after is",
+            said,
+        )
+        assert len(said) < 1400
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"without_confidence": True}, "Easy, which all 3 filter models get right: "),
+            ({"probability": "likelihoods"}, r"above 0\.8 \(by option likelihoods\)"),
+            ({"n_models": 2}, "Easy, which both filter models get right with"),
+            ({"n_models": 1}, "Easy, which the one filter model gets right with"),
+            ({"confidence": 0.9999999999}, r"Contaminated, likewise right without the question: none\."),
+            ({"retain": 1.0}, r"Easy.*?: \d+ \(.*?%\), none removed\."),
+            ({"threshold": 0.05}, r"nearer to another one than 0\.05 \(as given\)"),
+            ({"bandwidth": 1.0, "unimodal": "half"}, r"\(half of the density's only maximum\)"),
+            ({"bandwidth": 1.0, "largest_group": 1.0}, r"\(the density's only maximum\)"),
+            ({"without_similar": True}, r"The step similar was not taken: left out, as asked\."),
+            (
+                {"largest_group": 0.001},
+                r"The step similar was not taken: below the threshold .* or allow a larger group\.",
+            ),
+        ],
+    )
+    def test_the_summary_says_by_what_rule(self, complete: Small, options: dict[str, Any], words: str) -> None:
+        assert re.search(words, complete.asked(**USUAL | options).finding.summary())
+
+    def test_why_a_step_was_not_taken_stands_once_among_the_numbers(self, complete: Small) -> None:
+        metrics = complete.but(blind=None, blind_gold={}).asked(**USUAL).finding.metrics
+        assert metrics["contaminated.n_flagged"] == Absent("no answer-only run is stored")
+        for name in ("share_flagged", "n_removed", "share_removed"):
+            assert metrics[f"contaminated.{name}"] == Absent("the step was not taken")
+
+    @pytest.mark.parametrize(
+        ("model", "changes", "words"),
+        [
+            (None, {"blind": None, "blind_gold": {}}, "contaminated was not taken: no answer-only run is stored"),
+            ("blind", {}, "contaminated was not taken: no answer-only run is stored of model"),
+            ("blind_gold", {}, "no probability of the option letters is stored of the answer-only runs of model"),
+            ("own", {}, "suspect-label was not taken: how sure they were of their own answers is not stored of model"),
+        ],
+    )
+    def test_a_step_without_evidence_is_skipped_and_said(
+        self, complete: Small, model: str | None, changes: dict[str, Any], words: str
+    ) -> None:
+        first = complete.asked(**USUAL).finding.filter_models[0]
+        if model is not None:
+            stored = complete.blind_gold["letters"] if model == "blind_gold" else getattr(complete, model)
+            matrix = stored.copy()
+            matrix[:, complete.models.index(first)] = np.nan
+            changes = {model: {"letters": matrix} if model == "blind_gold" else matrix}
+            words += first.removeprefix("model")
+        assert words in complete.but(**changes).asked(**USUAL).finding.summary()
+
+    def test_notes_say_what_is_behind_the_numbers(self, complete: Small) -> None:
+        notes = complete.but(makers={}).asked(**USUAL, probability="likelihoods").notes
+        said = " ".join(notes)
+        assert notes[0].startswith("The models that filter: ")
+        assert "Of 3 of them the organization is not known" in said
+        assert "suffrage models --facts FILE" in said
+        assert "The paper's are of the option letters" in said
+        assert "See the table and the picture path." in said
+        assert re.search(r"filter models are right on \d+\.\d% to \d+\.\d% of the prompts; guessing is on 25\.0%", said)
+        alone = " ".join(complete.asked(**USUAL, without_confidence=True).notes)
+        assert "Right and wrong alone decided" in alone
+        few = " ".join(small(2, m=5).asked(**USUAL | {"n_models": 2}).notes)
+        assert "No error of the subset: models are split in two from 8 on" in few
+
+    def test_models_no_better_than_guessing_are_said_to_give_the_step_little_power(self, complete: Small) -> None:
+        guesses = (np.arange(120)[:, None] + np.arange(9)) % 4 == 0
+        notes = complete.but(blind=guesses.astype(float)).asked(**USUAL).notes
+        assert any("can hardly be told from that, so that the step has little power" in note for note in notes)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"retain": 2.0}, r"retain is 2; it must be from 0 to 1\."),
+            ({"protect_lexical": -0.5}, r"protect_lexical is -0\.5; it must be from 0 to 1\."),
+            ({"largest_group": float("nan")}, r"largest_group is nan; it must be from 0 to 1\."),
+            ({"confidence": 1.0}, "confidence is 1; it must be from 0 to below 1: a probability cannot exceed more"),
+            ({"bandwidth": 0.0}, r"bandwidth is 0; it must be from 0\.01 to 10\."),
+            ({"bandwidth": 1e-9}, r"bandwidth is 1e-09; it must be from 0\.01 to 10\."),
+            ({"threshold": 0.0}, r"threshold is 0\.0; cosine distances are from 0 to 2, and below 0 there are none\."),
+            ({"threshold": 2.5}, "cosine distances are from 0 to 2"),
+            ({"threshold": float("nan")}, "threshold is nan"),
+            ({"exclude_task": ("task 9",)}, r"No task 'task 9' to exclude\. Known: task 0, task 1"),
+            ({"n_models": 0}, r"n_models is 0; it must be at least 1\."),
+            ({"n_neighbours": 0}, r"n_neighbours is 0; it must be at least 1\."),
+            ({"n_subsets": 0}, r"n_subsets is 0; it must be at least 1\."),
+            ({"n_splits": 0}, r"n_splits is 0; it must be at least 1\."),
+            ({"n_draws": 0}, r"n_draws is 0; it must be at least 1\."),
+            ({"seed": -1}, r"seed is -1; it must be at least 0\."),
+            ({"n_models": 10}, r"Only 9 models .* 10 are to filter\. Ask for fewer with --n-models, or name them"),
+            ({"n_models": 10, "open_only": True}, "Only 9 open models with a score for each of 120 prompts"),
+        ],
+    )
+    def test_options_that_mean_nothing_are_refused(self, complete: Small, options: dict[str, Any], words: str) -> None:
+        with pytest.raises(SelectionError, match=words):
+            complete.asked(**USUAL | options)
+
+    @pytest.mark.parametrize(
+        ("facts", "words"),
+        [
+            ({"Q": np.full((120, 9), 0.5)}, "these are others. Choose a metric that says so with --metric"),
+            ({"higher_is_better": False, "metric": "loss"}, "Under loss smaller scores are better.*another metric"),
+            ({"condition": "answer_only"}, "runs without the question.*Leave --condition out"),
+        ],
+    )
+    def test_scores_that_are_not_right_and_wrong_are_refused(
+        self, complete: Small, facts: dict[str, Any], words: str
+    ) -> None:
+        scores, *rest = complete.inputs()
+        with pytest.raises(SelectionError, match=words):
+            analyze(replace(scores, **facts), *rest, **USUAL)
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"vectors": None}, r"b have no vectors yet.*suffrage embed b.*Or leave that step out: --without-similar"),
+            ({"vectors": np.eye(120)[:, :110]}, "10 prompts have a vector of zeros.*Make them again from text"),
+            ({"vectors": np.where(np.eye(120) > 0, np.inf, 1)}, "120 prompts have a vector that is not finite.*again"),
+            ({"gold": {}}, r"No probability of the gold answer is stored of model.*--without-confidence"),
+            ({"named": ("model 1", "nobody")}, "No model 'nobody' with such scores"),
+            ({"makers": {}}, "it is not known which organization made it.*--facts FILE.*--models.*--allow-unknown"),
+            ({"other": {"model 1": 1.0}}, "arena has scores of 1 of the 9 models.*at least 3.*suffrage models --facts"),
+        ],
+    )
+    def test_what_is_missing_is_named_with_what_brings_it(
+        self, complete: Small, changes: dict[str, Any], words: str
+    ) -> None:
+        with pytest.raises((SelectionError, NotFoundError), match=words):
+            complete.but(**changes).asked(n_models=3, n_neighbours=8)
+
+    def test_probabilities_of_the_kind_that_is_asked_for_must_be_there(self, complete: Small) -> None:
+        only = complete.but(gold={"likelihoods": complete.gold["likelihoods"]})
+        assert only.asked(**USUAL).finding.kind == "likelihoods"
+        with pytest.raises(
+            SelectionError, match="No probability of the gold answer of the option letters is stored of"
+        ):
+            only.asked(**USUAL, probability="letters")
+
+    def test_an_open_model_must_be_known_to_be_one(self, complete: Small) -> None:
+        makers = {name: replace(maker, open_weights=None) for name, maker in complete.makers.items()}
+        with pytest.raises(SelectionError, match=r"it is not known whether its weights are open.*--allow-unknown"):
+            complete.but(makers=makers).asked(n_models=3, n_neighbours=8, open_only=True)
+
+    def test_a_model_that_filters_must_have_a_score(self, complete: Small) -> None:
+        scores = complete.scores.copy()
+        scores[:, 4] = np.nan
+        with pytest.raises(SelectionError, match=r"model 4 is to filter and has no score.*--models, or choose --tasks"):
+            complete.but(scores=scores, named=("model 1", "model 4")).asked()
+
+    def test_somebody_must_have_a_score_for_every_prompt(self, complete: Small) -> None:
+        gaps = np.where(np.arange(120)[:, None] % 9 == np.arange(9), np.nan, complete.scores)
+        with pytest.raises(SelectionError, match=r"No model has a score for every prompt.*--tasks or --runs"):
+            complete.but(scores=gaps, named=("model 1", "model 2")).asked(n_neighbours=8)
+
+    def test_one_prompt_cannot_be_compared(self, complete: Small) -> None:
+        scores, *rest = complete.inputs()
+        with pytest.raises(SelectionError, match="here is only one"):
+            analyze(scores.rows(np.arange(120) == 5), *rest, **USUAL)
+
+    def test_prompts_without_a_vector_are_counted(self, complete: Small) -> None:
+        *before, vectors, other = complete.inputs()
+        found = replace(vectors.found, E=vectors.found.E[5:], prompt_ids=vectors.found.prompt_ids[5:])
+        with pytest.raises(SelectionError, match=r"5 of 120 prompts have no vector by planted.*suffrage embed b"):
+            analyze(*before, replace(vectors, found=found), other, **USUAL)
