@@ -22,6 +22,8 @@ LANES = 64
 """Partial sums of a dot product: a processor works on several at once, and their order is still fixed."""
 ROWS_AT_A_TIME = 512
 """Rows of a product. Fewer, and the library spends its time on arranging the other side."""
+ROWS_OF_A_STRIP = 2048
+"""Rows multiplied with those after them before the next strip leaves them out."""
 FLOATS_AT_A_TIME = 2**26
 """Entries of a product held by a worker, 256 MB: beyond 131,072 prompts there are fewer rows at a time."""
 ROUNDING = 2.0**-24
@@ -46,17 +48,22 @@ class Directions:
 
     @classmethod
     def of(cls, E: NDArray[np.float32]) -> Directions:
-        """Prepare ``(n, d)`` finite vectors, none of them zero."""
+        """Prepare vectors.
+
+        Args:
+            E: ``(n, d)``, finite and not zero.
+
+        Raises:
+            ValueError: one is not.
+        """
         E = np.ascontiguousarray(E, np.float32)
         squares, unit = np.empty(len(E)), np.empty_like(E)
         _normalize(E, squares, unit)
+        if not (np.isfinite(squares) & (squares > 0)).all():
+            raise ValueError("a vector is zero or not finite")
         # An entry of either row, the product of the two and each sum it goes into are rounded once; the products'
         # sizes sum to 1 at most.
         return cls(E=E, squares=squares, unit=unit, slack=(E.shape[1] + 4) * ROUNDING)
-
-    def take(self, rows: NDArray[np.int64]) -> Directions:
-        """Some of the vectors."""
-        return Directions(E=self.E[rows], squares=self.squares[rows], unit=self.unit[rows], slack=self.slack)
 
 
 def products(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.float32]]]:
@@ -75,27 +82,42 @@ def products(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> Iterato
         yield block.start, np.matmul(rows[block.start : block.stop], columns.T, out=held[: len(block)])
 
 
+def products_of_pairs(unit: NDArray[np.float32]) -> Iterator[tuple[int, int, NDArray[np.float32]]]:
+    """The products of vectors with each other, most of them once.
+
+    Args:
+        unit: ``(n, d)``.
+
+    Yields:
+        Numbers of the first row and of the first column, and products of some rows with that column and all after it,
+        which the next block overwrites. Every pair of a row and a column with a higher number is in one block.
+    """
+    for strip in blocks_of(len(unit), ROWS_OF_A_STRIP):
+        rest = unit[strip.start :]
+        for start, block in products(rest[: len(strip)], rest):
+            yield strip.start + start, strip.start, block
+
+
 @kernel
 def _normalize(E: Any, squares: Any, unit: Any) -> None:
-    sums = np.empty(LANES)
+    wide, sums = np.empty(E.shape[1]), np.empty(LANES)
     for i in range(len(E)):
-        squares[i] = _dot(E[i], E[i], sums)
-        length = np.sqrt(squares[i])
-        for t in range(E.shape[1]):
-            unit[i, t] = np.float32(np.float64(E[i, t]) / length)
+        wide[:] = E[i]
+        squares[i] = _dot(wide, E, INT(i), sums)
+        unit[i] = wide / np.sqrt(squares[i])
 
 
 @kernel
-def _dot(a: Any, b: Any, sums: Any) -> Any:
+def _dot(wide: Any, E: Any, j: Any, sums: Any) -> Any:
     """Entry ``t`` of the product goes to partial sum ``t % LANES``; those are then added one after the other."""
     for lane in range(LANES):
         sums[lane] = 0.0
-    whole = INT(a.size - a.size % LANES)
+    whole = INT(wide.size - wide.size % LANES)
     for start in range(INT(0), whole, INT(LANES)):
         for lane in range(LANES):
-            sums[lane] += np.float64(a[start + lane]) * np.float64(b[start + lane])
-    for t in range(whole, INT(a.size)):
-        sums[t - whole] += np.float64(a[t]) * np.float64(b[t])
+            sums[lane] += wide[start + lane] * np.float64(E[j, start + lane])
+    for t in range(whole, INT(wide.size)):
+        sums[t - whole] += wide[t] * np.float64(E[j, t])
     total = 0.0
     for lane in range(LANES):
         total += sums[lane]
@@ -103,17 +125,17 @@ def _dot(a: Any, b: Any, sums: Any) -> Any:
 
 
 @kernel
-def pair_distance(E: Any, squares: Any, i: Any, j: Any, sums: Any) -> Any:
-    """Cosine distance of rows ``i`` and ``j``, in [0, 2]: the same for ``j`` and ``i``, and exactly 0 for equal rows.
+def distance_from(wide: Any, square: Any, j: Any, E: Any, squares: Any, sums: Any) -> Any:
+    """Cosine distance of a vector from one of the rows, in [0, 2].
 
-    The root of the rounded square of a number is that number, so that the cosine of equal rows is exactly 1. Products
-    and squares of single-precision numbers neither overflow nor vanish in double precision.
+    It is the same the other way round, and exactly 0 between equal vectors: the root of the rounded square of a number
+    is that number. Products and squares of single-precision numbers neither overflow nor vanish in double precision.
 
     Args:
-        E: ``(n, d)`` float32.
-        squares: ``(n,)`` of `Directions`.
-        i, j: rows.
+        wide: ``(d,)`` a row of ``E`` as float64.
+        square: its product with itself.
+        j: the other row.
+        E, squares: of `Directions`.
         sums: ``(LANES,)`` float64, to work in.
     """
-    distance = 1.0 - _dot(E[i], E[j], sums) / np.sqrt(squares[i] * squares[j])
-    return min(max(distance, 0.0), 2.0)
+    return min(max(1.0 - _dot(wide, E, j, sums) / np.sqrt(square * squares[j]), 0.0), 2.0)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.compilation import INT, kernel
-from analyses.numerics.filtering.cosine_distances import LANES, Directions, pair_distance, products
+from analyses.numerics.filtering.cosine_distances import LANES, Directions, distance_from, products, products_of_pairs
 from analyses.numerics.filtering.neighbours import Neighbours
 from analyses.numerics.resampling import blocks_of
 
-ROWS_OF_A_STRIP = 2048
-"""Prompts compared with those after them before the next strip leaves them out."""
+ROWS_AT_A_TIME = 2048
+"""Prompts whose rows are multiplied with all together."""
 CELLS = 2**16
 """Equal parts of the distances from 0 to 2: in most, a pair's product says enough."""
 OPEN = -1
@@ -60,14 +60,10 @@ def linked(E: NDArray[np.float32], neighbours: Neighbours, thresholds: Sequence[
     counts, cut = np.zeros(len(limits) + 1, np.int64), _cut_short(neighbours, limits[-1])
     _join_lists(neighbours.indices, neighbours.distances, cut, limits, parents, counts)
     rows = np.flatnonzero(cut)
-    directions = Directions.of(E[rows])
-    cells = _cells(limits, directions.slack)
-    for strip in blocks_of(len(rows), ROWS_OF_A_STRIP):
-        rest = directions.unit[strip.start :]
-        for start, near in products(rest[: len(strip)], rest):
-            _join_products(
-                near, start, strip.start, rows, directions.E, directions.squares, cells, limits, parents, counts
-            )
+    few = Directions.of(E[rows])
+    cells = _cells(limits, few.slack)
+    for row, column, near in products_of_pairs(few.unit):
+        _join_products(near, row, column, rows, few.E, few.squares, cells, limits, parents, counts)
     groups = np.empty_like(parents)
     _number(parents, groups)
     return Linked(thresholds=limits, groups=groups, n_pairs=np.cumsum(counts[:-1]))
@@ -131,7 +127,7 @@ def nearer(E: NDArray[np.float32], neighbours: Neighbours, threshold: float) -> 
     """For each prompt in turn, the others that are strictly nearer than the threshold."""
     cut, sizes = _cut_short(neighbours, threshold), (neighbours.distances < threshold).sum(axis=1)
     directions = Directions.of(E) if cut.any() else None
-    for block in blocks_of(len(E), ROWS_OF_A_STRIP):
+    for block in blocks_of(len(E), ROWS_AT_A_TIME):
         rows = block.start + np.flatnonzero(cut[block.start : block.stop])
         beyond = _nearer_of(directions, rows, threshold) if directions and rows.size else iter(())
         for i in block:
@@ -173,23 +169,33 @@ def _cells(limits: NDArray[np.float64], slack: float) -> NDArray[np.int16]:
 
 
 @kernel
-def _first_above(product: Any, i: Any, j: Any, E: Any, squares: Any, cells: Any, limits: Any, sums: Any) -> Any:
-    """Index of the first limit that the distance of two rows is strictly below, of which their product is known."""
+def _first_above(
+    product: Any, wide: Any, square: Any, j: Any, E: Any, squares: Any, cells: Any, limits: Any, sums: Any
+) -> Any:
+    """Index of the first limit that the distance of a vector and row ``j`` is strictly below, from their product."""
     cell = INT((1.0 - np.float64(product)) * (CELLS / 2))
     first = INT(cells[min(max(cell, INT(0)), INT(CELLS - 1))])
     if first == OPEN:
-        first = INT(np.searchsorted(limits, pair_distance(E, squares, i, j, sums), side="right"))
+        first = INT(np.searchsorted(limits, distance_from(wide, square, j, E, squares, sums), side="right"))
     return first
 
 
 @kernel
-def _near_places(row: Any, i: Any, E: Any, squares: Any, cells: Any, limits: Any, places: Any) -> Any:
-    """Write the columns nearer than the only limit to ``places``, but for ``i`` itself, and return their number."""
-    sums = np.empty(LANES)
+def _near_places(near: Any, i: Any, E: Any, squares: Any, cells: Any, limits: Any, places: Any) -> Any:
+    """Write the columns nearer than the only limit to ``places``, but for ``i`` itself, and return their number.
+
+    Args:
+        near: ``(n,)`` products of row ``i`` with all.
+        i: the row.
+        E, squares: of `Directions`.
+        cells, limits: as above.
+        places: ``(n,)`` to fill.
+    """
+    sums, wide = np.empty(LANES), E[i].astype(np.float64)
     m = 0
-    for j in range(row.size):
+    for j in range(near.size):
         places[m] = j
-        m += _first_above(row[j], i, j, E, squares, cells, limits, sums) == 0 and j != i
+        m += _first_above(near[j], wide, squares[i], INT(j), E, squares, cells, limits, sums) == 0 and j != i
     return m
 
 
@@ -214,7 +220,7 @@ def _join_lists(indices: Any, distances: Any, cut: Any, limits: Any, parents: An
 @kernel
 def _join_products(
     near: Any,
-    start: Any,
+    row: Any,
     column: Any,
     rows: Any,
     E: Any,
@@ -227,21 +233,21 @@ def _join_products(
     """Join the pairs in a block of products.
 
     Args:
-        near: ``(b, m)`` products of some of the rows with themselves and all after them.
-        start: place of the first row among the columns.
-        column: number of the first column among ``rows``.
-        rows: ``(w,)`` prompts.
-        E, squares: of `Directions` of those.
+        near: ``(b, m)`` of `products_of_pairs`.
+        row, column: numbers of its first row and column.
+        rows: ``(w,)`` the prompts they are.
+        E, squares: of their `Directions`.
         cells, limits: as above.
         parents: ``(t, n)`` of all prompts.
         counts: ``(t + 1,)`` pairs by the first limit above them.
     """
-    sums = np.empty(LANES)
+    wide, sums = np.empty(E.shape[1]), np.empty(LANES)
     for r in range(len(near)):
-        i = column + start + r
-        for c in range(start + r + 1, near.shape[1]):
-            j = column + c
-            first = _first_above(near[r, c], i, j, E, squares, cells, limits, sums)
+        i = row + r
+        wide[:] = E[i]
+        for c in range(i + 1 - column, near.shape[1]):
+            j = INT(column + c)
+            first = _first_above(near[r, c], wide, squares[i], j, E, squares, cells, limits, sums)
             if first < limits.size:
                 counts[first] += 1
                 _join(parents, first, INT(rows[i]), INT(rows[j]))
@@ -254,6 +260,8 @@ def _join(parents: Any, first: Any, i: Any, j: Any) -> None:
     The root of a component is its first member.
     """
     for t in range(first, len(parents)):
+        if parents[t, i] == parents[t, j]:
+            break
         a, b = _root(parents, t, i), _root(parents, t, j)
         if a == b:
             break

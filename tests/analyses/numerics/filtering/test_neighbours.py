@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 
 from analyses.numerics.filtering.cosine_distances import LANES, Directions, products
+from analyses.numerics.filtering.neighbour_candidates import STEP, candidates
 from analyses.numerics.filtering.neighbours import Neighbours, nearest_neighbours
 
 
@@ -67,6 +68,31 @@ class TestAgainstReference:
     def test_ties_repeats_and_opposites_are_ordered_as_in_the_full_table(self, n, d, largest, k, seed):
         E = whole_numbers(n, d, largest, seed)
         assert same(nearest_neighbours(E, k), sorted_in_full(all_distances(E), k))
+
+    @settings(max_examples=15)
+    @given(
+        n=st.integers(320, 450),
+        d=st.sampled_from([2, 3, 6]),
+        largest=st.integers(1, 4),
+        k=st.integers(1, 2),
+        seed=st.integers(0, 999),
+    )
+    def test_ties_among_many_prompts_are_ordered_as_in_the_full_table(self, n, d, largest, k, seed):
+        E = whole_numbers(n, d, largest, seed)
+        assert same(nearest_neighbours(E, k), sorted_in_full(all_distances(E), k))
+
+    def test_prompts_with_too_few_and_too_many_candidates_have_the_neighbours_of_the_full_table(self):
+        E = np.concatenate([topics(400, 6, seed=0), whole_numbers(400, 6, 1, seed=0)])
+        E[:, 0] += 8 * (np.arange(800) % STEP == 0)  # those looked at first are alike, and unlike the rest
+        E[400:480] = E[401]
+        E = np.round(E * 16)  # exact products
+        found = candidates(Directions.of(E), 10)
+        assert found is not None
+        many, few = found.counts > found.places.shape[1], found.counts < 10
+        assert many.any()
+        assert few.any()
+        assert not (many | few).all()
+        assert same(nearest_neighbours(E, 10), sorted_in_full(all_distances(E), 10))
 
     @pytest.mark.parametrize(("n", "d", "k"), [(2500, 24, 20), (1100, 384, 100), (700, 5, 1)])
     def test_many_prompts_in_several_blocks_have_the_neighbours_of_the_full_table(self, n, d, k):
@@ -159,3 +185,12 @@ class TestDegenerateInput:
         assert found.distances == pytest.approx(
             np.array([[half, 1, 2 - half], [half, 1, 2], [1, 1, 1], [1, 2 - half, 2]]), abs=1e-15
         )
+
+
+class TestErrors:
+    @pytest.mark.parametrize("bad", [0.0, float("nan"), float("inf")])
+    def test_vectors_without_a_direction_are_refused(self, bad):
+        E = topics(20, 3, seed=0)
+        E[7] = bad
+        with pytest.raises(ValueError, match="zero or not finite"):
+            nearest_neighbours(E)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from analyses.numerics.filtering.cosine_distances import Directions
 from analyses.numerics.filtering.neighbours import nearest_neighbours
-from analyses.numerics.filtering.similar_groups import Linked, lexical_ratio, linked, stars
+from analyses.numerics.filtering.similar_groups import CELLS, Linked, lexical_ratio, linked, stars
 
 
 def whole_numbers(n: int, d: int, seed: int) -> np.ndarray:
@@ -113,6 +114,16 @@ class TestComponentsAgainstReference:
         thresholds = np.quantile(distances[np.isfinite(distances)], [0.01, 0.02, 0.3, 0.9], method="lower").tolist()
         assert thresholds[-1] < 1e-4
         agree(linked(E, nearest_neighbours(E, k), thresholds), linked_in_full(distances, thresholds))
+
+    def test_products_on_the_other_side_of_a_mark_than_the_distance_do_not_decide(self):
+        E = topics(400, 384, seed=2, spread=2.0)
+        everyone, unit = nearest_neighbours(E, 399), Directions.of(E).unit
+        rough = np.take_along_axis(1 - (unit @ unit.T).astype(np.float64), everyone.indices.astype(np.intp), axis=1)
+        before = np.floor(rough * CELLS / 2) < np.floor(everyone.distances * CELLS / 2)
+        thresholds = np.sort(everyone.distances[before]).tolist()
+        assert len(thresholds) > 20
+        found, reference = (linked(E, lists, thresholds) for lists in (nearest_neighbours(E, 0), everyone))
+        agree(found, reference)
 
 
 class TestComponentsLaws:

@@ -1,0 +1,108 @@
+"""The few prompts among which each prompt's nearest neighbours are, from products taken once for both of a pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.compilation import kernel
+from analyses.numerics.filtering.cosine_distances import Directions, products, products_of_pairs
+from analyses.numerics.resampling import blocks_of, map_blocks
+
+ROWS_OF_A_TASK = 2048
+"""Prompts a worker does at a time."""
+STEP = 16
+"""Every so manieth prompt is looked at first, to learn how near the neighbours of each prompt may be."""
+SPREADS = (2.8, 4.0)
+"""Standard deviations of the number of neighbours among those looked at first: to expect more of them, and to have room
+for more candidates. About one prompt in a hundred has too few or too many candidates."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidates:
+    """For each of ``n`` prompts all others whose product with it reaches a bar.
+
+    Attributes:
+        bars: ``(n,)`` of products of unit vectors.
+        counts: ``(n,)`` how many reach it; if there is no room for all, some are missing.
+        places: ``(n, room)`` their numbers, ascending.
+        values: ``(n, room)`` their products; minus infinity after the last.
+    """
+
+    bars: NDArray[np.float32]
+    counts: NDArray[np.int64]
+    places: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+    def kth(self, rows: slice, k: int) -> NDArray[np.float32]:
+        """The ``k``-th largest product of some prompts; minus infinity if there are fewer, or some may be missing."""
+        values = self.values[rows]
+        room = values.shape[1]
+        found = np.partition(values, room - k, axis=1)[:, room - k]
+        return np.where(self.counts[rows] <= room, found, -np.inf).astype(np.float32)
+
+
+def candidates(directions: Directions, k: int) -> Candidates | None:
+    """Usually some more than ``k`` for each prompt; None if there are too few prompts for that to pay.
+
+    Which they are depends on the rounding of products.
+    """
+    n = len(directions.unit)
+    expected = ceil(k / STEP + SPREADS[0] * sqrt(k / STEP))
+    room = ceil(STEP * (expected + SPREADS[1] * sqrt(expected)))
+    if n < 4 * room:
+        return None
+    bars = _bars(directions.unit, expected)
+    counts = np.zeros(n, np.int64)
+    places, values = np.zeros((n, room), np.int32), np.full((n, room), -np.inf, np.float32)
+    for row, column, near in products_of_pairs(directions.unit):
+        _gather(near, row, column, bars, counts, places, values)
+    return Candidates(bars=bars, counts=counts, places=places, values=values)
+
+
+def _bars(unit: NDArray[np.float32], rank: int) -> NDArray[np.float32]:
+    """``(n,)`` the product of that rank, of each vector with every `STEP`-th."""
+    few, blocks = unit[::STEP], blocks_of(len(unit), ROWS_OF_A_TASK)
+
+    def task(block: int) -> NDArray[np.float32]:
+        rows = unit[blocks[block].start : blocks[block].stop]
+        return np.concatenate(
+            [np.partition(near, len(few) - rank, axis=1)[:, len(few) - rank] for _, near in products(rows, few)]
+        )
+
+    return np.concatenate(map_blocks(task, len(blocks)))
+
+
+@kernel
+def _gather(near: Any, row: Any, column: Any, bars: Any, counts: Any, places: Any, values: Any) -> None:
+    """Add the pairs in a block of products to the candidates of both.
+
+    Args:
+        near: ``(b, m)`` of `products_of_pairs`.
+        row, column: numbers of its first row and column.
+        bars, counts, places, values: of `Candidates`.
+    """
+    others, room = bars[column:], places.shape[1]
+    reached = np.empty(others.size, np.int32)
+    for r in range(len(near)):
+        i, mine = row + r, near[r]
+        bar, count = bars[i], counts[i]
+        n_reached = 0
+        for c in range(i + 1 - column, mine.size):
+            reached[n_reached] = c
+            n_reached += (mine[c] >= bar) | (mine[c] >= others[c])
+        for c in reached[:n_reached]:
+            j = column + c
+            if mine[c] >= bar:
+                if count < room:
+                    places[i, count], values[i, count] = j, mine[c]
+                count += 1
+            if mine[c] >= others[c]:
+                if counts[j] < room:
+                    places[j, counts[j]], values[j, counts[j]] = i, mine[c]
+                counts[j] += 1
+        counts[i] = count
