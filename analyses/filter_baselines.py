@@ -24,6 +24,7 @@ from analyses.tables import filter_baselines as tables
 from analyses.wording import filter_baselines as wording
 from analyses.wording.refusals import refuse
 from tracker.queries.answers import Answers
+from tracker.queries.evidence import answers_or_outcomes
 from tracker.queries.filters import PromptFilter
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
@@ -205,7 +206,7 @@ def analyze(
     elsewhere = None if against is None else against.of(models)
     refuse(wording.too_few(models, elsewhere, against))
     Q = np.ascontiguousarray(scores.Q[:, complete]) * (1.0 if scores.higher_is_better else -1.0)
-    said, agreement_of = _coded(answers.of(scores.prompt_ids), scores, complete)
+    said, agreement_of = answers_or_outcomes(answers.of(scores.prompt_ids), scores, complete)
     selections, response, reason = {"filter": stays}, None, ""
     if scores.is_binary:
         response = two_parameter(scores.Q if scores.higher_is_better else 1 - scores.Q)
@@ -218,7 +219,7 @@ def analyze(
         models=models,
         n_filter_models=int(set_aside.sum()),
         n_subsets=n_subsets,
-        against="" if against is None else f"{against.benchmark}, {against.metric}",
+        against="" if against is None else against.label,
         n_against=0 if elsewhere is None else int((~np.isnan(elsewhere)).sum()),
         agreement_of=agreement_of,
         full=of_all(Q, said, elsewhere=elsewhere),
@@ -255,18 +256,6 @@ def analyze(
             percentile=percentile,
         ),
     )
-
-
-def _coded(
-    answers: Answers, scores: PerformanceMatrix, ranked: NDArray[np.intp]
-) -> tuple[NDArray[np.int32] | None, str]:
-    """Answers of the ranked models by number, and what they are: right or wrong where not all have answers stored."""
-    codes = answers.codes[:, ranked]
-    if (codes >= 0).any(axis=0).all():
-        return np.ascontiguousarray(codes), "answers"
-    if not scores.is_binary:
-        return None, ""
-    return np.ascontiguousarray(scores.Q[:, ranked]).astype(np.int32), "right or wrong"
 
 
 def _prompt_values(prompt_ids: NDArray[np.int64], response: TwoParameter | None) -> dict[str, PromptValues]:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from analyses.figures import filter_stability as figures
 from analyses.numerics.filtering.encoder_overlap import EncoderOverlap, EncoderStep, encoder_step, overlaps
-from analyses.numerics.filtering.stability import Decisions, decisions, spread
+from analyses.numerics.filtering.stability import Decisions, decisions, population
+from analyses.numerics.filtering.steps import sure
 from analyses.tables import filter_stability as tables
 from analyses.wording import filter_stability as wording
 from analyses.wording.refusals import refuse
@@ -96,7 +97,7 @@ class FilterStability(Finding):
         }
         for size in np.unique(sizes[sizes < of_all]).tolist():
             for name, values in tables.shares(self.decided).items():
-                told = spread(values[sizes == size])
+                told = population(values[sizes == size])
                 absent = Absent(self.blind) if name == "contaminated" and self.blind else None
                 for what in ("mean", "sd", "min", "max"):
                     metrics[f"share_{name}.{what}.{size}"] = absent or float(getattr(told, what))
@@ -186,15 +187,12 @@ def analyze(
     known = evidence(kept, probabilities, answer_only)
     kind = "" if options["without_confidence"] else known.kind(columns, kept.models, options["probability"])
     blind = known.unblinded(columns, kept.models, kind or None)
-    sure, sure_blind = known.right[:, columns], known.blind_right[:, columns]
-    if kind:
-        sure = sure & (known.gold[kind][:, columns] > options["confidence"])
-        if not blind:
-            sure_blind = sure_blind & (known.blind_gold[kind][:, columns] > options["confidence"])
+    gold = known.gold[kind][:, columns] if kind else None
+    blind_gold = known.blind_gold[kind][:, columns] if kind and not blind else None
     lasting = [chosen.removed(step, kept.prompt_ids) for step in chosen.reasons if step not in ANEW]
     decided = decisions(
-        sure,
-        None if blind else sure_blind,
+        sure(known.right[:, columns], gold, options["confidence"]),
+        None if blind else sure(known.blind_right[:, columns], blind_gold, options["confidence"]),
         np.logical_or.reduce([np.zeros(kept.n_prompts, dtype=np.bool_), *lasting]),
         sizes=(*sorted(set(wanted) - {len(models)}), len(models)),
         retain=options["retain"],

@@ -9,22 +9,20 @@ Source: Gupta et al. 2024 (SMART filtering); every step and number is defined in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.figures import similar_prompts
 from analyses.figures import smart_filtering as figures
 from analyses.numerics.filtering.anomalous_tasks import anomalous_tasks
 from analyses.numerics.filtering.consequences import Consequences, consequences
 from analyses.numerics.filtering.duplicates import duplicate_groups
 from analyses.numerics.filtering.neighbours import nearest_neighbours
 from analyses.numerics.filtering.removal import all_but_one
-from analyses.numerics.filtering.similar import SimilarPath, SimilarStep, similar_path, similar_step
+from analyses.numerics.filtering.similar import SimilarStep, similar_path, similar_step
 from analyses.numerics.filtering.steps import Step, kept, step
 from analyses.numerics.filtering.unanimity import Unanimity, unanimous_steps
 from analyses.numerics.ranking import mean_ranks
@@ -35,7 +33,7 @@ from analyses.wording.refusals import refuse
 from tracker.queries.answers import Answers
 from tracker.queries.confidence import AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.embeddings import StoredEmbeddings
-from tracker.queries.evidence import Evidence, evidence
+from tracker.queries.evidence import Evidence, answers_or_outcomes, evidence
 from tracker.queries.filter_models import FilterModels, best_of_each
 from tracker.queries.filters import FILTER_MODELS
 from tracker.queries.other_scores import OtherScores
@@ -52,9 +50,6 @@ from tracker.recording.finding import (
     analysis,
     finite_or_absent,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SUSPECT = "suspect-label"
 """The step that is reported only."""
@@ -278,11 +273,11 @@ def analyze(
         "similar": similar.step if similar else nothing,
     }
     stays = kept(steps.values(), scores.n_prompts)
-    if SUSPECT not in skipped:
-        nothing = step(said.suspect(columns), nothing.removed)
+    suspect = nothing if SUSPECT in skipped else step(said.suspect(columns), nothing.removed)
     complete = np.flatnonzero(~np.isnan(scores.Q).any(axis=0))
-    other = None if against is None else against.of(tuple(scores.models[column] for column in complete))
-    refuse(wording.too_few(complete, other, scores, against))
+    models = tuple(scores.models[column] for column in complete)
+    elsewhere = None if against is None else against.of(models)
+    refuse(wording.too_few(models, elsewhere, against))
 
     def choose(some: NDArray[np.intp]) -> NDArray[np.bool_]:
         """What would stay if the best of these ranked models alone had filtered."""
@@ -293,14 +288,15 @@ def analyze(
         again = unanimous_steps(said, best, retain=retain, with_blind=with_blind, seed=seed)
         return kept({**steps, **again}.values(), scores.n_prompts)
 
-    coded, agreement_of = _coded(answers, scores, complete)
+    coded, agreement_of = answers_or_outcomes(answers, scores, complete)
+    assert coded is not None  # scores are 0 and 1
     is_filter_model = np.isin(complete, columns)
     effects = consequences(
         np.ascontiguousarray(scores.Q[:, complete]),
         stays,
         is_filter_model,
         coded,
-        other,
+        elsewhere,
         choose,
         n_subsets=n_subsets,
         n_splits=n_splits,
@@ -308,16 +304,16 @@ def analyze(
         seed=seed,
     )
     found = SmartFiltering(
-        steps={**steps, SUSPECT: nothing},
+        steps={**steps, SUSPECT: suspect},
         skipped=skipped,
         kept=stays,
         filter_models=tuple(scores.models[column] for column in columns),
         kind=kind,
         confidence=confidence,
         similar=similar,
-        models=tuple(scores.models[column] for column in complete),
+        models=models,
         agreement_of=agreement_of,
-        against="" if against is None else f"{against.benchmark} ({against.metric})",
+        against="" if against is None else against.label,
         effects=effects,
     )
     odd = anomalous_tasks(
@@ -345,7 +341,17 @@ def analyze(
             **({"correlations": tables.correlations(effects.changes)} if effects.changes else {}),
             **({"path": model_tables.path(path)} if path else {}),
         },
-        figures=_figures(found, path, scores.tasks, is_filter_model),
+        figures=figures.pictures(
+            models,
+            effects,
+            found.steps,
+            stays,
+            scores.tasks,
+            is_filter_model,
+            what="answer" if agreement_of == "answers" else "outcome",
+            similar=similar,
+            path=path,
+        ),
         notes=wording.notes(
             filter_models=found.filter_models,
             makers=filter_models.organizations(found.filter_models),
@@ -391,14 +397,6 @@ def _unanimity(known: Evidence, answers: Answers, kind: str, confidence: float) 
     )
 
 
-def _coded(said: Answers, scores: PerformanceMatrix, ranked: NDArray[np.intp]) -> tuple[NDArray[np.int32], str]:
-    """Answers of the ranked models by number, and what they are: right or wrong where answers are not stored of all."""
-    codes = said.codes[:, ranked]
-    if (codes >= 0).any(axis=0).all():
-        return np.ascontiguousarray(codes), "answers"
-    return np.ascontiguousarray(scores.Q[:, ranked]).astype(np.int32), "right or wrong"
-
-
 def _decisions(prompt_ids: NDArray[np.int64], steps: Mapping[str, Step], stays: NDArray[np.bool_]) -> FilterDecisions:
     reasons = {}
     for name, one in steps.items():
@@ -416,28 +414,3 @@ def _rankings(found: SmartFiltering, scores: PerformanceMatrix, columns: NDArray
         "after": RankedModels(models=found.models, score=ranking.score_after, rank=ranking.rank_after),
         FILTER_MODELS: RankedModels(models=found.filter_models, score=means, rank=mean_ranks(means)),
     }
-
-
-def _figures(
-    found: SmartFiltering, path: SimilarPath | None, tasks: NDArray[np.str_], is_filter_model: NDArray[np.bool_]
-) -> dict[str, Callable[[], Figure]]:
-    effects, similar = found.effects, found.similar
-    what = "answer" if found.agreement_of == "answers" else "outcome"
-    best = np.argsort(-effects.ranking.score_before, kind="stable")
-    heatmaps = partial(figures.agreement, found.models, effects.before, effects.after, effects.random, what, order=best)
-    drawn: dict[str, Callable[[], Figure]] = {
-        "accuracy": lambda: figures.accuracy(found.models, effects.ranking, is_filter_model),
-        "agreement": lambda: heatmaps(measure="share"),
-        "kappa": lambda: heatmaps(measure="kappa"),
-        "tasks": lambda: figures.shares_by_task(tasks, found.steps, found.kept),
-    }
-    if similar is not None and path is not None:
-        drawn["density"] = lambda: similar_prompts.density(similar.density, similar.threshold, similar.chosen_by)
-        drawn["path"] = lambda: similar_prompts.path(
-            path.bandwidths,
-            path.n_neighbours,
-            path.thresholds,
-            np.where(path.refused, np.nan, path.shares),
-            path.chosen,
-        )
-    return drawn

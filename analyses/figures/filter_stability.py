@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.figures.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, legend_above, plain
-from analyses.numerics.filtering.stability import Decisions, spread
+from analyses.numerics.filtering.stability import Decisions, population
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ def subsets(decided: Decisions, recorded: float) -> Figure:
             zorder=3, label="a subset of its models" if is_first and size != of_all else None,
         )  # fmt: skip
         if size != of_all:
-            told = spread(shares[sizes == size])
+            told = population(shares[sizes == size])
             axes.errorbar(
                 told.mean, row + 0.12, xerr=told.sd, color=INK, marker="|", markersize=9, linewidth=1.1, capsize=2,
                 label="mean, one standard deviation to each side" if is_first else None,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.figures import similar_prompts
 from analyses.figures.canvas import (
     DRAWN,
     FAINT,
@@ -22,8 +24,10 @@ from analyses.figures.canvas import (
     short,
 )
 from analyses.numerics.filtering.agreement import Agreement, RandomAgreement
+from analyses.numerics.filtering.consequences import Consequences
 from analyses.numerics.filtering.ranking_change import RankingChange
 from analyses.numerics.filtering.removal_parts import counts_by_task, removal_parts
+from analyses.numerics.filtering.similar import SimilarPath, SimilarStep
 from analyses.numerics.filtering.steps import Step
 
 if TYPE_CHECKING:
@@ -38,6 +42,50 @@ MOST_MODELS, MOST_TASKS = 120, 100
 """Rows that one picture of models, and of tasks, shows."""
 BINS = 25
 """Of the random subsets' means."""
+
+
+def pictures(
+    names: Sequence[str],
+    effects: Consequences,
+    steps: Mapping[str, Step],
+    kept: NDArray[np.bool_],
+    tasks: NDArray[np.str_],
+    is_filter_model: NDArray[np.bool_],
+    *,
+    what: str,
+    similar: SimilarStep | None,
+    path: SimilarPath | None,
+) -> dict[str, Callable[[], Figure]]:
+    """All pictures of a filter, by their names; those of the similar step only where it looked at anything.
+
+    Args:
+        names: of the ranked models.
+        effects: on them.
+        steps: by name.
+        kept: ``(n_prompts,)`` what they leave.
+        tasks: ``(n_prompts,)`` name of each prompt's task.
+        is_filter_model: ``(n_models,)``.
+        what: models agree in, such as "answer".
+        similar, path: the step and the settings around its own.
+    """
+    best = np.argsort(-effects.ranking.score_before, kind="stable")
+    heatmaps = partial(agreement, names, effects.before, effects.after, effects.random, what, order=best)
+    drawn: dict[str, Callable[[], Figure]] = {
+        "accuracy": lambda: accuracy(names, effects.ranking, is_filter_model),
+        "agreement": lambda: heatmaps(measure="share"),
+        "kappa": lambda: heatmaps(measure="kappa"),
+        "tasks": lambda: shares_by_task(tasks, steps, kept),
+    }
+    if similar is not None and path is not None:
+        drawn["density"] = lambda: similar_prompts.density(similar.density, similar.threshold, similar.chosen_by)
+        drawn["path"] = lambda: similar_prompts.path(
+            path.bandwidths,
+            path.n_neighbours,
+            path.thresholds,
+            np.where(path.refused, np.nan, path.shares),
+            path.chosen,
+        )
+    return drawn
 
 
 def agreement(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.baselines import Beside
-from analyses.numerics.filtering.subset_error import spread
+from analyses.numerics.filtering.spread import spread
 from analyses.numerics.ranking import mean_ranks
 
 Mask = NDArray[np.bool_]

@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from analyses.numerics.filtering.similar import SimilarPath
 from tracker.queries.evidence import Evidence
-from tracker.queries.filter_models import FilterModels, Maker
+from tracker.queries.filter_models import FilterModels
 from tracker.queries.performance import PerformanceMatrix
 
 
 def filter_models(names: Sequence[str], known: FilterModels, kind: str) -> pa.Table:
     """One row for each model that filters, the best first."""
-    unknown = Maker(organization=None, open_weights=None)
-    makers = [known.makers.get(name, unknown) for name in names]
+    makers = known.makers_of(names)
     return pa.table(
         {
             "model": pa.array(names, pa.string()),

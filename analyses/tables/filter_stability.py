@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.encoder_overlap import EncoderOverlap, EncoderStep
-from analyses.numerics.filtering.stability import Decisions, spread
+from analyses.numerics.filtering.stability import Decisions, population
 
 BETWEEN = "; "
 """Between the models of a subset."""
@@ -34,7 +34,7 @@ def by_size(decided: Decisions) -> pa.Table:
         "n_subsets": [int((decided.sizes == size).sum()) for size in sizes],
     }
     for name, values in shares(decided).items():
-        told = [spread(values[decided.sizes == size]) for size in sizes]
+        told = [population(values[decided.sizes == size]) for size in sizes]
         columns |= {f"{name}_{what}": [getattr(one, what) for one in told] for what in ("mean", "sd", "min", "max")}
     return pa.table(columns)
 

@@ -10,18 +10,16 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.baselines import Beside
 from analyses.numerics.filtering.item_response import TwoParameter
+from analyses.wording.filter_effects import SAME
 from analyses.wording.names import listed
-from analyses.wording.refusals import Problems, below
+from analyses.wording.other_scores import few_in_common, too_few_in_common
+from analyses.wording.refusals import Problems, below, infinite
 from tracker.queries.filters import PromptFilter
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 
 ENOUGH_MODELS = 200
 """Models below which difficulty and discrimination are uncertain enough to say so."""
-LEAST_IN_COMMON = 3
-"""Models that another benchmark must have too: of two, every correlation is 1 or -1."""
-FEW_IN_COMMON = 10
-"""Models in common below which a correlation is next to nothing, which is said."""
 TAILS = (0.025, 0.975)
 """Between these positions a selection does as random ones do."""
 
@@ -35,7 +33,6 @@ UNDEFINED = {
     "agreement": "there are no two models with answers, or nothing is kept",
 }
 METHODS = {"filter": "the filter", "item_response": "item response"}
-SAME = {"answers": "give the same answer", "right or wrong": "are both right or both wrong"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,9 +62,8 @@ class Told:
 
 def problems(scores: PerformanceMatrix, *, n_subsets: int, percentile: float, seed: int) -> Problems:
     """Why these scores or options cannot be used, and what to do about it."""
-    n_infinite = int(np.isinf(scores.Q).sum())
     return {
-        f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.": n_infinite > 0,
+        **infinite(scores.Q),
         f"percentile is {percentile:g}; it must be from 0 to 100.": not 0 <= percentile <= 100,
         **below(1, n_subsets=n_subsets),
         **below(0, seed=seed),
@@ -82,14 +78,10 @@ def unjudged(chosen: PromptFilter, judged: NDArray[np.bool_]) -> Problems:
 
 def too_few(models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: OtherScores | None) -> Problems:
     """Nobody to compare methods by, or too few that the other benchmark has too."""
-    shared = 0 if elsewhere is None else int((~np.isnan(elsewhere)).sum())
-    named = against.benchmark if against else ""
     return {
         "No model has a score for every prompt that the filter judged, so no means can be compared. Choose --models, "
         "--runs or --tasks that are complete.": not models,
-        f"{named} has scores of {shared} of the {len(models)} models that are ranked here; at least {LEAST_IN_COMMON} "
-        "are needed. If it calls them by other names, say so in a file with a column alias: suffrage models --facts "
-        "FILE.": against is not None and shared < LEAST_IN_COMMON,
+        **too_few_in_common(against, elsewhere),
     }
 
 
@@ -182,8 +174,8 @@ def notes(
         said.append(f"{n_filter_models} of the {len(chosen.models)} models that filtered are ranked here.")
     if agreement_of == "right or wrong":
         said.append("Not every ranked model's answers are stored; agreement is that of right and wrong.")
-    if n_against is not None and n_against < FEW_IN_COMMON:
-        said.append(f"A correlation over {n_against} models says next to nothing.")
+    if n_against is not None:
+        said += few_in_common(n_against)
     return said if response is None else said + _of_response(response, n_response_models, percentile)
 
 

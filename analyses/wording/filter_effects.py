@@ -9,7 +9,11 @@ import numpy as np
 from analyses.numerics.filtering.consequences import Consequences
 from analyses.numerics.filtering.correlation_change import CorrelationChange
 from analyses.numerics.filtering.ranking_change import RankingChange
-from analyses.numerics.filtering.subset_error import SubsetError, spread
+from analyses.numerics.filtering.spread import spread
+from analyses.numerics.filtering.subset_error import SubsetError
+
+SAME = {"answers": "give the same answer", "right or wrong": "are both right or both wrong"}
+"""What two models do that agree, by what it is that they agree in."""
 
 
 def effects_in_words(effects: Consequences, *, agreement_of: str, against: str) -> list[str]:
@@ -48,13 +52,12 @@ def _agreement(effects: Consequences, of: str) -> str:
     before, after, drawn = effects.before, effects.after, spread(effects.random.share)
     if np.isnan(before.mean_share) or np.isnan(after.mean_share):
         return "Agreement between models is not defined."
-    what = "give the same answer" if of == "answers" else "are both right or both wrong"
     chance = f"; on random subsets of that size {drawn.mean:.1%}" if drawn.n else ""
     kappas = [f"{one.mean_kappa:.3f}" for one in (before, after) if not np.isnan(one.mean_kappa)]
     kappa = f" (kappa {' and '.join(kappas)})" if len(kappas) == 2 else ""
     return (
-        f"Two models {what} on {before.mean_share:.1%} of all prompts and on {after.mean_share:.1%} of those that stay"
-        f"{chance}{kappa}."
+        f"Two models {SAME[of]} on {before.mean_share:.1%} of all prompts and on {after.mean_share:.1%} of those that "
+        f"stay{chance}{kappa}."
     )
 
 

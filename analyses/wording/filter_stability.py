@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.encoder_overlap import EncoderOverlap, EncoderStep
-from analyses.numerics.filtering.stability import Decisions, n_subsets, spread
+from analyses.numerics.filtering.stability import Decisions, n_subsets, population
 from analyses.wording.names import listed
 from analyses.wording.refusals import Problems
 from tracker.queries.embeddings import Embeddings
@@ -170,7 +170,7 @@ def _by_size(decided: Decisions) -> list[str]:
     parts: list[str] = []
     changed: list[str] = []
     for size in sorted({*sizes.tolist()} - {of_all}, reverse=True):
-        told, n = spread(decided.share_removed[sizes == size]), int((sizes == size).sum())
+        told, n = population(decided.share_removed[sizes == size]), int((sizes == size).sum())
         words = "Made by {} of them it would remove {} on average" if not parts else "by {} {}"
         which = f"{f'all {n:,} such sets' if n > 1 else 'the only such set'}: " if not parts else f"{n:,} sets: "
         parts.append(

@@ -14,17 +14,14 @@ from analyses.numerics.filtering.similar import SimilarPath, SimilarStep
 from analyses.numerics.filtering.steps import Step
 from analyses.wording.filter_effects import effects_in_words
 from analyses.wording.names import listed
+from analyses.wording.other_scores import few_in_common, too_few_in_common
 from analyses.wording.refusals import Problems, below
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 
-LEAST_IN_COMMON = 3
-"""Models that another benchmark must have too: of two, every correlation is 1 or -1."""
 BANDWIDTHS = (0.01, 10)
 """Bandwidths below follow single distances, and make a grid without end; those above smooth everything away."""
-FEW_IN_COMMON = 10
-"""Models in common below which a correlation is next to nothing, which is said."""
 
 
 def problems(
@@ -82,21 +79,12 @@ def unusable(E: NDArray[np.float32]) -> Problems:
     }
 
 
-def too_few(
-    complete: NDArray[np.intp],
-    other: NDArray[np.float64] | None,
-    scores: PerformanceMatrix,
-    against: OtherScores | None,
-) -> Problems:
+def too_few(models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: OtherScores | None) -> Problems:
     """Nobody to rank before and after, or too few to compare with another benchmark."""
-    shared = 0 if other is None else int((~np.isnan(other)).sum())
-    named = against.benchmark if against else ""
     return {
         "No model has a score for every prompt, so none can be ranked before and after. Choose --tasks or --runs that "
-        "are complete.": not len(complete),
-        f"{named} has scores of {shared} of the {len(complete)} models that are ranked here; at least "
-        f"{LEAST_IN_COMMON} are needed. If it calls them by other names, say so in a file with a column alias: "
-        "suffrage models --facts FILE.": against is not None and shared < LEAST_IN_COMMON,
+        "are complete.": not models,
+        **too_few_in_common(against, elsewhere),
     }
 
 
@@ -226,9 +214,8 @@ def notes(
         said += _swing(path) if "similar" not in skipped else _instead(path)
     if effects.error.reason:
         said.append(f"No error of the subset: {effects.error.reason}.")
-    for name, change in effects.changes.items():
-        if name == "pearson" and change.n_models < FEW_IN_COMMON:
-            said.append(f"A correlation over {change.n_models} models says next to nothing.")
+    for n_models in {change.n_models for change in effects.changes.values()}:  # the same for every correlation
+        said += few_in_common(n_models)
     return said
 
 

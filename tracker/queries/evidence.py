@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
+from tracker.queries.answers import Answers
 from tracker.queries.confidence import KINDS, AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.performance import PerformanceMatrix
 
@@ -115,6 +116,28 @@ def evidence(scores: PerformanceMatrix, probabilities: GoldProbabilities, answer
             kind: _aligned(sure_blind.kinds[kind], scores, by_run=False) for kind in KINDS if kind in sure_blind.kinds
         },
     )
+
+
+def answers_or_outcomes(
+    answers: Answers, scores: PerformanceMatrix, columns: NDArray[np.intp]
+) -> tuple[NDArray[np.int32] | None, str]:
+    """In what some models can be said to agree: their answers where they are stored of every one, else the outcomes.
+
+    Args:
+        answers: to the prompts of the scores, in their order.
+        scores: of the same runs.
+        columns: models without a gap in their scores.
+
+    Returns:
+        ``(n_prompts, len(columns))`` numbers of answers, -1 = none was given, and ``answers``; scores of 0 and 1, and
+        ``right or wrong``; None and '' where scores are others.
+    """
+    codes = answers.codes[:, columns]
+    if (codes >= 0).any(axis=0).all():
+        return np.ascontiguousarray(codes), "answers"
+    if not scores.is_binary:
+        return None, ""
+    return np.ascontiguousarray(scores.Q[:, columns]).astype(np.int32), "right or wrong"
 
 
 def _missing(scores: PerformanceMatrix) -> NDArray[np.float64]:

@@ -61,10 +61,14 @@ class FilterModels:
         names = dict(session.execute(also).all()) | {name: name for name in makers}
         return cls(named=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)), makers=makers)
 
+    def makers_of(self, names: Sequence[str]) -> list[Maker]:
+        """Where each of some models comes from, as far as that is known."""
+        unknown = Maker(organization=None, open_weights=None)
+        return [self.makers.get(name, unknown) for name in names]
+
     def organizations(self, names: Sequence[str], *, open_only: bool = False) -> list[str | None]:
         """Who made each of some models, '' where that is not known; None where its weights are closed, if so asked."""
-        unknown = Maker(organization=None, open_weights=None)
-        makers = [self.makers.get(name, unknown) for name in names]
+        makers = self.makers_of(names)
         return [None if open_only and one.open_weights is False else one.organization or "" for one in makers]
 
     def choose(
@@ -99,8 +103,7 @@ class FilterModels:
             means = np.nanmean(scores.Q[:, columns], axis=0)
             return columns[np.argsort(-means, kind="stable")]
         means = scores.Q.mean(axis=0)  # NaN for a model that lacks a score
-        unknown = Maker(organization=None, open_weights=None)
-        makers = [self.makers.get(name, unknown) for name in scores.models]
+        makers = self.makers_of(scores.models)
         if open_only:
             means = np.where([maker.open_weights is False for maker in makers], np.nan, means)
         found = best_of_each(means, [maker.organization or "" for maker in makers], n_models)

@@ -39,6 +39,11 @@ class OtherScores:
     higher_is_better: bool
     run_ids: NDArray[np.int64]
 
+    @property
+    def label(self) -> str:
+        """The benchmark with its metric."""
+        return f"{self.benchmark} ({self.metric})"
+
     @staticmethod
     def is_chosen(selection: Selection) -> bool:
         """Whether a selection names another benchmark."""

@@ -18,7 +18,7 @@ from analyses.numerics.filtering.random_subsets import (
     random_subset_statistics,
     subset_statistics,
 )
-from analyses.numerics.filtering.subset_error import Spread, spread
+from analyses.numerics.filtering.spread import Spread, spread
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

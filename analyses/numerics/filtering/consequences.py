@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.agreement import Agreement, RandomAgreement, agreement, random_agreement
 from analyses.numerics.filtering.correlation_change import CorrelationChange, correlation_changes
 from analyses.numerics.filtering.ranking_change import RankingChange, ranking_change
-from analyses.numerics.filtering.subset_error import SubsetError, spread, subset_error
+from analyses.numerics.filtering.spread import spread
+from analyses.numerics.filtering.subset_error import SubsetError, subset_error
 
 Numbers = Mapping[str, tuple[float, str]]
 """By name; NaN goes with the reason why there is no number."""

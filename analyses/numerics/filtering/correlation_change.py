@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.filtering.spread import LEVELS
 from analyses.numerics.ranking import mean_ranks
 from analyses.numerics.resampling import blocks_of, map_blocks
 from analyses.numerics.streams import RESAMPLED_MODELS, generator
@@ -24,8 +25,6 @@ Floats = NDArray[np.float64]
 
 LEAST_MODELS = 3
 """With fewer, every correlation that exists is 1 or -1."""
-LEVELS = (0.025, 0.975)
-"""Quantiles of the change: the ends of its interval."""
 UNCHANGED = 1e-12
 """A change no larger than this is rounding, and counts as none."""
 CELLS = 2**18

@@ -62,7 +62,7 @@ class Decisions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spread:
+class Population:
     """Numbers of all subsets of one size.
 
     Attributes:
@@ -141,7 +141,7 @@ def decisions(
     )
 
 
-def spread(values: NDArray[np.float64]) -> Spread:
+def population(values: NDArray[np.float64]) -> Population:
     """Mean, standard deviation and ends.
 
     Args:
@@ -149,5 +149,5 @@ def spread(values: NDArray[np.float64]) -> Spread:
     """
     low, high = float(values.min()), float(values.max())
     if low == high:  # summing would make them differ by a rounding
-        return Spread(mean=low, sd=0.0, min=low, max=low)
-    return Spread(mean=float(values.mean()), sd=float(values.std(ddof=0)), min=low, max=high)
+        return Population(mean=low, sd=0.0, min=low, max=low)
+    return Population(mean=float(values.mean()), sd=float(values.std(ddof=0)), min=low, max=high)

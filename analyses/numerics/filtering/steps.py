@@ -47,20 +47,27 @@ def kept(steps: Iterable[Step], n_prompts: int) -> NDArray[np.bool_]:
     return stays
 
 
+def sure(right: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float) -> NDArray[np.bool_]:
+    """``(n_prompts, n_models)`` whether each model is right, and gives that answer more than this probability.
+
+    Args:
+        right: ``(n_prompts, n_models)``; a model that was not asked a prompt is not right.
+        probabilities: ``(n_prompts, n_models)`` in [0, 1]; one that is not known (NaN) is not above any bound. None
+            asks for being right alone.
+        confidence: strictly less than the probability.
+    """
+    return right if probabilities is None else right & (probabilities > confidence)
+
+
 def confidently_right(
     right: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float
 ) -> NDArray[np.bool_]:
     """``(n_prompts,)`` whether every model is right, and gives the gold answer more than this probability.
 
-    A model that was not asked a prompt is not right; a probability that is not known (NaN) is not above any bound.
-
     Args:
-        right: ``(n_prompts, n_models)`` of the filter models.
-        probabilities: ``(n_prompts, n_models)`` in [0, 1]; None asks for being right alone.
-        confidence: strictly less than the probability.
+        right, probabilities, confidence: of the filter models, as for `sure`.
     """
-    sure = right if probabilities is None else right & (probabilities > confidence)
-    return np.asarray(sure.all(axis=1))
+    return np.asarray(sure(right, probabilities, confidence).all(axis=1))
 
 
 def confidently_wrong(

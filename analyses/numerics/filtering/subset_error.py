@@ -25,33 +25,6 @@ Floats = NDArray[np.float64]
 
 LEAST_MODELS = 8
 """Four models choose and have a line with two degrees of freedom to spare, four are judged; fewer are not split."""
-LEVELS = (0.025, 0.975)
-"""Quantiles over the splits that are told beside the mean."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Spread:
-    """A number over the splits in which it is defined; NaN if it is in none.
-
-    Attributes:
-        mean: of them.
-        low, high: 2.5 % and 97.5 % quantiles.
-        n: splits in which it is defined.
-    """
-
-    mean: float
-    low: float
-    high: float
-    n: int
-
-
-def spread(values: Floats) -> Spread:
-    """Mean and quantiles of what is not NaN."""
-    known = values[~np.isnan(values)]
-    if not known.size:
-        return Spread(mean=float("nan"), low=float("nan"), high=float("nan"), n=0)
-    low, high = map(float, np.quantile(known, LEVELS))
-    return Spread(mean=float(known.mean()), low=low, high=high, n=known.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

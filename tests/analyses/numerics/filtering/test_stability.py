@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from analyses.numerics.filtering.removal import retained
-from analyses.numerics.filtering.stability import decisions, n_subsets, spread
+from analyses.numerics.filtering.stability import decisions, n_subsets, population
 from analyses.numerics.filtering.steps import confidently_right, kept, step
 
 N_PROMPTS, N_MODELS = 24, 5
@@ -54,7 +54,7 @@ class TestAgainstReference:
 
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
     def test_the_spread_is_that_of_the_whole_population(self, values):
-        found = spread(np.array(values))
+        found = population(np.array(values))
         assert found.mean == pytest.approx(statistics.fmean(values))
         assert found.sd == pytest.approx(statistics.pstdev(values), abs=1e-9)
         assert (found.min, found.max) == (min(values), max(values))
@@ -90,4 +90,4 @@ class TestDegenerate:
     def test_a_single_model_is_its_only_subset(self):
         found = decisions(np.ones((3, 1), bool), None, np.zeros(3, bool), sizes=(1,), retain=0.0, seed=0)
         assert found.share_removed.tolist() == [1.0]
-        assert spread(found.share_removed).sd == 0
+        assert population(found.share_removed).sd == 0

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analyses.numerics.filtering.subset_error import LEAST_MODELS, Spread, spread, subset_error
+from analyses.numerics.filtering.spread import Spread, spread
+from analyses.numerics.filtering.subset_error import LEAST_MODELS, subset_error
 from analyses.numerics.streams import SPLITS, generator
 
 RNG = np.random.default_rng(8)
