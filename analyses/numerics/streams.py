@@ -25,8 +25,8 @@ SUBSETS, HALVES = 21, 22
 """Purposes: random sets of tasks; random halves of the models."""
 DESCENT = 23
 """Purpose: starts and draws of gradient descent."""
-KEPT_DUPLICATES, RETAINED, HALVED, REVIEWED = 31, 32, 33, 34
-"""Purposes of a filter: which of equal prompts stays, which easy ones stay, which similar ones go, which are read."""
+RETAINED, ALIKE, REVIEWED = 32, 33, 34
+"""Purposes of a filter: which easy prompts stay, which equal or similar ones go, which are read."""
 RANDOM_SUBSETS, RESAMPLED_MODELS, SPLITS = 35, 36, 37
 """Purposes: random sets of prompts; models drawn with replacement; splits of the models into two parts."""
 PAIRS = 16

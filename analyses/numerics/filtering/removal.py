@@ -1,7 +1,8 @@
 """Which prompts of a group go, and which flagged ones stay: at random, and the same for the same seed.
 
-Every prompt draws one number, whatever its group, in the order of the prompts. Each step has a stream of its own, so
-that no step depends on another, nor on how groups are numbered.
+Every prompt draws one number, whatever its group, in the order of the prompts, so that no step depends on another, nor
+on how groups are numbered. Equal prompts and similar ones go by the same number: equal ones are similar too, and were
+their draws different, the one step would take the first of two and the other the second, and nothing of them be left.
 
 Source: Gupta et al. 2024, sections 3.1, 3.2 and 3.4.
 """
@@ -11,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.streams import HALVED, KEPT_DUPLICATES, RETAINED, generator
+from analyses.numerics.streams import ALIKE, RETAINED, generator
 
 
 def all_but_one(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
-    """Which prompts go so that one of each group stays.
+    """Which prompts go so that one of each group stays: the one that `half` takes last of them.
 
     Args:
         groups: ``(n,)``, the number of each prompt's group, -1 for none.
@@ -24,7 +25,7 @@ def all_but_one(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
     Returns:
         ``(n,)``, false where there is no group.
     """
-    place, size = _places_in_group(groups, _draws(groups.size, seed, KEPT_DUPLICATES))
+    place, size = _places_in_group(groups, _draws(groups.size, seed, ALIKE))
     return place < size - 1
 
 
@@ -38,7 +39,7 @@ def half(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
     Returns:
         ``(n,)``, false where there is no group.
     """
-    place, size = _places_in_group(groups, _draws(groups.size, seed, HALVED))
+    place, size = _places_in_group(groups, _draws(groups.size, seed, ALIKE))
     return place < size // 2
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyses.numerics.filtering.removal import all_but_one, half, retained
-from analyses.numerics.streams import HALVED, KEPT_DUPLICATES, RETAINED, generator
+from analyses.numerics.streams import ALIKE, RETAINED, generator
 
 GROUPS = st.lists(st.integers(-1, 5), max_size=40).map(lambda numbers: np.array(numbers, np.int32))
 SEEDS = st.integers(0, 2**40)
@@ -26,8 +26,8 @@ class TestAgainstReference:
     @given(GROUPS, SEEDS)
     def test_those_with_the_smallest_draws_go(self, groups, seed):
         for found, purpose, n_removed in (
-            (all_but_one(groups, seed=seed), KEPT_DUPLICATES, lambda size: size - 1),
-            (half(groups, seed=seed), HALVED, lambda size: size // 2),
+            (all_but_one(groups, seed=seed), ALIKE, lambda size: size - 1),
+            (half(groups, seed=seed), ALIKE, lambda size: size // 2),
         ):
             draws = generator(seed, purpose).random(len(groups))
             assert found.dtype == np.bool_
@@ -81,10 +81,24 @@ class TestLaws:
         for share, expected in ((gone, 0.8), (halved, 0.4), (stays, 0.4)):
             assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n)
 
-    def test_steps_draw_from_streams_of_their_own(self):
-        groups = np.repeat(np.arange(200, dtype=np.int32), 2)
-        gone, halved = all_but_one(groups, seed=7), half(groups, seed=7)
-        assert 100 < (gone == halved).sum() < 300
+    def test_which_easy_ones_stay_has_nothing_to_do_with_which_of_two_alike_goes(self):
+        pairs, easy = np.repeat(np.arange(200, dtype=np.int32), 2), np.ones(400, bool)
+        assert 150 < (half(pairs, seed=7) == retained(easy, 0.5, seed=7)).sum() < 250
+
+    @settings(max_examples=60)
+    @given(st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 2)), max_size=30), SEEDS)
+    def test_of_prompts_that_are_alike_one_stays_whatever_equals_there_are_among_them(self, numbers, seed):
+        alike = np.array([group for group, _ in numbers], np.int32)
+        equal = np.array([3 * group + text if group >= 0 else -1 for group, text in numbers], np.int32)
+        for groups in (alike, equal):  # a group of one is none
+            groups[np.isin(groups, [g for g in set(groups.tolist()) if (groups == g).sum() < 2])] = -1
+        stays = ~all_but_one(equal, seed=seed) & ~half(alike, seed=seed)
+        for group in set(alike[alike >= 0].tolist()):
+            assert stays[alike == group].any()
+
+    def test_of_two_equal_prompts_both_steps_take_the_same_one(self):
+        pairs = np.repeat(np.arange(200, dtype=np.int32), 2)
+        assert (all_but_one(pairs, seed=7) == half(pairs, seed=7)).all()
 
     def test_the_same_seed_decides_the_same_and_another_seed_otherwise(self):
         groups = np.repeat(np.arange(100, dtype=np.int32), 2)
