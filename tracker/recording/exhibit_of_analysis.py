@@ -13,6 +13,7 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries import tables
+from tracker.queries.prompt_names import prompt_names
 from tracker.queries.recorded_findings import SIMULATED
 from tracker.queries.resolution import benchmark_label
 from tracker.recording.artifacts import PNG, table_as_bytes
@@ -190,10 +191,10 @@ def _by_prompt(session: Session, asked: sa.Select[Any], columns: Mapping[str, Ma
     """
     import pyarrow as pa
 
-    prompt, alias, task = tables.prompt, tables.prompt_alias, tables.task
-    key = sa.select(sa.func.min(alias.c.key)).where(alias.c.prompt_id == prompt.c.id).scalar_subquery()
+    prompt, task = tables.prompt, tables.task
+    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(asked))
     prompts = session.execute(
-        sa.select(prompt.c.id, task.c.name, key)
+        sa.select(prompt.c.id, task.c.name)
         .join(task, task.c.id == prompt.c.task_id)
         .where(prompt.c.id.in_(asked))
         .order_by(prompt.c.id)
@@ -201,7 +202,7 @@ def _by_prompt(session: Session, asked: sa.Select[Any], columns: Mapping[str, Ma
     head = {
         "prompt_id": [row[0] for row in prompts],
         "task": [row[1] for row in prompts],
-        "key": pa.array([row[2] for row in prompts], pa.string()),
+        "key": pa.array([names.get(row[0]) for row in prompts], pa.string()),
     }
     return table_as_bytes(
         pa.table(head | {name: [said.get(row[0]) for row in prompts] for name, said in columns.items()})

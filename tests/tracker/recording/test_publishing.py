@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from mlflow import MlflowClient
@@ -17,6 +18,7 @@ from mlflow.entities import ViewType
 from tracker.database import connect, known_versions, transaction
 from tracker.errors import NotFoundError, PublishingError
 from tracker.queries import tables
+from tracker.queries.prompts import prompts
 from tracker.queries.selection import Selection
 from tracker.recording.artifacts import table_from_bytes
 from tracker.recording.pipeline import run_analysis
@@ -118,6 +120,20 @@ class TestFinding:
         assert len(values["key"]) == 39  # the first has no number
         assert (values["prompt_id"][0], values["task"][0], values["key"][0]) == (2, "task 1", "p1")
         assert "undefined,,not a number" in files["metrics.csv"].decode()
+
+    def test_prompts_are_called_as_in_the_tables_of_a_finding(
+        self, filled_file: sa.Engine, tracking_uri: str, tmp_path: Path
+    ) -> None:
+        with transaction(filled_file) as session:
+            for one in session.execute(sa.select(tables.prompt_alias)).all():
+                other = {**one._mapping, "namespace": "lm_eval", "key": f"a hash of {one.key}"}
+                session.execute(sa.insert(tables.prompt_alias).values(other))
+        run_analysis(filled_file, "toy", ARITHMETIC, publish_to=tracking_uri)
+        [run] = mlflow_runs(tracking_uri)
+        values = table_from_bytes(files_of(tracking_uri, run, tmp_path)["data/prompt_values.parquet"]).to_pydict()
+        with transaction(filled_file, write=False) as session:
+            called = prompts(session, ARITHMETIC)
+        assert values["key"] == [called.names[row] for row in called.rows_of(np.array(values["prompt_id"]))]
 
     def test_more_than_fifty_headline_numbers_are_cut_and_all_are_in_a_file(
         self, filled_file: sa.Engine, tracking_uri: str, tmp_path: Path, install
