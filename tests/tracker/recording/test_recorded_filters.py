@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -337,11 +338,12 @@ class TestCommand:
 
     def test_a_stale_finding_is_asked_again_of_the_same_data(self, filled_file: sa.Engine) -> None:
         key = sieve(filled_file).analysis_id
-        chosen = replace(ARITHMETIC, filter=key, tasks=("task 0", "task 2"), metric="accuracy of arithmetic")
+        data = {"tasks": ("task 0", "task 2"), "metric": "accuracy of arithmetic"}
+        chosen = replace(ARITHMETIC, filter=key, as_of=datetime(2099, 1, 1, 12, 30, tzinfo=UTC), **data)
         used = run_analysis(filled_file, "toy", chosen).analysis_id
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(checksum="another"))
-        again = "toy arithmetic --metric 'accuracy of arithmetic' --tasks 'task 0,task 2'"
+        again = "toy arithmetic --metric 'accuracy of arithmetic' --tasks 'task 0,task 2' --as-of 2099-01-01T12:30:00"
         assert (
             f"Ask again with `suffrage analyze {again} --filter {key}`."
             in invoke(filled_file, "show", str(used)).stderr
