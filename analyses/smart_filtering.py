@@ -94,7 +94,7 @@ class SmartFiltering(Finding):
         metrics: dict[str, Metric] = {
             "n_prompts": float(n),
             "n_kept": float(self.kept.sum()),
-            "share_removed": float(1 - self.kept.mean()),
+            "share_removed": float((~self.kept).mean()),
             "n_models": float(len(self.models)),
             "n_filter_models": float(len(self.filter_models)),
         }
