@@ -73,6 +73,9 @@ def _panel(axes: Axes, beside: Beside, name: str, of_all: float, edges: NDArray[
     drawn = drawn[~np.isnan(drawn)]
     if drawn.size:
         axes.hist(drawn, bins=list(edges), color=DRAWN, alpha=0.85, label="random subsets of its size")
+        axes.locator_params(axis="y", nbins=3)
+    else:
+        axes.set_yticks([])
     if not np.isnan(of_all):
         axes.axvline(of_all, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="all prompts")
     if not np.isnan(value):
@@ -82,7 +85,6 @@ def _panel(axes: Axes, beside: Beside, name: str, of_all: float, edges: NDArray[
         color=INK,
     )  # fmt: skip
     axes.locator_params(axis="x", nbins=3)
-    axes.locator_params(axis="y", nbins=3)
     axes.xaxis.set_major_formatter(lambda shown, _: f"{shown:.5g}")
     plain(axes)
 
