@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from analyses.numerics.filtering.consequences import Consequences
-from analyses.numerics.filtering.correlation_change import CorrelationChange
+from analyses.numerics.filtering.correlation_change import UNCHANGED, CorrelationChange
 from analyses.numerics.filtering.ranking_change import RankingChange
 from analyses.numerics.filtering.spread import spread
 from analyses.numerics.filtering.subset_error import SubsetError
@@ -72,11 +72,14 @@ def _correlations(changes: Mapping[str, CorrelationChange], against: str) -> lis
 def _change(change: CorrelationChange) -> str:
     if np.isnan(change.change):
         return "is not defined"
-    low, high = _signed(change.low), _signed(change.high)
-    verdict = "so it may be noise" if change.low <= 0 <= change.high else "so it is more than resampling gives"
+    values = f"{change.before:.3f} and {change.after:.3f}"
+    if max(abs(number) for number in (change.change, change.low, change.high)) <= UNCHANGED:
+        return f"{values}, no change, nor any in 95 % of draws of the models"
+    has_both = change.low <= UNCHANGED and change.high >= -UNCHANGED
+    verdict = "may be noise" if has_both else "does not hang on a few of these models"
     return (
-        f"{change.before:.3f} and {change.after:.3f}, a change of {_signed(change.change)} (95 % interval {low} to "
-        f"{high} with the models drawn again, {verdict})"
+        f"{values}, a change of {_signed(change.change)} (in 95 % of draws of the models from {_signed(change.low)} to "
+        f"{_signed(change.high)}, so it {verdict})"
     )
 
 
@@ -93,7 +96,7 @@ def _error(error: SubsetError) -> list[str]:
     if not (chosen.n and random.n and tau.n):
         return []
     return [
-        f"For models that had no part in filtering, what stays foretells the full score to {chosen.mean:.4f} on "
-        f"average, and the ranking with a tau-b of {tau.mean:.3f}; a random subset of that size to {random.mean:.4f}, "
-        f"and with {random_tau.mean:.3f}."
+        f"If one half of the models filters and the other half is judged, what stays ({error.n_kept.mean():,.0f} "
+        f"prompts on average) foretells the full score to {chosen.mean:.4f} on average, and the ranking with a tau-b "
+        f"of {tau.mean:.3f}; a random subset of that size to {random.mean:.4f}, and with {random_tau.mean:.3f}."
     ]

@@ -14,7 +14,7 @@ from analyses.numerics.filtering.similar import SimilarPath, SimilarStep
 from analyses.numerics.filtering.steps import Step
 from analyses.wording.filter_effects import effects_in_words
 from analyses.wording.names import listed
-from analyses.wording.other_scores import few_in_common, too_few_in_common
+from analyses.wording.other_scores import few_in_common, few_to_draw, too_few_in_common
 from analyses.wording.refusals import Problems, below
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.other_scores import OtherScores
@@ -186,7 +186,7 @@ def notes(
     if not kind:
         said.append(
             "Right and wrong alone decided, whatever the models' confidence: more prompts are called easy than by the "
-            "paper's rule."
+            "paper's rule, and a suspect label is merely a prompt that all of them got wrong, as hard ones are."
         )
     elif kind == "likelihoods":
         said.append(
@@ -215,7 +215,7 @@ def notes(
     if effects.error.reason:
         said.append(f"No error of the subset: {effects.error.reason}.")
     for n_models in {change.n_models for change in effects.changes.values()}:  # the same for every correlation
-        said += few_in_common(n_models)
+        said += [*few_in_common(n_models), *few_to_draw(n_models)]
     return said
 
 

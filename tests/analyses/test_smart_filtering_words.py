@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from small_benchmarks import USUAL, Small, asked_of_all, small
 
+from analyses.numerics.filtering.correlation_change import CorrelationChange
 from analyses.smart_filtering import analyze
+from analyses.wording.filter_effects import effects_in_words
+from analyses.wording.other_scores import few_to_draw
 from tracker.errors import NotFoundError, SelectionError
 from tracker.recording.finding import Absent
 
@@ -100,6 +103,42 @@ class TestWords:
         assert "Right and wrong alone decided" in alone
         few = " ".join(small(2, m=5).asked(**USUAL | {"n_models": 2}).notes)
         assert "No error of the subset: models are split in two from 8 on" in few
+
+    @pytest.mark.parametrize(
+        ("change", "low", "high", "words"),
+        [
+            (
+                0.012,
+                -0.02,
+                0.05,
+                r"a change of \+0\.012 \(in 95 % of draws .* -0\.020 to \+0\.050, so it may be noise\)",
+            ),
+            (0.1, 0.04, 0.2, r"from \+0\.040 to \+0\.200, so it does not hang on a few of these models\)"),
+            (0.1, 0.0, 0.2, r"so it may be noise\)"),
+            (0.0, 0.0, 1e-15, r"0\.500 and 0\.500, no change, nor any in 95 % of draws of the models[;.]"),
+        ],
+    )
+    def test_a_change_of_a_correlation_is_called_noise_only_where_draws_of_the_models_vary_that_way(
+        self, complete: Small, change: float, low: float, high: float, words: str
+    ) -> None:
+        numbers = {"change": change, "low": low, "high": high, "share_not_above": 0.5}
+        one = CorrelationChange(n_models=29, before=0.5, after=0.5 + change, n_draws=100, n_undefined=0, **numbers)
+        effects = replace(complete.asked(**USUAL).finding.effects, changes={"pearson": one})
+        said = " ".join(effects_in_words(effects, agreement_of="answers", against="arena (elo)"))
+        assert re.search(words, said)
+
+    def test_the_range_of_a_change_over_few_models_is_said_to_be_too_narrow(self, complete: Small) -> None:
+        other = {name: float(j * j % 7) for j, name in enumerate(complete.models)}
+        notes = complete.but(other=other).asked(**USUAL).notes
+        assert sum("the range of a change is too narrow" in note for note in notes) == 1
+        assert few_to_draw(15)
+        assert not few_to_draw(16)
+
+    def test_the_prompts_by_which_models_of_the_other_half_are_judged_are_counted(self, complete: Small) -> None:
+        found = complete.asked(**USUAL, n_splits=4).finding
+        n_kept = found.effects.error.n_kept
+        assert found.metrics["subset_error.n_kept.mean"] == pytest.approx(n_kept.mean())
+        assert f"what stays ({n_kept.mean():,.0f} prompts on average) foretells" in found.summary()
 
     def test_models_no_better_than_guessing_are_said_to_give_the_step_little_power(self, complete: Small) -> None:
         guesses = (np.arange(120)[:, None] + np.arange(9)) % 4 == 0

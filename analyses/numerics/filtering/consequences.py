@@ -70,12 +70,15 @@ class Consequences:
         }
 
     def _error(self) -> dict[str, tuple[float, str]]:
-        found: dict[str, tuple[float, str]] = {}
+        reason, sizes = (
+            self.error.reason or "it is not defined in any split",
+            spread(self.error.n_kept.astype(np.float64)),
+        )
+        found = {f"subset_error.n_kept.{which}": (getattr(sizes, which), reason) for which in ("mean", "low", "high")}
         for who in ("chosen", "random"):
             for what in ("fitted", "raw", "tau"):
                 over_splits = spread(getattr(getattr(self.error, who), what))
                 for which in ("mean", "low", "high"):
-                    reason = self.error.reason or "it is not defined in any split"
                     found[f"subset_error.{who}.{what}.{which}"] = (getattr(over_splits, which), reason)
         return found
 
