@@ -71,7 +71,7 @@ class TestAgainstReference:
 
     @settings(max_examples=15)
     @given(
-        n=st.integers(320, 450),
+        n=st.integers(320, 560),
         d=st.sampled_from([2, 3, 6]),
         largest=st.integers(1, 4),
         k=st.integers(1, 2),
@@ -115,9 +115,17 @@ class TestAgainstReference:
             ]
         )
         assert same(nearest_neighbours(E[:60], 7), sorted_in_full(distances, 7))
-        unit = Directions.of(E[:60]).unit
-        by_products = sorted_in_full(-np.asarray(unit @ unit.T, np.float64), 7)
-        assert (by_products.indices != nearest_neighbours(E[:60], 7).indices).any()
+
+    @pytest.mark.parametrize("k", [1, 2])
+    def test_nor_do_they_mislead_the_choice_of_candidates(self, k):
+        rng = np.random.default_rng(2)
+        E = (64 * rng.integers(-9, 10, 70) + rng.integers(-1, 2, (500, 70))).astype(np.float32)  # exact products
+        assert candidates(Directions.of(E), k) is not None
+        reference = sorted_in_full(all_distances(E), k)
+        assert same(nearest_neighbours(E, k), reference)
+        unit = Directions.of(E).unit
+        by_products = sorted_in_full(-np.asarray(unit @ unit.T, np.float64), k)
+        assert (by_products.indices != reference.indices).any()
 
 
 class TestLaws:
