@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.baselines import Beside
 from analyses.numerics.filtering.spread import spread
 from analyses.numerics.ranking import mean_ranks
+from analyses.tables.columns import numbers
 
 Mask = NDArray[np.bool_]
 
@@ -45,7 +46,7 @@ def methods(found: Mapping[str, Beside], full: Mapping[str, float], statistics: 
             "n_prompts": pa.array([row["n_prompts"] for row in rows], pa.int64()),
             "share_removed": pa.array([row["share_removed"] for row in rows], pa.float64()),
         }
-        | {name: _numbers([row.get(name, np.nan) for row in rows]) for name in columns}
+        | {name: numbers([row.get(name, np.nan) for row in rows]) for name in columns}
     )
 
 
@@ -79,14 +80,9 @@ def models(
         own = mean_ranks(beside.means) if known else np.full(len(names), np.nan)
         drawn = [spread(sign * column) for column in beside.random_means.T[order]]
         columns |= {
-            f"{method}_score": _numbers(sign * beside.means[order]),
-            f"{method}_rank": _numbers(own[order]),
-            f"{method}_random_low": _numbers([one.low for one in drawn]),
-            f"{method}_random_high": _numbers([one.high for one in drawn]),
+            f"{method}_score": numbers(sign * beside.means[order]),
+            f"{method}_rank": numbers(own[order]),
+            f"{method}_random_low": numbers([one.low for one in drawn]),
+            f"{method}_random_high": numbers([one.high for one in drawn]),
         }
     return pa.table(columns)
-
-
-def _numbers(values: Any) -> pa.Array:
-    """Floats; what is not defined is absent."""
-    return pa.array(np.asarray(values, dtype=np.float64), pa.float64(), from_pandas=True)

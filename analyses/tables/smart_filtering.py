@@ -17,6 +17,7 @@ from analyses.numerics.filtering.correlation_change import CorrelationChange
 from analyses.numerics.filtering.ranking_change import RankingChange
 from analyses.numerics.filtering.removal_parts import counts_by_task, removal_parts
 from analyses.numerics.filtering.steps import Step
+from analyses.tables.columns import numbers
 
 ALL_STEPS = "all steps"
 """Name of the row of what any step does."""
@@ -99,7 +100,7 @@ def by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDAr
             "model": pa.array([models[place] for place in order.tolist()], pa.string()),
             "is_filter_model": is_filter_model[order],
         }
-        | {name: _numbers(column[order]) for name, column in columns.items()}
+        | {name: numbers(column[order]) for name, column in columns.items()}
     )
 
 
@@ -113,7 +114,7 @@ def agreement(models: Sequence[str], before: Agreement, after: Agreement) -> pa.
     i, j = np.triu_indices(len(models), 1)
     names = np.array(models, dtype=object)
     columns = {
-        f"{measure}_{when}": _numbers(getattr(found, measure)[i, j])
+        f"{measure}_{when}": numbers(getattr(found, measure)[i, j])
         for measure in ("share", "kappa")
         for when, found in (("before", before), ("after", after))
     }
@@ -124,13 +125,13 @@ def agreement(models: Sequence[str], before: Agreement, after: Agreement) -> pa.
 
 def correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
     """One row for each correlation, by its name."""
-    numbers = ("before", "after", "change", "low", "high", "share_not_above")
+    told = ("before", "after", "change", "low", "high", "share_not_above")
     found = list(changes.values())
     columns: dict[str, Any] = {
         "correlation": pa.array([*changes], pa.string()),
         "n_models": pa.array([one.n_models for one in found], pa.int64()),
     }
-    columns |= {name: _numbers([getattr(one, name) for one in found]) for name in numbers}
+    columns |= {name: numbers([getattr(one, name) for one in found]) for name in told}
     columns |= {
         name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in ("n_draws", "n_undefined")
     }
@@ -178,8 +179,3 @@ def _column(step: str) -> str:
 def _shares(count: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.float64]:
     """Zero where there are no prompts at all."""
     return count / np.maximum(of, 1)
-
-
-def _numbers(values: Any) -> pa.Array:
-    """Null where there is no number."""
-    return pa.array(np.asarray(values, dtype=np.float64), from_pandas=True)

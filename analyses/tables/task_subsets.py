@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from analyses.numerics.elections.distance_counts import Distances
 from analyses.numerics.elections.subsets import GreedyOrder, HeldOut, SubsetsOfSize
+from analyses.tables.columns import numbers
 
 MEASURES = ("tau", "tau_paper", "tau_b", "mrc")
 """Distances, as their columns are named."""
@@ -38,7 +39,7 @@ def by_size(sizes: Sequence[SubsetsOfSize], tasks: Sequence[str]) -> pa.Table:
     }
     for measure in MEASURES:
         told = [quantiles(one.distances, measure) for one in sizes]
-        columns |= {f"{measure}_{level}": _numbers([one[level] for one in told]) for level in LEVELS}
+        columns |= {f"{measure}_{level}": numbers([one[level] for one in told]) for level in LEVELS}
     columns["nearest"] = [BETWEEN.join(tasks[task] for task in one.nearest) for one in sizes]
     columns["n_nearest"] = [one.n_nearest for one in sizes]
     columns["nearest_by_mrc"] = [BETWEEN.join(tasks[task] for task in one.nearest_mrc) for one in sizes]
@@ -49,12 +50,8 @@ def one_by_one(greedy: GreedyOrder, held: HeldOut | None, tasks: Sequence[str]) 
     """One row for each task, in the order in which they are added."""
     n = len(greedy.order)
     columns: dict[str, Any] = {"size": np.arange(1, n + 1), "task": [tasks[task] for task in greedy.order]}
-    columns |= {measure: _numbers(getattr(greedy.distances, measure)) for measure in MEASURES}
+    columns |= {measure: numbers(getattr(greedy.distances, measure)) for measure in MEASURES}
     for name in ("chosen", "judged", "unchosen"):
         means = [] if held is None else getattr(held, name).mean(axis=0).tolist()
         columns[f"holdout_{name}"] = pa.array([*means, *[None] * (n - len(means))], pa.float64())
     return pa.table(columns)
-
-
-def _numbers(values: Any) -> pa.Array:
-    return pa.array(np.asarray(values, dtype=np.float64), from_pandas=True)

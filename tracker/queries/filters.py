@@ -17,13 +17,12 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.arrow import number_columns, read_arrow, word_column
-from tracker.queries.findings import staleness
+from tracker.queries.findings import LARGEST_KEY, staleness
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
 
 FILTER_MODELS = "filter_models"
 """Name of the ranking that lists the models by whose answers a filter was made."""
-LARGEST_KEY = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,9 @@ from tracker.queries import tables
 from tracker.queries.catalogue import in_utc
 from tracker.queries.resolution import benchmark_label, find_benchmark
 
+LARGEST_KEY = 2**31 - 1
+"""Of a finding: PostgreSQL refuses to look for a larger one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FindingRow:

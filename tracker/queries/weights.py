@@ -14,13 +14,12 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.arrow import number_columns, read_arrow
-from tracker.queries.findings import staleness
+from tracker.queries.findings import LARGEST_KEY, staleness
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 
 TASK_EQUAL = "task-equal"
 """Every task counts the same, and so does every prompt of a task."""
-LARGEST_KEY = 2**31 - 1
 CUSTOM = "custom-weights"
 """Name of the findings that hold weights a user brought in a file."""
 PREFIX = "weight."
