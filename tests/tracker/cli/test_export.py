@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from commands_asked import run
 
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
@@ -26,15 +27,6 @@ KEPT = {"algebra": [0, 3], "physics": [2]}
 """Numbers of the documents that the filter keeps."""
 SIMILAR = {("algebra", 1): (False, 2), ("algebra", 3): (True, 2)}
 """What its step `similar` flags: whether it stays, and its group."""
-
-
-def run(engine: sa.Engine, *arguments: str) -> Result:
-    url = engine.url.render_as_string(hide_password=False)
-    result = CliRunner().invoke(suffrage, [*arguments, "--database", url])
-    if isinstance(result.exception, Exception):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def refused(engine: sa.Engine, *arguments: str) -> str:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from commands_asked import run, written
 
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
@@ -21,20 +22,6 @@ from tracker.queries import tables
 from tracker.queries.catalogue import models
 
 SCORES = "prompt_id,org/small,org/large,lab-tiny\n" + "".join(f"p{i},{i % 2},1,0\n" for i in range(4))
-
-
-def run(engine: sa.Engine, *arguments: str) -> Result:
-    url = engine.url.render_as_string(hide_password=False)
-    result = CliRunner().invoke(suffrage, [*arguments, "--database", url])
-    if isinstance(result.exception, Exception):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def written(path: Path, text: str) -> str:
-    path.write_text(text)
-    return str(path)
 
 
 def known(engine: sa.Engine) -> dict[str, tuple[object, ...]]:

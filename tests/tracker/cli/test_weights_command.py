@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from commands_asked import run, written
 from mlflow import MlflowClient
 
 from tracker.cli import suffrage
@@ -21,20 +22,6 @@ from tracker.errors import AmbiguousError, BadInputError, NotFoundError
 from tracker.queries import tables
 
 HALF = "".join(f"p{i},{i % 4}\n" for i in range(20))
-
-
-def run(engine: sa.Engine, *arguments: str) -> Result:
-    url = engine.url.render_as_string(hide_password=False)
-    result = CliRunner().invoke(suffrage, [*arguments, "--database", url])
-    if isinstance(result.exception, Exception):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def written(path: Path, text: str) -> str:
-    path.write_text(text)
-    return str(path)
 
 
 def stored(engine: sa.Engine, key: int) -> dict[str, float]:
