@@ -59,6 +59,13 @@ def scored(store: sa.Engine) -> sa.Engine:
     return store
 
 
+@pytest.fixture
+def small(sqlite_store: sa.Engine) -> sa.Engine:
+    """The same on SQLite only."""
+    add_scores(sqlite_store, np.ones((N, K)), tasks=["y", "x"] * (N // 2))
+    return sqlite_store
+
+
 class TestLoaded:
     def test_answers_stand_where_the_scores_stand(self, scored: sa.Engine) -> None:
         put(scored, [(run, prompt, "", 0, f"{run}{prompt}", run / 10, "ok") for run in (1, 2, 3) for prompt in (2, 5)])
@@ -74,8 +81,8 @@ class TestLoaded:
         assert (found.codes.dtype, found.probability.dtype) == (np.int32, np.float64)
         assert said(found.of(np.array([5, 1]))) == {(5, run): (f"{run}5", run / 10) for run in (1, 2, 3)}
 
-    def test_without_any_answer_every_cell_is_empty(self, scored: sa.Engine) -> None:
-        found = load(scored)
+    def test_without_any_answer_every_cell_is_empty(self, small: sa.Engine) -> None:
+        found = load(small)
         assert (found.texts, found.codes.shape) == ((), (N, K))
         assert (found.codes == -1).all()
         assert np.isnan(found.probability).all()
@@ -119,8 +126,8 @@ class TestLoaded:
         expected = {(1, 1): ("yes", 0.5), (2, 1): ("flexible", None), (1, 2): ("third", None)}
         assert said(load(scored)) == reference(rows) == expected
 
-    def test_answers_are_read_off_as_the_scores_were(self, scored: sa.Engine) -> None:
-        add_scores(scored, np.ones((N, K)), tasks=["y", "x"] * (N // 2), metric="exact_match,strict-match")
+    def test_answers_are_read_off_as_the_scores_were(self, small: sa.Engine) -> None:
+        add_scores(small, np.ones((N, K)), tasks=["y", "x"] * (N // 2), metric="exact_match,strict-match")
         rows: list[Row] = [
             (1, 1, "flexible-extract", 0, "5", None, "ok"),
             (1, 1, "strict-match", 0, None, None, "empty"),
@@ -128,15 +135,15 @@ class TestLoaded:
             (1, 2, "strict-match", 0, "6.", None, "ok"),
             (1, 3, "flexible-extract", 0, "7", None, "ok"),
         ]
-        put(scored, rows)
-        strict = said(load(scored, metric="exact_match,strict-match"))
+        put(small, rows)
+        strict = said(load(small, metric="exact_match,strict-match"))
         assert strict == reference(rows, "strict-match") == {(2, 1): ("6.", None), (3, 1): ("7", None)}
-        assert said(load(scored, metric="accuracy"))[1, 1] == ("5", None)
+        assert said(load(small, metric="accuracy"))[1, 1] == ("5", None)
 
-    def test_only_the_prompts_that_a_filter_keeps_are_there(self, scored: sa.Engine) -> None:
-        put(scored, [(1, prompt, "", 0, f"answer {prompt}", None, "ok") for prompt in range(1, N + 1)])
-        key = add_filter(scored, [True, False] * (N // 2))
-        found = load(scored, filter=key)
+    def test_only_the_prompts_that_a_filter_keeps_are_there(self, small: sa.Engine) -> None:
+        put(small, [(1, prompt, "", 0, f"answer {prompt}", None, "ok") for prompt in range(1, N + 1)])
+        key = add_filter(small, [True, False] * (N // 2))
+        found = load(small, filter=key)
         assert found.prompt_ids.tolist() == [1, 3, 5]
         assert found.texts == ("answer 1", "answer 3", "answer 5")
 

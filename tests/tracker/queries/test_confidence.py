@@ -75,15 +75,15 @@ class TestGoldProbabilities:
         add(small, P, KINDS[kind])
         assert list(gold(small).kinds) == [kind]
 
-    def test_where_none_is_stored_there_is_none(self, scored: sa.Engine) -> None:
-        found = gold(scored)
+    def test_where_none_is_stored_there_is_none(self, small: sa.Engine) -> None:
+        found = gold(small)
         assert (found.kinds, found.run_ids.tolist()) == ({}, [])
         assert found.run_ids.dtype == np.int64
 
-    def test_trials_are_averaged(self, scored: sa.Engine, add: Adding) -> None:
-        add(scored, P, LETTERS)
-        add(scored, P / 2, LETTERS, trial=1)
-        np.testing.assert_allclose(gold(scored).kinds["letters"].Q, P[BY_TASK] * 0.75, rtol=1e-12)
+    def test_trials_are_averaged(self, small: sa.Engine, add: Adding) -> None:
+        add(small, P, LETTERS)
+        add(small, P / 2, LETTERS, trial=1)
+        np.testing.assert_allclose(gold(small).kinds["letters"].Q, P[BY_TASK] * 0.75, rtol=1e-12)
 
     def test_they_are_of_the_runs_behind_the_scores(self, small: sa.Engine, add: Adding) -> None:
         add(small, P, LETTERS)
@@ -140,12 +140,12 @@ class TestAnswerOnlyRuns:
         assert np.array_equal(found.probabilities.kinds["letters"].Q, P[BY_TASK, :2])
         assert found.run_ids.tolist() == runs == found.probabilities.run_ids.tolist()
 
-    def test_where_no_such_run_is_stored_it_says_so(self, scored: sa.Engine, add: Adding) -> None:
-        add(scored, P, LETTERS)
-        found = blind(scored)
+    def test_where_no_such_run_is_stored_it_says_so(self, small: sa.Engine, add: Adding) -> None:
+        add(small, P, LETTERS)
+        found = blind(small)
         assert (found.scores, found.probabilities.kinds, found.run_ids.tolist()) == (None, {}, [])
         assert found.problem == "b has no runs without the question (answer_only)."
-        assert found.digest == blind(scored).digest
+        assert found.digest == blind(small).digest
 
     def test_runs_under_another_metric_are_not_taken_but_told(self, small: sa.Engine, add: Adding) -> None:
         add(small, np.zeros((N, 2)), "exact_match", condition="answer_only")

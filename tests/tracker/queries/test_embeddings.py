@@ -172,55 +172,62 @@ def test_the_prompts_that_have_a_vector_are_those_of_the_encoder_and_the_benchma
             assert found == set(expected.tolist())
 
 
+@pytest.fixture
+def small(sqlite_store: sa.Engine) -> sa.Engine:
+    """The same prompts on SQLite only."""
+    add_scores(sqlite_store, np.ones((N, 1)), tasks=["x", "y"] * (N // 2))
+    return sqlite_store
+
+
 class TestStored:
-    """For questions that can do without vectors."""
+    """For small that can do without vectors."""
 
     @staticmethod
     def stored(engine: sa.Engine, **choices: object) -> StoredEmbeddings:
         with transaction(engine, write=False) as session:
             return StoredEmbeddings.load(session, Selection(benchmark="b", **choices))
 
-    def test_the_only_vectors_are_found(self, questions: sa.Engine) -> None:
-        key = add(questions, prompt_ids(questions), E)
-        found = self.stored(questions)
-        assert (found.encoder_id, found.problem, found.digest) == (key, "", load(questions).digest)
+    def test_the_only_vectors_are_found(self, small: sa.Engine) -> None:
+        key = add(small, prompt_ids(small), E)
+        found = self.stored(small)
+        assert (found.encoder_id, found.problem, found.digest) == (key, "", load(small).digest)
         assert np.array_equal(found.found.E, E)
 
-    def test_where_there_are_none_it_says_how_to_make_them(self, questions: sa.Engine) -> None:
-        found = self.stored(questions)
+    def test_where_there_are_none_it_says_how_to_make_them(self, small: sa.Engine) -> None:
+        found = self.stored(small)
         assert (found.found, found.encoder_id) == (None, None)
         assert "suffrage embed b --encoder minilm" in found.problem
-        assert found.digest == self.stored(questions).digest
+        assert found.digest == self.stored(small).digest
 
-    def test_where_there_are_several_it_says_to_choose(self, questions: sa.Engine) -> None:
-        ids = prompt_ids(questions)
-        add(questions, ids, E)
-        second = add(questions, ids, E, revision="2")
-        found = self.stored(questions)
+    def test_where_there_are_several_it_says_to_choose(self, small: sa.Engine) -> None:
+        ids = prompt_ids(small)
+        add(small, ids, E)
+        second = add(small, ids, E, revision="2")
+        found = self.stored(small)
         assert found.found is None
         assert "vectors by 2 encoders" in found.problem
-        assert self.stored(questions, encoder="ada-2@2").encoder_id == second
-        assert len({found.digest, self.stored(questions, encoder="ada-2@2").digest}) == 2
+        assert self.stored(small, encoder="ada-2@2").encoder_id == second
+        assert len({found.digest, self.stored(small, encoder="ada-2@2").digest}) == 2
 
-    def test_an_encoder_that_is_named_must_have_made_some(self, questions: sa.Engine) -> None:
+    def test_an_encoder_that_is_named_must_have_made_some(self, small: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="have no vectors yet"):
-            self.stored(questions, encoder="minilm")
-        add(questions, prompt_ids(questions), E)
+            self.stored(small, encoder="minilm")
+        add(small, prompt_ids(small), E)
         with pytest.raises(NotFoundError, match="No encoder 'minilm' with vectors of this benchmark"):
-            self.stored(questions, encoder="minilm")
+            self.stored(small, encoder="minilm")
 
-    def test_a_wrong_filter_is_no_lack_of_vectors(self, questions: sa.Engine) -> None:
-        add(questions, prompt_ids(questions), E)
+    def test_a_wrong_filter_is_no_lack_of_vectors(self, small: sa.Engine) -> None:
+        add(small, prompt_ids(small), E)
         with pytest.raises(NotFoundError, match="No finding '9' with a filter"):
-            self.stored(questions, filter=9)
+            self.stored(small, filter=9)
 
 
 class TestEvery:
-    def test_there_are_those_of_each_encoder_whichever_is_named(self, questions: sa.Engine) -> None:
-        ids = prompt_ids(questions)
-        add(questions, ids, E, name="2")  # a name that is the key of another
-        add(questions, ids[:9], 2 * E[:9], revision="2")
-        with transaction(questions, write=False) as session:
+    def test_there_are_those_of_each_encoder_whichever_is_named(self, small: sa.Engine) -> None:
+        ids = prompt_ids(small)
+        add(small, ids, E, name="2")  # a name that is the key of another
+        add(small, ids[:9], 2 * E[:9], revision="2")
+        with transaction(small, write=False) as session:
             every = [
                 EveryEmbeddings.load(session, Selection(benchmark="b", encoder=name)) for name in (None, "1", "bert")
             ]
@@ -230,10 +237,10 @@ class TestEvery:
             assert np.array_equal(found.by_encoder[1].E, 2 * E[:9])
         assert len({found.digest for found in every}) == 1
 
-    def test_without_vectors_there_are_none(self, questions: sa.Engine) -> None:
-        with transaction(questions, write=False) as session:
+    def test_without_vectors_there_are_none(self, small: sa.Engine) -> None:
+        with transaction(small, write=False) as session:
             nothing = EveryEmbeddings.load(session, Selection(benchmark="b"))
             assert nothing.by_encoder == ()
-        add(questions, prompt_ids(questions), E)
-        with transaction(questions, write=False) as session:
+        add(small, prompt_ids(small), E)
+        with transaction(small, write=False) as session:
             assert EveryEmbeddings.load(session, Selection(benchmark="b")).digest != nothing.digest

@@ -128,13 +128,13 @@ class TestLoading:
         assert not found.flagged("contaminated", asked).any()
         assert not found.removed("contaminated", asked).any()
 
-    def test_where_none_is_named_the_latest_of_the_benchmark_is_taken(self, scored: sa.Engine) -> None:
-        add_scores(scored, Q, benchmark="other")
-        add_filter(scored, KEPT.tolist())
-        key = add_filter(scored, [True] * N)
-        add_filter(scored, KEPT.tolist(), benchmark="other")
-        add_weights(scored, [1.0])  # a later finding, which is no filter
-        assert load(scored).analysis_id == key
+    def test_where_none_is_named_the_latest_of_the_benchmark_is_taken(self, small: sa.Engine) -> None:
+        add_scores(small, Q, benchmark="other")
+        add_filter(small, KEPT.tolist())
+        key = add_filter(small, [True] * N)
+        add_filter(small, KEPT.tolist(), benchmark="other")
+        add_weights(small, [1.0])  # a later finding, which is no filter
+        assert load(small).analysis_id == key
 
     @given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.integers(0, 40), max_size=20))
     def test_a_prompt_that_was_never_judged_does_not_stay(self, kept: list[bool], asked: list[int]) -> None:
@@ -260,12 +260,12 @@ class TestKeptPrompts:
 
 
 class TestNotes:
-    def test_how_much_stays_is_said_and_nothing_else_where_all_is_judged(self, scored: sa.Engine) -> None:
-        key = add_filter(scored, KEPT.tolist())
-        assert notes(scored, key) == [f"Only the 10 of 12 prompts that filter {key} keeps."]
-        assert notes(scored, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
-        assert board(scored, filter=key).notes == (f"Only the 10 of 12 prompts that filter {key} keeps.",)
-        with transaction(scored, write=False) as session:
+    def test_how_much_stays_is_said_and_nothing_else_where_all_is_judged(self, small: sa.Engine) -> None:
+        key = add_filter(small, KEPT.tolist())
+        assert notes(small, key) == [f"Only the 10 of 12 prompts that filter {key} keeps."]
+        assert notes(small, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
+        assert board(small, filter=key).notes == (f"Only the 10 of 12 prompts that filter {key} keeps.",)
+        with transaction(small, write=False) as session:
             assert filter_notes(session, find_benchmark(session, "b"), Selection(benchmark="b")) == ()
 
     def test_prompts_that_came_later_are_counted_and_named_as_files_call_them(self, scored: sa.Engine) -> None:
@@ -324,11 +324,11 @@ class TestNotes:
 class TestErrors:
     @pytest.mark.parametrize("wrong", [77, -(2**40), 2**40])
     def test_a_number_without_a_finding_is_answered_with_the_filters_of_the_benchmark(
-        self, scored: sa.Engine, wrong: int
+        self, small: sa.Engine, wrong: int
     ) -> None:
-        key = add_filter(scored, KEPT.tolist())
+        key = add_filter(small, KEPT.tolist())
         with pytest.raises(NotFoundError) as caught:
-            board(scored, filter=wrong)
+            board(small, filter=wrong)
         assert str(caught.value) == f"No finding '{wrong}' with a filter. Known: {key}."
 
     def test_where_there_is_none_yet_it_says_how_to_make_one(self, small: sa.Engine) -> None:

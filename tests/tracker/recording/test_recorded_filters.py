@@ -266,27 +266,27 @@ class TestUse:
         again = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key))
         assert "was made of scores that are no longer the latest" in again.report.notes[1]
 
-    def test_nothing_is_recorded_of_a_question_whose_filter_is_refused(self, filled: sa.Engine) -> None:
-        key = run_analysis(filled, "toy", ARITHMETIC).analysis_id
+    def test_nothing_is_recorded_of_a_question_whose_filter_is_refused(self, filled_file: sa.Engine) -> None:
+        key = run_analysis(filled_file, "toy", ARITHMETIC).analysis_id
         for wrong, error in ((key, SelectionError), (99, NotFoundError)):
             with pytest.raises(error, match="filter"):
-                run_analysis(filled, "toy", replace(ARITHMETIC, filter=wrong))
-        with transaction(filled, write=False) as session:
+                run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=wrong))
+        with transaction(filled_file, write=False) as session:
             assert session.scalars(sa.select(tables.analysis.c.id)).all() == [key]
 
 
 class TestClaims:
     """A question that looks at a filter, or at who filters, loads everything else unfiltered."""
 
-    def test_the_filter_is_looked_at_and_all_prompts_too(self, filled: sa.Engine) -> None:
-        first, second = sieve(filled), sieve(filled, at_most=0.9)
+    def test_the_filter_is_looked_at_and_all_prompts_too(self, filled_file: sa.Engine) -> None:
+        first, second = sieve(filled_file), sieve(filled_file, at_most=0.9)
         chosen = replace(ARITHMETIC, filter=first.analysis_id)
-        looked = run_analysis(filled, "looking", chosen)
+        looked = run_analysis(filled_file, "looking", chosen)
         found = looked.report.finding
         assert (found.filter_id, found.n_kept) == (first.analysis_id, first.report.finding.n_kept)
         assert (found.n_scored, found.n_texts, looked.report.notes) == (40, 40, ())
-        assert analysis_row(filled, looked.analysis_id).filter_id == first.analysis_id
-        assert run_analysis(filled, "looking", ARITHMETIC).report.finding.filter_id == second.analysis_id
+        assert analysis_row(filled_file, looked.analysis_id).filter_id == first.analysis_id
+        assert run_analysis(filled_file, "looking", ARITHMETIC).report.finding.filter_id == second.analysis_id
 
     def test_the_latest_is_recorded_where_none_was_named(self, filled_file: sa.Engine) -> None:
         key = sieve(filled_file).analysis_id
@@ -297,15 +297,15 @@ class TestClaims:
         with pytest.raises(SelectionError, match=r"arithmetic has no filter yet\. Make one: suffrage analyze"):
             run_analysis(filled_file, "looking", ARITHMETIC)
 
-    def test_the_models_chosen_are_named_and_all_are_looked_at(self, filled: sa.Engine) -> None:
-        sieve(filled)
-        with transaction(filled) as session:
+    def test_the_models_chosen_are_named_and_all_are_looked_at(self, filled_file: sa.Engine) -> None:
+        sieve(filled_file)
+        with transaction(filled_file) as session:
             number = session.scalar(sa.select(tables.model.c.id).where(tables.model.c.name == "arithmetic/model 3"))
             other = {"name": "three", "model_id": number}
             shadowed = {"name": "arithmetic/model 1", "model_id": number}  # the name of a model is its own
             session.execute(sa.insert(tables.model_alias), [other, shadowed])
         names = ("three", "arithmetic/model 1", "arithmetic/model 3", "unheard-of")
-        found = run_analysis(filled, "looking", replace(ARITHMETIC, models=names)).report.finding
+        found = run_analysis(filled_file, "looking", replace(ARITHMETIC, models=names)).report.finding
         assert found.models == ("arithmetic/model 3", "arithmetic/model 1", "unheard-of")
         assert found.n_models == 5
 
@@ -321,19 +321,19 @@ class TestClaims:
 
 
 class TestCommand:
-    def test_filter_is_shown_wherever_a_finding_is_told(self, filled: sa.Engine) -> None:
-        key = sieve(filled).analysis_id
-        assert "data" not in invoke(filled, "analyses").stdout.splitlines()[0]
-        said = invoke(filled, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
-        assert f"Note: Only the {sieve_kept(filled, key)} of 40 prompts that filter {key} keeps." in said.stderr
+    def test_filter_is_shown_wherever_a_finding_is_told(self, filled_file: sa.Engine) -> None:
+        key = sieve(filled_file).analysis_id
+        assert "data" not in invoke(filled_file, "analyses").stdout.splitlines()[0]
+        said = invoke(filled_file, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
+        assert f"Note: Only the {sieve_kept(filled_file, key)} of 40 prompts that filter {key} keeps." in said.stderr
         used = key + 1
         assert f"filter {key}" in next(
-            line for line in invoke(filled, "show", str(used)).stdout.splitlines() if line.startswith("data ")
+            line for line in invoke(filled_file, "show", str(used)).stdout.splitlines() if line.startswith("data ")
         )
-        head, _, *listed = invoke(filled, "analyses").stdout.splitlines()
+        head, _, *listed = invoke(filled_file, "analyses").stdout.splitlines()
         assert "data" in head
         assert f"filter {key}" in next(line for line in listed if line.split()[0] == str(used))
-        told = json.loads(invoke(filled, "analyses", "--format", "json").stdout)
+        told = json.loads(invoke(filled_file, "analyses", "--format", "json").stdout)
         assert {row["id"]: row["selection"].get("filter") for row in told} == {key: None, used: key}
 
     def test_a_stale_finding_is_asked_again_of_the_same_data(self, filled_file: sa.Engine) -> None:
@@ -350,13 +350,13 @@ class TestCommand:
         )
         assert "Ask again with `suffrage analyze sieve arithmetic`." in invoke(filled_file, "show", str(key)).stderr
 
-    def test_the_leaderboard_says_what_it_leaves_out(self, filled: sa.Engine) -> None:
-        key = sieve(filled).analysis_id
-        n_kept = sieve_kept(filled, key)
-        table = invoke(filled, "leaderboard", "arithmetic", "--filter", str(key))
+    def test_the_leaderboard_says_what_it_leaves_out(self, filled_file: sa.Engine) -> None:
+        key = sieve(filled_file).analysis_id
+        n_kept = sieve_kept(filled_file, key)
+        table = invoke(filled_file, "leaderboard", "arithmetic", "--filter", str(key))
         assert f"over {n_kept} prompts" in table.stderr
         assert f"Only the {n_kept} of 40 prompts that filter {key} keeps." in table.stderr
-        plain = invoke(filled, "leaderboard", "arithmetic", "--filter", str(key), "--format", "json")
+        plain = invoke(filled_file, "leaderboard", "arithmetic", "--filter", str(key), "--format", "json")
         assert f"that filter {key} keeps" in plain.stderr
         assert {row["n"] for row in json.loads(plain.stdout)} == {n_kept}
 
