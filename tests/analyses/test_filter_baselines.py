@@ -375,16 +375,15 @@ class TestTables:
 
 
 class TestFigures:
-    @pytest.mark.parametrize("codes", [None, RNG.integers(0, 3, TABLE.shape).astype(np.int32)])
-    def test_pictures_are_drawn_with_labelled_axes(self, codes):
-        for against in (None, elsewhere({j: float(j % 5) for j in range(K)})):
-            for draw in asked(codes=codes, against=against).figures.values():
-                figure, written = draw(), io.BytesIO()
-                figure.savefig(written, format="png")
-                written.seek(0)
-                assert matplotlib.image.imread(written).std() > 0.01
-                assert any(axes.get_xlabel() for axes in figure.axes)
-                assert any(axes.get_ylabel() for axes in figure.axes)
+    @pytest.mark.parametrize("against", [None, elsewhere({j: float(j % 5) for j in range(K)})])
+    def test_pictures_are_drawn_with_labelled_axes(self, against):
+        for draw in asked(against=against).figures.values():
+            figure, written = draw(), io.BytesIO()
+            figure.savefig(written, format="png", dpi=60)
+            written.seek(0)
+            assert matplotlib.image.imread(written).std() > 0.01
+            assert any(axes.get_xlabel() for axes in figure.axes)
+            assert any(axes.get_ylabel() for axes in figure.axes)
 
     def test_every_random_subset_is_in_its_bar_and_the_selection_on_its_line(self, report):
         panels = report.figures["random_subsets"]().axes
