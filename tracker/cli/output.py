@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import math
@@ -37,9 +36,9 @@ def print_rows(
     if output_format == "json":
         click.echo(json.dumps([{n: _plain(r[n]) for n in names} for r in records], indent=2, ensure_ascii=False))
     elif output_format == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([[_text(r[n], full=True) for n in names] for r in records])
+        from tracker.reporting.table_files import write_csv
+
+        write_csv(sys.stdout, [names, *([_text(r[n], full=True) for n in names] for r in records)])
     elif not records:
         say("Nothing to show.")
     else:

@@ -6,10 +6,10 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tracker.errors import OutputError
 
@@ -17,12 +17,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+class _Lines:
+    """Where the CSV writer writes to: its lines, which end in CR LF, are ended by LF alone."""
+
+    def __init__(self, to: TextIO) -> None:
+        self._to = to
+
+    def write(self, line: str) -> None:
+        self._to.write(f"{line[:-2]}\n")
+
+
+def write_csv(to: TextIO, rows: Iterable[Sequence[Any]]) -> None:
+    """Rows as CSV, a line each that ends in LF."""
+    # The writer quotes the characters that its own lines end in, and those only: a text with a CR must be quoted too.
+    csv.writer(_Lines(to), lineterminator="\r\n").writerows(rows)
+
+
 def as_csv(table: pa.Table) -> bytes:
     """UTF-8 with a header; lists are JSON, as ``suffrage ingest`` reads them, a null or an empty list is empty."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.column_names)
-    writer.writerows([_cell(value) for value in row] for row in _rows(table))
+    write_csv(text, [table.column_names, *([_cell(value) for value in row] for row in _rows(table))])
     # Halves of surrogate pairs and NUL are in no store.
     return text.getvalue().encode()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -128,6 +130,17 @@ class TestSettings:
     def test_looking_at_nothing_makes_no_file(self, tmp_path: Path) -> None:
         assert run("db", "current", "--database", f"sqlite:///{tmp_path}/none.db").exit_code == 0
         assert list(tmp_path.iterdir()) == []
+
+
+class TestData:
+    def test_csv_is_read_back_as_it_was_whatever_breaks_the_lines_of_a_text(self, tmp_path: Path) -> None:
+        url = f"sqlite:///{tmp_path}/new.db"
+        run("db", "upgrade", "--database", url)
+        breaks = "'one' || char(13) || 'two', 'one' || char(10) || 'two', 'one' || char(13) || char(10) || 'two'"
+        said = run("sql", f"SELECT {breaks}", "--format", "csv", "--database", url).stdout_bytes.decode()
+        assert said.endswith('two"\n')
+        _, row = csv.reader(io.StringIO(said, newline=""))
+        assert row == ["one\rtwo", "one\ntwo", "one\r\ntwo"]
 
 
 class TestStore:

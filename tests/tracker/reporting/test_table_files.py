@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_filters import filtered
 
@@ -42,6 +42,8 @@ def table(rows: list[tuple[object, ...]]) -> pa.Table:
 class TestFormats:
     @settings(max_examples=60)
     @given(rows=ROWS)
+    @example(rows=[("one\rline", ["a\rb"], None, False)])
+    @example(rows=[("\r", None, None, False)])
     def test_each_is_read_back_as_it_was(self, rows: list[tuple[object, ...]]) -> None:
         written = table(rows)
         assert pq.read_table(io.BytesIO(WRITERS["parquet"](written))).equals(written)
