@@ -63,7 +63,7 @@ def linked(E: NDArray[np.float32], neighbours: Neighbours, thresholds: Sequence[
     few = Directions.of(E[rows])
     cells = _cells(limits, few.slack)
     for row, column, near in products_of_pairs(few.unit):
-        _join_products(near, row, column, rows, few.E, few.squares, cells, limits, parents, counts)
+        _join_products(near, row, column, rows, few.E, few.squares, cells, few.slack, limits, parents, counts)
     groups = np.empty_like(parents)
     _number(parents, groups)
     return Linked(thresholds=limits, groups=groups, n_pairs=np.cumsum(counts[:-1]))
@@ -136,12 +136,11 @@ def nearer(E: NDArray[np.float32], neighbours: Neighbours, threshold: float) -> 
 
 def _nearer_of(directions: Directions, rows: NDArray[np.int64], threshold: float) -> Iterator[NDArray[np.int32]]:
     """The same for some prompts, among all."""
-    E, squares = directions.E, directions.squares
-    limits = np.array([threshold])
-    cells, places = _cells(limits, directions.slack), np.empty(len(E), np.int32)
+    E, squares, slack = directions.E, directions.squares, directions.slack
+    places = np.empty(len(E), np.int32)
     for start, near in products(directions.unit[rows], directions.unit):
         for r in range(len(near)):
-            n_near = _near_places(near[r], rows[start + r], E, squares, cells, limits, places)
+            n_near = _near_places(near[r], rows[start + r], E, squares, float(threshold), slack, places)
             yield places[:n_near].copy()
 
 
@@ -169,34 +168,27 @@ def _cells(limits: NDArray[np.float64], slack: float) -> NDArray[np.int16]:
 
 
 @kernel
-def _first_above(
-    product: Any, wide: Any, square: Any, j: Any, E: Any, squares: Any, cells: Any, limits: Any, sums: Any
-) -> Any:
-    """Index of the first limit that the distance of a vector and row ``j`` is strictly below, from their product."""
-    cell = INT((1.0 - np.float64(product)) * (CELLS / 2))
-    first = INT(cells[min(max(cell, INT(0)), INT(CELLS - 1))])
-    if first == OPEN:
-        first = INT(np.searchsorted(limits, distance_from(wide, square, j, E, squares, sums), side="right"))
-    return first
-
-
-@kernel
-def _near_places(near: Any, i: Any, E: Any, squares: Any, cells: Any, limits: Any, places: Any) -> Any:
-    """Write the columns nearer than the only limit to ``places``, but for ``i`` itself, and return their number.
+def _near_places(near: Any, i: Any, E: Any, squares: Any, threshold: Any, slack: Any, places: Any) -> Any:
+    """Write the columns nearer than a threshold to ``places``, but for ``i`` itself, and return their number.
 
     Args:
         near: ``(n,)`` products of row ``i`` with all.
         i: the row.
         E, squares: of `Directions`.
-        cells, limits: as above.
+        threshold: of distance.
+        slack: by how much a product can be off.
         places: ``(n,)`` to fill.
     """
-    sums, wide = np.empty(LANES), E[i].astype(np.float64)
-    m = 0
+    least, surely = np.float32(1 - threshold - slack), np.float32(1 - threshold + slack)
+    wide, sums = E[i].astype(np.float64), np.empty(LANES)
+    n_reached, n_near = 0, 0
     for j in range(near.size):
-        places[m] = j
-        m += _first_above(near[j], wide, squares[i], INT(j), E, squares, cells, limits, sums) == 0 and j != i
-    return m
+        places[n_reached] = j
+        n_reached += near[j] >= least
+    for j in places[:n_reached]:
+        places[n_near] = j
+        n_near += j != i and (near[j] > surely or distance_from(wide, squares[i], INT(j), E, squares, sums) < threshold)
+    return n_near
 
 
 @kernel
@@ -226,6 +218,7 @@ def _join_products(
     E: Any,
     squares: Any,
     cells: Any,
+    slack: Any,
     limits: Any,
     parents: Any,
     counts: Any,
@@ -237,20 +230,31 @@ def _join_products(
         row, column: numbers of its first row and column.
         rows: ``(w,)`` the prompts they are.
         E, squares: of their `Directions`.
-        cells, limits: as above.
+        cells: of `_cells`, made with this slack.
+        limits: ``(t,)`` ascending.
         parents: ``(t, n)`` of all prompts.
         counts: ``(t + 1,)`` pairs by the first limit above them.
     """
-    wide, sums = np.empty(E.shape[1]), np.empty(LANES)
+    least = np.float32(1 - limits[-1] - slack)
+    wide, sums, reached = np.empty(E.shape[1]), np.empty(LANES), np.empty(near.shape[1], np.int32)
     for r in range(len(near)):
-        i = row + r
+        i, mine = row + r, near[r]
         wide[:] = E[i]
-        for c in range(i + 1 - column, near.shape[1]):
-            j = INT(column + c)
-            first = _first_above(near[r, c], wide, squares[i], j, E, squares, cells, limits, sums)
+        n_reached = 0
+        for c in range(i + 1 - column, mine.size):
+            reached[n_reached] = c
+            n_reached += mine[c] >= least
+        for c in reached[:n_reached]:
+            cell = INT((1.0 - np.float64(mine[c])) * (CELLS / 2))
+            first = INT(cells[min(max(cell, INT(0)), INT(CELLS - 1))])
+            if first == OPEN:
+                distance = distance_from(wide, squares[i], INT(column + c), E, squares, sums)
+                first = INT(np.searchsorted(limits, distance, side="right"))
             if first < limits.size:
                 counts[first] += 1
-                _join(parents, first, INT(rows[i]), INT(rows[j]))
+                p, q = INT(rows[i]), INT(rows[column + c])
+                if parents[first, p] != parents[first, q]:
+                    _join(parents, first, p, q)
 
 
 @kernel
@@ -260,8 +264,6 @@ def _join(parents: Any, first: Any, i: Any, j: Any) -> None:
     The root of a component is its first member.
     """
     for t in range(first, len(parents)):
-        if parents[t, i] == parents[t, j]:
-            break
         a, b = _root(parents, t, i), _root(parents, t, j)
         if a == b:
             break
