@@ -70,7 +70,11 @@ class Declaration:
     code_version: str
 
     def brings(self, choice: str) -> bool:
-        """Whether an input looks at a choice that only such inputs look at, such as ``weights``."""
+        """Whether an input looks at a choice that only such inputs look at, so that the command has its option.
+
+        Args:
+            choice: ``weights``, ``encoder`` or ``against``: what the input's class calls `BRINGS`.
+        """
         return any(getattr(kind, "BRINGS", None) == choice for kind in self.inputs.values())
 
     def needs(self, choice: str) -> bool:
@@ -80,9 +84,10 @@ class Declaration:
 
     @property
     def claims(self) -> Mapping[str, str]:
-        """Choices of the selection that one input keeps for itself (``filter``, ``models``), with what they then mean.
+        """Choices of the selection that one input keeps for itself, with what their options then mean.
 
-        All other inputs are loaded as if that choice had not been made.
+        They are ``filter`` and ``models``: what the input's class calls `CLAIMS`, and `HELP`. All other inputs are
+        loaded as if that choice had not been made.
         """
         claiming = [kind for kind in self.inputs.values() if hasattr(kind, "CLAIMS")]
         return {kind.CLAIMS: kind.HELP for kind in claiming}
