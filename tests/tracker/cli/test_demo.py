@@ -30,6 +30,11 @@ def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
         "suffrage ui",
     ):
         assert said in first.stdout
+    asked = re.findall(r"\$ suffrage analyze ([\w-]+)", first.stdout)
+    made = asked.index("smart-filtering")
+    assert made < asked.index("filter-baselines")  # which looks at its filter
+    assert made < asked.index("filter-stability")
+    assert "Not run:" not in first.stdout
     assert not [line for line in first.stdout.splitlines() if len(line) > 100]
     assert "\x1b" not in first.stdout
 
