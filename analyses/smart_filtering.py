@@ -363,6 +363,7 @@ def analyze(
             odd=[one for one in odd if one.task not in exclude_task],
             skipped=skipped,
             blind=blind,
+            similar=similar,
             path=path,
             effects=effects,
         ),

@@ -22,6 +22,8 @@ from tracker.queries.performance import PerformanceMatrix
 
 BANDWIDTHS = (0.01, 10)
 """Bandwidths below follow single distances, and make a grid without end; those above smooth everything away."""
+MOST_ALIKE = 0.5
+"""Share of the prompts; where more have a similar one, similar prompts are hardly repetitions."""
 
 
 def problems(
@@ -169,6 +171,7 @@ def notes(
     odd: Sequence[Anomaly],
     skipped: Mapping[str, str],
     blind: pa.Table,
+    similar: SimilarStep | None,
     path: SimilarPath | None,
     effects: Consequences,
 ) -> list[str]:
@@ -210,6 +213,12 @@ def notes(
         )
     if "contaminated" not in skipped:
         said += _power(blind)
+    if similar is not None and similar.step.flagged.mean() > MOST_ALIKE:
+        said.append(
+            f"{similar.step.flagged.mean():.0%} of the prompts have another one below the threshold, in groups "
+            "small enough: it may tell topics apart rather than repetitions. See the picture of the density; a smaller "
+            "--bandwidth or --threshold asks for more likeness."
+        )
     if path is not None:
         said += _swing(path) if "similar" not in skipped else _instead(path)
     if effects.error.reason:

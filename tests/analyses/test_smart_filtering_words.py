@@ -145,6 +145,12 @@ class TestWords:
         notes = complete.but(blind=guesses.astype(float)).asked(**USUAL).notes
         assert any("can hardly be told from that, so that the step has little power" in note for note in notes)
 
+    def test_where_most_prompts_have_a_similar_one_it_is_doubted(self, complete: Small) -> None:
+        pairs = complete.but(vectors=np.eye(60)[np.arange(120) // 2])
+        notes = pairs.asked(**USUAL | {"threshold": 0.5}).notes
+        assert any("100% of the prompts have another one below the threshold" in note for note in notes)
+        assert not any("below the threshold" in note for note in complete.asked(**USUAL).notes)
+
 
 class TestErrors:
     @pytest.mark.parametrize(
