@@ -112,7 +112,7 @@ def _known(name: str, known: Sequence[str]) -> str:
     if not known:
         return "None are stored yet."
     near = get_close_matches(name, known, n=3, cutoff=0.6)
-    if near:
+    if near and not name.lstrip("-").isdigit():  # numbers with equal digits are not alike
         return f"Did you mean {' or '.join(near)}?"
     listed = ", ".join(known[:8])
     return f"Known: {listed}{f' and {len(known) - 8} more' if len(known) > 8 else ''}."

@@ -107,22 +107,18 @@ class FilterModels:
         if open_only:
             means = np.where([maker.open_weights is False for maker in makers], np.nan, means)
         found = best_of_each(means, [maker.organization or "" for maker in makers], n_models)
-        for column in found.tolist() if not allow_unknown else ():
-            maker, name = makers[column], scores.models[column]
-            lacks = "which organization made it" if maker.organization is None else ""
-            if open_only and maker.open_weights is None:
-                lacks = lacks or "whether its weights are open"
-            if lacks:
-                raise SelectionError(
-                    f"Of {name}, one of the best {n_models}, it is not known {lacks}. Say so in a file (suffrage "
-                    "models --facts FILE), name the models that filter with --models, or take each such model as one "
-                    "of its own with --allow-unknown."
-                )
+        if not allow_unknown:
+            _refuse_unknown(
+                f"one of the best {n_models}",
+                {scores.models[column]: makers[column] for column in found.tolist()},
+                open_only=open_only,
+            )
         if len(found) < n_models:
-            kind = "open models" if open_only else "models"
+            kind = f"{'open ' if open_only else ''}{'model' if len(found) == 1 else 'models'}"
             raise SelectionError(
-                f"Only {len(found)} {kind} with a score for each of {scores.n_prompts:,} prompts come from different "
-                f"organizations; {n_models} are to filter. Ask for fewer with --n-models, or name them with --models."
+                f"Only {len(found)} {kind} with a score for each of {scores.n_prompts:,} prompts can be taken, each of "
+                f"another organization; {n_models} are to filter. Ask for fewer with --n-models, or name them with "
+                "--models."
             )
         return found
 
@@ -131,6 +127,31 @@ class FilterModels:
         """SHA-256 of the names and the makers."""
         makers = {name: (maker.organization, maker.open_weights) for name, maker in self.makers.items()}
         return hashlib.sha256(json.dumps([self.named, makers], sort_keys=True).encode()).hexdigest()
+
+
+def _refuse_unknown(which: str, chosen: Mapping[str, Maker], *, open_only: bool) -> None:
+    """Raise with all chosen models of which something is not known, so that one file of facts can settle it.
+
+    Raises:
+        SelectionError: there are some.
+    """
+    lacking = {
+        "which organization made it": [name for name, maker in chosen.items() if maker.organization is None],
+        "whether its weights are open": [
+            name for name, maker in chosen.items() if open_only and maker.open_weights is None
+        ],
+    }
+    said = [
+        f"of {', '.join(names)}, {'each ' if len(names) > 1 else ''}{which}, it is not known {what}"
+        for what, names in lacking.items()
+        if names
+    ]
+    if said:
+        told = "; ".join(said)
+        raise SelectionError(
+            f"{told[0].upper()}{told[1:]}. Say so in a file (suffrage models --facts FILE), name the models that "
+            "filter with --models, or take each such model as one of its own with --allow-unknown."
+        )
 
 
 def best_of_each(scores: NDArray[np.float64], organizations: Sequence[str], n_models: int) -> NDArray[np.intp]:

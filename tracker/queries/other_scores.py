@@ -83,7 +83,8 @@ def other_scores(session: Session, said: str, *, as_of: datetime | None = None) 
     try:
         board = leaderboard(session, Selection(benchmark=benchmark, metric=metric, as_of=as_of))
     except SelectionError as error:
-        raise SelectionError(f"--against {said}: {error}") from error
+        words = str(error).replace("with --metric", f"as --against {said}:METRIC")
+        raise SelectionError(f"--against {said}: {words}") from error
     ranked = [row for row in board.rows if not row.unranked]
     return OtherScores(
         benchmark=board.benchmark,

@@ -308,6 +308,7 @@ class TestErrors:
             ("--output kept.json --review 9", "--review is for people"),
             ("--number-by-order", "--number-by-order belongs to --format lm-eval."),
             ("--review 0", "0 is not in the range"),
+            ("--output kept.csv.gz", "A name that ends in .gz does not say what to write: add --format."),
         ],
     )
     def test_options_that_do_not_belong_together_are_refused(

@@ -186,9 +186,9 @@ class TestErrors:
                 SelectionError,
                 "of the option likelihoods is stored of.*--without-conf",
             ),
-            (("--n-models", "9"), SelectionError, "Only 8 models .* come from different organizations.*--n-models"),
+            (("--n-models", "9"), SelectionError, "Only 8 models .* each of another organization.*--n-models"),
             (("--condition", "answer_only"), SelectionError, "Leave --condition out"),
-            (("--against", BENCHMARK), SelectionError, "--metric|metrics"),
+            (("--against", BENCHMARK), SelectionError, rf"2 metrics.*Choose one as --against {BENCHMARK}:METRIC\."),
         ],
     )
     def test_what_cannot_be_asked_is_refused_with_what_can(

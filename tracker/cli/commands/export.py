@@ -63,7 +63,10 @@ def filter_command(
     which it was singled out though it stays. lm-eval is the file that lm-evaluation-harness takes as --samples. With
     --review 100 the prompts that were singled out are sampled instead, with empty columns for a verdict.
     """
-    file_format = file_format or SUFFIXES.get(output.suffix.lower() if output else "", "csv")
+    suffix = output.suffix.lower() if output else ""
+    if file_format is None and suffix and suffix not in SUFFIXES:
+        raise click.UsageError(f"A name that ends in {suffix} does not say what to write: add --format.")
+    file_format = file_format or SUFFIXES.get(suffix, "csv")
     if n_review is not None and file_format == "lm-eval":
         raise click.UsageError("--review is for people: choose --format csv, jsonl or parquet.")
     if number_by_order and file_format != "lm-eval":
