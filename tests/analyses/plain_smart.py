@@ -156,7 +156,7 @@ def _filter_models(b: Small, rows: list[int], o: dict[str, Any]) -> list[int]:
             if o["open_only"] and maker.open_weights is None:
                 raise RefusedError(f"Of {b.models[j]},.*whether its weights are open.*--allow-unknown")
     if len(chosen) < o["n_models"]:
-        raise RefusedError(f"Only {len(chosen)} .*models with a score for each.*--n-models.*--models")
+        raise RefusedError(f"Only {len(chosen)} .*models? with a score for each.*--n-models.*--models")
     return chosen
 
 
