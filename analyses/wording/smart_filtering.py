@@ -123,7 +123,7 @@ def summary(
 ) -> str:
     """What was found, with its numbers."""
     n, stays = len(kept), int(kept.sum())
-    said = [f"{stays:,} of {n:,} prompts stay; {1 - stays / n:.1%} could be left out."]
+    said = [f"{stays:,} of {n:,} prompts stay; {(n - stays) / n:.1%} could be left out."]
     m = len(filter_models)
     judges = {1: "the one filter model gets", 2: "both filter models get"}.get(m, f"all {m} filter models get")
     what = {
@@ -255,7 +255,7 @@ def _swing(path: SimilarPath) -> list[str]:
 
 def _instead(path: SimilarPath) -> list[str]:
     """Bandwidths by which the step would not have been refused, with as many neighbours."""
-    j = path.chosen[1]
+    j = len(path.n_neighbours) - 1
     possible = [
         f"--bandwidth {path.bandwidths[i]:g} (threshold {path.thresholds[i, j]:.3g}, {path.shares[i, j]:.1%} removed)"
         for i in range(len(path.bandwidths))

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from analyses.filter_baselines import FilterBaselines, analyze
 from analyses.numerics.filtering.agreement import agreement
-from analyses.numerics.filtering.baselines import beside_random, of_all
+from analyses.numerics.filtering.baselines import Beside, beside_random, of_all
 from analyses.numerics.filtering.item_response import too_easy_or_dull, two_parameter
 from analyses.numerics.filtering.random_subsets import random_subsets
 from analyses.numerics.filtering.ranking_change import ranking_change
@@ -415,3 +415,9 @@ class TestNumerics:
         assert np.isnan(found.random["agreement"]).all()
         assert np.isnan(found.position("agreement"))
         assert np.isnan(of_all(TABLE, None, elsewhere=None)["agreement"])
+
+
+def test_the_share_is_the_quotient_by_which_other_findings_tell_of_the_filter() -> None:
+    none = np.empty(0)
+    found = Beside(kept=np.arange(1200) < 921, values={}, random={}, means=none, random_means=none)
+    assert found.share_removed == 279 / 1200  # 1 - 921 / 1200 is a little more, and another figure once rounded

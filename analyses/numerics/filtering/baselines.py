@@ -48,7 +48,7 @@ class Beside:
     @property
     def share_removed(self) -> float:
         """Of the prompts."""
-        return float(1 - self.kept.mean())
+        return float((~self.kept).mean())  # as every finding that tells of the filter counts it
 
     def spread(self, name: str) -> Spread:
         """A statistic over the random selections."""

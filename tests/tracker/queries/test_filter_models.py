@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.analyses.performance_matrices import matrix
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.filter_models import FilterModels, Maker
+from tracker.queries.performance import PerformanceMatrix
 
-SCORES = matrix(np.triu(np.ones((4, 4))))  # model 3 is the best, then 2, 1, 0
+SCORES = PerformanceMatrix(
+    Q=np.triu(np.ones((4, 4))),  # model 3 is the best, then 2, 1, 0
+    prompt_ids=np.arange(4, dtype=np.int64),
+    tasks=np.full(4, ""),
+    models=tuple(f"model {j}" for j in range(4)),
+    run_ids=np.arange(4, dtype=np.int64),
+)
 OPEN = Maker(organization="a", open_weights=True)
 
 
