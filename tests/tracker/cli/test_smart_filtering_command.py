@@ -130,7 +130,7 @@ class TestPlantedTruth:
         assert rows(url, contradicting) == []
 
     def test_hardly_anything_is_flagged_where_nothing_was_planted(self, tmp_path: Path, sqlite_template: Path) -> None:
-        nothing = simulate(Design(n_prompts=600, n_easy=0, n_leaked=0, n_groups=0), seed=0)
+        nothing = simulate(Design(n_prompts=360, n_easy=0, n_leaked=0, n_groups=0), seed=0)
         url = taken_in(nothing, tmp_path, sqlite_template)
         told = run(url, "analyze", "smart-filtering", BENCHMARK, *QUICK, "--format", "json")
         assert flagged(url, "contaminated", nothing).mean() <= 0.01
