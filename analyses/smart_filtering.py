@@ -262,6 +262,7 @@ def analyze(
             bandwidth=bandwidth,
             unimodal=unimodal,
             largest_group=largest_group,
+            is_step=threshold is None and groups == "components",
         )
         skipped |= {"similar": similar.reason} if similar.reason else {}
     same = duplicate_groups(texts, choices, by=duplicates)
@@ -285,6 +286,8 @@ def analyze(
         makers = filter_models.organizations([scores.models[j] for j in able], open_only=open_only)
         means = np.where([maker is None for maker in makers], np.nan, scores.Q[:, able].mean(axis=0))
         best = able[best_of_each(means, [maker or "" for maker in makers], len(columns))]
+        if not len(best):
+            return nothing.flagged  # nothing is kept: the split has no error
         again = unanimous_steps(said, best, retain=retain, with_blind=with_blind, seed=seed)
         return kept({**steps, **again}.values(), scores.n_prompts)
 

@@ -93,7 +93,11 @@ def _curve(found: Density, threshold: float | None) -> tuple[Floats, Floats]:
 
 
 def path(
-    bandwidths: Floats, n_neighbours: NDArray[np.int64], thresholds: Floats, shares: Floats, chosen: tuple[int, int]
+    bandwidths: Floats,
+    n_neighbours: NDArray[np.int64],
+    thresholds: Floats,
+    shares: Floats,
+    chosen: tuple[int, int] | None,
 ) -> Figure:
     """How the threshold and the share of prompts removed change with the bandwidth and the number of neighbours.
 
@@ -104,7 +108,7 @@ def path(
         n_neighbours: ``(k,)`` of each prompt, whose distances make the density.
         thresholds: ``(b, k)``; NaN where there is none.
         shares: ``(b, k)`` of all prompts, removed; NaN where there is no threshold, or the groups were refused.
-        chosen: places of the setting that was used.
+        chosen: places of the setting that was used; None where none of them was.
     """
     n_lines = len(n_neighbours)
     has_strips = bool(np.isnan(thresholds).any() or np.isnan(shares).any())
@@ -124,11 +128,12 @@ def path(
             )  # fmt: skip
             missing = x[np.isnan(y)]
             strip.plot(missing, np.full(missing.size, -k), color=colour, marker="x", markersize=4, linestyle="none")
-        has_value = not np.isnan(table[chosen])
-        (axes if has_value else strip).plot(
-            bandwidths[chosen[0]], table[chosen] if has_value else -chosen[1], color=INK, marker="o", markersize=10,
-            markerfacecolor="none", markeredgewidth=1.2, linestyle="none", label="used", clip_on=False,
-        )  # fmt: skip
+        if chosen is not None:
+            has_value = not np.isnan(table[chosen])
+            (axes if has_value else strip).plot(
+                bandwidths[chosen[0]], table[chosen] if has_value else -chosen[1], color=INK, marker="o", markersize=10,
+                markerfacecolor="none", markeredgewidth=1.2, linestyle="none", label="used", clip_on=False,
+            )  # fmt: skip
         _axes(axes, strip, x, n_lines)
         axes.set_ylabel(label, fontsize=9)
     panels[0, 1].yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")

@@ -64,7 +64,8 @@ def path(found: SimilarPath) -> pa.Table:
     b, k = found.thresholds.shape
     columns = {"threshold": found.thresholds, "share_removed": found.shares, "largest_group_share": found.largest}
     chosen = np.zeros((b, k), dtype=np.bool_)
-    chosen[found.chosen] = True
+    if found.chosen is not None:
+        chosen[found.chosen] = True
     return pa.table(
         {
             "bandwidth": np.repeat(found.bandwidths, k),

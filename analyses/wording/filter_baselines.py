@@ -180,7 +180,10 @@ def notes(
 
 
 def _of_response(response: TwoParameter, n_models: int, percentile: float) -> list[str]:
-    said = []
+    said = [
+        "Item response as fitted here knows no guessing: where prompts have options to guess among, hard ones come out "
+        "too easy and discriminate too little, and the standard errors do not say so."
+    ]
     if not response.converged:
         said.append(f"The fit of item response still moved after {response.n_iterations} rounds; take it with care.")
     if n_models < ENOUGH_MODELS:

@@ -13,6 +13,9 @@ from tracker.queries.answers import Answers
 from tracker.queries.confidence import KINDS, AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.performance import PerformanceMatrix
 
+MOST_PROMPTS = 0.5
+"""Share of the prompts for which something must be stored of a model before it counts as known of the model."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
@@ -46,7 +49,7 @@ class Evidence:
                 stored.
         """
         lacking = {
-            kind: [names[column] for column in columns.tolist() if not known[:, column].any()]
+            kind: _lacking(known, columns, names)
             for kind in KINDS
             for known in [~np.isnan(self.gold[kind]) if kind in self.gold else np.zeros(self.right.shape, np.bool_)]
         }
@@ -71,8 +74,8 @@ class Evidence:
         known = np.ones(self.right.shape[1], dtype=np.bool_)
         matrices = [self.gold, *([self.blind_gold] if with_blind else [])] if kind else []
         for stored in matrices:
-            known &= ~np.isnan(stored[kind]).all(axis=0) if kind in stored else False
-        return known & self.blind_asked.any(axis=0) if with_blind else known
+            known &= (~np.isnan(stored[kind])).mean(axis=0) >= MOST_PROMPTS if kind in stored else False
+        return known & (self.blind_asked.mean(axis=0) >= MOST_PROMPTS) if with_blind else known
 
     def unblinded(self, columns: NDArray[np.intp], names: Sequence[str], kind: str | None) -> str:
         """Why the answers without the question cannot be used; '' where they can.
@@ -84,12 +87,19 @@ class Evidence:
         """
         if not self.blind_asked.any():
             return "no answer-only run is stored"
-        if lacking := [names[column] for column in columns.tolist() if not self.blind_asked[:, column].any()]:
+        if lacking := _lacking(self.blind_asked, columns, names):
             return f"no answer-only run is stored of {_some(lacking)}"
-        sure = self.blind_gold.get(kind) if kind else None
-        if kind and (lacking := [names[j] for j in columns.tolist() if sure is None or np.isnan(sure[:, j]).all()]):
+        if not kind:
+            return ""
+        sure = ~np.isnan(self.blind_gold[kind]) if kind in self.blind_gold else np.zeros(self.right.shape, np.bool_)
+        if lacking := _lacking(sure, columns, names):
             return f"no probability of the option {kind} is stored of the answer-only runs of {_some(lacking)}"
         return ""
+
+
+def _lacking(known: NDArray[np.bool_], columns: NDArray[np.intp], names: Sequence[str]) -> list[str]:
+    """Names of those of some models of which too little is known."""
+    return [names[column] for column in columns.tolist() if known[:, column].mean() < MOST_PROMPTS]
 
 
 def _some(names: Sequence[str], shown: int = 3) -> str:
@@ -121,7 +131,7 @@ def evidence(scores: PerformanceMatrix, probabilities: GoldProbabilities, answer
 def answers_or_outcomes(
     answers: Answers, scores: PerformanceMatrix, columns: NDArray[np.intp]
 ) -> tuple[NDArray[np.int32] | None, str]:
-    """In what some models can be said to agree: their answers where they are stored of every one, else the outcomes.
+    """In what some models can be said to agree: their answers where most are stored of every one, else the outcomes.
 
     Args:
         answers: to the prompts of the scores, in their order.
@@ -133,7 +143,7 @@ def answers_or_outcomes(
         ``right or wrong``; None and '' where scores are others.
     """
     codes = answers.codes[:, columns]
-    if (codes >= 0).any(axis=0).all():
+    if ((codes >= 0).mean(axis=0) >= MOST_PROMPTS).all():
         return np.ascontiguousarray(codes), "answers"
     if not scores.is_binary:
         return None, ""

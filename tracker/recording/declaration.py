@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SCALARS = (int, float, bool, str)
 REQUIRED = inspect.Parameter.empty
+BROUGHT, CLAIMED = ("weights", "encoder", "against"), ("filter", "models")
+"""Choices of a selection that only some inputs look at, and those that one input can keep for itself."""
 LARGEST_INTEGER = 2**53
 """Of a parameter: what every database, file and program that keeps it can hold exactly."""
 
@@ -175,6 +177,7 @@ def declare(function: Callable[..., Report], found: AnalysisModule) -> Declarati
             if not callable(getattr(kind, "is_chosen", None)):
                 raise refuse(f"the input {name} may be None, but {_shown(kind)} has no is_chosen")
             optional.add(name)
+        _check_choices(refuse, kind)
         inputs[name] = kind
     if not inputs:
         raise refuse("it has no input; the first parameter says what it looks at, such as scores: PerformanceMatrix")
@@ -188,6 +191,16 @@ def declare(function: Callable[..., Report], found: AnalysisModule) -> Declarati
         help=doc,
         code_version=_code_version(found),
     )
+
+
+def _check_choices(refuse: Callable[[str], PluginError], kind: Any) -> None:
+    """Raise where an input says that it looks at, or claims, a choice that there is not."""
+    for attribute, possible in (("BRINGS", BROUGHT), ("CLAIMS", CLAIMED)):
+        said = getattr(kind, attribute, None)
+        if said is not None and said not in possible:
+            raise refuse(f"{_shown(kind)}.{attribute} is {said!r}; it can be {' or '.join(possible)}")
+    if hasattr(kind, "CLAIMS") and not isinstance(getattr(kind, "HELP", None), str):
+        raise refuse(f"{_shown(kind)} claims {kind.CLAIMS} and has no HELP, which says what the option then means")
 
 
 def _parameter(refuse: Callable[[str], PluginError], name: str, hint: Any, default: Any) -> Parameter:

@@ -20,7 +20,7 @@ from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import artifacts_of
-from tracker.recording.declaration import Declaration, load_declaration
+from tracker.recording.declaration import BROUGHT, Declaration, load_declaration
 from tracker.recording.mlflow_store import mlflow_store
 from tracker.recording.record import MetricRow, Question, metric_rows, record
 
@@ -167,7 +167,7 @@ def _refuse_unused(declaration: Declaration, selection: Selection | None) -> Non
         return
     if not declaration.is_of_one_benchmark:
         raise SelectionError(f"{declaration.name} looks at findings of all benchmarks. Leave the benchmark out.")
-    for choice in ("weights", "encoder", "against"):
+    for choice in BROUGHT:
         if getattr(selection, choice) is not None and not declaration.brings(choice):
             raise SelectionError(f"{declaration.name} does not look at {choice}. Leave --{choice} out.")
 

@@ -72,7 +72,7 @@ class Consequences:
     def _error(self) -> dict[str, tuple[float, str]]:
         reason, sizes = (
             self.error.reason or "it is not defined in any split",
-            spread(self.error.n_kept.astype(np.float64)),
+            spread(np.where(self.error.n_kept > 0, self.error.n_kept, np.nan)),
         )
         found = {f"subset_error.n_kept.{which}": (getattr(sizes, which), reason) for which in ("mean", "low", "high")}
         for who in ("chosen", "random"):

@@ -63,7 +63,8 @@ class SimilarPath:
         shares: ``(b, k)`` share of all prompts that would be removed; NaN without a threshold.
         largest: ``(b, k)`` share of all prompts in the largest group; NaN without a threshold.
         refused: ``(b, k)`` whether that is more than a group may hold.
-        chosen: place of what was chosen among the bandwidths and numbers of neighbours.
+        chosen: place among the bandwidths and numbers of neighbours of those by which the step was taken; None where it
+            was taken by another density, by stars, or by a threshold that was given.
     """
 
     bandwidths: NDArray[np.float64]
@@ -72,7 +73,7 @@ class SimilarPath:
     shares: NDArray[np.float64]
     largest: NDArray[np.float64]
     refused: NDArray[np.bool_]
-    chosen: tuple[int, int]
+    chosen: tuple[int, int] | None
 
 
 def similar_step(
@@ -159,6 +160,7 @@ def similar_path(
     bandwidth: float,
     unimodal: Unimodal = "keep",
     largest_group: float = 0.05,
+    is_step: bool = True,
 ) -> SimilarPath:
     """How threshold and share removed change around what was chosen, by connected components.
 
@@ -169,6 +171,7 @@ def similar_path(
         bandwidth: as chosen.
         unimodal: as chosen.
         largest_group: as chosen.
+        is_step: whether the step was taken so: by components, at the threshold that the density gives.
     """
     most = min(n_neighbours, neighbours.distances.shape[1])
     numbers = sorted({k for k in NUMBERS_OF_NEIGHBOURS if k < most} | {most})
@@ -193,7 +196,7 @@ def similar_path(
         shares=shares,
         largest=largest,
         refused=largest > largest_group,
-        chosen=(factors.index(bandwidth), numbers.index(most)),
+        chosen=(factors.index(bandwidth), numbers.index(most)) if is_step else None,
     )
 
 
