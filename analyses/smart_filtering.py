@@ -29,7 +29,7 @@ from analyses.numerics.ranking import mean_ranks
 from analyses.tables import filter_models as model_tables
 from analyses.tables import smart_filtering as tables
 from analyses.wording import smart_filtering as wording
-from analyses.wording.refusals import refuse
+from analyses.wording.refusals import all_or_every_refusal, refuse
 from tracker.queries.answers import Answers
 from tracker.queries.confidence import AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.embeddings import StoredEmbeddings
@@ -225,20 +225,28 @@ def analyze(
             exclude_task=exclude_task,
         )
     )
-    E = _vectors(vectors, scores, without_similar)
-    columns = filter_models.choose(scores, n_models=n_models, open_only=open_only, allow_unknown=allow_unknown)
     known = evidence(scores, probabilities, answer_only)
-    kind = "" if without_confidence else known.kind(columns, scores.models, probability)
+    columns = np.empty(0, dtype=np.intp)
+
+    def choose_models() -> str:
+        """Who filters, and the kind of probability that is known of them; '' where it needs none."""
+        nonlocal columns
+        columns = filter_models.choose(scores, n_models=n_models, open_only=open_only, allow_unknown=allow_unknown)
+        return "" if without_confidence else known.kind(columns, scores.models, probability)
+
+    E, kind = all_or_every_refusal(lambda: _vectors(vectors, scores, without_similar), choose_models)
     answers = answers.of(scores.prompt_ids)
     said = _unanimity(known, answers, kind, confidence)
     own_unknown = [scores.models[j] for j in columns if said.own is not None and np.isnan(said.own[:, j]).all()]
     skipped = wording.skipped(
         blind=known.unblinded(columns, scores.models, kind or None), own_unknown=own_unknown, has_vectors=E is not None
     )
-    with_blind = "contaminated" not in skipped
-    has_all = known.is_known(kind, with_blind=with_blind)
     rows = prompts.rows_of(scores.prompt_ids)
     texts, choices = [prompts.texts[row] for row in rows], [prompts.choices[row] for row in rows]
+    if not any(texts):
+        skipped["duplicate"] = "no text of these prompts is stored"
+    with_blind = "contaminated" not in skipped
+    has_all = known.is_known(kind, with_blind=with_blind)
     similar, path = None, None
     if E is not None:
         near = nearest_neighbours(E, n_neighbours)
@@ -334,7 +342,7 @@ def analyze(
         filter=_decisions(scores.prompt_ids, found.steps, stays),
         rankings=_rankings(found, scores, columns),
         tables={
-            "steps": tables.by_step(steps, stays),
+            "steps": tables.by_step(steps, stays, skipped),
             "models": tables.by_model(found.models, effects.ranking, is_filter_model),
             "tasks": tables.by_task(scores.tasks, found.steps, stays),
             "decisions": tables.decisions([prompts.names[row] for row in rows], scores.tasks, found.steps, stays),

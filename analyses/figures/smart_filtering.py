@@ -77,7 +77,8 @@ def pictures(
         "tasks": lambda: shares_by_task(tasks, steps, kept),
     }
     if similar is not None and path is not None:
-        drawn["density"] = lambda: similar_prompts.density(similar.density, similar.threshold, similar.chosen_by)
+        chosen_by = f"{similar.chosen_by}, refused" if similar.reason else similar.chosen_by
+        drawn["density"] = lambda: similar_prompts.density(similar.density, similar.threshold, chosen_by)
         drawn["path"] = lambda: similar_prompts.path(
             path.bandwidths,
             path.n_neighbours,

@@ -5,7 +5,7 @@ Columns of a step begin with its name, hyphens as underscores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ BETWEEN = "; "
 """Between reasons."""
 
 
-def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> pa.Table:
+def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_], skipped: Collection[str] = ()) -> pa.Table:
     """One row for each step, and one for all of them together.
 
     A prompt is retained if it is flagged and not removed; together, if some step flags it and none removes it. Shares
@@ -34,6 +34,7 @@ def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> pa.Table:
     Args:
         steps: by name, at least one.
         kept: ``(n_prompts,)`` what they leave.
+        skipped: names of steps that were not taken; their cells are empty.
     """
     flagged, removed = (np.array([getattr(one, name) for one in steps.values()]) for name in ("flagged", "removed"))
     alone = np.array([part.sum() for part in removal_parts(steps).values()][:-1])
@@ -44,13 +45,17 @@ def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> pa.Table:
     }
     n = flagged.shape[1]
     shares = {f"share_{name}": _shares(count, np.full(len(count), n)) for name, count in counts.items()}
+    empty = np.array([*(name in skipped for name in steps), False])
+    whole = {f"n_{name}": pa.array(count, pa.int64(), mask=empty) for name, count in counts.items()}
+    parts = {name: pa.array(share, pa.float64(), mask=empty) for name, share in shares.items()}
+    empty[-1] = True  # all steps together have no other
     return pa.table(
         {"step": pa.array([*steps, ALL_STEPS], pa.string())}
-        | {f"n_{name}": count for name, count in counts.items()}
-        | shares
+        | whole
+        | parts
         | {
-            "n_removed_alone": pa.array([*alone.tolist(), None], pa.int64()),
-            "share_removed_alone": pa.array([*(alone / max(n, 1)).tolist(), None], pa.float64()),
+            "n_removed_alone": pa.array(np.append(alone, 0), pa.int64(), mask=empty),
+            "share_removed_alone": pa.array(np.append(alone / max(n, 1), 0.0), pa.float64(), mask=empty),
         }
     )
 

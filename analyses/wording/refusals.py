@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 
+A = TypeVar("A")
+B = TypeVar("B")
 Problems = Mapping[str, bool]
 """What would be wrong, in a sentence that says what to do, and whether it is so."""
 
@@ -22,6 +25,26 @@ def refuse(problems: Problems) -> None:
     for problem, is_so in problems.items():
         if is_so:
             raise SelectionError(problem)
+
+
+def all_or_every_refusal(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+    """What two functions return; where both refuse, what both say, so that nobody is told one thing after the other.
+
+    Raises:
+        SelectionError: one or both of them refuse.
+    """
+    found: list[Any] = []
+    refusals: list[str] = []
+    for function in (first, second):
+        try:
+            found.append(function())
+        except SelectionError as error:
+            refusals.append(str(error))
+    if len(refusals) == 1:
+        raise SelectionError(refusals[0])
+    if refusals:
+        raise SelectionError("\n".join(f"{number}. {words}" for number, words in enumerate(refusals, start=1)))
+    return found[0], found[1]
 
 
 def below(least: int, **options: int) -> Problems:

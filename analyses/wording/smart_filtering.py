@@ -204,7 +204,7 @@ def notes(
         said.append(f"A prompt that {listed(lacking)} was not asked is never called easy.")
     if n_unscored:
         said.append(f"{n_unscored:,} prompts without any score were not judged.")
-    if unknown_texts:
+    if unknown_texts and "duplicate" not in skipped:
         said.append(f"{unknown_texts:,} prompts have no text, so that no duplicate of them can be found.")
     if odd:
         named = "; ".join(f"{one.task} ({_odd(one)})" for one in odd[:5])

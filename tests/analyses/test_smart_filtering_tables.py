@@ -44,6 +44,11 @@ class TestBySteps:
                 share = None if row[f"n_{what}"] is None else row[f"n_{what}"] / 8
                 assert row[f"share_{what}"] == share
 
+    def test_a_step_that_was_not_taken_has_no_numbers(self) -> None:
+        found = {row.pop("step"): row for row in rows(tables.by_step(STEPS, KEPT, {"similar": "no vectors"}))}
+        assert set(found["similar"].values()) == {None}
+        assert found["easy"]["n_flagged"] == 5
+
     def test_without_prompts_all_shares_are_nought(self) -> None:
         found = tables.by_step({"easy": step(np.zeros(0, bool))}, np.zeros(0, bool))
         assert [row["share_removed"] for row in rows(found)] == [0, 0]

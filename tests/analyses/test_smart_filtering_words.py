@@ -247,3 +247,31 @@ class TestErrors:
         found = replace(vectors.found, E=vectors.found.E[5:], prompt_ids=vectors.found.prompt_ids[5:])
         with pytest.raises(SelectionError, match=r"5 of 120 prompts have no vector by planted.*suffrage embed b"):
             analyze(*before, replace(vectors, found=found), other, **USUAL)
+
+
+class TestRefusedAtOnce:
+    def test_what_is_missing_is_told_together(self, complete: Small) -> None:
+        nothing = complete.but(vectors=None, gold={})
+        with pytest.raises(
+            SelectionError, match=r"(?s)^1\. .*--without-similar.*\n2\. No probability.*--without-confidence"
+        ):
+            nothing.asked(**USUAL)
+
+    def test_one_thing_missing_is_told_plainly(self, complete: Small) -> None:
+        with pytest.raises(SelectionError, match=r"^No probability of the gold answer"):
+            complete.but(gold={}).asked(**USUAL)
+
+    def test_without_any_text_no_duplicates_are_looked_for(self, complete: Small) -> None:
+        found = complete.but(texts=[None] * len(complete.texts)).asked(**USUAL).finding
+        assert found.metrics["duplicate.n_flagged"] == Absent("no text of these prompts is stored")
+
+
+class TestPath:
+    @pytest.mark.parametrize(
+        ("options", "is_marked"), [({}, True), ({"threshold": 0.05}, False), ({"groups": "stars"}, False)]
+    )
+    def test_only_settings_by_which_the_step_was_taken_are_marked(
+        self, complete: Small, options: dict[str, Any], is_marked: bool
+    ) -> None:
+        path = complete.asked(**USUAL, **options).tables["path"]
+        assert any(path["chosen"].to_pylist()) == is_marked

@@ -52,7 +52,11 @@ class OtherScores:
     @classmethod
     def load(cls, session: Session, selection: Selection) -> OtherScores:
         """The scores that a selection is compared with, as of its date; see `other_scores`."""
-        return other_scores(session, selection.against or "", as_of=selection.as_of)
+        found = other_scores(session, selection.against or "", as_of=selection.as_of)
+        itself = found.benchmark == find_benchmark(session, selection.benchmark).label
+        if itself and found.metric == (selection.metric or found.metric):
+            raise SelectionError(f"--against {selection.against} is the benchmark itself. Name another one.")
+        return found
 
     @property
     def digest(self) -> str:

@@ -44,7 +44,10 @@ class Consequences:
     def numbers(self) -> Numbers:
         """All of them in a fixed order."""
         tied = "fewer than two models, or one of the rankings ties them all"
-        found = {"tau": (self.ranking.tau, tied), "tau_without_filter_models": (self.ranking.tau_others, tied)}
+        few = (
+            f"models that are ranked and did not filter: {self.ranking.n_others}" if self.ranking.n_others < 2 else tied
+        )
+        found = {"tau": (self.ranking.tau, tied), "tau_without_filter_models": (self.ranking.tau_others, few)}
         return found | self._agreement() | self._correlations() | self._error()
 
     def _agreement(self) -> dict[str, tuple[float, str]]:

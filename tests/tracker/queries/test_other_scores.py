@@ -38,6 +38,7 @@ def small(sqlite_store: sa.Engine) -> sa.Engine:
 
 class TestScores:
     def test_they_are_means_by_the_names_of_the_models(self, store: sa.Engine) -> None:
+        add_scores(store, np.eye(3), models=MODELS)
         Q = np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
         runs = add_scores(store, Q, benchmark="arena", metric="wins", models=MODELS)
         found = load(store, "arena")
@@ -79,6 +80,10 @@ class TestScores:
 
 
 class TestNames:
+    def test_a_benchmark_is_not_compared_with_itself(self, small: sa.Engine) -> None:
+        with pytest.raises(SelectionError, match=r"--against b is the benchmark itself\. Name another one\."):
+            load(small, "b")
+
     def test_of_several_metrics_one_is_named_after_a_colon(self, small: sa.Engine) -> None:
         add_scores(small, ELO, benchmark="arena", metric="elo", models=MODELS)
         add_scores(small, ELO / 1000, benchmark="arena", metric="wins,style:plain", models=MODELS)

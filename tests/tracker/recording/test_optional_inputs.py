@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -151,6 +152,23 @@ class TestDeclaration:
         install("odd", {"odd_one": WEIGHING.replace("prompts: Prompts", "prompts: Prompts | None")})
         with pytest.raises(PluginError, match="the input prompts may be None, but Prompts has no is_chosen"):
             load_declaration("odd-one")
+
+    @pytest.mark.parametrize(
+        ("module", "said", "words"),
+        [
+            ("odd_three", 'BRINGS = "colour"', "Mine.BRINGS is 'colour'; it can be weights or encoder or against"),
+            ("odd_four", 'CLAIMS = "tasks"\n    HELP = "x"', "Mine.CLAIMS is 'tasks'; it can be filter or models"),
+            ("odd_five", 'CLAIMS = "models"', "Mine claims models and has no HELP"),
+        ],
+    )
+    def test_an_input_brings_and_claims_only_choices_that_there_are(
+        self, install, module: str, said: str, words: str
+    ) -> None:
+        mine = f"class Mine(Prompts):\n    {said}\n\n\n@analysis"
+        source = WEIGHING.replace("@analysis", mine).replace("prompts: Prompts)", "prompts: Mine)")
+        install("odd", {module: source})
+        with pytest.raises(PluginError, match=re.escape(words)):
+            load_declaration(module.replace("_", "-"))
 
     def test_an_input_that_is_no_input_is_refused_even_if_it_may_be_none(self, install) -> None:
         install("odd", {"odd_two": WEIGHING.replace("weights: PromptWeights | None", "weights: int | None")})
