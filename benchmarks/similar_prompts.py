@@ -68,7 +68,7 @@ def _beside_peer() -> dict[str, Any]:
         spent["ours"].append(seconds(lambda: nearest_neighbours(E, N_NEIGHBOURS)))
         spent["cosine"].append(seconds(lambda: _peer(E, "cosine")))
         spent["euclidean"].append(seconds(lambda: _peer(unit, "euclidean")))
-        with parallel_config(n_jobs=os.cpu_count()):
+        with parallel_config(n_jobs=os.cpu_count(), backend="threading"):
             spent["all workers"].append(seconds(lambda: nearest_neighbours(E, N_NEIGHBOURS)))
     least = {name: min(times) for name, times in spent.items()}
     peer = min(least["cosine"], least["euclidean"])

@@ -71,12 +71,12 @@ def products(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> Iterato
 
     Args:
         rows: ``(m, d)``.
-        columns: ``(n, d)``, not empty.
+        columns: ``(n, d)``.
 
     Yields:
         Place of the block's first row, and ``(b, n)`` products, which the next block overwrites.
     """
-    size = max(1, min(ROWS_AT_A_TIME, FLOATS_AT_A_TIME // len(columns)))
+    size = max(1, min(ROWS_AT_A_TIME, FLOATS_AT_A_TIME // max(1, len(columns))))
     held = np.empty((min(size, len(rows)), len(columns)), np.float32)
     for block in blocks_of(len(rows), size):
         yield block.start, np.matmul(rows[block.start : block.stop], columns.T, out=held[: len(block)])
@@ -109,7 +109,7 @@ def _normalize(E: Any, squares: Any, unit: Any) -> None:
 
 @kernel
 def _dot(wide: Any, E: Any, j: Any, sums: Any) -> Any:
-    """Entry ``t`` of the product goes to partial sum ``t % LANES``; those are then added one after the other."""
+    """Entry ``t`` of the product goes to partial sum ``t % LANES``; those are then added up, every fourth together."""
     for lane in range(LANES):
         sums[lane] = 0.0
     whole = INT(wide.size - wide.size % LANES)
@@ -118,10 +118,13 @@ def _dot(wide: Any, E: Any, j: Any, sums: Any) -> Any:
             sums[lane] += wide[start + lane] * np.float64(E[j, start + lane])
     for t in range(whole, INT(wide.size)):
         sums[t - whole] += wide[t] * np.float64(E[j, t])
-    total = 0.0
-    for lane in range(LANES):
-        total += sums[lane]
-    return total
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for lane in range(0, LANES, 4):
+        a += sums[lane]
+        b += sums[lane + 1]
+        c += sums[lane + 2]
+        d += sums[lane + 3]
+    return (a + b) + (c + d)
 
 
 @kernel

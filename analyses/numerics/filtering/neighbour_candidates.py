@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.compilation import kernel
-from analyses.numerics.filtering.cosine_distances import Directions, products, products_of_pairs
-from analyses.numerics.resampling import blocks_of, map_blocks
+from analyses.numerics.filtering.cosine_distances import ROWS_AT_A_TIME, Directions, products, products_of_pairs
+from analyses.numerics.resampling import blocks_of
 
-ROWS_OF_A_TASK = 2048
-"""Prompts a worker does at a time."""
 STEP = 16
 """Every so manieth prompt is looked at first, to learn how near the neighbours of each prompt may be."""
 SPREADS = (2.8, 4.0)
@@ -38,23 +36,25 @@ class Candidates:
     places: NDArray[np.int32]
     values: NDArray[np.float32]
 
-    def kth(self, rows: slice, k: int) -> NDArray[np.float32]:
-        """The ``k``-th largest product of some prompts; minus infinity if there are fewer, or some may be missing."""
-        values = self.values[rows]
-        room = values.shape[1]
-        found = np.partition(values, room - k, axis=1)[:, room - k]
-        return np.where(self.counts[rows] <= room, found, -np.inf).astype(np.float32)
+    def kth(self, k: int) -> NDArray[np.float32]:
+        """``(n,)`` the ``k``-th largest product; minus infinity where there are fewer, or some may be missing."""
+        n, room = self.values.shape
+        found = np.empty(n, np.float32)
+        for rows in blocks_of(n, ROWS_AT_A_TIME):
+            block = slice(rows.start, rows.stop)
+            found[block] = np.partition(self.values[block], room - k, axis=1)[:, room - k]
+        return np.where(self.counts <= room, found, -np.float32(np.inf))
 
 
 def candidates(directions: Directions, k: int) -> Candidates | None:
-    """Usually some more than ``k`` for each prompt; None if there are too few prompts for that to pay.
+    """Usually some more than ``k`` for each prompt; None if there are too few prompts for that to pay, or ``k`` is 0.
 
     Which they are depends on the rounding of products.
     """
     n = len(directions.unit)
     expected = ceil(k / STEP + SPREADS[0] * sqrt(k / STEP))
     room = ceil(STEP * (expected + SPREADS[1] * sqrt(expected)))
-    if n < 4 * room:
+    if not k or n < 4 * room:
         return None
     bars = _bars(directions.unit, expected)
     counts = np.zeros(n, np.int64)
@@ -66,15 +66,9 @@ def candidates(directions: Directions, k: int) -> Candidates | None:
 
 def _bars(unit: NDArray[np.float32], rank: int) -> NDArray[np.float32]:
     """``(n,)`` the product of that rank, of each vector with every `STEP`-th."""
-    few, blocks = unit[::STEP], blocks_of(len(unit), ROWS_OF_A_TASK)
-
-    def task(block: int) -> NDArray[np.float32]:
-        rows = unit[blocks[block].start : blocks[block].stop]
-        return np.concatenate(
-            [np.partition(near, len(few) - rank, axis=1)[:, len(few) - rank] for _, near in products(rows, few)]
-        )
-
-    return np.concatenate(map_blocks(task, len(blocks)))
+    few = unit[::STEP]
+    place = len(few) - rank
+    return np.concatenate([np.partition(near, place, axis=1)[:, place] for _, near in products(unit, few)])
 
 
 @kernel

@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from analyses.numerics.compilation import INT, kernel
 from analyses.numerics.filtering.cosine_distances import LANES, Directions, distance_from, products
-from analyses.numerics.filtering.neighbour_candidates import ROWS_OF_A_TASK, Candidates, candidates
+from analyses.numerics.filtering.neighbour_candidates import Candidates, candidates
 from analyses.numerics.resampling import blocks_of, map_blocks
+
+ROWS_OF_A_TASK = 2048
+"""Prompts a worker does at a time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,85 +47,96 @@ def nearest_neighbours(E: NDArray[np.float32], k: int = 100) -> Neighbours:
     """
     directions, n = Directions.of(E), len(E)
     k = max(0, min(k, n - 1))
-    indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
-    found = candidates(directions, k) if k else None
-    blocks = blocks_of(n if k else 0, ROWS_OF_A_TASK)
+    found = Neighbours(indices=np.empty((n, k), np.int32), distances=np.empty((n, k)))
+    few = candidates(directions, k)
+    left = _fill_from(few, directions, found) if few else np.arange(n if k else 0)
+    _fill_from_all(left, directions, found)
+    return found
 
-    def task(block: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        return _of_block(directions, blocks[block], k, found)
+
+def _fill_from(few: Candidates, directions: Directions, found: Neighbours) -> NDArray[np.int64]:
+    """Fill the rows whose neighbours are certain to be among their candidates; return the others."""
+    k = found.indices.shape[1]
+    bars = few.kth(k) - np.float32(2 * directions.slack)
+    enough = bars >= few.bars
+    blocks = blocks_of(len(bars), ROWS_OF_A_TASK)
+
+    def task(block: int) -> Neighbours:
+        rows = blocks[block]
+        part = Neighbours(indices=np.empty((len(rows), k), np.int32), distances=np.empty((len(rows), k)))
+        chosen = np.flatnonzero(enough[rows.start : rows.stop])
+        _select_candidates(
+            chosen,
+            rows.start,
+            bars,
+            few.places,
+            few.values,
+            directions.E,
+            directions.squares,
+            part.indices,
+            part.distances,
+        )
+        return part
 
     for rows, part in zip(blocks, map_blocks(task, len(blocks)), strict=True):
-        indices[rows.start : rows.stop], distances[rows.start : rows.stop] = part
-    return Neighbours(indices=indices, distances=distances)
+        found.indices[rows.start : rows.stop] = part.indices
+        found.distances[rows.start : rows.stop] = part.distances
+    return np.flatnonzero(~enough)
 
 
-def _of_block(
-    directions: Directions, rows: range, k: int, found: Candidates | None
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Neighbours of a run of prompts: ``(len(rows), k)`` indices and distances."""
-    E, squares = directions.E, directions.squares
-    width = np.float32(2 * directions.slack)
-    indices, distances = np.empty((len(rows), k), np.int32), np.empty((len(rows), k))
-    left = np.arange(len(rows))
-    if found:
-        block = slice(rows.start, rows.stop)
-        bars = found.kth(block, k) - width
-        enough = bars >= found.bars[block]
-        _select_candidates(
-            np.flatnonzero(enough), rows.start, bars, found.places, found.values, E, squares, indices, distances
-        )
-        left = np.flatnonzero(~enough)
-    for start, near in products(directions.unit[rows.start + left], directions.unit):
-        mine = left[start : start + len(near)]
-        near[np.arange(len(near)), rows.start + mine] = -np.inf
-        bars = np.partition(near, near.shape[1] - k, axis=1)[:, near.shape[1] - k] - width
-        _select(near, mine, rows.start, bars, E, squares, indices, distances)
-    return indices, distances
+def _fill_from_all(left: NDArray[np.int64], directions: Directions, found: Neighbours) -> None:
+    """Fill some rows by comparing them with all prompts."""
+    n, k = found.indices.shape
+    for start, near in products(directions.unit[left], directions.unit):
+        rows = left[start : start + len(near)]
+        near[np.arange(len(near)), rows] = -np.inf
+        bars = np.partition(near, n - k, axis=1)[:, n - k] - np.float32(2 * directions.slack)
+        _select(near, rows, bars, directions.E, directions.squares, found.indices, found.distances)
 
 
 @kernel
 def _select_candidates(
-    rows: Any, first: Any, bars: Any, places: Any, values: Any, E: Any, squares: Any, indices: Any, distances: Any
+    chosen: Any, first: Any, bars: Any, places: Any, values: Any, E: Any, squares: Any, indices: Any, distances: Any
 ) -> None:
-    """Fill some rows with the nearest of the candidates that reach the row's bar.
+    """Fill some rows of a block with the nearest of the candidates that reach the row's bar.
 
     Args:
-        rows: places among the rows of the block.
+        chosen: their places in the block.
         first: number of the block's first row.
-        bars: ``(b,)``.
+        bars: ``(n,)`` of products.
         places, values: of `Candidates`.
         E, squares: of `Directions`.
-        indices, distances: ``(b, k)``.
+        indices, distances: ``(b, k)`` of the block.
     """
     near = np.empty(places.shape[1], np.int32)
     exact, wide, sums = np.empty(near.size), np.empty(E.shape[1]), np.empty(LANES)
-    for r in rows:
-        m = 0
+    for r in chosen:
+        i, m = INT(first + r), 0
         for c in range(near.size):
-            near[m] = places[first + r, c]
-            m += values[first + r, c] >= bars[r]
-        _keep_nearest(INT(first + r), near[:m], E, squares, wide, exact, sums, indices[r], distances[r])
+            near[m] = places[i, c]
+            m += values[i, c] >= bars[i]
+        _keep_nearest(i, near[:m], E, squares, wide, exact, sums, indices[r], distances[r])
 
 
 @kernel
-def _select(near: Any, rows: Any, first: Any, bars: Any, E: Any, squares: Any, indices: Any, distances: Any) -> None:
+def _select(near: Any, rows: Any, bars: Any, E: Any, squares: Any, indices: Any, distances: Any) -> None:
     """Fill some rows with the nearest of all whose product reaches the row's bar.
 
     Args:
         near: ``(m, n)`` products of the rows with all.
-        rows, first: as above.
+        rows: ``(m,)`` their numbers.
         bars: ``(m,)``.
-        E, squares, indices, distances: as above.
+        E, squares: of `Directions`.
+        indices, distances: ``(n, k)`` of all.
     """
     n = near.shape[1]
     places, exact, wide, sums = np.empty(n, np.int32), np.empty(n), np.empty(E.shape[1]), np.empty(LANES)
-    for q in range(len(near)):
-        m = 0
+    for r in range(len(rows)):
+        i, m = INT(rows[r]), 0
         for j in range(n):
             places[m] = j
-            m += near[q, j] >= bars[q]
-        r = rows[q]
-        _keep_nearest(INT(first + r), places[:m], E, squares, wide, exact, sums, indices[r], distances[r])
+            m += near[r, j] >= bars[r]
+        _keep_nearest(i, places[:m], E, squares, wide, exact, sums, indices[i], distances[i])
 
 
 @kernel
