@@ -66,9 +66,12 @@ def candidates(directions: Directions, k: int) -> Candidates | None:
 
 def _bars(unit: NDArray[np.float32], rank: int) -> NDArray[np.float32]:
     """``(n,)`` the product of that rank, of each vector with every `STEP`-th."""
-    few = unit[::STEP]
+    few, bars = unit[::STEP], np.empty(len(unit), np.float32)
     place = len(few) - rank
-    return np.concatenate([np.partition(near, place, axis=1)[:, place] for _, near in products(unit, few)])
+    for start, near in products(unit, few):
+        near.partition(place, axis=1)
+        bars[start : start + len(near)] = near[:, place]
+    return bars
 
 
 @kernel

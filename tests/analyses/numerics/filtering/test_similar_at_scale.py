@@ -18,9 +18,7 @@ def peak():
 def step(E, k):
     neighbours = nearest_neighbours(E, k)
     found = linked(E, neighbours, np.linspace(0.02, 0.5, 30).tolist())
-    assert (neighbours.distances[:, -1] < 0.5).any()
-    assert stars(E, neighbours, 0.3).max() > 0
-    assert found.n_pairs[-1] > 0
+    return (neighbours.distances[:, -1] < 0.5).any() and found.n_pairs[0] and stars(E, neighbours, 0.3).max() > 0
 
 n_prompts, n_dimensions, k = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
@@ -31,7 +29,7 @@ E *= rng.uniform(0.1, 1.2, (n_prompts, 1)).astype(np.float32)
 E += topics[rng.choice(len(topics), n_prompts, p=odds / odds.sum())]
 step(E[:2000], k)
 before = peak()
-step(E, k)
+assert step(E, k), "some lists are cut short, some pairs linked"
 print(peak() - before, peak())
 """
 
@@ -48,8 +46,8 @@ def megabytes(n_prompts: int, n_dimensions: int, k: int) -> tuple[float, float]:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 class TestMemory:
     def test_no_table_of_all_pairs_is_held(self):
-        added, _ = megabytes(12_000, 16, 20)
-        assert added < 12_000**2 * 4 / 2**20 / 4
+        added, _ = megabytes(16_000, 16, 20)
+        assert added < 16_000**2 * 4 / 2**20 / 8
 
     @pytest.mark.soak
     def test_a_hundred_thousand_prompts_need_less_than_2_gigabytes(self):
