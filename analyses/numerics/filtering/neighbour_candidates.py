@@ -14,7 +14,7 @@ from analyses.numerics.filtering.cosine_distances import ROWS_AT_A_TIME, Directi
 from analyses.numerics.resampling import blocks_of
 
 STEP = 16
-"""Every so manieth prompt is looked at first, to learn how near the neighbours of each prompt may be."""
+"""One prompt in so many is looked at first, to learn how near the neighbours of each prompt may be."""
 SPREADS = (2.8, 4.0)
 """Standard deviations of the number of neighbours among those looked at first: to expect more of them, and to have room
 for more candidates. About one prompt in a hundred has too few or too many candidates."""
