@@ -98,7 +98,7 @@ class TestLaws:
     def test_equal_weights_are_no_weights_and_workers_change_nothing(self, table):
         alone = analyze(matrix(table), None, None, **FEW)
         assert same(alone, analyze(matrix(table), weights_of(np.full(len(table), 0.3)), None, **FEW))
-        with joblib.parallel_config(n_jobs=3):
+        with joblib.parallel_config(n_jobs=3, backend="threading"):
             assert same(alone, analyze(matrix(table), None, None, **FEW))
         assert not same(alone, analyze(matrix(table), None, None, seed=1, **FEW))
 

@@ -176,7 +176,7 @@ class TestAgainstReference:
 
 class TestLaws:
     def test_any_number_of_workers_finds_the_same_bytes(self, report):
-        with parallel_config(n_jobs=3):
+        with parallel_config(n_jobs=3, backend="threading"):
             again = asked(against=elsewhere({j: 1000 + 40 * float(j) for j in range(2, K)}))
         assert again.finding.metrics == report.finding.metrics
         for name, values in report.finding.arrays.items():

@@ -115,7 +115,7 @@ class TestReport:
         assert said.endswith("This is no test: it shows what other weights would do, not which weights are right.")
 
     def test_any_number_of_workers_gives_the_same_bytes(self, report: Report) -> None:
-        with joblib.parallel_config(n_jobs=2):
+        with joblib.parallel_config(n_jobs=2, backend="threading"):
             again = ask(simulated())
         assert [a.content for a in artifacts_of(again)] == [a.content for a in artifacts_of(report)]
         for name, values in report.prompt_values.items():

@@ -177,7 +177,7 @@ def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mappin
 
     from tracker.recording.finding import Report
 
-    with joblib.parallel_config(n_jobs=workers):
+    with joblib.parallel_config(n_jobs=workers, backend="threading"):
         report = declaration.function(*inputs, **parameters)
     if not isinstance(report, Report):
         raise PluginError(f"The analysis {declaration.name} returned a {type(report).__name__}, not a Report.")

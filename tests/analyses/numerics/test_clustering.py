@@ -223,7 +223,7 @@ class TestLaws:
     @pytest.mark.parametrize("null", ["columns", "margins"])
     def test_any_number_of_workers_gives_the_same_bytes(self, null):
         one = silhouette_test(BINARY, n_permutations=6, null=null)
-        with joblib.parallel_config(n_jobs=3):
+        with joblib.parallel_config(n_jobs=3, backend="threading"):
             other = silhouette_test(BINARY, n_permutations=6, null=null)
         assert one.null_by_number.tobytes() == other.null_by_number.tobytes()
 

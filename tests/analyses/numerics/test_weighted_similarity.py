@@ -226,7 +226,7 @@ class TestLaws:
         )
         for run in runs:
             alone = run()
-            with parallel_config(n_jobs=n_jobs):
+            with parallel_config(n_jobs=n_jobs, backend="threading"):
                 assert same_bytes(alone, run())
 
     @pytest.mark.parametrize("weighted", [False, True])

@@ -15,6 +15,42 @@ from tracker.recording.artifacts import arrays_as_bytes, arrays_from_bytes, tabl
 from tracker.recording.declaration import load_declaration
 from tracker.recording.pipeline import Recorded, run_analysis
 
+THREADS = '''
+"""How many workers compute at once?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Barrier, BrokenBarrierError
+
+from joblib import Parallel, delayed
+
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Finding, Report, analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threads(Finding):
+    n_workers: int
+
+    def summary(self) -> str:
+        return f"{self.n_workers} at once."
+
+
+def met(barrier: Barrier) -> bool:
+    try:
+        barrier.wait(timeout=2)
+    except BrokenBarrierError:
+        return False
+    return True
+
+
+@analysis
+def analyze(scores: PerformanceMatrix) -> Report:
+    barrier = Barrier(2)
+    return Report(Threads(n_workers=1 + all(Parallel()(delayed(met)(barrier) for _ in range(2)))))
+'''
+
 ARITHMETIC = Selection(benchmark="arithmetic")
 
 
@@ -143,6 +179,12 @@ def analyze(scores: PerformanceMatrix) -> Report:
 
 @pytest.mark.usefixtures("toys")
 class TestLaws:
+    def test_as_many_workers_compute_at_once_as_were_asked_for(self, filled_file: sa.Engine, install) -> None:
+        install("counting", {"counting_threads": THREADS})
+        for workers in (1, 2):
+            recorded = run_analysis(filled_file, "counting-threads", ARITHMETIC, workers=workers)
+            assert recorded.report.finding.n_workers == workers
+
     def test_same_inputs_parameters_and_seed_give_the_same_bytes_for_any_number_of_workers(
         self, filled_file: sa.Engine
     ) -> None:

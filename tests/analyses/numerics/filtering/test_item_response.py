@@ -176,7 +176,7 @@ class TestLaws:
     def test_any_number_of_workers_finds_the_same_bytes(self):
         right = planted(3000, 14, seed=5)[3]
         alone = two_parameter(right)
-        with parallel_config(n_jobs=3):
+        with parallel_config(n_jobs=3, backend="threading"):
             same(alone, two_parameter(right), exactly=True)
 
     def test_a_prompt_that_better_models_get_wrong_tells_least(self):

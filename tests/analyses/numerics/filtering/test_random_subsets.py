@@ -72,7 +72,7 @@ class TestLaws:
         Q = table(2, 100, 8)
         elsewhere = np.arange(8.0)
         alone = random_subset_statistics(Q, 40, n_subsets=70, seed=3, elsewhere=elsewhere)
-        with parallel_config(n_jobs=3):
+        with parallel_config(n_jobs=3, backend="threading"):
             spread = random_subset_statistics(Q, 40, n_subsets=70, seed=3, elsewhere=elsewhere)
         for name in NAMES:
             np.testing.assert_array_equal(getattr(alone, name), getattr(spread, name))
