@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
@@ -35,14 +35,13 @@ def table(seed: int) -> NDArray[np.float64]:
 
 
 def ranks_under(scores: ExactScores, change: LargestChange, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By plain rational arithmetic."""
+    """By plain rational arithmetic; sums of scores divided by roots, which are rounded, are equal to twelve decimals."""
     shares = [
         Fraction(0) if np.isnan(w) else Fraction(repr(w)) / Fraction(repr(s))
         for w, s in zip(change.witness.tolist(), scale.tolist(), strict=True)
     ]
-    return average_ranks(
-        np.array([sum(map(Fraction.__mul__, shares, map(Fraction, row))) for row in scores.T.T.tolist()])
-    )
+    sums = [sum(map(Fraction.__mul__, shares, map(Fraction, row))) for row in scores.T.T.tolist()]
+    return average_ranks(np.array(sums if (scale == 1).all() else [round(total, 12) for total in sums]))
 
 
 def most_reversed(T: NDArray[np.float64], epsilon: Fraction) -> int:
@@ -114,6 +113,7 @@ class TestAgainstReference:
 
 class TestLaws:
     @given(SEEDS, st.booleans())
+    @example(21159, True)  # two models whose standardised scores differ by the root of 2, up and down: a tie
     @settings(max_examples=25)
     def test_curves_and_bounds_never_grow_and_witnesses_do_what_is_said(self, seed: int, standardised: bool) -> None:
         scores = exact_scores(table(seed))
