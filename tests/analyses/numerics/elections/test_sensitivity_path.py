@@ -35,7 +35,7 @@ def table(seed: int) -> NDArray[np.float64]:
 
 
 def ranks_under(scores: ExactScores, change: LargestChange, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By plain rational arithmetic; sums of scores divided by roots, which are rounded, are equal to twelve decimals."""
+    """By plain rational arithmetic; sums of scores divided by roots, which are rounded, tie to twelve decimals."""
     shares = [
         Fraction(0) if np.isnan(w) else Fraction(repr(w)) / Fraction(repr(s))
         for w, s in zip(change.witness.tolist(), scale.tolist(), strict=True)
