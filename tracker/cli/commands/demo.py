@@ -43,7 +43,7 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
 
     Writes result files of invented models, takes them in, prints the leaderboard, runs every analysis of one
     benchmark and puts what was planted beside what was found. Store and MLflow's store lie in the folder; nothing else
-    is touched. About a minute, half of it once: what is compiled is kept.
+    is touched. Over a minute, half of it once: what is compiled is kept.
     """
     from tracker.database import connect
     from tracker.demonstration.simulation import simulate
