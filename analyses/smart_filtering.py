@@ -226,15 +226,13 @@ def analyze(
         )
     )
     known = evidence(scores, probabilities, answer_only)
-    columns = np.empty(0, dtype=np.intp)
 
-    def choose_models() -> str:
+    def choose_models() -> tuple[NDArray[np.intp], str]:
         """Who filters, and the kind of probability that is known of them; '' where it needs none."""
-        nonlocal columns
-        columns = filter_models.choose(scores, n_models=n_models, open_only=open_only, allow_unknown=allow_unknown)
-        return "" if without_confidence else known.kind(columns, scores.models, probability)
+        chosen = filter_models.choose(scores, n_models=n_models, open_only=open_only, allow_unknown=allow_unknown)
+        return chosen, "" if without_confidence else known.kind(chosen, scores.models, probability)
 
-    E, kind = all_or_every_refusal(lambda: _vectors(vectors, scores, without_similar), choose_models)
+    E, (columns, kind) = all_or_every_refusal(lambda: _vectors(vectors, scores, without_similar), choose_models)
     answers = answers.of(scores.prompt_ids)
     said = _unanimity(known, answers, kind, confidence)
     own_unknown = [scores.models[j] for j in columns if said.own is not None and np.isnan(said.own[:, j]).all()]

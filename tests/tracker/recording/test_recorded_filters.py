@@ -199,8 +199,10 @@ class TestDecisions:
 
     def test_a_prompt_stays_if_it_is_retained_in_spite_of_each_reason(self) -> None:
         reasons = {"easy": self.out([4, 5], [True, True]), "similar": self.out([4], [False])}
-        FilterDecisions(prompt_ids=self.IDS, kept=np.array([False, True, True]), reasons=reasons)
-        FilterDecisions(prompt_ids=self.IDS, kept=np.ones(3, dtype=np.bool_), reasons={})
+        decided = FilterDecisions(prompt_ids=self.IDS, kept=np.array([False, True, True]), reasons=reasons)
+        assert self.IDS[decided.kept].tolist() == [5, 6]
+        untouched = FilterDecisions(prompt_ids=self.IDS, kept=np.ones(3, dtype=np.bool_), reasons={})
+        assert untouched.kept.all()
 
     @pytest.mark.parametrize("kept", [[True, True, True], [False, False, True], [False, True, False]])
     def test_decisions_that_their_reasons_contradict_are_a_bug(self, kept: list[bool]) -> None:
