@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from drawn_vectors import all_distances, topics, whole_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
@@ -11,26 +12,6 @@ from joblib import parallel_config
 from analyses.numerics.filtering.cosine_distances import LANES, Directions, products
 from analyses.numerics.filtering.neighbour_candidates import STEP, candidates
 from analyses.numerics.filtering.neighbours import Neighbours, nearest_neighbours
-
-
-def whole_numbers(n: int, d: int, largest: int, seed: int) -> np.ndarray:
-    """Vectors with many ties and repeats, whose products and squares are exact in any order of summation."""
-    E = np.random.default_rng(seed).integers(-largest, largest + 1, (n, d))
-    E[~E.any(axis=1), 0] = 1
-    return E.astype(np.float32)
-
-
-def topics(n: int, d: int, seed: int, spread: float = 0.5) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(max(1, n // 40), d))
-    return (centres[rng.integers(0, len(centres), n)] + rng.normal(0, spread, (n, d))).astype(np.float32)
-
-
-def all_distances(E: np.ndarray) -> np.ndarray:
-    """Every pair, by the definition."""
-    wide = E.astype(np.float64)
-    squares = (wide * wide).sum(axis=1)
-    return np.clip(1 - wide @ wide.T / np.sqrt(np.outer(squares, squares)), 0, 2)
 
 
 def in_lanes(a: np.ndarray, b: np.ndarray) -> float:

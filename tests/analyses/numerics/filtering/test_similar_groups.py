@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 import pytest
+from drawn_vectors import all_distances, topics, whole_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -15,24 +16,9 @@ from analyses.numerics.filtering.neighbours import nearest_neighbours
 from analyses.numerics.filtering.similar_groups import CELLS, Linked, lexical_ratio, linked, stars
 
 
-def whole_numbers(n: int, d: int, seed: int) -> np.ndarray:
-    """Vectors with many ties and repeats, whose products and squares are exact in any order of summation."""
-    E = np.random.default_rng(seed).integers(-2, 3, (n, d))
-    E[~E.any(axis=1), 0] = 1
-    return E.astype(np.float32)
-
-
-def topics(n: int, d: int, seed: int, spread: float = 0.5) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(max(1, n // 40), d))
-    return (centres[rng.integers(0, len(centres), n)] + rng.normal(0, spread, (n, d))).astype(np.float32)
-
-
-def all_distances(E: np.ndarray) -> np.ndarray:
-    """Every pair, by the definition; infinite for a prompt with itself."""
-    wide = E.astype(np.float64)
-    squares = (wide * wide).sum(axis=1)
-    distances = np.clip(1 - wide @ wide.T / np.sqrt(np.outer(squares, squares)), 0, 2)
+def apart(E: np.ndarray) -> np.ndarray:
+    """The distance of every pair; infinite for a prompt with itself."""
+    distances = all_distances(E)
     np.fill_diagonal(distances, np.inf)
     return distances
 
@@ -92,8 +78,8 @@ class TestComponentsAgainstReference:
         n_thresholds=st.integers(1, 9),
     )
     def test_thresholds_that_are_distances_leave_those_pairs_apart(self, n, d, k, seed, n_thresholds):
-        E = whole_numbers(n, d, seed)
-        distances, rng = all_distances(E), np.random.default_rng(seed)
+        E = whole_numbers(n, d, 2, seed)
+        distances, rng = apart(E), np.random.default_rng(seed)
         candidates = np.append(distances[np.isfinite(distances)], [0, 2, 3])
         thresholds = np.sort(rng.choice(candidates, n_thresholds)).tolist()
         agree(linked(E, nearest_neighbours(E, k), thresholds), linked_in_full(distances, thresholds))
@@ -101,7 +87,7 @@ class TestComponentsAgainstReference:
     @pytest.mark.parametrize(("n", "d", "k"), [(2100, 24, 20), (2100, 24, 2), (600, 384, 100), (300, 384, 0)])
     def test_many_prompts_in_several_blocks_are_linked_as_in_the_graph_of_all(self, n, d, k):
         E = topics(n, d, seed=n)
-        distances = all_distances(E)
+        distances = apart(E)
         thresholds = np.quantile(distances[0, 1:], [0.0, 0.01, 0.05, 1.0]) * (1 + 1e-9)
         agree(linked(E, nearest_neighbours(E, k), thresholds.tolist()), linked_in_full(distances, thresholds))
 
@@ -110,7 +96,7 @@ class TestComponentsAgainstReference:
         rng = np.random.default_rng(1)
         E = 64 * rng.integers(-9, 10, 70) + rng.integers(-1, 2, (60, 70))  # exact products, nearly equal vectors
         E = E.astype(np.float32)
-        distances = all_distances(E)
+        distances = apart(E)
         thresholds = np.quantile(distances[np.isfinite(distances)], [0.01, 0.02, 0.3, 0.9], method="lower").tolist()
         assert thresholds[-1] < 1e-4
         agree(linked(E, nearest_neighbours(E, k), thresholds), linked_in_full(distances, thresholds))
@@ -190,8 +176,8 @@ class TestStarsAgainstReference:
         protect=st.sampled_from([0.0, 0.5, 0.8, 1.0]),
     )
     def test_stars_are_those_of_the_rule_told_prompt_by_prompt(self, n, k, seed, lexical, protect):
-        E = whole_numbers(n, 4, seed)
-        distances, rng = all_distances(E), np.random.default_rng(seed)
+        E = whole_numbers(n, 4, 2, seed)
+        distances, rng = apart(E), np.random.default_rng(seed)
         threshold = float(rng.choice(np.append(distances[np.isfinite(distances)], [0, 3])))
         texts = some_texts(n, seed) if lexical else None
         found = stars(E, nearest_neighbours(E, k), threshold, texts=texts, protect=protect)
@@ -200,7 +186,7 @@ class TestStarsAgainstReference:
     @pytest.mark.parametrize("k", [3, 60])
     def test_many_prompts_in_several_blocks_are_in_the_same_stars(self, k):
         E = topics(2100, 24, seed=9)
-        distances = all_distances(E)
+        distances = apart(E)
         threshold = float(np.quantile(distances[0, 1:], 0.01))
         found = stars(E, nearest_neighbours(E, k), threshold)
         assert found.tolist() == stars_one_by_one(distances, threshold, None, 0.8)
@@ -219,7 +205,7 @@ class TestStars:
     def test_a_centre_of_an_earlier_star_gathers_the_others_without_itself(self):
         E = np.array([[1.0, t, u] for t, u in ((0, 0), (0.1, 0), (0.17, 0.06), (0.17, -0.06))], np.float32)
         found = stars(E, nearest_neighbours(E), 0.006)
-        assert all_distances(E)[2, 3] > 0.006
+        assert apart(E)[2, 3] > 0.006
         assert found.tolist() == [0, 0, 1, 1]
 
     def test_texts_that_are_nearly_the_same_are_protected_and_free_for_a_later_star(self):
