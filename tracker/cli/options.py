@@ -95,6 +95,13 @@ against_option = click.option(
     help="Another benchmark, such as an Elo table, whose scores of the same models to correlate with.",
 )
 
+cluster_option = click.option(
+    "--cluster",
+    metavar="FIELD",
+    help="Prompts with the same FIELD depend on each other: task, split, or a further field of theirs; none for none.  "
+    "[default: task]",
+)
+
 optional_encoder_option = click.option(
     "--encoder", metavar="NAME", help="Use the vectors that this encoder made of the prompts; without it none are used."
 )
@@ -103,8 +110,8 @@ optional_encoder_option = click.option(
 def selection_options(function: F, meanings: Mapping[str, str] | None = None) -> F:
     """The options that choose data; the command receives them as one keyword, ``selection``.
 
-    The command must take an argument ``benchmark``; one that looks at weights or vectors adds `weights_option` or
-    `encoder_option` before this.
+    The command must take an argument ``benchmark``; one that looks at weights, vectors or clusters adds
+    `weights_option`, `encoder_option` or `cluster_option` before this.
 
     Args:
         function: the command.
@@ -141,6 +148,7 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         encoder=options.pop("encoder", None),
         filter=options.pop("filter"),
         against=options.pop("against", None),
+        cluster=options.pop("cluster", None),
     )
 
 

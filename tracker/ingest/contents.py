@@ -6,8 +6,12 @@ import csv
 import gzip
 import io
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
+from typing import IO, Any
 
 from tracker.errors import BadInputError
 
@@ -17,6 +21,9 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 RECORD_SUFFIXES = (".json", ".jsonl")
 DELIMITERS = ",\t;"
 HEAD_BYTES, HEAD_ROWS = 1 << 20, 50
+READ_BYTES = 1 << 20
+
+_LISTENER: ContextVar[Callable[[int], None] | None] = ContextVar("listener", default=None)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -39,6 +46,43 @@ def read_bytes(path: Path) -> bytes:
     if not data.strip():
         raise BadInputError(path, "is empty.")
     return data
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """A file's bytes as a stream, without gzip; how far it has been read moves the progress of `reporting_to`.
+
+    Raises:
+        BadInputError: it cannot be opened; while it is read: its gzip is damaged or ends too early.
+    """
+    try:
+        with path.open("rb") as raw:
+            counted = _Counted(raw, _LISTENER.get())
+            zipped = raw.read(2) == GZIP
+            raw.seek(0)
+            if zipped:
+                with gzip.open(counted) as file:
+                    yield file
+            else:
+                yield io.BufferedReader(counted, READ_BYTES)
+    except EOFError as error:
+        raise BadInputError(path, "the gzip data end too early; copy or download the file again.") from error
+    except zlib.error as error:
+        raise BadInputError(path, f"the gzip data are damaged ({error}); get the file again.") from error
+    except gzip.BadGzipFile as error:
+        raise BadInputError(path, f"the gzip data are damaged ({error}); get the file again.") from error
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
+
+
+@contextmanager
+def reporting_to(listener: Callable[[int], None] | None) -> Iterator[None]:
+    """While this lasts, ``listener`` is told of the bytes read of every file that `opened` opens, as they come."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
 
 
 def is_named_like_a_table(path: Path) -> bool:
@@ -101,6 +145,31 @@ def delimiter(text: str) -> str:
 def first_line(error: BaseException) -> str:
     """What an error says, in one line."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+class _Counted(io.RawIOBase):
+    """A file that tells how many of its bytes have been read; reading the same again counts again."""
+
+    def __init__(self, raw: IO[bytes], listener: Callable[[int], None] | None) -> None:
+        self._raw, self._listener = raw, listener
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._raw.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        n = self._raw.readinto(buffer)  # type: ignore[attr-defined]
+        if self._listener is not None and n:
+            self._listener(n)
+        return int(n)
 
 
 def _line_at(data: bytes, position: int) -> int:

@@ -10,7 +10,6 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -129,7 +128,7 @@ def prepare(
         harness = getattr(module, "harness", lambda _: None)(path)
     except OSError as error:
         raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
-    said = json.dumps([digest, name, asdict(options)], sort_keys=True)
+    said = json.dumps([digest, name, options.as_json()], sort_keys=True)
     return Reading(
         path=path,
         files=files,

@@ -7,7 +7,7 @@ same prompts share one `Prompts` object, which is then resolved once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Texts = Sequence[str | None]
+
+PROMPTS_PER_BLOCK = 10_000
+"""Of a file that is read as a stream: how many prompts, at most, a block is about."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -180,6 +183,9 @@ class ReadOptions:
         values: whether a wide table holds ``scores`` or ``predictions``.
         probability_kind: ``letters`` or ``likelihoods``: what a column gold_probability was computed from.
         higher_is_better, lower, upper: facts about the metric, over what is known of it.
+        splits: of a file that holds several splits of the prompts, those to take; none means what the format says.
+        errored: what an answer that failed for technical reasons counts as: ``missing`` or ``wrong``; None is missing.
+        empty: what an answer that was given and holds nothing counts as: ``wrong`` or ``missing``; None is wrong.
     """
 
     benchmark: str | None = None
@@ -192,6 +198,17 @@ class ReadOptions:
     higher_is_better: bool | None = None
     lower: float | None = None
     upper: float | None = None
+    splits: tuple[str, ...] = ()
+    errored: str | None = None
+    empty: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The choices, without those that were made later than the first version and are at their defaults.
+
+        A file is known by them, so that what an earlier version took in is known to this one.
+        """
+        later = {"splits": (), "errored": None, "empty": None}
+        return {name: value for name, value in asdict(self).items() if name not in later or value != later[name]}
 
 
 KNOWN_METRICS = {

@@ -31,6 +31,8 @@ class Selection:
         filter: key of the finding whose kept prompts count; None counts all.
         against: another benchmark whose scores of the same models are compared with: its name, name@revision, with
             ``:metric`` where it has several.
+        cluster: the field of the prompts whose equal values make a cluster, such as ``passage``; ``task`` is their
+            task, ``none`` makes each prompt its own. None leaves it to the question.
     """
 
     benchmark: str
@@ -45,6 +47,7 @@ class Selection:
     encoder: str | None = None
     filter: int | None = None
     against: str | None = None
+    cluster: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The choices that differ from the defaults, in types that JSON knows."""

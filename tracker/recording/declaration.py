@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SCALARS = (int, float, bool, str)
 REQUIRED = inspect.Parameter.empty
-BROUGHT, CLAIMED = ("weights", "encoder", "against"), ("filter", "models")
+BROUGHT, CLAIMED = ("weights", "encoder", "against", "cluster"), ("filter", "models")
 """Choices of a selection that only some inputs look at, and those that one input can keep for itself."""
 LARGEST_INTEGER = 2**53
 """Of a parameter: what every database, file and program that keeps it can hold exactly."""
@@ -75,7 +75,7 @@ class Declaration:
         """Whether an input looks at a choice that only such inputs look at, so that the command has its option.
 
         Args:
-            choice: ``weights``, ``encoder`` or ``against``: what the input's class calls `BRINGS`.
+            choice: ``weights``, ``encoder``, ``against`` or ``cluster``: what the input's class calls `BRINGS`.
         """
         return any(getattr(kind, "BRINGS", None) == choice for kind in self.inputs.values())
 

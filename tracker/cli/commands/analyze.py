@@ -10,6 +10,7 @@ import click
 
 from tracker.cli.options import (
     against_option,
+    cluster_option,
     database_option,
     encoder_option,
     format_option,
@@ -138,6 +139,8 @@ def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
         decorated: Any = selection_options(function, declaration.claims)
         if declaration.brings("weights"):
             decorated = weights_option(decorated)
+        if declaration.brings("cluster"):
+            decorated = cluster_option(decorated)
         if declaration.brings("against"):
             decorated = against_option(decorated)
         if declaration.brings("encoder"):

@@ -1,0 +1,83 @@
+"""Which prompts depend on each other: those with the same value in a field, such as a shared passage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError
+from tracker.queries import tables
+from tracker.queries.resolution import chosen_tasks, find_benchmark
+from tracker.queries.scores import digest_of
+from tracker.queries.selection import Selection
+
+TASK, SPLIT, NONE = "task", "split", "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters:
+    """The cluster of each prompt of a benchmark.
+
+    Attributes:
+        field: what makes a cluster: ``task``, ``split``, a further field of the prompts, or ``none``.
+        prompt_ids: ``(n,)`` int64 keys, ascending.
+        names: ``(n,)`` value of the field; '' where the prompt has none. Empty strings throughout for ``none``.
+    """
+
+    BRINGS: ClassVar[str] = "cluster"
+
+    field: str
+    prompt_ids: NDArray[np.int64]
+    names: NDArray[np.str_]
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> Clusters:
+        """The clusters that a selection asks for; by task where it leaves them open.
+
+        Raises:
+            NotFoundError: no prompt of the benchmark has such a field.
+        """
+        field = selection.cluster or TASK
+        benchmark = find_benchmark(session, selection.benchmark)
+        tasks = chosen_tasks(session, benchmark, selection)
+        prompt = tables.prompt.c
+        asked: Any = {TASK: prompt.task_id, SPLIT: prompt.split, NONE: sa.null()}.get(field, prompt.details)
+        rows = session.execute(
+            sa.select(prompt.id, asked.label("value")).where(prompt.task_id.in_(tasks)).order_by(prompt.id)
+        ).all()
+        if field == TASK:
+            names = [tasks[row.value] for row in rows]
+        elif field in (SPLIT, NONE):
+            names = [row.value or "" for row in rows]
+        else:
+            names = [_said((row.value or {}).get(field)) for row in rows]
+            if not any(names):
+                known = {name for row in rows for name in (row.value or {})}
+                raise NotFoundError(f"field of {benchmark.label}'s prompts", field, [TASK, SPLIT, NONE, *sorted(known)])
+        return cls(
+            field=field,
+            prompt_ids=np.array([row.id for row in rows], dtype=np.int64),
+            names=np.array(names, dtype=np.str_),
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of prompts and clusters."""
+        return digest_of((self.prompt_ids,), (self.field, *self.names.tolist()))
+
+    def of(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Name of the cluster of each of some prompts.
+
+        Args:
+            prompt_ids: ``(m,)`` keys, all among ours.
+        """
+        return self.names[np.searchsorted(self.prompt_ids, prompt_ids)]
+
+
+def _said(value: Any) -> str:
+    return "" if value is None else str(value)
