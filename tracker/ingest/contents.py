@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from tracker.errors import BadInputError
 
@@ -62,7 +62,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             raw.seek(0)
             if zipped:
                 with gzip.open(counted) as file:
-                    yield file
+                    yield cast(IO[bytes], file)
             else:
                 yield io.BufferedReader(counted, READ_BYTES)
     except EOFError as error:
