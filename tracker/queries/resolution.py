@@ -39,11 +39,24 @@ class MetricKey:
         id: primary key.
         name: its name.
         higher_is_better: whether larger scores are better.
+        lower, upper: smallest and largest possible score; None where unbounded or unknown.
     """
 
     id: int
     name: str
     higher_is_better: bool
+    lower: float | None = None
+    upper: float | None = None
+
+    @property
+    def worst(self) -> float | None:
+        """The worst possible score."""
+        return self.lower if self.higher_is_better else self.upper
+
+    @property
+    def best(self) -> float | None:
+        """The best possible score."""
+        return self.upper if self.higher_is_better else self.lower
 
 
 @dataclass(frozen=True)
@@ -121,7 +134,7 @@ def find_metric(
     """
     for unit in units:
         query = (
-            sa.select(tables.metric.c.id, tables.metric.c.name, tables.metric.c.higher_is_better)
+            sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
             .select_from(sa.join(tables.metric, tables.run, sa.true()))
             .where(*_runs_of(benchmark, selection), measured(unit))
             .distinct()
