@@ -71,7 +71,7 @@ def settle(
     lacking = np.flatnonzero(shown & (lacks > 0))
     if policy == "unranked" or not len(lacking):
         return Settled(Q=Q, kept=everything)
-    said = _named([(models[j], int(lacks[j])) for j in lacking])
+    said = _named([(models[j], int(lacks[j])) for j in lacking.tolist()])
     n = len(Q)
     if policy == "fail":
         raise SelectionError(
@@ -84,10 +84,7 @@ def settle(
             raise SelectionError(
                 f"No {unit} was put to every model. Lacking most: {said}. Leave those out with --models."
             )
-        note = (
-            f"Only the {kept.sum():,} of {n:,} {unit}s that every model was measured on count; "
-            f"missing were: {said}."
-        )
+        note = f"Only the {kept.sum():,} of {n:,} {unit}s that every model was measured on count; missing were: {said}."
         return Settled(Q=Q[kept], kept=kept, notes=(note,))
     if policy == "worst":
         if worst is None:
