@@ -1,0 +1,147 @@
+"""What missing scores count as, policy by policy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores, add_task_scores
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from tracker.database import transaction
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries.leaderboard import Leaderboard, leaderboard
+from tracker.queries.missing import imputed, settle
+from tracker.queries.selection import Selection
+
+NAN = float("nan")
+Q = np.array([[1.0, 0.0, 1.0], [1.0, NAN, 0.0], [0.0, 1.0, NAN], [1.0, 1.0, 0.0]])
+MODELS = ("a", "b", "c")
+
+
+def least_squares(Q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Row plus column effects by a regression on dummies, the slow and obvious way."""
+    n, k = Q.shape
+    cells = [(i, j) for i in range(n) for j in range(k) if not np.isnan(Q[i, j])]
+    design = np.zeros((len(cells), n + k))
+    for at, (i, j) in enumerate(cells):
+        design[at, i] = design[at, n + j] = 1.0
+    effects = np.linalg.lstsq(design, np.array([Q[cell] for cell in cells]), rcond=None)[0]
+    return np.asarray(effects[:n, None] + effects[n:])
+
+
+class TestPolicies:
+    def test_unranked_changes_nothing(self) -> None:
+        settled = settle(Q, "unranked", models=MODELS)
+        assert settled.Q is Q
+        assert settled.kept.all()
+        assert settled.notes == ()
+
+    def test_fail_names_who_lacks_what_and_the_ways_out(self) -> None:
+        with pytest.raises(SelectionError, match=r"of 4 prompts: b 1, c 1.*--models.*--missing complete"):
+            settle(Q, "fail", models=MODELS)
+
+    def test_complete_keeps_the_rows_of_those_shown_only(self) -> None:
+        assert settle(Q, "complete", models=MODELS).kept.tolist() == [True, False, False, True]
+        shown = np.array([True, False, True])
+        settled = settle(Q, "complete", models=MODELS, shown=shown)
+        assert settled.kept.tolist() == [True, True, False, True]
+        assert "3 of 4 prompts" in settled.notes[0]
+
+    def test_worst_counts_as_the_bound_that_is_bad_in_this_metric(self) -> None:
+        assert settle(Q, "worst", models=MODELS, worst=0.0).Q[1, 1] == 0.0
+        assert settle(Q, "worst", models=MODELS, worst=7.0).Q[2, 2] == 7.0
+        with pytest.raises(SelectionError, match="--bounds"):
+            settle(Q, "worst", models=MODELS)
+
+    def test_imputed_scores_stay_within_the_bounds_and_a_note_says_they_are_guesses(self) -> None:
+        steep = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, NAN]])
+        settled = settle(steep, "impute", models=("a", "b"), worst=0.0, best=1.0)
+        assert settled.Q[2, 1] == 1.0
+        assert imputed(steep)[2, 1] == pytest.approx(1.5)
+        assert "guessed" in settled.notes[0]
+
+    def test_without_gaps_every_policy_leaves_the_scores_as_they_are(self) -> None:
+        whole = np.nan_to_num(Q)
+        for policy in ("unranked", "fail", "complete", "worst", "impute"):
+            settled = settle(whole, policy, models=MODELS)
+            assert settled.Q is whole
+            assert settled.notes == ()
+
+    def test_where_no_row_is_complete_the_error_says_whom_to_leave_out(self) -> None:
+        gaps = np.array([[1.0, NAN], [NAN, 1.0]])
+        with pytest.raises(SelectionError, match="Leave those out with --models"):
+            settle(gaps, "complete", models=("a", "b"))
+
+
+class TestImputation:
+    @given(
+        Q=hnp.arrays(np.float64, st.tuples(st.integers(2, 7), st.integers(2, 5)), elements=st.floats(-1, 1, width=16)),
+        gaps=st.integers(0, 2**32 - 1),
+    )
+    def test_is_the_least_squares_fit_of_row_and_column_effects(self, Q: NDArray[np.float64], gaps: int) -> None:
+        holes = np.random.default_rng(gaps).random(Q.shape) < 0.25
+        holes[:, 0] = holes[0] = False  # connected: every effect is told apart
+        held = np.where(holes, NAN, Q)
+        assert imputed(held) == pytest.approx(least_squares(held), abs=1e-9)
+
+    def test_a_table_of_pure_effects_is_restored(self) -> None:
+        whole = np.arange(6.0)[:, None] + np.array([0.0, 10.0, -3.0])
+        held = whole.copy()
+        held[1, 2] = held[4, 0] = NAN
+        assert imputed(held) == pytest.approx(whole)
+
+    def test_nothing_is_guessed_of_a_row_or_column_without_a_score(self) -> None:
+        held = np.array([[1.0, NAN, 0.0], [NAN, NAN, NAN], [0.0, NAN, 1.0]])
+        found = imputed(held)
+        assert np.isnan(found[1]).all()
+        assert np.isnan(found[:, 1]).all()
+        assert not np.isnan(found[np.ix_([0, 2], [0, 2])]).any()
+
+
+class TestLeaderboard:
+    def board(self, store: sa.Engine, missing: str = "unranked", **choices: object) -> Leaderboard:
+        with transaction(store, write=False) as session:
+            return leaderboard(session, Selection(benchmark="b", **choices), missing)
+
+    @pytest.fixture
+    def gappy(self, store: sa.Engine) -> sa.Engine:
+        add_scores(store, Q, models=MODELS, tasks=["t", "t", "u", "u"])
+        return store
+
+    def test_every_policy_ranks_as_it_says(self, gappy: sa.Engine) -> None:
+        plain = {row.model: row for row in self.board(gappy).rows}
+        assert (plain["a"].rank, plain["b"].rank, plain["c"].rank) == (1.0, None, None)
+        complete = {row.model: row for row in self.board(gappy, "complete").rows}
+        assert {name: row.mean for name, row in complete.items()} == {"a": 1.0, "b": 0.5, "c": 0.5}
+        assert complete["b"].coverage == 0.75
+        assert complete["b"].n == 2
+        assert complete["b"].rank == complete["c"].rank == 2.5
+        with pytest.raises(SelectionError, match="missing"):
+            self.board(gappy, "fail")
+        guessed = {row.model: row for row in self.board(gappy, "impute").rows}
+        assert guessed["b"].mean == pytest.approx(np.clip(least_squares(Q), 0, 1)[1, 1] / 4 + 0.5)
+
+    def test_models_named_need_only_be_complete_among_themselves(self, gappy: sa.Engine) -> None:
+        board = self.board(gappy, "complete", models=("a", "b"))
+        assert board.n_units == 3
+        assert [row.model for row in board.rows] == ["a", "b"]
+
+    def test_scores_of_tasks_have_the_same_policies(self, store: sa.Engine) -> None:
+        add_task_scores(store, Q, models=MODELS, tasks=["s", "t", "u", "v"])
+        assert [row.rank for row in self.board(store, "complete").rows] == [1.0, 2.5, 2.5]
+        with pytest.raises(SelectionError, match="of 4 tasks"):
+            self.board(store, "fail")
+
+    def test_an_unknown_field_of_clusters_is_answered_with_those_there_are(self, gappy: sa.Engine) -> None:
+        with pytest.raises(NotFoundError, match="task, split, none"):
+            self.board(gappy, cluster="passage")
+
+    def test_without_clusters_the_interval_is_the_plain_one(self, gappy: sa.Engine) -> None:
+        row = self.board(gappy, cluster="none").rows[0]
+        assert row.stderr_clustered is None
+        assert row.stderr is not None
+        assert row.low == pytest.approx(row.mean - 3.182446305284263 * row.stderr)
