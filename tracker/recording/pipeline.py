@@ -82,11 +82,31 @@ def run_analysis(
     clock = _Clock()
     inputs, question, notes = _load(engine, declaration, selection, values)
     clock.lap("load")
-    report = _compute(declaration, inputs, values, workers)
-    if notes:
-        report = replace(report, notes=(*notes, *report.notes))
+    report = _with_notes(notes, _compute(declaration, inputs, values, workers))
     clock.lap("compute")
     return _recorded(engine, question, report, clock, publish_to)
+
+
+def look(
+    engine: sa.Engine,
+    analysis: str | Declaration,
+    selection: Selection | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    workers: int = 1,
+) -> Report:
+    """Ask a question of a selection and record nothing; `run_analysis` would record this very answer.
+
+    Args:
+        engine, analysis, selection, parameters, workers: as for `run_analysis`.
+
+    Raises:
+        SuffrageError: as for `run_analysis`.
+    """
+    declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
+    values = declaration.complete(parameters or {})
+    inputs, _, notes = _load(engine, declaration, selection, values)
+    return _with_notes(notes, _compute(declaration, inputs, values, workers))
 
 
 def record_report(engine: sa.Engine, question: Question, report: Report, *, publish_to: str | None = None) -> Recorded:
@@ -182,6 +202,10 @@ def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mappin
     if not isinstance(report, Report):
         raise PluginError(f"The analysis {declaration.name} returned a {type(report).__name__}, not a Report.")
     return report
+
+
+def _with_notes(notes: Sequence[str], report: Report) -> Report:
+    return replace(report, notes=(*notes, *report.notes)) if notes else report
 
 
 def _published(engine: sa.Engine, recorded: Recorded, tracking_uri: str) -> Recorded:
