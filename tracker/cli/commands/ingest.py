@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,10 @@ from tracker.ingest.measurement import ReadOptions
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tracker.ingest.store import Stored
+    from tracker.ingest.runs import OnConflict
 
 
 N_PASSED_OVER = 5
-
-
-class _DryRunOverError(Exception):
-    """Undoes the transaction of a dry run."""
 
 
 def _bounds(
@@ -87,7 +82,7 @@ def command(
     lower_is_better: bool,
     bounds: tuple[float, float] | None,
     format_name: str | None,
-    on_conflict: str,
+    on_conflict: OnConflict,
     dry_run: bool,
     database: str | None,
     tracking_uri: str,
@@ -129,7 +124,7 @@ def ingest_files(
     options: ReadOptions,
     *,
     format_name: str | None = None,
-    on_conflict: str = "rerun",
+    on_conflict: OnConflict = "rerun",
     dry_run: bool = False,
 ) -> tuple[list[int], int]:
     """Store each file in a transaction of its own, saying on stderr what became of it.
@@ -137,9 +132,8 @@ def ingest_files(
     Returns:
         keys of the runs that are new or were extended, and how many files could not be taken in.
     """
-    from tracker.database import transaction
-    from tracker.ingest.discovery import find, prepare
-    from tracker.ingest.store import store
+    from tracker.ingest.discovery import find
+    from tracker.ingest.taking_in import take_in
 
     run_ids: list[int] = []
     failed = 0
@@ -157,11 +151,15 @@ def ingest_files(
     for path in files:
         try:
             with progress(path.name) as advance:
-                reading = prepare(path, options, format=format_name, progress=advance)
-            with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
-                stored = store(session, reading, options, on_conflict=on_conflict)  # type: ignore[arg-type]
-                if dry_run:
-                    raise _DryRunOverError
+                taken = take_in(
+                    engine,
+                    path,
+                    options,
+                    format=format_name,
+                    on_conflict=on_conflict,
+                    dry_run=dry_run,
+                    progress=advance,
+                )
         except SuffrageError as error:
             say(f"Error: {error}")
             failed += 1
@@ -169,13 +167,8 @@ def ingest_files(
         except KeyboardInterrupt:
             say(f"Stopped while taking in {path}. Each file is stored whole or not at all; run it again to go on.")
             raise
-        run_ids += stored.run_ids
-        _report(path, reading.format, stored, dry_run=dry_run)
+        run_ids += taken.stored.run_ids
+        say(taken.summary())
+        for note in taken.stored.notes:
+            say(f"  note: {note}")
     return run_ids, failed
-
-
-def _report(path: Path, format_name: str, stored: Stored, *, dry_run: bool) -> None:
-    would = "would be " if dry_run else ""
-    say(f"{path} ({format_name}): {would}{stored.summary()}")
-    for note in stored.notes:
-        say(f"  note: {note}")

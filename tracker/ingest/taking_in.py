@@ -1,0 +1,76 @@
+"""One file into the store: read, checked and stored in a transaction of its own, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from tracker.database import transaction
+from tracker.ingest.discovery import prepare
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.runs import OnConflict
+from tracker.ingest.store import Stored, store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What became of a file.
+
+    Attributes:
+        path: the file.
+        format: name of the format it was read as.
+        stored: what storing it changed; with ``dry_run``, what it would have changed.
+        dry_run: whether nothing was stored.
+    """
+
+    path: Path
+    format: str
+    stored: Stored
+    dry_run: bool = False
+
+    def summary(self) -> str:
+        """What changed, in one line."""
+        return f"{self.path} ({self.format}): {'would be ' if self.dry_run else ''}{self.stored.summary()}"
+
+
+class _DryRunOverError(Exception):
+    """Undoes the transaction of a dry run."""
+
+
+def take_in(
+    engine: sa.Engine,
+    path: Path,
+    options: ReadOptions | None = None,
+    *,
+    format: str | None = None,
+    on_conflict: OnConflict = "rerun",
+    dry_run: bool = False,
+    partial: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Taken:
+    """Read a file, and store it in one transaction.
+
+    Args:
+        engine: the store.
+        path: a file; folders are searched by `tracker.ingest.discovery.find`.
+        options: what the user says about it.
+        format: name of its format; None to recognise it.
+        on_conflict: what becomes of scores that contradict the stored ones: see `tracker.ingest.store.store`.
+        dry_run: say what would change, and change nothing.
+        partial: of a damaged file, store what is sound; its runs are then marked as partial.
+        progress: told how much is done, and of how much.
+
+    Raises:
+        SuffrageError: the file is not sound, or contradicts the store; then nothing of it is stored.
+    """
+    options = options or ReadOptions()
+    reading = prepare(path, options, format=format, progress=progress)
+    with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
+        stored = store(session, reading, options, on_conflict=on_conflict)
+        if dry_run:
+            raise _DryRunOverError
+    return Taken(path=path, format=reading.format, stored=stored, dry_run=dry_run)
