@@ -1,6 +1,6 @@
 """Dump a small store of the present version, with some rows in every table.
 
-    python tests/old_databases/make.py > tests/old_databases/0002_small.sql
+    python tests/old_databases/make.py > tests/old_databases/0003_small.sql
 
 Run once per version, when it is released; a dump that is here is never made again.
 """
@@ -103,6 +103,7 @@ def findings() -> list[list[schema.Table]]:
                 weights_id=1,
                 encoder_id=1,
                 summary="They agree more than chance allows.",
+                stale="its run 9 of small was deleted",
                 timings={"load": 0.1},
                 **asked,
             ),
@@ -135,6 +136,8 @@ def main() -> None:
             for rows in findings():
                 session.add_all(rows)
                 session.flush()
+            again = schema.Run(benchmark_id=1, model_id=1, label="#2", status="superseded", superseded_by=1)
+            session.add_all([again, schema.Run(benchmark_id=1, model_id=2, label="#2", status="hidden", reason="odd")])
             for table in schema.metadata.sorted_tables:
                 assert session.scalar(sa.select(sa.func.count()).select_from(table)), f"no rows in {table.name}"
         print(f"-- A store of version {current_version(engine)}, made by: python tests/old_databases/make.py")

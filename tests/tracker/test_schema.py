@@ -96,6 +96,39 @@ class TestMigrations:
         assert {p.stem[:4] for p in OLD_DATABASES} >= set(known_versions())
 
 
+class TestSetAside:
+    """Version 0003: runs that are hidden or superseded."""
+
+    def test_going_back_leaves_out_what_was_set_aside_and_keeps_the_rest(self, store: sa.Engine) -> None:
+        keys = fill(store)
+        with transaction(store) as session:
+            again = schema.Run(benchmark_id=1, model_id=1, label="#2", status="superseded", superseded_by=keys["run"])
+            session.add_all([again, schema.Run(benchmark_id=1, model_id=1, label="#3", status="hidden", reason="odd")])
+        downgrade(store, "0002")
+        with store.connect() as connection:
+            statuses = connection.execute(sa.text("SELECT status FROM run ORDER BY id")).scalars().all()
+            assert connection.scalar(sa.text("SELECT count(*) FROM score")) == 1
+        assert statuses == ["complete", "partial", "partial"]
+        upgrade(store)
+        assert schema_differences(store) == []
+        with pytest.raises(exc.IntegrityError), transaction(store) as session:
+            session.execute(sa.text("UPDATE run SET superseded_by = 999"))
+
+    def test_the_key_of_a_deleted_run_is_never_given_again(self, store: sa.Engine) -> None:
+        keys = fill(store)
+        with transaction(store) as session:
+            session.add(schema.Run(id=None, benchmark_id=1, model_id=1, label="#2"))
+        with transaction(store) as session:
+            session.execute(sa.text("DELETE FROM run"))
+        downgrade(store, "0002")
+        upgrade(store)
+        with transaction(store) as session:
+            run = schema.Run(benchmark_id=1, model_id=1)
+            session.add(run)
+            session.flush()
+            assert run.id == keys["run"] + 2
+
+
 class TestVersions:
     def test_an_empty_store_is_upgraded_by_itself(self, tmp_path: Path) -> None:
         engine = connect(f"sqlite:///{tmp_path}/new.db")

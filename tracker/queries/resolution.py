@@ -242,9 +242,10 @@ def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[ChosenRun]:
 
 
 def _runs_of(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnElement[bool]]:
-    terms = [tables.run.c.benchmark_id == benchmark.id, tables.run.c.status == "complete"]
-    if selection.runs:  # runs given by key may be of any condition
-        return [*terms, tables.run.c.id.in_(selection.runs)]
+    of_benchmark = tables.run.c.benchmark_id == benchmark.id
+    if selection.runs:  # runs given by key may be of any condition and status: hidden, superseded, partial
+        return [of_benchmark, tables.run.c.id.in_(selection.runs)]
+    terms = [of_benchmark, tables.run.c.status == "complete"]
     terms += [tables.run.c.condition == selection.condition, tables.run.c.variant == selection.variant]
     if selection.as_of is not None:
         moment = selection.as_of if selection.as_of.tzinfo else selection.as_of.replace(tzinfo=UTC)
@@ -262,8 +263,6 @@ def _all_there(
                 sa.select(tables.run.c.id).where(tables.run.c.benchmark_id == benchmark.id).order_by(tables.run.c.id)
             )
             raise NotFoundError(f"run of {benchmark.label}", key, known.all())
-        if run.status != "complete":
-            raise SelectionError(f"Run {key} is still being written. Choose another, or ingest its file again.")
         raise SelectionError(f"Run {key} has no scores under {metric.name}. Leave it out, or choose another metric.")
 
 
@@ -294,6 +293,11 @@ def _no_scores(
     if not here:
         if units == ("prompt",) and session.execute(every.where(measured("task"))).first():
             return SelectionError(f"{benchmark.label} holds scores of whole tasks only; this needs scores per prompt.")
+        if n := session.scalar(sa.select(sa.func.count()).where(tables.run.c.benchmark_id == benchmark.id)):
+            return SelectionError(
+                f"No run of {benchmark.label} is complete: its {n} are hidden, superseded or partial, and are chosen "
+                f"by --runs only. List them: suffrage runs list --all --benchmark {benchmark.label}"
+            )
         return SelectionError(f"{benchmark.label} has no scores yet. Take some in: suffrage ingest PATH")
     metrics = sorted({row.name for row in here})
     if selection.metric is not None and selection.metric not in metrics:

@@ -99,8 +99,9 @@ def record(
         ConflictError: a run it rests on has been deleted since.
     """
     keys = {run_id for _, run_id in question.runs}
-    there = set(session.scalars(sa.select(tables.run.c.id).where(tables.run.c.id.in_(keys))))
-    if gone := sorted(keys - there):
+    stored = session.execute(sa.select(tables.run.c.id, tables.run.c.status).where(tables.run.c.id.in_(keys)))
+    statuses = {key: status for key, status in stored}  # noqa: C416
+    if gone := sorted(keys - set(statuses)):
         raise ConflictError(f"Run {gone[0]} was deleted while it was being analysed. Run the analysis again.")
     seed = question.parameters.get("seed")
     analysis = Analysis(
@@ -124,7 +125,10 @@ def record(
     _insert(
         session,
         tables.analysis_run,
-        ({**key, "run_id": run, "role": role, "checksum": said} for (role, run), said in question.runs.items()),
+        (
+            {**key, "run_id": run, "role": role, "checksum": said, "status": statuses[run]}
+            for (role, run), said in question.runs.items()
+        ),
     )
     _insert(
         session,

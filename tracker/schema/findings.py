@@ -31,6 +31,7 @@ class Analysis(Table, table=True):
     encoder_id: int | None = column("whose vectors it used", to="encoder.id", default=None)
     status: str = column("complete or failed", default="complete")
     error: str | None = column("what went wrong, where it failed", default=None)
+    stale: str | None = column("why it no longer holds, where a run it rests on was deleted", default=None)
     summary: str | None = column("the answer in plain words", default=None)
     timings: Any = column("seconds spent to load, compute and record", kind=Json, default=None)
     recorded: datetime = column("when it was recorded, UTC", kind=Instant, default_factory=now)
@@ -45,6 +46,7 @@ class AnalysisRun(Table, table=True):
     run_id: int = column("the run", key=True, to="run.id", index=True)
     role: str = column("what it served as; 'scores' by default", key=True)
     checksum: str = column("the run's checksum when it was read", default="")
+    status: str = column("the run's status when it was read", default="complete")
 
 
 class FindingMetric(Table, table=True):

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from tracker.schema.table import BigInt, Double, Instant, Json, Table, column, finite, now, one_of
 
 CONDITIONS = ("full", "answer_only")
-RUN_STATUSES = ("partial", "complete")
+RUN_STATUSES = ("partial", "complete", "hidden", "superseded")
 ANSWER_STATUSES = ("ok", "error", "empty")
 
 
@@ -44,7 +44,15 @@ class Run(Table, table=True):
     few_shot: int | None = column("worked examples before each question; null where unknown or mixed", default=None)
     settings: Any = column("how the model was run, by name", kind=Json, default=None)
     limited: bool = column("whether only a part of the benchmark was asked on purpose", default=False)
-    status: str = column("complete, or partial while it is being written", default="complete")
+    status: str = column(
+        "complete, partial (only what came before damage of its file), hidden or superseded; "
+        "the last three are taken only by key",
+        default="complete",
+    )
+    superseded_by: int | None = column(
+        "the run that took its place; null where none did", to="run.id", default=None, index=True
+    )
+    reason: str | None = column("why it is not complete, as people said it", default=None)
     n_scores: int = column("how many rows of score it has", kind=BigInt, default=0)
     checksum: str = column("order-free 128-bit checksum of its rows of score, hexadecimal", default="0" * 32)
     started: datetime | None = column("when the model was run, UTC; null where unknown", kind=Instant, default=None)

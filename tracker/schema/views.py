@@ -71,6 +71,7 @@ JOIN benchmark ON benchmark.id = compared.benchmark_id
 JOIN model ON model.id = compared.model_id
 """
 
+# Runs that were hidden or superseded, and partial ones, are not part of a model's history; `run` lists them.
 RUN_HISTORY = """
 CREATE VIEW run_history AS
 SELECT benchmark.name AS benchmark, model.name AS model, run.id AS run_id, run.condition AS condition,
@@ -86,6 +87,7 @@ JOIN (
     SELECT run_id, metric_id, count(*) AS n, avg(value) AS mean FROM task_score GROUP BY run_id, metric_id
 ) AS summary ON summary.run_id = run.id
 JOIN metric ON metric.id = summary.metric_id
+WHERE run.status = 'complete'
 """
 
 PROMPT_WEIGHT = """

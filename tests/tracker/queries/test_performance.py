@@ -244,6 +244,13 @@ class TestErrors:
         with pytest.raises(SelectionError, match=r"2 metrics: accuracy, f1\. Choose one"):
             matrix(store)
 
+    @pytest.mark.parametrize("status", ["partial", "hidden", "superseded"])
+    def test_a_run_that_is_not_complete_is_taken_only_by_its_key(self, store: sa.Engine, status: str) -> None:
+        add_scores(store, Q * 0)
+        aside = add_scores(store, Q, label="#2", status=status)
+        assert not matrix(store).complete().Q.any()
+        assert np.array_equal(matrix(store, runs=(aside[0],)).Q[:, 0], Q[:, 0], equal_nan=True)
+
     def test_a_condition_without_runs_is_met_with_those_that_have(self, store: sa.Engine) -> None:
         add_scores(store, Q)
         with pytest.raises(SelectionError, match=r"No run of b is answer_only. Stored: full"):
@@ -254,11 +261,10 @@ class TestErrors:
         with pytest.raises(SelectionError, match="whole tasks only"):
             matrix(store)
 
-    def test_a_run_that_is_still_being_written_is_refused(self, store: sa.Engine) -> None:
-        add_scores(store, Q)
-        half = add_scores(store, Q, label="#2", status="partial")
-        with pytest.raises(SelectionError, match="still being written"):
-            matrix(store, runs=(half[0],))
+    def test_a_benchmark_without_a_complete_run_says_so(self, store: sa.Engine) -> None:
+        add_scores(store, Q[:, :1], status="hidden")
+        with pytest.raises(SelectionError, match="No run of b is complete: .* suffrage runs list --all --benchmark b"):
+            matrix(store)
 
     def test_a_run_without_the_metric_is_refused(self, store: sa.Engine) -> None:
         first = add_scores(store, Q)
