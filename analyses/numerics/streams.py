@@ -29,6 +29,9 @@ RETAINED, ALIKE, REVIEWED = 32, 33, 34
 """Purposes of a filter: which easy prompts stay, which equal or similar ones go, which are read."""
 RANDOM_SUBSETS, RESAMPLED_MODELS, SPLITS = 35, 36, 37
 """Purposes: random sets of prompts; models drawn with replacement; splits of the models into two parts."""
+SIGN_FLIPS, RESAMPLED_UNITS, SHOWN_PROMPTS, RESAMPLED_RANKS = 41, 42, 43, 44
+"""Purposes of comparing models: flipped signs; prompts or clusters drawn with replacement; prompts shown; the same for
+ranks."""
 PAIRS = 16
 """Added to the purpose of a chain for the streams that choose its pairs of columns."""
 

@@ -1,0 +1,66 @@
+"""Which prompts depend on each other, as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grouping:
+    """Rows in clusters.
+
+    Attributes:
+        codes: ``(n,)`` int64 cluster of each row, in ``0 .. n_groups - 1``.
+        sizes: ``(n_groups,)`` int64 rows of each cluster, all positive.
+        n_alone: rows that name no cluster; each is one of its own.
+    """
+
+    codes: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    n_alone: int
+
+    @property
+    def n_groups(self) -> int:
+        """Number of clusters."""
+        return len(self.sizes)
+
+    @property
+    def problem(self) -> str:
+        """Why errors cannot be clustered; '' where they can."""
+        if self.n_alone == len(self.codes):
+            return "no prompt names a cluster"
+        return "all prompts are in one cluster" if self.n_groups < 2 else ""
+
+    def rows(self, keep: NDArray[np.bool_]) -> Grouping:
+        """The same clusters with only the rows where ``keep`` is true.
+
+        Args:
+            keep: ``(n,)``.
+        """
+        alone = self._is_alone()[keep]
+        return _numbered(self.codes[keep], alone)
+
+    def _is_alone(self) -> NDArray[np.bool_]:
+        return np.asarray(self.codes >= self.n_groups - self.n_alone)
+
+
+def grouping(names: NDArray[np.str_]) -> Grouping:
+    """Rows with the same name are one cluster; a row without a name is a cluster of its own.
+
+    Args:
+        names: ``(n,)``; '' is no name.
+    """
+    return _numbered(names, names == "")
+
+
+def _numbered(marks: NDArray[np.generic], alone: NDArray[np.bool_]) -> Grouping:
+    """Clusters with a name first, in the order of their marks, then the rows that are alone."""
+    found, codes = np.unique(marks[~alone], return_inverse=True)
+    every = np.empty(len(marks), dtype=np.int64)
+    every[~alone] = codes
+    n_alone = int(alone.sum())
+    every[alone] = len(found) + np.arange(n_alone)
+    return Grouping(codes=every, sizes=np.bincount(every, minlength=len(found) + n_alone), n_alone=n_alone)

@@ -1,0 +1,52 @@
+"""Student's t: p-values and quantiles of estimates with an error, and what to say where the error is 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NOTHING = 1e-12
+"""An error, or a difference, below this share of the largest score is 0: what remains is rounding."""
+
+
+def t_quantile(level: float, degrees: Any) -> Any:
+    """How many standard errors to either side hold ``level`` of Student's t; NaN below one degree of freedom.
+
+    Args:
+        level: in (0, 1).
+        degrees: number or array.
+    """
+    from scipy.special import stdtrit
+
+    known = np.maximum(np.asarray(degrees, dtype=np.float64), 1.0)
+    return np.where(np.asarray(degrees) >= 1, stdtrit(known, (1 + level) / 2), np.nan)[()]
+
+
+def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float) -> NDArray[np.float64]:
+    """Two-sided p-values of Student's t with ``n_units - 1`` degrees of freedom.
+
+    Where the error is 0, so that all units say the same, t says nothing: a difference of 0 has p = 1, any other one
+    the p-value of the exact test that flips signs of whole units, 2 / 2**n_units. Fewer than two units have none
+    (NaN).
+
+    Args:
+        differences, errors: of equal shapes; NaN where there is no error.
+        n_units: prompts or clusters behind each.
+        scale: largest absolute score; what is below `NOTHING` of it is 0.
+
+    Returns:
+        Of the same shape, in [0, 1].
+    """
+    from scipy.special import stdtr
+
+    d, se = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    units = np.broadcast_to(np.asarray(n_units, dtype=np.float64), d.shape)
+    slack = NOTHING * scale
+    flat, same = se <= slack, np.abs(d) <= slack
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.abs(d) / np.where(flat, 1.0, se)
+    p = 2 * stdtr(np.maximum(units - 1, 1), -t)
+    p = np.where(flat, np.where(same, 1.0, np.exp2(1 - units)), p)
+    return np.asarray(np.where((units >= 2) & ~np.isnan(se), np.minimum(p, 1.0), np.nan))
