@@ -15,7 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.database import BUSY_SECONDS, reading_uri, shown_url
+from tracker.database import BUSY_SECONDS, VERSION_TABLE, reading_uri, shown_url
 from tracker.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -49,31 +49,81 @@ def arrow_reader(
     SQLite has no column types to speak of: they are read off the first 65,536 rows, so a column that
     is NULL in all of those and not later fails.
     """
-    # The packages' dbapi modules import pandas, which costs more than most queries.
-    import adbc_driver_manager as adbc
-    import pyarrow as pa
+    with _reading(source) as reading, reading.reader(sql, parameters) as reader:
+        yield reader
 
-    engine = _engine(source)
-    sqlite = engine.dialect.name == "sqlite"
-    try:
-        with (
-            adbc.AdbcDatabase(**_address(engine)) as database,
-            adbc.AdbcConnection(database) as connection,
-            adbc.AdbcStatement(connection) as statement,
-        ):
-            wait, guard = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}", "SET default_transaction_read_only = on"
-            statement.set_sql_query(wait if sqlite else guard)
+
+@contextmanager
+def snapshot(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
+    """The store as it is now, for several queries, whatever is committed while they run.
+
+    Raises:
+        DatabaseError: the engine refused a query, or cannot be reached.
+    """
+    with _reading(source) as reading:
+        if not reading.is_sqlite:
+            reading.execute("SET default_transaction_isolation = 'repeatable read'")
+        reading.connection.set_autocommit(False)  # a BEGIN of ours would end with the first query that has parameters
+        reading.execute(f"SELECT count(*) FROM {VERSION_TABLE}")  # what is seen is settled by the first rows read
+        yield reading
+
+
+class Reading:
+    """A connection that reads rows as Arrow.
+
+    Args:
+        connection: of ADBC.
+        is_sqlite: whether the engine is SQLite, else it is PostgreSQL.
+    """
+
+    def __init__(self, connection: Any, *, is_sqlite: bool) -> None:
+        self.connection, self.is_sqlite = connection, is_sqlite
+
+    def execute(self, sql: str) -> None:
+        """Run a statement whose rows nobody needs."""
+        import adbc_driver_manager as adbc
+
+        with adbc.AdbcStatement(self.connection) as statement:
+            statement.set_sql_query(sql)
             _stream(statement).read_all()
-            if sqlite:
+
+    @contextmanager
+    def reader(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatchReader]:
+        """The rows of a query as batches; see `arrow_reader`."""
+        import adbc_driver_manager as adbc
+        import pyarrow as pa
+
+        with adbc.AdbcStatement(self.connection) as statement:
+            if self.is_sqlite:
                 statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
             if parameters:
                 row = pa.RecordBatch.from_pydict({str(i): [value] for i, value in enumerate(parameters)})
-                statement.set_sql_query(sql if sqlite else _numbered(sql))
+                statement.set_sql_query(sql if self.is_sqlite else _numbered(sql))
                 statement.bind(row)
             else:
                 statement.set_sql_query(sql)
             with _stream(statement) as reader:
                 yield reader
+
+    def table(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+        """The rows of a query as one table; see `read_arrow`."""
+        with self.reader(sql, parameters) as reader:
+            return reader.read_all()
+
+
+@contextmanager
+def _reading(source: Session | sa.Engine | sa.Connection) -> Iterator[Reading]:
+    # The packages' dbapi modules import pandas, which costs more than most queries.
+    import adbc_driver_manager as adbc
+
+    engine = _engine(source)
+    is_sqlite = engine.dialect.name == "sqlite"
+    try:
+        with adbc.AdbcDatabase(**_address(engine)) as database, adbc.AdbcConnection(database) as connection:
+            reading = Reading(connection, is_sqlite=is_sqlite)
+            wait, guard = f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}", "SET default_transaction_read_only = on"
+            reading.execute(wait if is_sqlite else guard)
+            yield reading
     except adbc.Error as error:
         where = shown_url(engine.url)
         raise DatabaseError(f"{where}: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,29 @@
+"""Several queries that see the store at one moment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from filled_stores import add_scores
+
+from tracker.errors import DatabaseError
+from tracker.queries.arrow import read_arrow, snapshot
+
+COUNT = "SELECT count(*) AS n FROM score"
+
+
+def test_what_is_committed_later_is_not_seen(store: sa.Engine) -> None:
+    add_scores(store, np.ones((3, 2)))
+    with snapshot(store) as reading:
+        add_scores(store, np.ones((3, 2)), label="again")
+        seen = [reading.table(COUNT)["n"].to_pylist() for _ in range(2)]
+        with reading.reader("SELECT prompt_id FROM score WHERE trial = ?", (0,)) as rows:
+            assert rows.read_all().num_rows == 6
+    assert seen == [[6], [6]]
+    assert read_arrow(store, COUNT)["n"].to_pylist() == [12]
+
+
+def test_a_query_that_the_engine_refuses_is_told(store: sa.Engine) -> None:
+    with pytest.raises(DatabaseError, match="nowhere"), snapshot(store) as reading:
+        reading.table("SELECT 1 FROM nowhere")
