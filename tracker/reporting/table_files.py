@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from tracker.errors import OutputError
+from tracker.errors import OutputError, SuffrageError
+from tracker.reporting.rows_as_text import csv_lines, json_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,27 +34,73 @@ def write_csv(to: TextIO, rows: Iterable[Sequence[Any]]) -> None:
     csv.writer(_Lines(to), lineterminator="\r\n").writerows(rows)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StreamedTable:
+    """Rows that are made while they are written.
+
+    Attributes:
+        schema: the columns.
+        batches: their rows; they can be gone through once.
+        notes: what the reader should know; complete once all rows have been made.
+    """
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, table: pa.Table) -> StreamedTable:
+        """A table that is there already."""
+        return cls(schema=table.schema, batches=iter(table.to_batches()))
+
+
+def write_rows(to: BinaryIO, table: StreamedTable, kind: str, *, for_spreadsheets: bool = False) -> int:
+    """Write rows as they come; the number of them.
+
+    Args:
+        to: where to.
+        table: the rows.
+        kind: ``csv``, ``jsonl`` or ``parquet``.
+        for_spreadsheets: of CSV: see `csv_lines`.
+    """
+    n_rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal n_rows
+        for batch in table.batches:
+            n_rows += batch.num_rows
+            yield batch
+
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetWriter(to, table.schema, compression="zstd") as writer:
+            for batch in counted():
+                writer.write_batch(batch)
+    else:
+        if kind == "csv":
+            pieces = csv_lines(table.schema, counted(), for_spreadsheets=for_spreadsheets)
+        else:
+            pieces = json_lines(table.schema, counted())
+        for piece in pieces:
+            to.write(piece)
+    return n_rows
+
+
 def as_csv(table: pa.Table) -> bytes:
-    """UTF-8 with a header; lists are JSON, as ``suffrage ingest`` reads them, a null or an empty list is empty."""
-    text = io.StringIO()
-    write_csv(text, [table.column_names, *([_cell(value) for value in row] for row in _rows(table))])
-    # Halves of surrogate pairs and NUL are in no store.
-    return text.getvalue().encode()
+    """UTF-8 with a header; see `csv_lines`."""
+    return b"".join(csv_lines(table.schema, table.to_batches()))
 
 
 def as_json_lines(table: pa.Table) -> bytes:
     """One object in each line."""
-    names = table.column_names
-    lines = (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in _rows(table))
-    return "".join(f"{line}\n" for line in lines).encode()
+    return b"".join(json_lines(table.schema, table.to_batches()))
 
 
 def as_parquet(table: pa.Table) -> bytes:
     """Parquet, compressed."""
-    import pyarrow.parquet as pq
-
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    write_rows(buffer, StreamedTable.of(table), "parquet")
     return buffer.getvalue()
 
 
@@ -88,26 +135,28 @@ def write_whole(path: Path, content: bytes, *, force: bool) -> None:
     Raises:
         OutputError: something is there and may not be replaced, or it cannot be written.
     """
+    with written_whole(path, force=force) as file:
+        file.write(content)
+
+
+@contextmanager
+def written_whole(path: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """A file to be written beside the place where it is put at the end; nothing is left of one that fails.
+
+    Raises:
+        OutputError: something is there and may not be replaced, or it cannot be written.
+    """
     check_free(path, force=force)
     path = path.resolve()
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_bytes(content)
+        with unfinished.open("wb") as file:
+            yield file
         unfinished.replace(path)
     except OSError as error:
+        if isinstance(error, SuffrageError):
+            raise
         raise OutputError(f"{path} cannot be written: {error.strerror}. Give --output another name.") from error
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-
-
-def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in table.columns), strict=True)
-
-
-def _cell(value: Any) -> Any:
-    if value is None or value == []:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
