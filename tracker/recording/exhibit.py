@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-LAYOUT = "1"
+LAYOUT = "2"
 """Number of the form in which things are shown; a new one has everything published anew."""
 
 LONGEST_NAME = 250

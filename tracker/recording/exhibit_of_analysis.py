@@ -120,7 +120,8 @@ def _stored_files(session: Session, analysis_id: int) -> dict[str, bytes]:
         .where(file.c.analysis_id == analysis_id)
         .order_by(file.c.name)
     )
-    return {f"{'figures' if kind == PNG else 'data'}/{name}": content for name, kind, content in stored}
+    # MLflow's page that compares runs shows side by side what lies at the top, and looks into no folder.
+    return {name if kind == PNG else f"data/{name}": content for name, kind, content in stored}
 
 
 def _tables(session: Session, analysis_id: int) -> dict[str, bytes]:

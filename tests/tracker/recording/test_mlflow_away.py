@@ -96,7 +96,7 @@ def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_comp
     try:
         answer = json.loads(fetch(server, f"{address}/api/2.0/mlflow/runs/get?run_id={shown}"))
         assert answer["run"]["info"]["run_name"].startswith("arithmetic plain ")
-        figure = fetch(server, f"{address}/get-artifact?path=figures/draws.png&run_uuid={shown}")
+        figure = fetch(server, f"{address}/get-artifact?path=draws.png&run_uuid={shown}")
         assert figure.startswith(b"\x89PNG")
         assert b"<html" in fetch(server, address).lower()
 

@@ -108,7 +108,7 @@ class TestFinding:
         files = files_of(tracking_uri, run, tmp_path)
         assert set(files) == {
             "metrics.csv",
-            "figures/draws.png",
+            "draws.png",
             "data/arrays.parquet",
             "data/quantiles.parquet",
             "data/prompt_values.parquet",
