@@ -12,9 +12,10 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries import tables
-from tracker.queries.resolution import benchmark_label, find_benchmark, measured
+from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark, measured
 
 KEYS_AT_ONCE = 500
+SET_ASIDE = ("hidden", "superseded")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,8 @@ class RunRow:
         id: its key; a larger one came later.
         benchmark, model: who answered what.
         condition, variant, label, few_shot, settings, limited, status: as stored.
+        superseded_by: key of the run that took its place; None where none did.
+        reason: why it is not complete; '' where nobody said.
         n_scores: scores of single prompts.
         means: mean score by metric, over prompts where there are any, else over tasks.
         started, ingested: when it was run (None where unknown) and taken in, UTC.
@@ -86,6 +89,8 @@ class RunRow:
     settings: Any
     limited: bool
     status: str
+    superseded_by: int | None
+    reason: str
     n_scores: int
     means: Mapping[str, float]
     started: datetime | None
@@ -169,17 +174,26 @@ def models(session: Session) -> list[ModelRow]:
     return sorted(rows, key=lambda row: row.name)
 
 
-def runs(session: Session, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
+def runs(
+    session: Session, *, benchmark: str | None = None, model: str | None = None, set_aside: bool = True
+) -> list[RunRow]:
     """Every run, or those of a benchmark or a model, the latest first.
+
+    Args:
+        session: the store.
+        benchmark, model: by name; None means all.
+        set_aside: with those that were hidden or superseded.
 
     Raises:
         NotFoundError: there is no such benchmark or model.
     """
-    terms = []
+    terms: list[sa.ColumnElement[bool]] = []
     if benchmark is not None:
         terms.append(tables.run.c.benchmark_id == find_benchmark(session, benchmark).id)
     if model is not None:
         terms.append(tables.run.c.model_id == _model_key(session, model))
+    if not set_aside:
+        terms.append(tables.run.c.status.not_in(SET_ASIDE))
     return _rows_of_runs(session, terms)
 
 
@@ -189,7 +203,7 @@ def run(session: Session, key: int) -> RunRow:
     Raises:
         NotFoundError: there is none with this key.
     """
-    found = _rows_of_runs(session, [tables.run.c.id == key])
+    found = _rows_of_runs(session, [tables.run.c.id == key]) if 0 <= key <= LARGEST_KEY else []
     if not found:
         raise NotFoundError("run", key, session.scalars(sa.select(tables.run.c.id).order_by(tables.run.c.id)).all())
     return found[0]
@@ -237,6 +251,8 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
             settings=row.settings,
             limited=row.limited,
             status=row.status,
+            superseded_by=row.superseded_by,
+            reason=row.reason or "",
             n_scores=row.n_scores,
             means=means.get(row.id, {}),
             started=None if row.started is None else in_utc(row.started),

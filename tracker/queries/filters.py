@@ -17,9 +17,9 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.arrow import number_columns, read_arrow, word_column
-from tracker.queries.findings import LARGEST_KEY, staleness
-from tracker.queries.resolution import BenchmarkKey, find_benchmark
+from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
+from tracker.queries.staleness import staleness
 
 FILTER_MODELS = "filter_models"
 """Name of the ranking that lists the models by whose answers a filter was made."""

@@ -13,10 +13,8 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError
 from tracker.queries import tables
 from tracker.queries.catalogue import in_utc
-from tracker.queries.resolution import benchmark_label, find_benchmark
-
-LARGEST_KEY = 2**31 - 1
-"""Of a finding: PostgreSQL refuses to look for a larger one."""
+from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark
+from tracker.queries.staleness import stale_findings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +117,7 @@ def findings(session: Session, *, benchmark: str | None = None, name: str | None
         terms.append(tables.analysis.c.name == name)
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)
-    stale = _stale(session, terms, {row.id: row.selection for row in rows})
+    stale = stale_findings(session, [row.id for row in rows])
     return [FindingRow(**_listed(row, numbers.get(row.id, ()), stale.get(row.id, ""))) for row in rows]
 
 
@@ -129,7 +127,7 @@ def finding(session: Session, key: int) -> FindingRecord:
     Raises:
         NotFoundError: there is none with this key.
     """
-    found = finding_records(session, tables.analysis.c.id == key)
+    found = finding_records(session, tables.analysis.c.id == key) if 0 <= key <= LARGEST_KEY else []
     if not found:
         known = session.scalars(sa.select(tables.analysis.c.id).order_by(tables.analysis.c.id)).all()
         raise NotFoundError("finding", key, known)
@@ -145,7 +143,7 @@ def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[Fi
     """
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)
-    stale = _stale(session, terms, {row.id: row.selection for row in rows})
+    stale = stale_findings(session, [row.id for row in rows])
     of_finding, files, used = tables.analysis.c.id, tables.finding_artifact.c, tables.analysis_run.c
     artifacts: dict[int, list[Artifact]] = {}
     kept = sa.select(files.analysis_id, files.name, files.media_type, sa.func.length(files.content))
@@ -171,13 +169,6 @@ def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[Fi
         )
         for row in rows
     ]
-
-
-def staleness(session: Session, key: int) -> str:
-    """Why a finding should be asked for again; '' where its data are still the latest, or there is no such finding."""
-    terms = [tables.analysis.c.id == key]
-    selection = session.scalar(sa.select(tables.analysis.c.selection).where(*terms))
-    return _stale(session, terms, {key: selection or {}}).get(key, "")
 
 
 def artifact(session: Session, key: int, name: str) -> bytes:
@@ -234,65 +225,3 @@ def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[
     for key, name, value, reason, headline in session.execute(query):
         found.setdefault(key, []).append(Number(name=name, value=value, reason=reason or "", headline=headline))
     return found
-
-
-def _stale(
-    session: Session, terms: Sequence[sa.ColumnElement[bool]], selections: Mapping[int, Mapping[str, Any]]
-) -> dict[int, str]:
-    """Why findings no longer rest on the latest data, by key.
-
-    A run may have changed since, or its model may have a later one; the latter does not count where
-    the runs or a date were chosen on purpose.
-    """
-    later = tables.run.alias("later")
-    query = (
-        sa.select(
-            tables.analysis_run.c.analysis_id,
-            tables.analysis_run.c.run_id,
-            (tables.analysis_run.c.checksum != tables.run.c.checksum).label("changed"),
-            tables.model.c.name.label("model"),
-            sa.func.max(later.c.id).label("later"),
-        )
-        .join(tables.analysis, tables.analysis.c.id == tables.analysis_run.c.analysis_id)
-        .join(tables.run, tables.run.c.id == tables.analysis_run.c.run_id)
-        .join(tables.model, tables.model.c.id == tables.run.c.model_id)
-        .outerjoin(
-            later,
-            sa.and_(
-                *(later.c[same] == tables.run.c[same] for same in ("benchmark_id", "model_id", "condition", "variant")),
-                later.c.status == "complete",
-                later.c.id > tables.run.c.id,
-            ),
-        )
-        .where(*terms)
-        .group_by(
-            tables.analysis_run.c.analysis_id,
-            tables.analysis_run.c.run_id,
-            tables.analysis_run.c.checksum,
-            tables.run.c.checksum,
-            tables.model.c.name,
-        )
-    )
-    changed: dict[int, list[int]] = {}
-    superseded: dict[int, list[str]] = {}
-    for row in session.execute(query):
-        chosen = selections[row.analysis_id] or {}
-        if row.changed:
-            changed.setdefault(row.analysis_id, []).append(row.run_id)
-        elif row.later is not None and not chosen.get("runs") and not chosen.get("as_of"):
-            superseded.setdefault(row.analysis_id, []).append(f"{row.model} (run {row.later})")
-    reasons: dict[int, str] = {}
-    for key in {*changed, *superseded}:
-        parts = []
-        if key in changed:
-            parts.append(f"changed since: run {_some(changed[key])}")
-        if key in superseded:
-            parts.append(f"a later run exists of {_some(superseded[key])}")
-        reasons[key] = "; ".join(parts)
-    return reasons
-
-
-def _some(things: Sequence[object], shown: int = 3) -> str:
-    named = [str(thing) for thing in things]
-    rest = f" and {len(named) - shown} more" if len(named) > shown else ""
-    return ", ".join(sorted(named)[:shown]) + rest

@@ -17,6 +17,9 @@ from tracker.queries.selection import Selection
 
 Unit = Literal["prompt", "task"]
 
+LARGEST_KEY = 2**31 - 1
+"""Of a finding or run: PostgreSQL refuses to look for a larger one."""
+
 
 @dataclass(frozen=True)
 class BenchmarkKey:
@@ -244,7 +247,7 @@ def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[ChosenRun]:
 def _runs_of(benchmark: BenchmarkKey, selection: Selection) -> list[sa.ColumnElement[bool]]:
     of_benchmark = tables.run.c.benchmark_id == benchmark.id
     if selection.runs:  # runs given by key may be of any condition and status: hidden, superseded, partial
-        return [of_benchmark, tables.run.c.id.in_(selection.runs)]
+        return [of_benchmark, tables.run.c.id.in_(key for key in selection.runs if key <= LARGEST_KEY)]
     terms = [of_benchmark, tables.run.c.status == "complete"]
     terms += [tables.run.c.condition == selection.condition, tables.run.c.variant == selection.variant]
     if selection.as_of is not None:
@@ -257,7 +260,8 @@ def _all_there(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, wanted: Sequence[int], found: set[int]
 ) -> None:
     for key in sorted(set(wanted) - found):
-        run = session.execute(sa.select(tables.run).where(tables.run.c.id == key)).first()
+        looked_up = sa.select(tables.run).where(tables.run.c.id == key)
+        run = session.execute(looked_up).first() if key <= LARGEST_KEY else None
         if run is None or run.benchmark_id != benchmark.id:
             known = session.scalars(
                 sa.select(tables.run.c.id).where(tables.run.c.benchmark_id == benchmark.id).order_by(tables.run.c.id)

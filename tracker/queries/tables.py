@@ -6,6 +6,7 @@ from tracker.schema import metadata
 
 analysis = metadata.tables["analysis"]
 analysis_run = metadata.tables["analysis_run"]
+answer = metadata.tables["answer"]
 benchmark = metadata.tables["benchmark"]
 database = metadata.tables["database"]
 embedding = metadata.tables["embedding"]

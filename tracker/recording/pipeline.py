@@ -152,8 +152,8 @@ def _load(
             notes = filter_notes(session, benchmark, selection)
         used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
         run = tables.run
-        stored = sa.select(run.c.id, run.c.checksum).where(run.c.id.in_({key for _, key in used}))
-        checksums = dict(session.execute(stored).all())
+        stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))
+        as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
     digests = [one.digest for one in inputs.values() if one is not None]
     weights = [one for one in inputs.values() if isinstance(one, PromptWeights)]
     encoders = [one for one in inputs.values() if isinstance(one, Embeddings | StoredEmbeddings)]
@@ -167,7 +167,8 @@ def _load(
         parameters=parameters,
         benchmark_id=benchmark.id if benchmark else None,
         input_digest=digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest(),
-        runs={(role, key): checksums[key] for role, key in used},
+        runs={(role, key): as_read[key][0] for role, key in used},
+        statuses={key: status for key, (_, status) in as_read.items()},
         weights_id=weights[0].analysis_id if weights else None,
         encoder_id=encoders[0].encoder_id if encoders else None,
         filter_id=selection.filter if selection else None,

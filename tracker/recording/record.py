@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -34,6 +34,7 @@ class Question:
         benchmark_id: the benchmark it is about; None where it is about several, or none.
         input_digest: of everything that was loaded.
         runs: the checksum of each run by role and key.
+        statuses: that of each run by key, when it was read; complete where it is not said.
         weights_id: the finding whose weights were used, if any.
         encoder_id: the encoder whose vectors were used, if any.
         filter_id: the finding whose kept prompts were looked at, if any.
@@ -46,6 +47,7 @@ class Question:
     benchmark_id: int | None
     input_digest: str
     runs: Mapping[tuple[str, int], str]
+    statuses: Mapping[int, str] = field(default_factory=dict)
     weights_id: int | None = None
     encoder_id: int | None = None
     filter_id: int | None = None
@@ -99,9 +101,8 @@ def record(
         ConflictError: a run it rests on has been deleted since.
     """
     keys = {run_id for _, run_id in question.runs}
-    stored = session.execute(sa.select(tables.run.c.id, tables.run.c.status).where(tables.run.c.id.in_(keys)))
-    statuses = {key: status for key, status in stored}  # noqa: C416
-    if gone := sorted(keys - set(statuses)):
+    there = set(session.scalars(sa.select(tables.run.c.id).where(tables.run.c.id.in_(keys))))
+    if gone := sorted(keys - there):
         raise ConflictError(f"Run {gone[0]} was deleted while it was being analysed. Run the analysis again.")
     seed = question.parameters.get("seed")
     analysis = Analysis(
@@ -126,7 +127,7 @@ def record(
         session,
         tables.analysis_run,
         (
-            {**key, "run_id": run, "role": role, "checksum": said, "status": statuses[run]}
+            {**key, "run_id": run, "role": role, "checksum": said, "status": question.statuses.get(run, "complete")}
             for (role, run), said in question.runs.items()
         ),
     )

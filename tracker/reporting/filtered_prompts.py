@@ -14,9 +14,8 @@ from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.filter_notes import filter_notes
 from tracker.queries.filters import PromptFilter, prompt_filter
-from tracker.queries.findings import LARGEST_KEY
 from tracker.queries.prompts import Prompts, prompts
-from tracker.queries.resolution import BenchmarkKey, benchmark_label
+from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, benchmark_label
 from tracker.queries.selection import Selection
 
 N_LISTED = 8
