@@ -1,0 +1,161 @@
+"""Results of EvalPlus."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sound.evalplus import CODE, OLD, solution
+
+from tracker.errors import BadInputError
+from tracker.ingest.discovery import prepare
+from tracker.ingest.formats import evalplus
+from tracker.ingest.measurement import Answers, Measurement, Reading, ReadOptions, Scores
+
+NAME = "org--model_vllm_temp_0.8.eval_results.json"
+
+
+def read(folder: Path, content: Any = CODE, name: str = NAME, **options: Any) -> Reading:
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content))
+    return prepare(path, ReadOptions(**options))
+
+
+def scores(reading: Reading) -> dict[str, dict[tuple[str, int], float]]:
+    """By metric: score by problem and trial, where there is one."""
+    found: dict[str, dict[tuple[str, int], float]] = {}
+    for block in reading.measurements:
+        if isinstance(block, Scores):
+            trials = np.broadcast_to(block.trials, len(block.values)).tolist()
+            rows = zip(block.prompts.keys, trials, block.values.tolist(), strict=True)
+            found[block.metric.name] = {(key, trial): value for key, trial, value in rows if value == value}
+    return found
+
+
+def pass_at_1(solved: dict[tuple[str, int], float]) -> float:
+    problems = {key for key, _ in solved}
+    return float(np.mean([np.mean([v for (key, _), v in solved.items() if key == one]) for one in problems]))
+
+
+class TestScores:
+    def test_a_solution_passes_the_added_tests_only_if_it_passes_the_own(self, tmp_path: Path) -> None:
+        found = scores(read(tmp_path))
+        assert found["pass_base"] == {
+            ("HumanEval/0", 0): 1, ("HumanEval/0", 1): 1, ("HumanEval/1", 0): 0, ("HumanEval/1", 1): 0,
+            ("HumanEval/2", 1): 0,
+        }  # fmt: skip
+        assert found["pass_plus"] == {
+            ("HumanEval/0", 0): 1, ("HumanEval/0", 1): 0, ("HumanEval/1", 0): 0, ("HumanEval/1", 1): 0,
+            ("HumanEval/2", 1): 0,
+        }  # fmt: skip
+
+    def test_the_means_over_problems_are_the_reported_pass_at_1(self, tmp_path: Path) -> None:
+        reading = read(tmp_path)
+        found = scores(reading)
+        assert pass_at_1(found["pass_base"]) == pytest.approx(CODE["pass_at_k"]["base"]["pass@1"])
+        assert pass_at_1(found["pass_plus"]) == pytest.approx(CODE["pass_at_k"]["plus"]["pass@1"])
+        assert not any("reports" in note for note in reading.notes)
+
+    def test_another_reported_pass_at_1_is_told(self, tmp_path: Path) -> None:
+        content = copy.deepcopy(CODE) | {"pass_at_k": {"base": {"pass@1": 0.9}, "plus": {"pass@1": 1 / 6}}}
+        (note,) = (note for note in read(tmp_path, content).notes if "reports" in note)
+        assert note == "the file reports pass@1 of 0.9 for base, its solutions give 0.333333"
+
+    def test_no_status_is_missing_or_wrong_and_an_empty_solution_wrong_or_missing(self, tmp_path: Path) -> None:
+        reading = read(tmp_path, errored="wrong", empty="missing")
+        found = scores(reading)
+        assert found["pass_base"][("HumanEval/2", 0)] == 0
+        assert ("HumanEval/2", 1) not in found["pass_base"]
+        assert ("HumanEval/2", 0) not in found["pass_plus"], "it was not run on the added tests"
+        assert "1 solution has no status: counted as wrong" in " ".join(reading.notes)
+        assert "1 solution is empty: counted as missing" in " ".join(reading.notes)
+
+    def test_own_tests_alone_give_one_metric(self, tmp_path: Path) -> None:
+        content = {"date": "2026", "eval": {"Mbpp/2": [solution("Mbpp/2", "pass", None)]}}
+        assert scores(read(tmp_path, content)) == {"pass_base": {("Mbpp/2", 0): 1}}
+
+    def test_versions_before_0_2_list_statuses_side_by_side(self, tmp_path: Path) -> None:
+        found = scores(read(tmp_path, OLD))
+        assert found == {"pass_base": {("Mbpp/2", 0): 1, ("Mbpp/2", 1): 0}, "pass_plus": {("Mbpp/2", 0): 0}}
+
+    def test_the_code_is_the_answer(self, tmp_path: Path) -> None:
+        (block,) = (block for block in read(tmp_path).measurements if isinstance(block, Answers))
+        assert block.text[:2] == ["return 1", "return 2"]
+        assert block.status is not None
+        assert list(block.status[4:]) == ["error", "empty"]
+
+    def test_a_large_file_read_problem_by_problem_says_the_same(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = read(tmp_path)
+        monkeypatch.setattr(evalplus, "LARGE", 0)
+        apart = read(tmp_path)
+        assert scores(apart) == scores(whole)
+        assert apart.notes == whole.notes
+        assert apart.measurements[0].run == whole.measurements[0].run  # type: ignore[union-attr]
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("name", "model"),
+        [
+            (NAME, "org/model"),
+            ("org--model_hf_temp_0.0_eval_results.json", "org/model"),
+            ("gpt-9-samples_eval_results.json", "gpt-9"),
+        ],
+    )
+    def test_the_model_is_in_the_name(self, tmp_path: Path, name: str, model: str) -> None:
+        block = read(tmp_path, name=name).measurements[0]
+        assert isinstance(block, Scores)
+        assert block.run.model == model
+
+    @pytest.mark.parametrize("name", ["eval_results.json", "samples_eval_results.json", "samples.eval_results.json"])
+    def test_without_one_the_option_is_named(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(BadInputError, match="--model NAME"):
+            read(tmp_path, name=name)
+        assert read(tmp_path, name=name, model="m").measurements
+
+    @pytest.mark.parametrize(("content", "benchmark"), [(CODE, "humaneval+"), (OLD, "mbpp+")])
+    def test_the_benchmark_is_told_from_the_problems(self, tmp_path: Path, content: Any, benchmark: str) -> None:
+        block = read(tmp_path, content).measurements[0]
+        assert isinstance(block, Scores)
+        assert block.run.benchmark == benchmark
+
+    def test_date_and_sampling_are_kept(self, tmp_path: Path) -> None:
+        block = read(tmp_path).measurements[0]
+        assert isinstance(block, Scores)
+        assert (block.run.label, block.run.started) == ("2026-05-06 07:08", datetime(2026, 5, 6, 7, 8, tzinfo=UTC))
+        assert block.run.settings == {"backend": "vllm", "temperature": "0.8", "dataset_hash": "0123abcd"}
+
+
+class TestErrors:
+    def test_an_unknown_status_is_refused_with_its_problem(self, tmp_path: Path) -> None:
+        content = {"eval": {"HumanEval/7": [solution("HumanEval/7", "maybe", "pass")]}}
+        with pytest.raises(BadInputError, match="HumanEval/7: base_status is 'maybe'"):
+            read(tmp_path, content)
+
+    def test_what_precedes_the_damage_is_read(self, tmp_path: Path) -> None:
+        path = tmp_path / NAME
+        path.write_text(json.dumps({"eval": {"Mbpp/1": [solution("Mbpp/1", "pass", "pass")], "Mbpp/2": 7}}))
+        found: list[Measurement | str] = []
+        with pytest.raises(BadInputError, match="Mbpp/2: its results are no list"):
+            found.extend(evalplus.read(path, ReadOptions()))
+        assert isinstance(found[0], Scores)
+        assert list(found[0].prompts.keys) == ["Mbpp/1"]
+
+
+def test_every_real_file_gives_the_pass_at_1_that_it_tells(shared: Path) -> None:
+    paths = sorted((shared / "samples" / "evalplus").rglob("*.json"))
+    assert paths
+    for path in paths:
+        reading, told = prepare(path, ReadOptions()), json.loads(path.read_text())
+        found = scores(reading)
+        assert {key for key, _ in found["pass_base"]} == set(told["eval"])
+        for name, at_k in told["pass_at_k"].items():
+            assert pass_at_1(found[f"pass_{name}"]) == pytest.approx(at_k["pass@1"], abs=1e-12)

@@ -1,0 +1,120 @@
+"""Reports of SWE-bench."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sound.swe_bench import EMPTY, ERROR, FILES, REPORT
+
+from tracker.errors import BadInputError, UnknownFormatError
+from tracker.ingest.discovery import prepare
+from tracker.ingest.formats import swe_bench
+from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores
+
+NAME = next(iter(FILES))
+
+
+def read(folder: Path, name: str = NAME, *, options: ReadOptions | None = None, **changes: Any) -> Reading:
+    told = {field: value for field, value in {**REPORT, **changes}.items() if value is not None}
+    (folder / name).write_text(json.dumps(told))
+    return prepare(folder / name, options or ReadOptions())
+
+
+def scores(reading: Reading) -> dict[str, float]:
+    (block,) = (block for block in reading.measurements if isinstance(block, Scores))
+    return dict(zip(block.prompts.keys, block.values.tolist(), strict=True))
+
+
+class TestOutcomes:
+    def test_resolved_is_one_unresolved_and_an_empty_patch_are_zero_and_the_rest_is_missing(
+        self, tmp_path: Path
+    ) -> None:
+        found = scores(read(tmp_path))
+        assert found.pop("org__tool-1") == found.pop("org__tool-2") == 1
+        assert found.pop("org__tool-3") == found.pop("a__b__c-4") == found.pop(EMPTY[0]) == 0
+        assert len(found) == 2
+        assert np.isnan(list(found.values())).all()
+
+    def test_errors_can_count_as_wrong_and_empty_patches_as_missing_and_notes_say_so(self, tmp_path: Path) -> None:
+        reading = read(tmp_path, options=ReadOptions(errored="wrong", empty="missing"))
+        found = scores(reading)
+        assert found[ERROR[0]] == 0
+        assert np.isnan(found[EMPTY[0]])
+        told = " ".join(reading.notes)
+        assert "1 evaluation failed: counted as wrong" in told
+        assert "1 patch is empty: counted as missing" in told
+
+    def test_what_gave_no_score_is_told_apart_by_the_status_of_its_answer(self, tmp_path: Path) -> None:
+        (block,) = (block for block in read(tmp_path).measurements if isinstance(block, Answers))
+        assert block.predicted is not None
+        assert block.status is not None
+        rows = np.flatnonzero(block.predicted).tolist()
+        assert {block.prompts.keys[row]: block.status[row] for row in rows} == {EMPTY[0]: "empty", ERROR[0]: "error"}
+
+    def test_what_was_submitted_and_neither_completed_nor_failed_is_missing(self, tmp_path: Path) -> None:
+        found = scores(read(tmp_path, incomplete_ids=None, incomplete_instances=None,
+                            submitted_ids=[*REPORT["submitted_ids"], "org__tool-7"], submitted_instances=None))  # type: ignore[misc]  # fmt: skip
+        assert np.isnan(found["org__tool-7"])
+
+
+class TestNames:
+    def test_the_file_is_called_after_model_and_run_with_two_underscores_for_a_slash(self, tmp_path: Path) -> None:
+        (block, _) = read(tmp_path).measurements
+        assert isinstance(block, Scores)
+        assert (block.run.model, block.run.label, block.run.benchmark) == ("org/model-1.5", "run7", "swe-bench")
+
+    def test_the_task_is_the_repository(self, tmp_path: Path) -> None:
+        (block, _) = read(tmp_path).measurements
+        assert isinstance(block, Scores)
+        assert dict(zip(block.prompts.keys, block.prompts.tasks or (), strict=True))[EMPTY[0]] == "other/lib-x"
+
+    def test_without_a_model_in_the_name_the_option_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInputError, match="--model"):
+            read(tmp_path, "report.json")
+        (block, _) = read(tmp_path, "report.json", options=ReadOptions(model="m")).measurements
+        assert isinstance(block, Scores)
+        assert (block.run.model, block.run.label) == ("m", "")
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"resolved_instances": 3}, "resolved_instances is 3, but resolved_ids lists 2"),
+            ({"unresolved_ids": ["org__tool-1", "a__b__c-4"]}, "org__tool-1 is listed as resolved and as unresolved"),
+            ({"error_ids": "all"}, "error_ids is no list of names"),
+            ({"empty_patch_ids": EMPTY * 2, "empty_patch_instances": 2}, "names an instance twice"),
+            ({"schema_version": 1}, "reports of version 2"),
+            ({"completed_ids": ["x__y-1"], "completed_instances": 1}, "neither resolved nor unresolved"),
+        ],
+    )
+    def test_a_report_that_contradicts_itself_is_refused(
+        self, tmp_path: Path, changes: dict[str, Any], said: str
+    ) -> None:
+        with pytest.raises(BadInputError, match=said):
+            read(tmp_path, **changes)
+
+    def test_a_total_of_more_instances_than_are_listed_is_told(self, tmp_path: Path) -> None:
+        assert "total_instances is 500, but the lists name 7" in " ".join(read(tmp_path, total_instances=500).notes)
+
+    def test_a_report_on_one_instance_is_declined_with_the_file_to_take_instead(self, tmp_path: Path) -> None:
+        path = tmp_path / "report.json"
+        path.write_text(json.dumps({"org__tool-1": {"patch_is_None": False, "resolved": True}}))
+        with pytest.raises(UnknownFormatError, match="take in the report on all of them"):
+            prepare(path, ReadOptions())
+
+
+def test_every_real_report_gives_the_counts_that_it_tells(shared: Path) -> None:
+    paths = sorted((shared / "samples" / "swebench").rglob("*.json"))
+    assert paths
+    for path in paths:
+        assert swe_bench.declines(path, ReadOptions()) is None
+        reading, told = prepare(path, ReadOptions()), json.loads(path.read_text())
+        values = np.array(list(scores(reading).values()))
+        assert len(values) == told["total_instances"]
+        assert np.nansum(values) == told["resolved_instances"]
+        assert (values == 0).sum() == told["unresolved_instances"] + told["empty_patch_instances"]

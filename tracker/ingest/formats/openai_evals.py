@@ -1,0 +1,270 @@
+"""Logs of openai/evals: JSON Lines, a specification, events of samples, and the final report.
+
+A ``match`` event is a score of 1 or 0 under the metric `match`; every number of a ``metrics`` event is one under its
+own name; several events of one sample are trials. A log without its final report is of a run that broke off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tracker.errors import BadInputError
+from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.json_files import json_lines
+from tracker.ingest.json_values import (
+    contradicts,
+    first_bytes,
+    identity,
+    instant,
+    mapping,
+    number,
+    score,
+    setting,
+    text,
+    words,
+)
+from tracker.ingest.measurement import (
+    Measurement,
+    MetricDescription,
+    ReadOptions,
+    RunDescription,
+    metric_description,
+)
+
+SPECIFICITY = 30
+NAMESPACE = "openai_evals"
+START = re.compile(rb'\s*\{\s*"spec"\s*:\s*\{')
+SETTINGS = ("eval_name", "base_eval", "split", "run_config", "completion_fns", "created_by")
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no log of openai/evals."""
+    if not re.search(r"\.(jsonl|json|log)(\.gz)?$", path.name):
+        return "the name does not end in .jsonl"
+    data = first_bytes(path)
+    if isinstance(data, str):
+        return data
+    return None if START.match(data) else 'the first line does not begin with {"spec": {'
+
+
+def harness(path: Path) -> str | None:
+    """The program; its logs do not say which version."""
+    return "openai/evals"
+
+
+@dataclass
+class _Sample:
+    """What is known of a sample whose score has not come yet."""
+
+    content: Content = field(default_factory=Content)
+    sampled: str | None = None
+    was_sampled: bool = False
+    errored: bool = False
+
+
+class _Log:
+    """Events on their way to rows.
+
+    Args:
+        run: whose they are.
+        options: what the user says.
+        name: of the file.
+    """
+
+    def __init__(self, run: RunDescription, task: str, split: str | None, options: ReadOptions, name: str) -> None:
+        self.gathering = Gathering(run, NAMESPACE, name)
+        self.task, self.split, self.options = task, split, options
+        self.waiting: dict[str, _Sample] = {}
+        self.trials: dict[str, Counter[str]] = defaultdict(Counter)
+        self.sums: dict[str, list[float]] = {}
+        self.metrics: dict[str, MetricDescription] = {}
+        self.n_empty = 0
+
+    def event(self, kind: str, key: str, data: Mapping[str, Any], line: int) -> None:
+        """Take one event of a sample in.
+
+        Raises:
+            ValueError: in words: a score is no number.
+        """
+        sample = self.waiting.get(key) or self.waiting.setdefault(key, _Sample(Content(split=self.split)))
+        if kind == "sampling":
+            sample.content.text = sample.content.text or _question(data.get("prompt"))
+            if not sample.was_sampled:
+                sample.sampled, sample.was_sampled = _first(data.get("sampled")), True
+        elif kind == "raw_sample":
+            sample.content.text = sample.content.text or _question(data.get("input"))
+            _gold(sample.content, data.get("ideal"))
+        elif kind == "error":
+            sample.errored = True
+        elif kind == "match" and "correct" in data:
+            _gold(sample.content, data.get("expected"))
+            self._scored(key, sample, {"match": score(data["correct"])}, data, line)
+        elif kind == "metrics":
+            named = {
+                name: value for name, value in data.items() if text(name) and isinstance(value, (bool, int, float))
+            }
+            self._scored(key, sample, {name: score(value) for name, value in named.items()}, data, line)
+
+    def _scored(
+        self, key: str, sample: _Sample, values: Mapping[str, float], data: Mapping[str, Any], line: int
+    ) -> None:
+        for name, value in values.items():
+            trial = self.trials[name][key]
+            self.trials[name][key] += 1
+            row = self.gathering.row(self.task, key, trial, sample.content, line)
+            said = _first(data.get("picked"), data.get("sampled")) or sample.sampled
+            known = sample.was_sampled or "sampled" in data or "picked" in data
+            empty = known and not (said or "").strip()
+            if known:
+                self.gathering.answer(row, None if empty else said)
+                sample.sampled, sample.was_sampled = said, True
+            if empty:
+                self.n_empty += 1
+                if self.options.empty == "missing":
+                    continue
+            self.gathering.score(row, self._metric(name), value)
+            if value == value:
+                total = self.sums.setdefault(name, [0.0, 0.0])
+                total[0] += value
+                total[1] += 1
+        if values:
+            sample.sampled, sample.was_sampled, sample.errored = None, False, False
+
+    def _metric(self, name: str) -> MetricDescription:
+        if name not in self.metrics:
+            if name == "match":
+                named = self.options.metric or name
+                self.metrics[name] = MetricDescription(name=named, higher_is_better=True, lower=0.0, upper=1.0)
+            else:
+                self.metrics[name] = metric_description(name, self.options)
+        return self.metrics[name]
+
+    def blocks(self) -> Iterator[Measurement]:
+        """What is known so far; samples that wait for their score go on waiting."""
+        yield from self.gathering.blocks()
+        self.waiting = {key: one for key, one in self.waiting.items() if one.was_sampled or one.errored}
+
+    def rest(self) -> Iterator[Measurement | str]:
+        """The samples that never got a score."""
+        wrong = self.options.errored == "wrong"
+        n_errored = n_unscored = 0
+        scored = {key for counts in self.trials.values() for key in counts} if self.waiting else set()
+        for key, sample in self.waiting.items():
+            if key in scored or not (sample.errored or sample.was_sampled):
+                continue
+            row = self.gathering.row(self.task, key, 0, sample.content)
+            if sample.errored:
+                n_errored += 1
+                self.gathering.answer(row, sample.sampled, status="error")
+                for metric in self.metrics.values() if wrong else ():
+                    self.gathering.score(row, metric, 0.0)
+            else:
+                n_unscored += 1
+                self.gathering.answer(row, sample.sampled)
+            if self.gathering.is_full:
+                yield from self.gathering.blocks()
+        yield from self.gathering.blocks()
+        if n_errored:
+            yield counted_as(n_errored, ERRORED, self.options.errored or "missing", "sample failed|samples failed")
+        if self.n_empty:
+            policy = self.options.empty or "wrong"
+            said = counted_as(self.n_empty, EMPTY, policy, "answer holds nothing|answers hold nothing")
+            yield said if policy == "missing" else said.replace("counted as wrong", "their scores stand as logged")
+        if n_unscored:
+            yield f"{n_unscored:,} samples were answered and have no score in the log: they are missing"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """The scores and answers of one run.
+
+    Raises:
+        BadInputError: the first line is no specification, or a later one no event or no JSON.
+    """
+    log: _Log | None = None
+    report: Mapping[str, Any] | None = None
+    try:
+        for line, event in json_lines(path):
+            if not isinstance(event, dict):
+                raise BadInputError(path, f"line {line}: is no JSON object.")
+            if log is None:
+                log = _opened(path, line, event, options)
+            elif isinstance(event.get("final_report"), dict):
+                report = event["final_report"]
+            elif "spec" in event:
+                raise BadInputError(path, f"line {line}: a second run begins here; give each its own file.")
+            elif (key := identity(event.get("sample_id"))) is not None:
+                try:
+                    log.event(str(event.get("type")), key, mapping(event.get("data")), line)
+                except ValueError as error:
+                    raise BadInputError(path, f"line {line}, sample {key!r}: a score is {error}.") from error
+                if log.gathering.is_full:
+                    yield from log.blocks()
+    except BadInputError:
+        if log is not None:
+            yield from log.blocks()
+        raise
+    if log is None:
+        raise BadInputError(path, "holds no specification of a run.")
+    yield from log.blocks()
+    yield from log.rest()
+    if report is None:
+        yield "the log has no final report: the run broke off, or still goes on; what there is was taken"
+        return
+    for name, (total, n) in log.sums.items():
+        said = number(report.get("accuracy" if name == "match" else name))
+        if said is not None and contradicts(said, total / n):
+            yield f"the final report says that {name} is {said:g}, the events give {total / n:g}"
+
+
+def _opened(path: Path, line: int, event: Mapping[str, Any], options: ReadOptions) -> _Log:
+    spec = event.get("spec")
+    if not isinstance(spec, dict):
+        raise BadInputError(path, f"line {line}: is no specification of a run, with which a log begins.")
+    functions = spec.get("completion_fns")
+    named = [name for one in functions if (name := text(one))] if isinstance(functions, list) else []
+    if not options.model and not named:
+        raise BadInputError(path, f"line {line}: completion_fns names no model; add --model NAME.")
+    name = text(spec.get("base_eval")) or text(spec.get("eval_name")) or ""
+    run = RunDescription(
+        model=options.model or named[0],
+        benchmark=options.benchmark or name or None,
+        label=text(spec.get("run_id")) or "",
+        started=instant(spec.get("created_at")),
+        settings={part: told for part in SETTINGS if (told := setting(spec.get(part))) is not None},
+    )
+    return _Log(run, name, text(spec.get("split")), options, path.name)
+
+
+def _question(prompt: Any) -> str | None:
+    """What was asked: the text sent, or the last message of the user."""
+    if isinstance(prompt, str):
+        return text(prompt)
+    messages = [one for one in prompt if isinstance(one, dict)] if isinstance(prompt, list) else []
+    users = [one for one in messages if one.get("role") == "user"] or messages
+    content = users[-1].get("content") if users else None
+    if isinstance(content, list):
+        content = "\n".join(part for one in content if (part := text(mapping(one).get("text"))))
+    return text(content)
+
+
+def _gold(content: Content, expected: Any) -> None:
+    several = [said for one in expected if (said := words(one))] if isinstance(expected, list) else []
+    gold = several[0] if several else None if isinstance(expected, list) else words(expected)
+    if content.answer is None and gold:
+        content.answer = gold
+        if len(several) > 1:
+            content.details = {"accepted_answers": several}
+
+
+def _first(*values: Any) -> str | None:
+    """The first thing said, of lists their first element."""
+    for value in values:
+        one = value[0] if isinstance(value, list) and value else value
+        if one is not None and not isinstance(one, list):
+            return words(one)
+    return None

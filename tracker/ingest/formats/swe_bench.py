@@ -1,0 +1,140 @@
+"""Reports of SWE-bench: <model>.<run id>.json, which instances were resolved.
+
+Resolved is 1, unresolved 0; an empty patch is 0, or missing with ``--empty missing``; an instance whose evaluation
+failed is missing, or 0 with ``--errored wrong``; one that was not submitted is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tracker.errors import BadInputError
+from tracker.ingest.gathering import EMPTY, ERRORED, Gathering, counted_as
+from tracker.ingest.json_files import read_json
+from tracker.ingest.json_values import count, first_bytes
+from tracker.ingest.measurement import (
+    Measurement,
+    MetricDescription,
+    ReadOptions,
+    RunDescription,
+)
+
+SPECIFICITY = 30
+NAMESPACE = "swe_bench"
+BENCHMARK = "swe-bench"
+VERSIONS = (2,)
+START = re.compile(rb'\s*\{\s*"(?:total|submitted|completed|resolved|unresolved|empty_patch|error)_(?:instances|ids)"')
+INSTANCE_START = re.compile(rb'\s*\{\s*"[^"]{1,200}"\s*:\s*\{\s*"(?:patch_is_None|patch_exists)"')
+INSTANCE = re.compile(r"(?P<owner>.+?)__(?P<repository>.+)-[^-]+")
+OUTCOMES = ("resolved", "unresolved", "empty_patch", "error", "incomplete")
+"""What becomes of an instance, one of these; `completed` and `submitted` are sums of them."""
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no report of SWE-bench."""
+    if not re.search(r"\.json(\.gz)?$", path.name):
+        return "the name does not end in .json"
+    data = first_bytes(path)
+    if isinstance(data, str):
+        return data
+    if INSTANCE_START.match(data):
+        return "is SWE-bench's report on one instance; take in the report on all of them, <model>.<run id>.json"
+    return None if START.match(data) else "the text does not begin with SWE-bench's counts of instances"
+
+
+def harness(path: Path) -> str | None:
+    """The program; its reports do not say which version."""
+    return "swebench"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """One score per instance.
+
+    Raises:
+        BadInputError: it is no such report, or its counts contradict its lists.
+    """
+    report = read_json(path)
+    if not isinstance(report, dict) or not any(f"{outcome}_ids" in report for outcome in OUTCOMES[:2]):
+        raise BadInputError(path, "lists no resolved or unresolved instances, so SWE-bench did not write it.")
+    if report.get("schema_version") not in VERSIONS:
+        said = report.get("schema_version")
+        raise BadInputError(path, f"schema_version is {str(said)[:40]!r}; reports of version 2 can be read.")
+    instances, differing = _instances(path, report)
+    model, run_id = _names(path, options)
+    run = RunDescription(model=model, benchmark=options.benchmark or BENCHMARK, label=run_id)
+    metric = MetricDescription(name=options.metric or "resolved", higher_is_better=True, lower=0.0, upper=1.0)
+    errored, empty = options.errored or "missing", options.empty or "wrong"
+    values = {"resolved": 1.0, "unresolved": 0.0}
+    values |= {name: 0.0 for name, policy in (("error", errored), ("empty_patch", empty)) if policy == "wrong"}
+    gathering = Gathering(run, NAMESPACE, path.name)
+    for instance, outcome in instances.items():
+        row = gathering.row(_repository(instance), instance)
+        if outcome in values:
+            gathering.score(row, metric, values[outcome])
+        if outcome in ("error", "empty_patch"):
+            gathering.answer(row, None, status="error" if outcome == "error" else "empty")
+        if gathering.is_full:
+            yield from gathering.blocks()
+    yield from gathering.blocks()
+    yield from differing
+    found = {outcome: sum(one == outcome for one in instances.values()) for outcome in OUTCOMES}
+    yield ", ".join(f"{found[outcome]:,} {outcome.replace('_', ' ')}" for outcome in OUTCOMES) + " instances"
+    if found["error"]:
+        yield counted_as(found["error"], ERRORED, errored, "evaluation failed|evaluations failed")
+    if found["empty_patch"]:
+        yield counted_as(found["empty_patch"], EMPTY, empty, "patch is empty|patches are empty")
+    if not options.benchmark:
+        yield f"the report does not say which of SWE-bench's sets it is of: called {BENCHMARK}; --benchmark names it"
+
+
+def _instances(path: Path, report: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """What became of each instance, and notes on totals that say otherwise."""
+    problems: list[str] = []
+    found: dict[str, str] = {}
+    listed: dict[str, set[str]] = {}
+    for name in (*OUTCOMES, "completed", "submitted"):
+        ids = report.get(f"{name}_ids", [])
+        if not isinstance(ids, list) or not all(isinstance(one, str) and one.strip() for one in ids):
+            problems.append(f"{name}_ids is no list of names")
+            continue
+        listed[name] = set(ids)
+        if len(listed[name]) != len(ids):
+            problems.append(f"{name}_ids names an instance twice")
+        said = report.get(f"{name}_instances")
+        if said is not None and f"{name}_ids" in report and count(said) != len(ids):
+            problems.append(f"{name}_instances is {str(said)[:40]}, but {name}_ids lists {len(ids):,}")
+        for one in ids if name in OUTCOMES else ():
+            if one in found and found[one] != name:
+                problems.append(f"{one} is listed as {found[one].replace('_', ' ')} and as {name.replace('_', ' ')}")
+            found.setdefault(one, name)
+    if problems:
+        raise BadInputError(path, problems, advice="Write the report again with SWE-bench.")
+    if lost := sorted(listed["completed"] - found.keys()):
+        raise BadInputError(path, f"{lost[0]} is completed, but neither resolved nor unresolved.")
+    # Submitted, and then neither completed nor failed: the evaluation broke off before it.
+    found.update(dict.fromkeys(sorted(listed["submitted"] - found.keys()), "incomplete"))
+    total = report.get("total_instances")
+    differing = []
+    if total is not None and count(total) != len(found):
+        differing = [f"total_instances is {str(total)[:40]}, but the lists name {len(found):,} instances"]
+    return found, differing
+
+
+def _names(path: Path, options: ReadOptions) -> tuple[str, str]:
+    """Model and run, from the file's name: <model>.<run id>.json, with two underscores for a slash."""
+    stem = re.sub(r"\.json(\.gz)?$", "", path.name)
+    model, dot, run_id = stem.rpartition(".")
+    model = options.model or model.replace("__", "/")
+    if not model.strip():
+        problem = f"the name {path.name!r} is not <model>.<run id>.json, so it does not say whose report it is"
+        raise BadInputError(path, problem, advice="Name the model with --model NAME.")
+    return model, run_id if dot else ""
+
+
+def _repository(instance: str) -> str:
+    """The repository of an instance: django/django for django__django-11099; '' where it names none."""
+    named = INSTANCE.fullmatch(instance)
+    return f"{named['owner']}/{named['repository']}" if named else ""

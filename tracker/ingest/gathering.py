@@ -1,0 +1,145 @@
+"""Prompts, scores and answers as they come out of a stream, gathered into blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tracker.ingest.measurement import (
+    PROMPTS_PER_BLOCK,
+    Answers,
+    Measurement,
+    MetricDescription,
+    Prompts,
+    RunDescription,
+    Scores,
+)
+
+ERRORED, EMPTY = "errored", "empty"
+
+
+@dataclass
+class Content:
+    """What a file says of one prompt."""
+
+    text: str | None = None
+    choices: Sequence[str] | None = None
+    answer: str | None = None
+    split: str | None = None
+    details: Mapping[str, Any] | None = None
+
+
+@dataclass
+class _Said:
+    """Answers of one extraction, by row."""
+
+    rows: dict[int, tuple[str | None, str, float]] = field(default_factory=dict)
+
+
+NOTHING = Content()
+
+
+@dataclass
+class Gathering:
+    """Rows of one run, each a prompt and a trial, on their way into a block.
+
+    Attributes:
+        run: whose they are.
+        namespace: who calls the prompts so.
+        places: where they stand, for messages.
+    """
+
+    run: RunDescription
+    namespace: str
+    places: str = ""
+    _rows: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    _contents: list[Content] = field(default_factory=list)
+    _lines: list[int] = field(default_factory=list)
+    _scores: dict[MetricDescription, dict[int, float]] = field(default_factory=dict)
+    _answers: dict[str, _Said] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to ask for the blocks."""
+        return len(self._rows) >= PROMPTS_PER_BLOCK
+
+    def row(self, task: str, key: str, trial: int = 0, content: Content = NOTHING, line: int = 0) -> int:
+        """The row of a prompt and trial; the first content given to it stands."""
+        row = self._rows.setdefault((task, key, trial), len(self._rows))
+        if row == len(self._contents):
+            self._contents.append(content)
+            self._lines.append(line)
+        elif self._contents[row] is NOTHING:
+            self._contents[row] = content
+        return row
+
+    def score(self, row: int, metric: MetricDescription, value: float) -> None:
+        """A score of a row."""
+        self._scores.setdefault(metric, {})[row] = value
+
+    def answer(self, row: int, said: str | None, *, extraction: str = "", status: str | None = None,
+               probability: float = math.nan) -> None:  # fmt: skip
+        """What the model said in a row."""
+        status = status or ("ok" if said is not None else EMPTY)
+        self._answers.setdefault(extraction, _Said()).rows[row] = (said, status, probability)
+
+    def blocks(self) -> Iterator[Measurement]:
+        """What has been gathered, and from then on nothing is."""
+        if not self._rows:
+            return
+        n = len(self._rows)
+        contents = self._contents
+        prompts = Prompts(
+            keys=[key for _, key, _ in self._rows],
+            tasks=[task for task, _, _ in self._rows],
+            namespace=self.namespace,
+            text=[one.text for one in contents],
+            choices=[one.choices for one in contents],
+            answer=[one.answer for one in contents],
+            split=[one.split for one in contents],
+            details=[one.details for one in contents],
+            benchmark=self.run.benchmark,
+            lines=np.array(self._lines, dtype=np.int64) if any(self._lines) else None,
+        )
+        trials = np.array([trial for _, _, trial in self._rows], dtype=np.int64)
+        if not self._scores and not self._answers:
+            yield prompts
+        for metric, scored in self._scores.items():
+            values = np.full(n, np.nan)
+            values[list(scored)] = list(scored.values())
+            yield Scores(run=self.run, metric=metric, prompts=prompts, values=values, trials=trials, places=self.places)
+        for extraction, told in self._answers.items():
+            said = [told.rows.get(row, (None, "ok", math.nan)) for row in range(n)]
+            predicted = np.zeros(n, dtype=bool)
+            predicted[list(told.rows)] = True
+            yield Answers(
+                run=self.run,
+                prompts=prompts,
+                text=[one[0] for one in said],
+                status=[one[1] for one in said],
+                probability=np.array([one[2] for one in said]),
+                extraction=extraction,
+                trials=trials,
+                predicted=predicted,
+                places=self.places,
+            )
+        for part in (self._rows, self._contents, self._lines, self._scores, self._answers):
+            part.clear()  # type: ignore[attr-defined]
+
+
+def counted_as(n: int, kind: str, policy: str, what: str) -> str:
+    """The note on answers that failed, or hold nothing, and what they counted as.
+
+    Args:
+        n: how many.
+        kind: `ERRORED` or `EMPTY`.
+        policy: ``missing`` or ``wrong``.
+        what: what they are, in words, singular first: ``answer failed|answers failed``.
+    """
+    one, _, many = what.partition("|")
+    other = "wrong" if policy == "missing" else "missing"
+    return f"{n:,} {one if n == 1 else many}: counted as {policy} (--{kind} {other} counts them as {other})"
