@@ -1,0 +1,102 @@
+"""Two models compared in each task, with p-values adjusted for there being many tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.comparing.grouping import Grouping
+from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
+from analyses.numerics.comparing.multiplicity import holm_values
+from analyses.numerics.comparing.paired import clustered_estimate, estimate
+from analyses.numerics.false_discovery import fdr_values
+
+CLUSTERED, MCNEMAR, STUDENT = "clustered t", "exact McNemar", "paired t"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskDifference:
+    """The first model less the second in one task.
+
+    Attributes:
+        task: its name.
+        n: prompts.
+        n_a_better, n_b_better: prompts on which either is better.
+        mean_a, mean_b: means of the scores as they are.
+        difference: positive where the first is better.
+        stderr, low, high: clustered within the task where it has two clusters or more; NaN below two prompts.
+        pvalue: of ``test``; NaN where there is none.
+        holm, benjamini_hochberg: the same adjusted for all tasks.
+        test: by which; '' where there is none.
+    """
+
+    task: str
+    n: int
+    n_a_better: int
+    n_b_better: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    stderr: float
+    low: float
+    high: float
+    pvalue: float
+    test: str
+    holm: float = np.nan
+    benjamini_hochberg: float = np.nan
+
+
+def task_differences(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    advantage: NDArray[np.float64],
+    tasks: NDArray[np.str_],
+    groups: Grouping | None,
+    *,
+    is_binary: bool,
+    level: float,
+) -> tuple[TaskDifference, ...]:
+    """Compare two models task by task, in the order of the names.
+
+    Args:
+        a, b: ``(n,)`` finite scores.
+        advantage: ``(n,)`` of the first, positive where it is better.
+        tasks: ``(n,)`` names.
+        groups: clusters finer than tasks; None where there are none.
+        is_binary: whether scores are 0 and 1, so that McNemar's test applies.
+        level: of the intervals.
+    """
+    found = []
+    scale = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    for task in np.unique(tasks).tolist():
+        rows = np.asarray(tasks == task)
+        d = advantage[rows]
+        n_a, n_b = int((d > 0).sum()), int((d < 0).sum())
+        within = groups.rows(rows) if groups is not None else None
+        if within is not None and not within.problem:
+            known, test = clustered_estimate(d, within, scale=scale, level=level), CLUSTERED
+            pvalue = known.pvalue
+        else:
+            known, test = estimate(d, scale=scale, level=level), MCNEMAR if is_binary else STUDENT
+            pvalue = float(mcnemar_pvalues(n_a, n_b)) if is_binary else known.pvalue
+        found.append(
+            TaskDifference(
+                task=task,
+                n=len(d),
+                n_a_better=n_a,
+                n_b_better=n_b,
+                mean_a=float(a[rows].mean()),
+                mean_b=float(b[rows].mean()),
+                difference=known.mean,
+                stderr=known.stderr,
+                low=known.low,
+                high=known.high,
+                pvalue=pvalue,
+                test="" if np.isnan(pvalue) else test,
+            )
+        )
+    pvalues = np.array([one.pvalue for one in found])
+    adjusted = zip(found, holm_values(pvalues).tolist(), fdr_values(pvalues).tolist(), strict=True)
+    return tuple(replace(one, holm=holm, benjamini_hochberg=rate) for one, holm, rate in adjusted)

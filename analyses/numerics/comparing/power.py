@@ -1,0 +1,86 @@
+"""Which differences could have been found, and how many prompts would find this one.
+
+Source: Miller 2024, "Adding Error Bars to Evals", section 5; the power of the t-test by the noncentral t distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+ALPHA, POWER = 0.05, 0.8
+"""Chance of finding what is not there, and of finding what is."""
+MOST_UNITS = 10**12
+"""More units than anybody will ask."""
+
+
+def power(noncentrality: float, degrees: int, alpha: float = ALPHA) -> float:
+    """Chance that a two-sided t-test finds a difference.
+
+    Args:
+        noncentrality: the difference over its standard error.
+        degrees: of freedom, at least 1.
+        alpha: of the test.
+    """
+    from scipy.special import nctdtr, stdtrit
+
+    critical = float(stdtrit(degrees, 1 - alpha / 2))
+    return float(1 - nctdtr(degrees, noncentrality, critical) + nctdtr(degrees, noncentrality, -critical))
+
+
+def detectable_difference(stderr: float, degrees: int, *, alpha: float = ALPHA, chance: float = POWER) -> float:
+    """The smallest difference that such a test finds with a chance of ``chance``; NaN where there is no error.
+
+    Args:
+        stderr: of the difference.
+        degrees: of freedom.
+        alpha: of the two-sided test.
+        chance: in (alpha, 1).
+    """
+    if not degrees >= 1 or not stderr > 0:
+        return float("nan")
+    high = 1.0
+    while power(high, degrees, alpha) < chance:
+        high *= 2
+    return stderr * _bisected(lambda x: power(x, degrees, alpha) - chance, high / 2 if high > 1 else 0.0, high)
+
+
+def units_needed(
+    difference: float, stderr: float, n_units: int, *, alpha: float = ALPHA, chance: float = POWER
+) -> float:
+    """The fewest units like these with which such a test finds a difference as large as this one.
+
+    NaN where the difference or its error is 0 or unknown; infinite beyond `MOST_UNITS`.
+
+    Args:
+        difference: to be found.
+        stderr: of the difference with ``n_units`` units; it falls with their root.
+        n_units: prompts, or clusters.
+        alpha: of the two-sided test.
+        chance: of finding it.
+    """
+    if not abs(difference) > 0 or not stderr > 0:
+        return float("nan")
+    each = abs(difference) / (stderr * np.sqrt(n_units))
+
+    def finds(units: int) -> bool:
+        return power(each * np.sqrt(units), units - 1, alpha) >= chance
+
+    low, high = 1, 2
+    while not finds(high):
+        if high > MOST_UNITS:
+            return float("inf")
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if finds(middle) else (middle, high)
+    return float(high)
+
+
+def _bisected(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function is 0."""
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return (low + high) / 2

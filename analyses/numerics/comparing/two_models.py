@@ -1,0 +1,140 @@
+"""Two models on the same prompts: every number that says whether one is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.comparing.bootstrap import bca_interval, jackknife_means, resampled_means
+from analyses.numerics.comparing.grouping import Grouping
+from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
+from analyses.numerics.comparing.paired import Estimate, Unpaired, clustered_estimate, estimate, unpaired
+from analyses.numerics.comparing.power import detectable_difference, units_needed
+from analyses.numerics.comparing.sign_flips import SignFlips, sign_flip_test
+from analyses.numerics.comparing.student import NOTHING
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TwoModels:
+    """The first model less the second, turned so that positive means the first is better.
+
+    Attributes:
+        advantage: ``(n,)`` difference on each prompt.
+        mean_a, mean_b: means of the scores as they are.
+        correlation: of the two models' scores; NaN where one of them is constant.
+        naive: as if prompts were independent.
+        clustered: None where errors are not clustered.
+        mcnemar: p-value; NaN where scores are not all 0 and 1.
+        flips: signs of prompts flipped.
+        flips_clustered: signs of whole clusters flipped; None where errors are not clustered.
+        bca: interval by resampled prompts; NaN where it does not exist.
+        bca_clustered: by resampled clusters; NaN where it does not exist.
+        detectable: smallest difference found with 80 % power at alpha 0.05; NaN where there is no error.
+        n_needed: prompts with which this difference would be found with 80 % power; NaN where there is no error or no
+            difference, infinite where nobody could ask so many.
+        unpaired: what comes out where nobody looks at which prompts were the same.
+        level: of the intervals.
+    """
+
+    advantage: NDArray[np.float64]
+    mean_a: float
+    mean_b: float
+    correlation: float
+    naive: Estimate
+    clustered: Estimate | None
+    mcnemar: float
+    flips: SignFlips
+    flips_clustered: SignFlips | None
+    bca: tuple[float, float]
+    bca_clustered: tuple[float, float]
+    detectable: float
+    n_needed: float
+    unpaired: Unpaired
+    level: float
+
+    @property
+    def n(self) -> int:
+        """Prompts compared."""
+        return len(self.advantage)
+
+    @property
+    def best(self) -> Estimate:
+        """The clustered estimate; where there is none, the naive one."""
+        return self.clustered or self.naive
+
+    @property
+    def pvalue(self) -> float:
+        """By which the two are told apart: clustered t, else exact McNemar, else flipped signs."""
+        if self.clustered is not None:
+            return self.clustered.pvalue
+        return self.flips.pvalue if np.isnan(self.mcnemar) else self.mcnemar
+
+
+def two_models(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    groups: Grouping,
+    *,
+    higher_is_better: bool = True,
+    level: float = 0.95,
+    n_resamples: int = 9999,
+    seed: int = 0,
+) -> TwoModels:
+    """Compare two models.
+
+    Args:
+        a, b: ``(n,)`` finite scores on the same prompts, at least one.
+        groups: clusters of the prompts; where there are not two of them, or none has a name, prompts count as
+            independent.
+        higher_is_better: whether large scores are good.
+        level: of the intervals.
+        n_resamples: of the bootstrap, and of signs where they are not all counted; at least 1.
+        seed: the same seed gives the same bytes, whatever the number of workers.
+    """
+    scale = max(float(np.abs(a).max()), float(np.abs(b).max()))
+    d = a - b if higher_is_better else b - a
+    d = np.where(np.abs(d) <= NOTHING * scale, 0.0, d)
+    ones = np.ones(len(d))
+    naive = estimate(d, scale=scale, level=level)
+    clustered, flips_clustered, bca_clustered = None, None, (np.nan, np.nan)
+    if not groups.problem:
+        clustered = clustered_estimate(d, groups, scale=scale, level=level)
+        sums: NDArray[np.float64] = np.bincount(groups.codes, weights=d).astype(np.float64)
+        sizes = groups.sizes.astype(np.float64)
+        flips_clustered = sign_flip_test(sums, n_draws=n_resamples, seed=seed)
+        bca_clustered = _bca(sums, sizes, level, n_resamples, seed)
+    is_binary = bool((((a == 0) | (a == 1)) & ((b == 0) | (b == 1))).all())
+    best = clustered or naive
+    needed = units_needed(best.mean, best.stderr, best.n_units)
+    return TwoModels(
+        advantage=d,
+        mean_a=float(a.mean()),
+        mean_b=float(b.mean()),
+        correlation=_correlation(a, b, scale),
+        naive=naive,
+        clustered=clustered,
+        mcnemar=float(mcnemar_pvalues((d > 0).sum(), (d < 0).sum())) if is_binary else np.nan,
+        flips=sign_flip_test(d, n_draws=n_resamples, seed=seed),
+        flips_clustered=flips_clustered,
+        bca=_bca(d, ones, level, n_resamples, seed),
+        bca_clustered=bca_clustered,
+        detectable=detectable_difference(best.stderr, best.degrees),
+        n_needed=float(np.ceil(needed * len(d) / best.n_units)),
+        unpaired=unpaired(a, b) if higher_is_better else unpaired(b, a),
+        level=level,
+    )
+
+
+def _bca(
+    sums: NDArray[np.float64], sizes: NDArray[np.float64], level: float, n_resamples: int, seed: int
+) -> tuple[float, float]:
+    drawn = resampled_means(sums, sizes, n_resamples=n_resamples, seed=seed)
+    return bca_interval(drawn, float(sums.sum() / sizes.sum()), jackknife_means(sums, sizes), level)
+
+
+def _correlation(a: NDArray[np.float64], b: NDArray[np.float64], scale: float) -> float:
+    x, y = a - a.mean(), b - b.mean()
+    size = float(np.sqrt((x**2).sum() * (y**2).sum()))
+    return float((x * y).sum() / size) if size > (NOTHING * scale) ** 2 * len(a) else np.nan
