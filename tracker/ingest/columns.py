@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.ingest.measurement import Prompts
-
 TRIAL_BITS = 31
 
 
@@ -40,26 +38,16 @@ class Piece:
     """What one block of a file adds to a column, in the file's order.
 
     Attributes:
-        prompts: as the file calls them.
-        prompt_ids: ``(n,)`` int64, aligned with ``prompts``.
+        block: number of the block among the file's measurements.
+        prompt_ids: ``(n,)`` int64, aligned with the block's prompts.
         values: ``(n,)`` float64; NaN = not measured.
         trials: ``(n,)`` int64, or one number for all.
-        places: where in the file the values stand.
     """
 
-    prompts: Prompts
+    block: int
     prompt_ids: NDArray[np.int64]
     values: NDArray[np.float64]
     trials: NDArray[np.int64] | int
-    places: str = ""
-
-    def place(self, row: int) -> str:
-        """Where a value stands, in words."""
-        said = [self.places] if self.places else []
-        if self.prompts.lines is not None:
-            said.append(f"line {self.prompts.lines[row]}")
-        said.append(f"prompt {self.prompts.keys[row]!r}")
-        return ", ".join(said)
 
 
 def pack(prompt_ids: NDArray[np.int64], trials: NDArray[np.int64] | int) -> NDArray[np.int64]:
@@ -72,11 +60,12 @@ def unpack(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
     return keys >> TRIAL_BITS, keys & ((1 << TRIAL_BITS) - 1)
 
 
-def assemble(metric_id: int, pieces: Sequence[Piece]) -> tuple[ScoreColumn, list[str]]:
+def assemble(metric_id: int, pieces: Sequence[Piece]) -> tuple[ScoreColumn, NDArray[np.int64]]:
     """One column of all pieces; what is said twice alike counts once.
 
     Returns:
-        The column, and a sentence for each prompt and trial that was given different scores.
+        The column, which holds the first score of each prompt and trial, and the keys ``(m,)`` of those that were given
+        different scores.
     """
     keys = np.concatenate([pack(p.prompt_ids, p.trials) for p in pieces])
     values = np.concatenate([np.asarray(p.values, dtype=np.float64) for p in pieces]) + 0.0  # -0.0 becomes 0.0
@@ -88,28 +77,20 @@ def assemble(metric_id: int, pieces: Sequence[Piece]) -> tuple[ScoreColumn, list
         keys, values = keys[order], values[order]
     again = keys[1:] == keys[:-1]
     if not again.any():
-        return ScoreColumn(metric_id, keys, values), []
+        return ScoreColumn(metric_id, keys, values), np.empty(0, dtype=np.int64)
     different = np.flatnonzero(again & (values[1:] != values[:-1]))
-    problems = [_said_twice(pieces, int(key)) for key in np.unique(keys[different + 1])]
     first = np.concatenate([[True], ~again])
-    return ScoreColumn(metric_id, keys[first], values[first]), problems
+    return ScoreColumn(metric_id, keys[first], values[first]), np.unique(keys[different + 1])
 
 
-def outside(pieces: Sequence[Piece], lower: float | None, upper: float | None) -> list[str]:
-    """A sentence for each score that a metric's bounds do not allow."""
-    problems = []
-    for piece in pieces:
-        values = np.asarray(piece.values, dtype=np.float64)
-        wrong = np.isinf(values)
-        if lower is not None:
-            wrong |= values < lower
-        if upper is not None:
-            wrong |= values > upper
-        allowed = f"[{'-∞' if lower is None else f'{lower:g}'}, {'∞' if upper is None else f'{upper:g}'}]"
-        problems += [
-            f"{piece.place(row)}: {values[row]:g} is outside {allowed}" for row in np.flatnonzero(wrong).tolist()
-        ]
-    return problems
+def outside(values: NDArray[np.float64], lower: float | None, upper: float | None) -> NDArray[np.bool_]:
+    """Whether a metric's bounds do not allow each score, ``(n,)``; infinity is never allowed."""
+    wrong = np.isinf(values)
+    if lower is not None:
+        wrong |= values < lower
+    if upper is not None:
+        wrong |= values > upper
+    return wrong
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +117,3 @@ def compare(column: ScoreColumn, stored: ScoreColumn | None) -> Comparison:
         held[known] = stored.values[at[known]]
     new = np.isnan(held)
     return Comparison(new=new, different=~new & (held != column.values), stored=held)
-
-
-def _said_twice(pieces: Sequence[Piece], key: int) -> str:
-    said = [
-        (piece.place(row), float(piece.values[row]))
-        for piece in pieces
-        for row in np.flatnonzero(pack(piece.prompt_ids, piece.trials) == key).tolist()
-        if not np.isnan(piece.values[row])
-    ]
-    (first, value), (second, other) = said[0], next(s for s in said if s[1] != said[0][1])
-    return f"{first} has the score {value:g}, {second} has {other:g}"

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -48,26 +49,27 @@ def copies(measurements: Sequence[Measurement]) -> Iterator[str]:
     Args:
         measurements: blocks of one file.
     """
-    yield from _models(measurements)
-    tables: dict[tuple[Field, str], list[TaskScores]] = defaultdict(list)
+    seen = Copies()
     for block in measurements:
-        if isinstance(block, TaskScores):
-            tables[_field(block.run), block.metric.name].append(block)
-    for ((benchmark, _, _), metric), blocks in tables.items():
-        several = len({name for (_, name) in tables}) > 1
-        where = f"under {metric!r}: " if several else ""
-        where = f"{benchmark}, {where}" if len({one for (one, _, _), _ in tables}) > 1 else where
-        yield from (where + note for note in _tasks(blocks))
+        seen.add(block)
+    return seen.notes()
 
 
-def _models(measurements: Sequence[Measurement]) -> Iterator[str]:
-    runs: dict[tuple[Field, str, str], _Run] = {}
-    asked: dict[int, bytes] = {}
-    for block in measurements:
+class Copies:
+    """Looks at the blocks of one file as they come, and keeps marks of them only."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[Field, str, str], _Run] = {}
+        self._asked: WeakKeyDictionary[Prompts, bytes] = WeakKeyDictionary()
+        self._tables: dict[tuple[Field, str], list[TaskScores]] = defaultdict(list)
+
+    def add(self, block: Measurement) -> None:
+        """Look at one more block."""
         if isinstance(block, Prompts):
-            continue
-        run = runs.setdefault((_field(block.run), block.run.model, block.run.label), _Run(block.run.model))
+            return
+        run = self._runs.setdefault((_field(block.run), block.run.model, block.run.label), _Run(block.run.model))
         if isinstance(block, TaskScores):
+            self._tables[_field(block.run), block.metric.name].append(block)
             said = sorted(
                 (task, value + 0.0)
                 for task, value in zip(block.tasks, block.values.tolist(), strict=True)
@@ -75,10 +77,10 @@ def _models(measurements: Sequence[Measurement]) -> Iterator[str]:
             )
             run.n_tasks += len(said)
             run.marks["tasks", block.metric.name] = _digest([repr(said).encode()])
-            continue
-        if id(block.prompts) not in asked:
-            asked[id(block.prompts)] = _digest(_keys(block.prompts))
-        prompts = asked[id(block.prompts)]
+            return
+        if block.prompts not in self._asked:
+            self._asked[block.prompts] = _digest(_keys(block.prompts))
+        prompts = self._asked[block.prompts]
         trials = str(block.trials) if isinstance(block.trials, int) else _digest([block.trials.tobytes()]).hex()
         if isinstance(block, Scores):
             measured = ~np.isnan(block.values)
@@ -88,18 +90,29 @@ def _models(measurements: Sequence[Measurement]) -> Iterator[str]:
         else:
             run.n_prompts += len(block.text) if block.predicted is None else int(np.count_nonzero(block.predicted))
             run.marks["answers", block.extraction, prompts, trials] = _digest(_said(block))
-    groups: dict[tuple[Field, frozenset[object]], list[_Run]] = defaultdict(list)
-    for (compared, _, _), run in runs.items():
-        if run.tells:
-            groups[compared, frozenset(run.marks.items())].append(run)
-    named = [list(dict.fromkeys(run.model for run in group)) for group in groups.values()]
-    if same := [models for models in named if len(models) > 1]:
-        n = sum(map(len, same))
-        kinds = "" if len(same) == 1 else f", {len(same)} sorts of them"
-        yield (
-            f"{n} models have the same scores as another{kinds}: {_listed(map(_named, same))}. "
-            "Each is ranked as a model of its own; to rank one of a sort, choose with --models."
-        )
+
+    def notes(self) -> Iterator[str]:
+        """Sentences about the models, then the tasks, that are the same in all that was said of them."""
+        yield from self._models()
+        for ((benchmark, _, _), metric), blocks in self._tables.items():
+            several = len({name for (_, name) in self._tables}) > 1
+            where = f"under {metric!r}: " if several else ""
+            where = f"{benchmark}, {where}" if len({one for (one, _, _), _ in self._tables}) > 1 else where
+            yield from (where + note for note in _tasks(blocks))
+
+    def _models(self) -> Iterator[str]:
+        groups: dict[tuple[Field, frozenset[object]], list[_Run]] = defaultdict(list)
+        for (compared, _, _), run in self._runs.items():
+            if run.tells:
+                groups[compared, frozenset(run.marks.items())].append(run)
+        named = [list(dict.fromkeys(run.model for run in group)) for group in groups.values()]
+        if same := [models for models in named if len(models) > 1]:
+            n = sum(map(len, same))
+            kinds = "" if len(same) == 1 else f", {len(same)} sorts of them"
+            yield (
+                f"{n} models have the same scores as another{kinds}: {_listed(map(_named, same))}. "
+                "Each is ranked as a model of its own; to rank one of a sort, choose with --models."
+            )
 
 
 def _tasks(blocks: Sequence[TaskScores]) -> Iterator[str]:

@@ -15,15 +15,17 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
-from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
-from tracker.ingest.contents import damage, is_named_like_a_table
-from tracker.ingest.copies import copies
-from tracker.ingest.measurement import Measurement, Reading, ReadOptions
+from tracker.errors import BadInputError, NotFoundError, SuffrageError, UnknownFormatError
+from tracker.ingest.contents import damage, is_named_like_a_table, reporting_to
+from tracker.ingest.copies import Copies
+from tracker.ingest.measurement import Reading, ReadOptions
 from tracker.ingest.sniffing import Head, head
+from tracker.ingest.spool import Spool
+from tracker.ingest.tally import Tally
 
 GROUP = "suffrage.formats"
 OURS = "suffrage"
-CHUNK = 1 << 22
+CHUNK = 1 << 20
 
 
 def formats() -> Mapping[str, ModuleType]:
@@ -89,6 +91,7 @@ def prepare(
     options: ReadOptions,
     *,
     format: str | None = None,
+    partial: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reading:
     """Recognise a file and read all of it.
@@ -97,12 +100,14 @@ def prepare(
         path: the file.
         options: what the user says about it.
         format: name of its format; None to recognise it.
+        partial: of a damaged file, take what could be read.
         progress: told of the bytes read so far, and of all.
 
     Raises:
         UnknownFormatError: no format recognises the file, or several do.
-        BadInputError: it is not sound.
+        BadInputError: it is not sound; the advice says what could be read of it.
         NotFoundError: no such format.
+        OutputError: there is no room for the temporary file that a large one needs.
     """
     if not path.exists():
         raise BadInputError(path, "does not exist.")
@@ -115,30 +120,93 @@ def prepare(
         name, module = _chosen(path, options, known, forced=format is not None)
         companions = getattr(module, "companions", lambda _: ())
         files = (path, *companions(path))
-        digest = _digest(files, progress)
-        blocks: list[Measurement] = []
-        notes: list[str] = []
-        for part in module.read(path, options):
-            if isinstance(part, str):
-                notes.append(part)
-            else:
-                blocks.append(part)
-        if not blocks:
-            raise BadInputError(path, "holds no scores, answers or prompts.", advice="\n".join(notes))
+        way = _Way(sum(file.stat().st_size for file in files), progress)
+        digest = _digest(files, way)
+        measurements, notes, why = _blocks(path, module, options, way, partial=partial)
         harness = getattr(module, "harness", lambda _: None)(path)
+    except SuffrageError:
+        raise
     except OSError as error:
         raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
-    said = json.dumps([digest, name, options.as_json()], sort_keys=True)
+    how = json.dumps([digest, name, options.as_json()], sort_keys=True)
     return Reading(
         path=path,
         files=files,
         format=name,
         harness=harness,
         digest=digest,
-        identity=hashlib.sha256(said.encode()).hexdigest(),
-        measurements=blocks,
-        notes=[*notes, *copies(blocks)],
+        identity=hashlib.sha256(how.encode()).hexdigest(),
+        measurements=measurements,
+        notes=notes,
+        damage=why,
     )
+
+
+def _blocks(
+    path: Path, module: ModuleType, options: ReadOptions, way: _Way, *, partial: bool
+) -> tuple[Spool, list[str], str]:
+    """What a format makes of a file, the notes on it, and why it could be read in part only."""
+    spool, tally, copies, notes, why = Spool(), Tally(), Copies(), list[str](), ""
+    try:
+        with reporting_to(way.read):
+            for part in module.read(path, options):
+                if isinstance(part, str):
+                    notes.append(part)
+                else:
+                    tally.add(part)
+                    copies.add(part)
+                    spool.append(part)
+    except BadInputError as error:
+        said = tally.said()
+        if not said:
+            raise
+        if not partial:
+            spool.close()
+            advice = f"What could be read: {said}\nNothing was stored; --partial stores this much."
+            advice = f"{error.advice}\n{advice}" if error.advice else advice
+            raise BadInputError(error.path, error.problems, count=error.count, advice=advice) from error
+        why = str(error)
+    except BaseException:
+        spool.close()
+        raise
+    if not len(spool):
+        raise BadInputError(path, "holds no scores, answers or prompts.", advice="\n".join(notes))
+    way.end()
+    return spool, [*notes, *copies.notes()], why
+
+
+class _Way:
+    """How far a file has come: its bytes are read twice, to be known again and to be understood.
+
+    Args:
+        total: bytes of all its files.
+        progress: told how many of them count as done.
+    """
+
+    KNOWING = 0.1
+    """Share of the time that the first reading takes."""
+
+    def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
+        self.total, self.progress = total, progress
+        self.known = self.understood = 0
+
+    def know(self, n_bytes: int) -> None:
+        """More bytes have been read for the first time."""
+        self.known += n_bytes
+        self._tell(self.KNOWING * self.known)
+
+    def read(self, n_bytes: int) -> None:
+        """More bytes have been read by the format."""
+        self.understood = min(self.understood + n_bytes, self.total)
+        self._tell(self.KNOWING * self.total + (1 - self.KNOWING) * self.understood)
+
+    def end(self) -> None:
+        """All is done, however it was read."""
+        self._tell(self.total)
+
+    def _tell(self, done: float) -> None:
+        if self.progress is not None:
+            self.progress(int(done), self.total)
 
 
 @lru_cache(maxsize=4)
@@ -280,18 +348,14 @@ def _nothing_in(folder: Path, others: Mapping[Path, str], known: Mapping[str, Mo
     return f"this folder holds no results: {count}, none recognised ({looked}). {file.relative_to(folder)}: {reason}."
 
 
-def _digest(files: Sequence[Path], progress: Callable[[int, int], None] | None) -> str:
+def _digest(files: Sequence[Path], way: _Way) -> str:
     """SHA-256 of a file, or of the SHA-256 of each of several."""
-    total = sum(file.stat().st_size for file in files)
-    done = 0
     digests = []
     for path in files:
         digest = hashlib.sha256()
         with path.open("rb") as file:
             while chunk := file.read(CHUNK):
                 digest.update(chunk)
-                done += len(chunk)
-                if progress is not None:
-                    progress(done, total)
+                way.know(len(chunk))
         digests.append(digest.hexdigest())
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.answers import AnswerPiece, Gold, Key, Said, said
-from tracker.ingest.columns import Piece, ScoreColumn, assemble, outside, unpack
+from tracker.ingest.answers import AnswerColumn, AnswerPiece, Gold, assembled
+from tracker.ingest.columns import Piece, ScoreColumn, assemble, outside, pack, unpack
 from tracker.ingest.identities import Identities
 from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, RunDescription, Scores, TaskScores
 from tracker.ingest.prompts import PromptBook
@@ -32,9 +33,11 @@ class Draft:
         model: name of the model as the file has it.
         few_shot: None where unknown or mixed.
         columns: its scores, one per metric, sorted by metric.
-        answers: what the model said.
+        answers: what the model said, by extraction.
         answer_metrics: keys of the metrics whose scores come from comparing answers with the gold ones.
         task_scores: value, standard error and number of prompts by metric and task.
+        pieces, answer_pieces: what each block adds.
+        asked: number of each block about its prompts, and their keys.
     """
 
     benchmark_id: int
@@ -48,18 +51,19 @@ class Draft:
     started: datetime | None
     settings: dict[str, Any]
     columns: list[ScoreColumn] = field(default_factory=list)
-    answers: dict[Key, Said] = field(default_factory=dict)
+    answers: dict[str, AnswerColumn] = field(default_factory=dict)
     answer_metrics: set[int] = field(default_factory=set)
     task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
     pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))
     answer_pieces: list[AnswerPiece] = field(default_factory=list)
+    asked: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
 
     @property
     def identity(self) -> tuple[int, int, str, str]:
         """What it shares with the other runs of its model."""
         return self.benchmark_id, self.model_id, self.condition, self.variant
 
-    def without_unasked(self, measured: AbstractSet[int]) -> tuple[Draft, int]:
+    def without_unasked(self, measured: NDArray[np.int64]) -> tuple[Draft, int]:
         """The draft without empty answers to prompts that, as the store shows, the model was not asked.
 
         That shows where another metric has a score for every prompt that the file has an answer to: an empty answer to
@@ -72,28 +76,23 @@ class Draft:
         Returns:
             The draft, and how many prompts were taken out.
         """
-        answered = {key[0] for key, (_, _, status) in self.answers.items() if status != "empty"}
-        unasked = {key[0] for key in self.answers} - answered - measured
-        if not self.answer_metrics or not answered or not answered <= measured or not unasked:
+        if not self.answer_metrics or not self.answers:
             return self, 0
-        gone = np.fromiter(unasked, dtype=np.int64)
+        spoken = [unpack(column.keys[~column.empty])[0] for column in self.answers.values()]
+        answered = np.unique(np.concatenate(spoken))
+        everyone = np.unique(np.concatenate([unpack(column.keys)[0] for column in self.answers.values()]))
+        gone = np.setdiff1d(np.setdiff1d(everyone, answered), measured)
+        if not len(answered) or not len(gone) or not np.isin(answered, measured).all():
+            return self, 0
         columns = [
             column.where(~np.isin(unpack(column.keys)[0], gone)) if column.metric_id in self.answer_metrics else column
             for column in self.columns
         ]
-        answers = {key: said for key, said in self.answers.items() if key[0] not in unasked}
-        return replace(self, columns=columns, answers=answers), len(unasked)
-
-    def prompt_names(self, prompt_ids: Sequence[int]) -> list[str]:
-        """What the file calls some of the prompts, for messages."""
-        names: dict[int, str] = {}
-        for ids, prompts in [(p.prompt_ids, p.prompts) for pieces in self.pieces.values() for p in pieces] + [
-            (p.prompt_ids, p.block.prompts) for p in self.answer_pieces
-        ]:
-            names.update(
-                {int(ids[row]): prompts.keys[row] for row in np.flatnonzero(np.isin(ids, prompt_ids)).tolist()}
-            )
-        return [names[key] for key in prompt_ids if key in names]
+        answers = {
+            extraction: column.where(~np.isin(unpack(column.keys)[0], gone))
+            for extraction, column in self.answers.items()
+        }
+        return replace(self, columns=columns, answers=answers), len(gone)
 
 
 class Drafting:
@@ -103,14 +102,31 @@ class Drafting:
         reading: the file.
         options: what the user said of it.
         identities, book, gold: how its names and answers are resolved.
+        partial: whether scores and answers that are wrong are left out instead of refused with the file.
+        progress: told how many blocks of how many have been looked at.
+
+    Attributes:
+        n_left_out: how many were.
+        left_out: the first of them, in words.
     """
 
     def __init__(
-        self, reading: Reading, options: ReadOptions, identities: Identities, book: PromptBook, gold: Gold
+        self,
+        reading: Reading,
+        options: ReadOptions,
+        identities: Identities,
+        book: PromptBook,
+        gold: Gold,
+        *,
+        partial: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.reading, self.options = reading, options
-        self.identities, self.book, self.gold = identities, book, gold
+        self.identities, self.book, self.gold, self.partial = identities, book, gold, partial
+        self.progress = progress
         self.metrics: dict[int, Metric] = {}
+        self.n_left_out = 0
+        self.left_out: list[str] = []
         self._drafts: dict[tuple[Any, ...], Draft] = {}
         self._by_description: dict[tuple[int, str | None], tuple[RunDescription, Draft]] = {}
 
@@ -120,25 +136,91 @@ class Drafting:
         Raises:
             BadInputError: a score outside its metric's bounds, or two different ones for the same prompt.
         """
-        for block in self.reading.measurements:
+        measurements = self.reading.measurements
+        self.book.expect(measurements)
+        for number, block in enumerate(measurements):
+            if self.progress is not None:
+                self.progress(number, len(measurements))
             if isinstance(block, Prompts):
                 self.book.keys(block, self.identities.benchmark(self.options.benchmark, block.benchmark))
             elif isinstance(block, TaskScores):
                 self._add_task_scores(block)
             else:
-                self._add(block)
-        problems: list[str] = []
+                self._add(number, block)
+        for draft in self._drafts.values():
+            self._assemble_answers(draft)
+        self._refuse("Number repeated answers in a column 'trial'.")
         for draft in self._drafts.values():
             self._score_answers(draft)
             for metric_id, pieces in sorted(draft.pieces.items()):
                 metric = self.metrics[metric_id]
-                problems += outside(pieces, metric.lower, metric.upper)
-                column, said_twice = assemble(metric_id, pieces)
-                problems += [f"{draft.model}: {problem}" for problem in said_twice]
+                kept = [self._within_bounds(piece, metric) for piece in pieces]
+                column, contradicted = assemble(metric_id, kept)
+                for key in contradicted.tolist():
+                    self._leave_out(partial(self._said_twice, draft, kept, key))
+                if len(contradicted):
+                    column = column.where(~np.isin(column.keys, contradicted))
                 draft.columns.append(column)
-        if problems:
-            raise BadInputError(self.reading.path, problems)
+            draft.pieces.clear()
+        self._refuse()
         return list(self._drafts.values())
+
+    def prompt_names(self, draft: Draft, prompt_ids: Sequence[int]) -> list[str]:
+        """What the file calls some of a draft's prompts, for messages."""
+        names: dict[int, str] = {}
+        for number, ids in draft.asked:
+            rows = np.flatnonzero(np.isin(ids, prompt_ids)).tolist()
+            if rows:
+                keys = self._block(number).prompts.keys
+                names.update({int(ids[row]): keys[row] for row in rows})
+        return [names[key] for key in prompt_ids if key in names]
+
+    def _leave_out(self, problem: Callable[[], str]) -> None:
+        self.n_left_out += 1
+        if len(self.left_out) < BadInputError.shown:
+            self.left_out.append(problem())
+
+    def _refuse(self, advice: str = "") -> None:
+        if self.left_out and not self.partial:
+            raise BadInputError(self.reading.path, self.left_out, count=self.n_left_out, advice=advice)
+
+    def _block(self, number: int) -> Scores | Answers:
+        block = self.reading.measurements[number]
+        assert isinstance(block, (Scores, Answers))
+        return block
+
+    def _place(self, number: int, row: int) -> str:
+        """Where a value stands, in words."""
+        block = self._block(number)
+        said = [block.places] if block.places else []
+        if block.prompts.lines is not None:
+            said.append(f"line {block.prompts.lines[row]}")
+        return ", ".join([*said, f"prompt {block.prompts.keys[row]!r}"])
+
+    def _within_bounds(self, piece: Piece, metric: Metric) -> Piece:
+        """A piece without the scores that the metric's bounds do not allow."""
+        values = np.asarray(piece.values, dtype=np.float64)
+        wrong = outside(values, metric.lower, metric.upper)
+        if not wrong.any():
+            return piece
+        for row in np.flatnonzero(wrong).tolist():
+            self._leave_out(partial(self._out_of_bounds, piece.block, row, values[row], metric))
+        return replace(piece, values=np.where(wrong, np.nan, values))
+
+    def _out_of_bounds(self, number: int, row: int, value: float, metric: Metric) -> str:
+        low = "-∞" if metric.lower is None else f"{metric.lower:g}"
+        high = "∞" if metric.upper is None else f"{metric.upper:g}"
+        return f"{self._place(number, row)}: {value:g} is outside [{low}, {high}]"
+
+    def _said_twice(self, draft: Draft, pieces: Sequence[Piece], key: int) -> str:
+        said = [
+            (self._place(piece.block, row), float(piece.values[row]))
+            for piece in pieces
+            for row in np.flatnonzero(pack(piece.prompt_ids, piece.trials) == key).tolist()
+            if not np.isnan(piece.values[row])
+        ]
+        (first, value), (second, other) = said[0], next(s for s in said if s[1] != said[0][1])
+        return f"{draft.model}: {first} has the score {value:g}, {second} has {other:g}"
 
     def _draft(self, run: RunDescription, said_of_prompts: str | None) -> Draft:
         described = (id(run), said_of_prompts)
@@ -174,27 +256,52 @@ class Drafting:
         self.metrics[metric.id] = metric
         return metric.id
 
-    def _add(self, block: Scores | Answers) -> None:
+    def _add(self, number: int, block: Scores | Answers) -> None:
         draft = self._draft(block.run, block.prompts.benchmark)
         keys = self.book.keys(block.prompts, draft.benchmark_id)
+        draft.asked.append((number, keys))
         if isinstance(block, Answers):
-            draft.answer_pieces.append(AnswerPiece(block, keys))
-        else:
-            draft.pieces[self._metric_id(block)].append(
-                Piece(block.prompts, keys, block.values, block.trials, block.places)
-            )
+            draft.answer_pieces.append(AnswerPiece.of(number, block, keys))
+            return
+        values = block.values
+        if len(keys) and keys.min() < 0:
+            values = np.where(keys < 0, np.nan, values)
+        draft.pieces[self._metric_id(block)].append(Piece(number, keys, values, block.trials))
+
+    def _assemble_answers(self, draft: Draft) -> None:
+        by_extraction: dict[str, list[AnswerPiece]] = defaultdict(list)
+        for piece in draft.answer_pieces:
+            by_extraction[piece.extraction].append(piece)
+        for extraction, pieces in by_extraction.items():
+            column, contradicted = assembled(pieces)
+            for key in contradicted.tolist():
+                self._leave_out(partial(self._answered_twice, pieces, key))
+            if len(contradicted):
+                column = column.where(~np.isin(column.keys, contradicted))
+            draft.answers[extraction] = column
+
+    def _answered_twice(self, pieces: Sequence[AnswerPiece], key: int) -> str:
+        said = [
+            (self._place(piece.block, row), self._block(piece.block), row)
+            for piece in pieces
+            for row in np.flatnonzero((pack(piece.prompt_ids, piece.trials) == key) & piece.held).tolist()
+        ]
+        texts = [(place, block.text[row]) for place, block, row in said if isinstance(block, Answers)]
+        other = next((one for one in texts[1:] if one[1] != texts[0][1]), texts[1])
+        return f"{other[0]}: answered {texts[0][1]!r}, then {other[1]!r}"
 
     def _score_answers(self, draft: Draft) -> None:
-        draft.answers = said(draft.answer_pieces, self.reading.path)
         for piece in draft.answer_pieces:
-            block = piece.block
-            if block.scored_as is not None:
-                values = self.gold.scores(piece, draft.benchmark_id)
-                metric_id = self._known_metric(self.identities.metric(block.scored_as))
-                draft.answer_metrics.add(metric_id)
-                draft.pieces[metric_id].append(
-                    Piece(block.prompts, piece.prompt_ids, values, block.trials, block.places)
-                )
+            if not piece.is_scored:
+                continue
+            block = self._block(piece.block)
+            assert isinstance(block, Answers)
+            assert block.scored_as is not None
+            place = partial(self._place, piece.block)
+            values = self.gold.scores(block, piece.prompt_ids, draft.benchmark_id, place)
+            metric_id = self._known_metric(self.identities.metric(block.scored_as))
+            draft.answer_metrics.add(metric_id)
+            draft.pieces[metric_id].append(Piece(piece.block, piece.prompt_ids, values, block.trials))
 
     def _add_task_scores(self, block: TaskScores) -> None:
         draft = self._draft(block.run, None)
@@ -209,14 +316,17 @@ class Drafting:
                 continue
             if not lower <= value <= upper or np.isinf(value):
                 problems.append(f"{draft.model}, task {task!r}: {value:g} is outside [{lower:g}, {upper:g}]")
+                continue
             error = None if block.stderr is None or np.isnan(block.stderr[row]) else float(block.stderr[row])
             n_prompts = None if block.n_prompts is None else block.n_prompts[row]
             key = (metric_id, known[storable(task)])
             now = (value, error, n_prompts)
             if draft.task_scores.setdefault(key, now)[0] != value:
                 problems.append(f"{draft.model}, task {task!r}: both {draft.task_scores[key][0]:g} and {value:g}")
+        for problem in problems:
+            self._leave_out(partial(str, problem))
         if problems:
-            raise BadInputError(self.reading.path, problems)
+            self._refuse()
 
 
 def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,6 +140,21 @@ def raw_rows(session: Session, statement: sa.Select[Any]) -> list[tuple[Any, ...
     return rows
 
 
+def chunks_of_rows(session: Session, statement: sa.Select[Any], n_rows: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Rows of a query as the driver gives them, some at a time.
+
+    Args:
+        session: where from.
+        statement: as for `raw_rows`.
+        n_rows: how many at a time.
+    """
+    result = session.connection().execute(statement)
+    cursor: Any = result.cursor
+    while rows := cursor.fetchmany(n_rows):
+        yield rows
+    result.close()
+
+
 @contextmanager
 def driver(session: Session) -> Iterator[Any]:
     """The driver's own cursor inside the session's transaction; its errors become SQLAlchemy's."""

@@ -249,8 +249,10 @@ class Reading:
         harness: program and version that wrote it, where known.
         digest: SHA-256 of the files' bytes.
         identity: SHA-256 of digest, format and the options it was read with: the same again changes nothing.
-        measurements: its blocks, in the order in which they must be stored.
+        measurements: its blocks, in the order in which they must be stored; those of a large file are read back from
+            a temporary file each time.
         notes: what the reader should be told ("3 columns were not scores: ...").
+        damage: why the file could be read in part only; '' where all of it was.
     """
 
     path: Path
@@ -261,3 +263,9 @@ class Reading:
     identity: str
     measurements: Sequence[Measurement]
     notes: Sequence[str] = ()
+    damage: str = ""
+
+    def close(self) -> None:
+        """Give up the measurements, and the temporary file that may hold them."""
+        if callable(close := getattr(self.measurements, "close", None)):
+            close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 import sqlalchemy as sa
@@ -14,14 +15,17 @@ from sqlalchemy import exc
 from sqlmodel import Session
 
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
-from tracker.ingest.alike import alike, plain, told_apart
+from tracker.ingest.alike import MARK, Name, plain, told_apart
 from tracker.ingest.details import DetailsLedger
 from tracker.ingest.identities import Identities
 from tracker.ingest.loading import fresh_keys
-from tracker.ingest.measurement import Prompts
+from tracker.ingest.measurement import Measurement, Prompts
 from tracker.ingest.shelf import ALIAS, PROMPT, Content, Shelf
 from tracker.ingest.texts import Given, accepted_answers, content_hash, given, storable
 from tracker.schema import Prompt
+
+FileName = tuple[str | None, str, str, str]
+"""Benchmark, namespace, task and key, as a file has them."""
 
 
 class PromptBook:
@@ -33,30 +37,78 @@ class PromptBook:
         path: the file, for messages.
         on_conflict: what becomes of a gold answer that contradicts the stored one: ``update`` overwrites it,
             ``skip`` keeps it, anything else is an error.
+        partial: whether prompts that contradict those stored are left out instead of refused with the file.
+
+    Attributes:
+        n_left_out: how many were.
+        left_out: the first of them, in words.
     """
 
-    def __init__(self, session: Session, identities: Identities, path: Path, on_conflict: str) -> None:
+    def __init__(
+        self, session: Session, identities: Identities, path: Path, on_conflict: str, *, partial: bool = False
+    ) -> None:
         self.session, self.identities, self.path, self.on_conflict = session, identities, path, on_conflict
-        self.n_new = 0
+        self.partial = partial
+        self.n_new = self.n_left_out = 0
+        self.left_out: list[str] = []
         self.notes: list[str] = []
         self.details = DetailsLedger()
+        self.numbers_of_alike: dict[FileName, dict[str, Any]] = {}
+        self.renamed: dict[tuple[int, str, Name], dict[Name, Name]] = {}
         self._shelves: dict[int, Shelf] = {}
-        self._resolved: dict[tuple[int, int], tuple[Prompts, NDArray[np.int64]]] = {}
+        self._resolved: WeakKeyDictionary[Prompts, dict[int, NDArray[np.int64]]] = WeakKeyDictionary()
+
+    def expect(self, measurements: Sequence[Measurement]) -> None:
+        """Look through a file for prompts that it calls alike; which is which depends on all of them."""
+        if getattr(measurements, "has_alike", True):
+            self.numbers_of_alike = _numbers_of_alike(measurements)
 
     def keys(self, prompts: Prompts, benchmark_id: int) -> NDArray[np.int64]:
-        """Keys of the prompts, ``(n,)`` int64; the same object is resolved once.
+        """Keys of the prompts, ``(n,)`` int64, -1 for those left out; the same object is resolved once.
 
         Raises:
             AmbiguousError: a key means several prompts, because tasks are missing.
             BadInputError: text or gold answer contradict those stored.
             ConflictError: a prompt cannot move to the task that the file names.
         """
-        asked = (id(prompts), benchmark_id)
-        if asked not in self._resolved:
+        resolved = self._resolved.setdefault(prompts, {})
+        if benchmark_id not in resolved:
             shelf = self._shelves.setdefault(benchmark_id, Shelf(self.session, benchmark_id))
-            found = _Resolution(self, shelf, prompts).keys()
-            self._resolved[asked] = (prompts, np.array(found, dtype=np.int64))
-        return self._resolved[asked][1]
+            resolved[benchmark_id] = np.array(_Resolution(self, shelf, prompts).keys(), dtype=np.int64)
+        return resolved[benchmark_id]
+
+    def leave_out(self, problems: Sequence[str]) -> None:
+        """Count prompts that are left out, and keep the words of the first."""
+        self.n_left_out += len(problems)
+        self.left_out += problems[: BadInputError.shown - len(self.left_out)]
+
+
+def _numbers_of_alike(measurements: Sequence[Measurement]) -> dict[FileName, dict[str, Any]]:
+    """The numbers of prompts that a file calls alike, by their keys, by what they have in common."""
+
+    def parts() -> Iterator[tuple[Prompts, list[FileName]]]:
+        seen: WeakSet[Prompts] = WeakSet()
+        for block in measurements:
+            prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
+            if prompts is None or prompts.told_apart_by is None or prompts.tasks is None or prompts in seen:
+                continue
+            seen.add(prompts)
+            tasks = {task: storable(task) for task in set(prompts.tasks)}
+            space = (prompts.benchmark, storable(prompts.namespace))
+            pairs = zip(prompts.tasks, prompts.keys, strict=True)
+            yield prompts, [(*space, tasks[task], storable(key).partition(MARK)[0]) for task, key in pairs]
+
+    marked = {
+        group for prompts, names in parts() for key, group in zip(prompts.keys, names, strict=True) if MARK in key
+    }
+    found: dict[FileName, dict[str, Any]] = defaultdict(dict)
+    for prompts, names in parts() if marked else ():
+        field = prompts.told_apart_by or ""
+        for row, group in enumerate(names):
+            if group in marked:
+                details = None if prompts.details is None else prompts.details[row]
+                found[group].setdefault(storable(prompts.keys[row]), (details or {}).get(field))
+    return dict(found)
 
 
 class _Resolution:
@@ -65,36 +117,47 @@ class _Resolution:
     def __init__(self, book: PromptBook, shelf: Shelf, prompts: Prompts) -> None:
         self.book, self.shelf, self.prompts = book, shelf, prompts
         self.namespace = storable(prompts.namespace)
-        self.names = shelf.named(self.namespace)
         self.made: dict[int, dict[str, Any]] = {}
         self.aliases: list[dict[str, Any]] = []
         self.moved: dict[int, int] = {}
         self.filled: dict[int, dict[str, Any]] = defaultdict(dict)
-        self.problems: list[str] = []
+        self.problems: dict[int, str] = {}
         self.doubtful: list[tuple[int, int, str]] = []
         self.detailed: list[tuple[int, int]] = []
         self.n_answers_changed = 0
         self.given = given(prompts)
+        labels = list(map(storable, prompts.keys))
+        if prompts.tasks is None:
+            known = book.identities.tasks(shelf.benchmark_id)
+            self.tasks = list(known.values())
+            self.nowhere: int | None = None
+            self.labelled = [(-1, label) for label in labels]
+        else:
+            known = book.identities.tasks(shelf.benchmark_id, dict.fromkeys(prompts.tasks))
+            ids = {name: known[storable(name)] for name in set(prompts.tasks)}
+            self.nowhere = known.get("")
+            self.labelled = [(ids[task], label) for task, label in zip(prompts.tasks, labels, strict=True)]
+            self.labelled = self._as_stored(self.labelled)
+            self.tasks = sorted(set(ids.values()))
+        extra = [] if self.nowhere is None else [self.nowhere]
+        self.tasks = [*self.tasks, *(task for task in extra if task not in self.tasks)]
+        self.page = shelf.page(self.namespace, self.labelled, extra)
+        self.names = self.page.names
 
     def keys(self) -> list[int]:
         """Resolve, write, and return the keys."""
-        prompts = self.prompts
-        labels = list(map(storable, prompts.keys))
-        if prompts.tasks is None:
-            found = self._without_tasks(labels)
-            nowhere: int | None = None
+        if self.given:
+            self.page.open(self.tasks, {one.hash for one in self.given if one.hash})
+        if self.prompts.tasks is None:
+            found = self._without_tasks([label for _, label in self.labelled])
         else:
-            known = self.book.identities.tasks(self.shelf.benchmark_id, dict.fromkeys(prompts.tasks))
-            ids = {name: known[storable(name)] for name in set(prompts.tasks)}
-            labelled = self._as_stored([(ids[task], label) for task, label in zip(prompts.tasks, labels, strict=True)])
-            found = [self.names.get(pair) for pair in labelled]
-            nowhere = known.get("")
+            found = [self.names.get(pair) for pair in self.labelled]
         missing = [row for row, key in enumerate(found) if key is None]
         if missing:
-            if prompts.tasks is None:
+            if self.prompts.tasks is None:
                 none = self.book.identities.tasks(self.shelf.benchmark_id, [""])[""]
-                labelled = [(none, label) for label in labels]
-            self._complete(found, missing, labelled, nowhere)
+                self.labelled = [(none, label) for _, label in self.labelled]
+            self._complete(found, missing, self.labelled, self.nowhere)
         keys = [key for key in found if key is not None]
         if self.given:
             for row, key in enumerate(keys):
@@ -103,29 +166,60 @@ class _Resolution:
             self._settle_doubts()
             self._complete_details()
         if self.problems:
-            raise BadInputError(self.book.path, self.problems, advice=self._advice())
+            if not self.book.partial:
+                few = list(self.problems.values())
+                raise BadInputError(self.book.path, few, advice=self._advice())
+            self.book.leave_out(list(self.problems.values()))
+            keys = [-1 if row in self.problems else key for row, key in enumerate(keys)]
         self._write()
         return keys
 
-    def _as_stored(self, labelled: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    def _as_stored(self, labelled: list[Name]) -> list[Name]:
         """The names of prompts; those that are called alike as the store tells them apart."""
         field = self.prompts.told_apart_by
-        groups = alike(labelled, self.names) if field is not None and self.given else set()
-        if not groups:
+        if field is None or not self.given:
             return labelled
-        keys = {name: key for name, key in self.names.items() if plain(name) in groups}
-        held = dict(self.shelf.stored_details(list(keys.values())))
-        stored = {name: (held[key] or {}).get(field) for name, key in keys.items()}
-        told = {
-            name: (content.details or {}).get(field)
-            for name, content in zip(labelled, self.given, strict=True)
-            if plain(name) in groups
-        }
-        renamed = told_apart(told, stored)
-        return [renamed.get(name, name) for name in labelled]
+        marked, in_file = self.shelf.marked(self.namespace), self.book.numbers_of_alike
+        groups = dict.fromkeys(
+            group for group in map(plain, labelled) if group in marked or self._in_file(group) in in_file
+        )
+        place = (self.shelf.benchmark_id, self.namespace)
+        self._tell_apart([group for group in groups if (*place, group) not in self.book.renamed], field, labelled)
+        return [
+            self.book.renamed[*place, plain(name)].get(name, name) if plain(name) in groups else name
+            for name in labelled
+        ]
+
+    def _tell_apart(self, groups: list[Name], field: str, labelled: list[Name]) -> None:
+        if not groups:
+            return
+        keys: dict[int, set[str]] = defaultdict(set)
+        told: dict[Name, Any] = {}
+        for group in groups:
+            keys[group[0]] |= {group[1], *self.shelf.marked(self.namespace).get(group, ())}
+            numbers = self.book.numbers_of_alike.get(self._in_file(group), {})
+            told.update({(group[0], key): number for key, number in numbers.items()})
+        wanted = set(groups)
+        for name, content in zip(labelled, self.given, strict=True):
+            if plain(name) in wanted:
+                told.setdefault(name, (content.details or {}).get(field))
+        names: dict[Name, int] = {}
+        for task, those in keys.items():
+            names |= self.shelf.called(self.namespace, [task], those)
+        held = dict(self.shelf.stored_details(list(names.values())))
+        stored = {name: (held[key] or {}).get(field) for name, key in names.items()}
+        renamed: dict[Name, dict[Name, Name]] = {group: {} for group in groups}
+        for name, other in told_apart(told, stored).items():
+            renamed[plain(name)][name] = other
+        for group, those_renamed in renamed.items():
+            self.book.renamed[self.shelf.benchmark_id, self.namespace, group] = those_renamed
+
+    def _in_file(self, group: Name) -> FileName:
+        """What the file calls those that are alike."""
+        return self.prompts.benchmark, self.namespace, self.book.identities.task_names[group[0]], group[1]
 
     def _advice(self) -> str:
-        gold = any("gold answer" in problem for problem in self.problems)
+        gold = any("gold answer" in problem for problem in self.problems.values())
         kept = (
             " --on-conflict skip keeps the stored gold answers, --on-conflict update overwrites them." if gold else ""
         )
@@ -150,9 +244,11 @@ class _Resolution:
         self, found: list[int | None], missing: list[int], labelled: list[tuple[int, str]], nowhere: int | None
     ) -> None:
         fresh = iter(fresh_keys(self.book.session, Prompt, len(missing)))
-        taken = set(self.names.values())
         claimed: dict[str, int] = {}
         without = {label for task, label in labelled if task == nowhere}
+        if not self.given and nowhere is not None and any((nowhere, labelled[row][1]) in self.names for row in missing):
+            self.page.open(self.tasks, ())
+        taken = self.page.with_names(self.page.contents)
         for row in missing:
             task, label = labelled[row]
             if (task, label) not in self.names:
@@ -186,24 +282,23 @@ class _Resolution:
         if self.prompts.tasks is None:
             places = list(self.book.identities.tasks(self.shelf.benchmark_id).values())
         for place in places:
-            free = [key for key in self.shelf.same(place, hashed) if key not in taken]
+            free = [key for key in self.page.same(place, hashed) if key not in taken]
             if free:
-                key = min(free, key=lambda k: self.shelf.contents[k].occurrence)
+                key = min(free, key=lambda k: self.page.content(k).occurrence)
                 if self.prompts.tasks is not None and place != task:
                     self._move(key, task)
                 return key
         return None
 
     def _move(self, key: int, task: int) -> None:
-        content = self.shelf.contents[key]
-        self.shelf.put(key, content, task, content.hash)
+        content = self.page.content(key)
+        self.page.put(key, content, task, content.hash)
         self.moved[key] = task
 
     def _make(self, row: int, key: int, task: int) -> None:
         told = self.given[row] if self.given else Given()
         content = Content(task, answer=told.answer, split=told.split, has_details=told.details is not None)
-        if self.given or self.shelf.is_open:
-            self.shelf.put(key, content, task, told.hash)
+        self.page.put(key, content, task, told.hash)
         self.made[key] = {
             "row": row, "id": key, "task_id": task, "content_hash": told.hash, "occurrence": content.occurrence,
             "text": told.text, "choices": told.choices, "answer": told.answer, "split": told.split,
@@ -212,10 +307,10 @@ class _Resolution:
 
     def _check(self, row: int, key: int) -> None:
         """Fill in what the store lacks of a prompt, and gather what contradicts it."""
-        content = self.shelf.contents[key]
+        content = self.page.content(key)
         told = self.given[row]
         if told.hash is not None and content.hash is None:
-            self.shelf.put(key, content, content.task_id, told.hash)
+            self.page.put(key, content, content.task_id, told.hash)
             self.filled[key] |= {"text": told.text, "content_hash": told.hash, "occurrence": content.occurrence}
             if told.choices is not None:
                 self.filled[key]["choices"] = told.choices
@@ -246,22 +341,23 @@ class _Resolution:
                 alike = text is not None and content_hash(text, None) == content_hash(stored_text or "", None)
                 if alike and choices is not None and stored_choices is None:
                     hashed = content_hash(text or "", choices)
-                    self.shelf.put(key, self.shelf.contents[key], self.shelf.contents[key].task_id, hashed)
-                    occurrence = self.shelf.contents[key].occurrence
+                    content = self.page.content(key)
+                    self.page.put(key, content, content.task_id, hashed)
+                    occurrence = content.occurrence
                     self.filled[key] |= {"choices": choices, "content_hash": hashed, "occurrence": occurrence}
                 elif not alike or choices is not None:
-                    self.problems.append(f"{self._place(row)}: a prompt whose text contradicts the stored one")
+                    self.problems[row] = f"{self._place(row)}: a prompt whose text contradicts the stored one"
                 continue
-            gold = self.shelf.contents[key].answer or ""
+            gold = self.page.content(key).answer or ""
             if answer is None or answer.strip() in accepted_answers(gold, choices or stored_choices):
                 continue
             if self.book.on_conflict == "update":
-                self.shelf.contents[key].answer = self.filled[key]["answer"] = answer
+                self.page.content(key).answer = self.filled[key]["answer"] = answer
                 self.n_answers_changed += 1
             elif self.book.on_conflict == "skip":
                 self.n_answers_changed += 1
             else:
-                self.problems.append(
+                self.problems[row] = (
                     f"{self._place(row)}: its gold answer {answer!r} contradicts the stored one, {gold!r}"
                 )
         if self.n_answers_changed:
@@ -269,7 +365,7 @@ class _Resolution:
             self.book.notes.append(f"{self.n_answers_changed} gold answers of the store were {done}")
 
     def _complete_details(self) -> None:
-        contents = self.shelf.contents
+        contents = self.page.contents
         held = dict(self.shelf.stored_details([key for _, key in self.detailed if contents[key].has_details]))
         for row, key in self.detailed:
             waiting = self.made.get(key, {}) | self.filled.get(key, {})
@@ -280,7 +376,7 @@ class _Resolution:
     def _write(self) -> None:
         connection = self.book.session.connection()
         if self.moved:
-            moves = [{"key_": key, "task_id": task, "occurrence": self.shelf.contents[key].occurrence}
+            moves = [{"key_": key, "task_id": task, "occurrence": self.page.content(key).occurrence}
                      for key, task in self.moved.items()]  # fmt: skip
             connection.execute(sa.update(PROMPT).where(PROMPT.c.id == sa.bindparam("key_")), moves)
             try:
@@ -293,14 +389,15 @@ class _Resolution:
                     f"{self.book.path}: it moves prompts that were stored without a task into tasks in which other "
                     "prompts have their names already. Ingest it under another --benchmark."
                 ) from error
-            self.shelf.names = {self.namespace: self.names}
         if self.made:
             connection.execute(
                 sa.insert(PROMPT), [{k: v for k, v in row.items() if k != "row"} for row in self._final_rows()]
             )
             self.book.n_new += len(self.made)
+            self.shelf.grown(len(self.made))
         if self.aliases:
             connection.execute(sa.insert(ALIAS), self.aliases)
+            self.shelf.add_marked(self.namespace, [(row["task_id"], row["key"]) for row in self.aliases])
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for key, values in self.filled.items():
             if key not in self.made:

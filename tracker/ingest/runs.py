@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import sqlalchemy as sa
 from sqlmodel import Session, select
 
 from tracker.errors import ConflictError
-from tracker.ingest.answers import Key, Said, agrees, stored_answers
+from tracker.ingest.answers import AnswerColumn, compared, stored_answers
 from tracker.ingest.columns import Comparison, ScoreColumn, compare, unpack
 from tracker.ingest.drafts import Draft, TaskValue
 from tracker.ingest.loading import stored_scores
-from tracker.schema import Run, RunSource, TaskScore
+from tracker.schema import Answer, Run, RunSource, TaskScore
 
 OnConflict = Literal["rerun", "skip", "update", "error"]
+Names = Callable[[Draft, Sequence[int]], list[str]]
 OUR_LABEL = re.compile(r"^(?:#(\d+))?$")
 N_NAMED = 3
 
@@ -33,6 +35,7 @@ class Decision:
         run: the run it goes to; not in the store yet where ``is_new``.
         columns, answers, task_scores: what is inserted.
         changed_columns, changed_answers, changed_task_scores: what overwrites stored values.
+        covers_stored: whether the file holds every value that is stored of the run, alike or otherwise.
         n_unchanged, n_skipped: scores that were stored already, alike or otherwise.
         note: what the reader should be told.
     """
@@ -41,21 +44,22 @@ class Decision:
     run: Run
     is_new: bool
     columns: list[ScoreColumn] = field(default_factory=list)
-    answers: dict[Key, Said] = field(default_factory=dict)
+    answers: dict[str, AnswerColumn] = field(default_factory=dict)
     task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
     changed_columns: list[ScoreColumn] = field(default_factory=list)
-    changed_answers: dict[Key, Said] = field(default_factory=dict)
+    changed_answers: dict[str, AnswerColumn] = field(default_factory=dict)
     changed_task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
     n_unchanged: int = 0
     n_skipped: int = 0
+    covers_stored: bool = True
     note: str = ""
 
     @property
     def changes_something(self) -> bool:
         """Whether an existing run gains or changes a value."""
         parts: tuple[Any, ...] = (
-            self.answers, self.task_scores, self.changed_answers, self.changed_task_scores,
-            *self.columns, *self.changed_columns,
+            self.task_scores, self.changed_task_scores, *self.columns, *self.changed_columns,
+            *self.answers.values(), *self.changed_answers.values(),
         )  # fmt: skip
         return any(len(part) for part in parts)
 
@@ -67,11 +71,14 @@ class StoredRuns:
         session: the store.
         drafts: what a file says.
         path: the file, for messages.
+        names: says what the file calls some of a draft's prompts, for messages.
         source_id: the file's key where it was taken in before: its runs then go before later ones.
     """
 
-    def __init__(self, session: Session, drafts: Sequence[Draft], path: Path, source_id: int | None = None) -> None:
-        self.session, self.path = session, path
+    def __init__(
+        self, session: Session, drafts: Sequence[Draft], path: Path, names: Names, source_id: int | None = None
+    ) -> None:
+        self.session, self.path, self.names = session, path, names
         runs: Any = Run
         asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, runs.label, runs.id)
         models = sorted({draft.model_id for draft in drafts})
@@ -102,7 +109,7 @@ class StoredRuns:
         if not different:
             return decision
         n_different = len(different)
-        few = ", ".join(map(repr, draft.prompt_names(sorted(set(different))[:N_NAMED])))
+        few = ", ".join(map(repr, self.names(draft, sorted(set(different))[:N_NAMED])))
         said = f"{draft.model}: {n_different} of {n_compared} values differ from those stored"
         said += f" (prompts {few}{', ...' if n_different > N_NAMED else ''})" if few else ""
         if on_conflict == "error" or (on_conflict == "rerun" and draft.label):
@@ -124,8 +131,8 @@ class StoredRuns:
         assert run.id is not None
         update = on_conflict == "update"
         held = stored_scores(self.session, run.id) if draft.columns else {}
-        others = [unpack(column.keys)[0].tolist() for key, column in held.items() if key not in draft.answer_metrics]
-        draft, n_unasked = draft.without_unasked(set().union(*others))
+        others = [unpack(column.keys)[0] for key, column in held.items() if key not in draft.answer_metrics]
+        draft, n_unasked = draft.without_unasked(np.concatenate([np.empty(0, dtype=np.int64), *others]))
         decision = Decision(draft, run, is_new=False)
         if n_unasked:
             decision.note = (
@@ -146,17 +153,13 @@ class StoredRuns:
             else:
                 decision.n_skipped += len(changed)
         stored = stored_answers(self.session, run.id) if draft.answers else {}
-        for key, answer in draft.answers.items():
-            known = stored.get(key)
-            if known is None:
-                decision.answers[key] = answer
-                continue
-            n_compared += 1
-            agree = agrees(answer, known)
-            if not agree:
-                different.append(key[0])
-            if (agree and known[1] is None and answer[1] is not None) or (update and not agree):
-                decision.changed_answers[key] = answer
+        for extraction, answers in draft.answers.items():
+            said = compared(answers, stored.get(extraction))
+            decision.answers[extraction] = answers.where(said.new)
+            n_compared += int((~said.new).sum())
+            different += unpack(answers.keys[said.different])[0].tolist()
+            overwritten = said.lacking | said.different if update else said.lacking
+            decision.changed_answers[extraction] = answers.where(overwritten)
         tasks = self._stored_task_scores(run.id) if draft.task_scores else {}
         for pair, value in draft.task_scores.items():
             if pair not in tasks:
@@ -171,7 +174,17 @@ class StoredRuns:
                     decision.changed_task_scores[pair] = value
                 else:
                     decision.n_skipped += 1
+        if run.status == "partial":
+            decision.covers_stored = n_compared >= self._n_stored(run)
         return decision, different, n_compared
+
+    def _n_stored(self, run: Run) -> int:
+        """How many scores, answers and scores of whole tasks are stored of a run."""
+        counted = [
+            self.session.scalar(sa.select(sa.func.count()).select_from(table).where(table.run_id == run.id)) or 0  # type: ignore[arg-type]
+            for table in (Answer, TaskScore)
+        ]
+        return run.n_scores + sum(counted)
 
     def _stored_task_scores(self, run_id: int) -> dict[tuple[int, int], float]:
         rows = self.session.execute(

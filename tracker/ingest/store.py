@@ -6,23 +6,24 @@ whoever opened the transaction does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlmodel import Session, select
 
+from tracker.ingest.answer_texts import write_answers
 from tracker.ingest.answers import Gold
 from tracker.ingest.checksums import checksum, combined
 from tracker.ingest.columns import unpack
 from tracker.ingest.drafts import Drafting
 from tracker.ingest.identities import Identities
-from tracker.ingest.loading import insert_answers, insert_scores, stored_scores
+from tracker.ingest.loading import insert_scores, stored_scores
 from tracker.ingest.measurement import Prompts, Reading, ReadOptions
 from tracker.ingest.prompts import PromptBook
 from tracker.ingest.runs import Decision, OnConflict, StoredRuns
 from tracker.ingest.texts import storable
-from tracker.schema import Answer, Run, RunSource, Score, Source, TaskScore
+from tracker.schema import Run, RunSource, Score, Source, TaskScore
 
 N_NOTES = 5
 
@@ -57,6 +58,7 @@ class Stored:
         n_scores_unchanged, n_scores_skipped, n_scores_updated: of both kinds: stored before, different ones kept,
             different ones overwritten.
         n_answers: answers written anew.
+        damage: why the file was stored in part only; '' where it was stored whole.
         notes: what the reader should be told.
     """
 
@@ -74,6 +76,7 @@ class Stored:
     n_scores_skipped: int = 0
     n_scores_updated: int = 0
     n_answers: int = 0
+    damage: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,7 +103,15 @@ class Stored:
         return ", ".join(parts) if parts else "nothing new"
 
 
-def store(session: Session, reading: Reading, options: ReadOptions, *, on_conflict: OnConflict = "rerun") -> Stored:
+def store(
+    session: Session,
+    reading: Reading,
+    options: ReadOptions,
+    *,
+    on_conflict: OnConflict = "rerun",
+    partial: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Stored:
     """Store a reading.
 
     Args:
@@ -109,6 +120,9 @@ def store(session: Session, reading: Reading, options: ReadOptions, *, on_confli
         options: what the user said of it.
         on_conflict: what becomes of scores that contradict the stored ones: ``rerun`` makes a new run of the model
             (for runs that the file labels: an error), ``skip`` keeps the stored, ``update`` overwrites them.
+        partial: leave out what is wrong instead of refusing the file for it. New runs of a file that is damaged, or of
+            which something was left out, are ``partial`` until a sound file holds all that is stored of them.
+        progress: told how many blocks of how many have been looked at.
 
     Raises:
         BadInputError: the file contradicts itself, a stored prompt, or a metric's bounds.
@@ -120,10 +134,13 @@ def store(session: Session, reading: Reading, options: ReadOptions, *, on_confli
         assert source.id is not None
         return Stored(source_id=source.id, already_known=True, notes=tuple(reading.notes))
     identities = Identities(session, reading.path)
-    book = PromptBook(session, identities, reading.path, on_conflict)
-    drafts = Drafting(reading, options, identities, book, Gold(session, reading.path)).drafts()
-    stored_runs = StoredRuns(session, drafts, reading.path, source.id if source else None)
+    book = PromptBook(session, identities, reading.path, on_conflict, partial=partial)
+    gold = Gold(session, reading.path)
+    drafting = Drafting(reading, options, identities, book, gold, partial=partial, progress=progress)
+    drafts = drafting.drafts()
+    stored_runs = StoredRuns(session, drafts, reading.path, drafting.prompt_names, source.id if source else None)
     decisions = [stored_runs.decide(draft, on_conflict) for draft in drafts]
+    damage = "\n".join(filter(None, (reading.damage, *_left_out(book, drafting))))
     if source is None:
         source = Source(
             identity=reading.identity,
@@ -133,7 +150,9 @@ def store(session: Session, reading: Reading, options: ReadOptions, *, on_confli
             harness=reading.harness,
         )
         session.add(source)
-    _write(session, decisions)
+    _write(session, decisions, whole=not damage)
+    by_draft = {id(original): decision for original, decision in zip(drafts, decisions, strict=True)}
+    write_answers(session, reading.measurements, [(by_draft[id(draft)], draft.answer_pieces) for draft in drafts])
     session.flush()
     assert source.id is not None
     _link(session, source.id, decisions)
@@ -159,9 +178,21 @@ def store(session: Session, reading: Reading, options: ReadOptions, *, on_confli
         n_scores_unchanged=sum(d.n_unchanged for d in decisions),
         n_scores_skipped=sum(d.n_skipped for d in decisions),
         n_scores_updated=sum(sum(map(len, d.changed_columns)) + len(d.changed_task_scores) for d in decisions),
-        n_answers=sum(len(d.answers) for d in decisions),
+        n_answers=sum(sum(map(len, d.answers.values())) for d in decisions),
+        damage=damage,
         notes=(*reading.notes, *book.notes, *book.details.remarks, *remarks),
     )
+
+
+def _left_out(book: PromptBook, drafting: Drafting) -> Iterator[str]:
+    """What was left out as wrong, in words."""
+    for n, first, what in (
+        (book.n_left_out, book.left_out, "prompts were left out"),
+        (drafting.n_left_out, drafting.left_out, "values were left out"),
+    ):
+        if n:
+            more = [f"and {n - len(first):,} more"] if n > len(first) else []
+            yield f"{n:,} {what}:\n  " + "\n  ".join([*first, *more])
 
 
 def _lost_its_runs(session: Session, source: Source, reading: Reading) -> bool:
@@ -171,12 +202,16 @@ def _lost_its_runs(session: Session, source: Source, reading: Reading) -> bool:
     return has_runs and not session.scalar(sa.select(linked))
 
 
-def _write(session: Session, decisions: Sequence[Decision]) -> None:
+def _write(session: Session, decisions: Sequence[Decision], *, whole: bool) -> None:
     for decision in decisions:
         run, draft = decision.run, decision.draft
         added = checksum(decision.columns)
         run.n_scores += sum(map(len, decision.columns))
         run.checksum = combined(run.checksum, added)
+        if decision.is_new and not whole:
+            run.status = "partial"
+        elif whole and run.status == "partial" and decision.covers_stored:
+            run.status = "complete"
         if not decision.is_new:
             run.few_shot = run.few_shot if run.few_shot == draft.few_shot else None
             run.limited = run.limited or draft.limited
@@ -187,14 +222,6 @@ def _write(session: Session, decisions: Sequence[Decision]) -> None:
     session.flush()
     by_run = sorted(((_key(d.run), d) for d in decisions), key=lambda pair: pair[0])
     insert_scores(session, ((key, column) for key, d in by_run for column in d.columns if len(column)))
-    insert_answers(
-        session,
-        [
-            (key, prompt, extraction, trial, *said)
-            for key, d in by_run
-            for (prompt, extraction, trial), said in sorted(d.answers.items(), key=lambda row: row[0])
-        ],
-    )
     session.add_all(
         TaskScore(run_id=key, metric_id=metric, task_id=task, value=value, stderr=stderr, n_prompts=n)
         for key, d in by_run
@@ -212,19 +239,6 @@ def _overwrite(session: Session, run_id: int, decision: Decision) -> None:
         for prompt, trial, value in zip(*(p.tolist() for p in (*unpack(column.keys), column.values)), strict=True)
     ]:
         connection.execute(_where(Score, run_id="run", metric_id="metric", prompt_id="prompt", trial="nth"), rows)
-    if rows := [
-        {
-            "run": run_id,
-            "prompt": prompt,
-            "how": how,
-            "nth": trial,
-            "text": text,
-            "probability": chance,
-            "status": status,
-        }
-        for (prompt, how, trial), (text, chance, status) in decision.changed_answers.items()
-    ]:
-        connection.execute(_where(Answer, run_id="run", prompt_id="prompt", extraction="how", trial="nth"), rows)
     if rows := [
         {"run": run_id, "metric": metric, "task": task, "value": value, "stderr": stderr, "n_prompts": n}
         for (metric, task), (value, stderr, n) in decision.changed_task_scores.items()

@@ -68,9 +68,12 @@ def take_in(
         SuffrageError: the file is not sound, or contradicts the store; then nothing of it is stored.
     """
     options = options or ReadOptions()
-    reading = prepare(path, options, format=format, progress=progress)
-    with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
-        stored = store(session, reading, options, on_conflict=on_conflict)
-        if dry_run:
-            raise _DryRunOverError
+    reading = prepare(path, options, format=format, partial=partial, progress=progress)
+    try:
+        with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
+            stored = store(session, reading, options, on_conflict=on_conflict, partial=partial)
+            if dry_run:
+                raise _DryRunOverError
+    finally:
+        reading.close()
     return Taken(path=path, format=reading.format, stored=stored, dry_run=dry_run)

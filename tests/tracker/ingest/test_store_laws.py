@@ -162,9 +162,8 @@ class TestColumns:
         from tracker.ingest.columns import Piece
 
         ids = np.array([3, 1, 2])
-        of = prompts(["c", "a", "b"])
         values = np.array([0.3, 0.1, np.nan])
-        column, problems = assemble(7, [Piece(of, ids, values, 1), Piece(of, ids, values, 0)])
-        assert problems == []
+        column, contradicted = assemble(7, [Piece(0, ids, values, 1), Piece(1, ids, values, 0)])
+        assert len(contradicted) == 0
         assert [p.tolist() for p in unpack(column.keys)] == [[1, 1, 3, 3], [0, 1, 0, 1]]
         assert column.values.tolist() == [0.1, 0.1, 0.3, 0.3]

@@ -1,0 +1,63 @@
+"""What a file has said so far: counts, and the mean of each run and metric."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from weakref import WeakSet
+
+import numpy as np
+
+from tracker.ingest.measurement import Answers, Measurement, Prompts, Scores
+
+N_NAMED = 10
+
+
+class Tally:
+    """Counts of the blocks that were added."""
+
+    def __init__(self) -> None:
+        self.n_prompts = self.n_scores = self.n_answers = self.n_task_scores = 0
+        self._counted: WeakSet[Prompts] = WeakSet()
+        self._sums: dict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+
+    def add(self, block: Measurement) -> None:
+        """Count a block."""
+        prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
+        if prompts is not None and prompts not in self._counted:
+            self._counted.add(prompts)
+            self.n_prompts += len(prompts)
+        if isinstance(block, Prompts):
+            return
+        if isinstance(block, Answers):
+            self.n_answers += len(block.text) if block.predicted is None else int(np.count_nonzero(block.predicted))
+            return
+        values = np.asarray(block.values, dtype=np.float64)
+        measured = values[np.isfinite(values)]
+        if isinstance(block, Scores):
+            self.n_scores += len(measured)
+        else:
+            self.n_task_scores += len(measured)
+        total = self._sums[block.run.model, block.run.label, block.metric.name]
+        with np.errstate(over="ignore"):
+            total[0] += float(measured.sum())
+        total[1] += len(measured)
+
+    def said(self) -> str:
+        """The counts in one line, and a line for the mean of each run and metric; '' where there is nothing."""
+        counts = (
+            (self.n_prompts, "prompt", "prompts"),
+            (self.n_scores, "score", "scores"),
+            (self.n_answers, "answer", "answers"),
+            (self.n_task_scores, "score of a whole task", "scores of whole tasks"),
+        )
+        parts = [f"{n:,} {one if n == 1 else several}" for n, one, several in counts if n]
+        if not parts:
+            return ""
+        lines = [
+            f"  {model}{f' ({label})' if label else ''}, {metric}: mean {total / n:.6g} of {int(n):,}"
+            for (model, label, metric), (total, n) in self._sums.items()
+            if n
+        ]
+        if len(lines) > N_NAMED:
+            lines = [*lines[:N_NAMED], f"  and {len(lines) - N_NAMED} more"]
+        return "\n".join([", ".join(parts), *lines])
