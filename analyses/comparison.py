@@ -114,7 +114,7 @@ class Comparison(Finding):
 
     def summary(self) -> str:
         """The verdict, in plain words."""
-        return wording.summary(self.found, self.models, self.unclustered, self.cluster, self.tasks)
+        return wording.summary(self.found, self.models, self.cluster, self.tasks)
 
 
 @analysis

@@ -48,29 +48,28 @@ def unshared(names: tuple[str, str], n_shared: int, n_only: tuple[int, int]) -> 
     }
 
 
-def summary(
-    found: TwoModels, names: tuple[str, str], unclustered: str, by: str, tasks: Sequence[TaskDifference]
-) -> str:
+def summary(found: TwoModels, names: tuple[str, str], by: str, tasks: Sequence[TaskDifference]) -> str:
     """The verdict, with its numbers."""
-    said = [_verdict(found, names, by), _tests(found, by)]
-    said += [f"Errors are not clustered: {unclustered}."] if unclustered else []
+    said = [_verdict(found, names, by), _tests(found)]
     said += [_unpaired(found), _power(found), _flips(found, names), _by_task(tasks, names, found.level)]
     return " ".join(one for one in said if one)
 
 
 def _verdict(found: TwoModels, names: tuple[str, str], by: str) -> str:
     best, p, n = found.best, found.pvalue, f"{found.n:,} shared prompt{'s' * (found.n != 1)}"
-    means = f"means {found.mean_a:.4f} and {found.mean_b:.4f}"
     if not found.advantage.any():
-        return (
-            f"{names[0]} and {names[1]} have the same score on every one of {n}: there is nothing to tell them apart."
-        )
+        return f"{names[0]} and {names[1]} have the same score on every one of {n}: nothing tells them apart."
     ahead, behind = names if best.mean >= 0 else names[::-1]
+    first, second = (found.mean_a, found.mean_b) if best.mean >= 0 else (found.mean_b, found.mean_a)
+    means = f"means {first:.4f} and {second:.4f}"
     if np.isnan(best.stderr):
-        return f"{names[0]} less {names[1]} is {best.mean:+.4f} on {n} ({means}): too few to say how sure that is."
+        return (
+            f"{ahead} is ahead of {behind} by {abs(best.mean):.4f} on {n} ({means}): too few to say how sure that is."
+        )
     interval = f"{found.level:.0%} interval {_ends(best.low, best.high, best.mean)}"
-    clustered = f", clustered by {by} ({best.n_units} clusters)" if found.clustered is not None else ""
-    size = f"{abs(best.mean):.4f} ± {best.stderr:.4f}"
+    clustered = f", clustered by {by} ({best.n_units} clusters)"
+    clustered = clustered if found.clustered is not None else ", prompts taken as independent"
+    size = f"{abs(best.mean):.4f} (standard error {best.stderr:.4f})"
     if p <= 1 - found.level:
         return f"{ahead} is better than {behind} by {size} on {n} ({means}; {interval}{clustered}; p = {p:.2g})."
     if best.mean == 0:
@@ -86,7 +85,7 @@ def _ends(low: float, high: float, mean: float) -> str:
     return f"{low:.4f} to {high:.4f}" if mean >= 0 else f"{-high:.4f} to {-low:.4f}"
 
 
-def _tests(found: TwoModels, by: str) -> str:
+def _tests(found: TwoModels) -> str:
     """The tests that are not the verdict's own."""
     if not found.advantage.any() or found.n < 2:
         return ""
@@ -166,15 +165,16 @@ def notes(
     turned = "" if higher_is_better else f"; under {metric} lower is better, so that is {names[1]} less {names[0]}"
     said.append(f"Differences are positive where {names[0]} is better{turned}.")
     if not found.flips.is_exact and np.isnan(found.mcnemar):
+        least = 1 / (found.flips.n_drawn + 1)
         said.append(
-            f"Signs were drawn {found.flips.n_drawn:,} times: no p-value is below {1 / (found.flips.n_drawn + 1):.1g}."
+            f"Signs of prompts were drawn {found.flips.n_drawn:,} times, so that their p-value is at least {least:.1g}."
         )
     return [*said, *shown]
 
 
 def flip_in_words(name: str, prompt: str, task: str, text: str | None) -> str:
     """A prompt on which a model is better than the other, in one line."""
-    said = f"Only better: {name} on {prompt}{f' ({task})' if task else ''}"
+    said = f"{name} alone does better on {prompt}{f' ({task})' if task else ''}"
     if not text:
         return f"{said}."
     line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
