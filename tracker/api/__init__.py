@@ -1,0 +1,1 @@
+"""Suffrage from Python: what `import tracker` offers, on one screen."""

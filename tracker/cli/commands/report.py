@@ -1,0 +1,71 @@
+"""Write a report of a benchmark as one HTML file, for those who never run a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracker.cli.options import database_option, mlflow_options, selection_options
+from tracker.cli.output import say
+from tracker.queries.missing import POLICIES, Policy
+from tracker.queries.selection import Selection
+
+
+@click.command()
+@click.argument("benchmark")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, writable=False),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="PATH",
+    help="Where to.",
+)
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.option(
+    "--missing",
+    type=click.Choice(POLICIES),
+    default="unranked",
+    show_default=True,
+    help="What becomes of scores that were not measured, as for `suffrage leaderboard`.",
+)
+@click.option("--no-prompts", is_flag=True, help="Leave out the texts of prompts, which may not be passed on.")
+@selection_options
+@database_option
+@mlflow_options
+def command(
+    selection: Selection,
+    output: Path,
+    force: bool,
+    missing: Policy,
+    no_prompts: bool,
+    database: str | None,
+    tracking_uri: str,
+    no_mlflow: bool,
+) -> None:
+    """Write a report of a benchmark as one HTML file.
+
+    It holds the leaderboard with intervals, pictures that can be explored, and every finding on the benchmark in plain
+    words. It opens in any browser, loads nothing from the network, and can be mailed. The same store gives the same
+    file. It is also kept in MLflow.
+    """
+    from tracker.api.reports import report
+    from tracker.database import connect
+    from tracker.reporting.table_files import check_free, write_whole
+
+    check_free(output, force=force)
+    engine = connect(database)
+    made = report(engine, selection, missing=missing, with_prompts=not no_prompts)
+    write_whole(output, made.page, force=force)
+    for note in made.notes:
+        say(note)
+    say(f"Wrote {output} ({len(made.page) / 1e6:.1f} MB). Open it in a browser.")
+    if not no_mlflow:
+        try:
+            publish(engine, made, tracking_uri)
+        except PublishingError as error:
+            say(f"Warning: {error}")
+        else:
+            say("In MLflow: `suffrage ui` shows it beside the runs of the benchmark.")

@@ -1,0 +1,45 @@
+"""Pictures of findings, made small enough to travel in one file."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+MOST_COLOURS = 255
+WIDEST = 1600
+"""Pixels: twice the width of the column of text, as sharp screens show it."""
+
+
+def smaller(png: bytes) -> bytes:
+    """A picture with a palette of at most 255 colours, at most 1,600 pixels wide; as it is where that is no smaller.
+
+    Charts have few colours: the eye sees no difference. What cannot be read as a picture is returned as it is.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(png)) as opened:
+            picture = Image.new("RGB", opened.size, "white")
+            opaque = opened.convert("RGBA")
+            picture.paste(opaque, mask=opaque.getchannel("A"))
+    except (OSError, ValueError, Image.DecompressionBombError):
+        return png
+    if picture.width > WIDEST:
+        height = max(1, round(picture.height * WIDEST / picture.width))
+        picture = picture.resize((WIDEST, height), Image.Resampling.LANCZOS)
+    drawn = picture.quantize(MOST_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    buffer = io.BytesIO()
+    drawn.save(buffer, "PNG", optimize=True)
+    return min(png, buffer.getvalue(), key=len)
+
+
+def size_of(png: bytes) -> tuple[int, int] | None:
+    """Width and height in pixels as the file says; None where it is no PNG."""
+    if png[:8] != b"\x89PNG\r\n\x1a\n" or len(png) < 24:
+        return None
+    return int.from_bytes(png[16:20]), int.from_bytes(png[20:24])
+
+
+def as_address(png: bytes) -> str:
+    """The picture as an address that a page can show without loading anything."""
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"

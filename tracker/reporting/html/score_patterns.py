@@ -1,0 +1,82 @@
+"""Where models differ: by the difficulty of prompts, and from one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByDifficulty:
+    """Means of models over prompts of like difficulty.
+
+    Attributes:
+        means: ``(n_models, n_bins)`` mean score; NaN where a model has none of a bin's prompts.
+        overall: ``(n_bins,)`` mean over its prompts of the prompt's mean over all models.
+        edges: ``(n_bins + 1,)`` positions in the order of difficulty where bins begin and end.
+    """
+
+    means: NDArray[np.float64]
+    overall: NDArray[np.float64]
+    edges: NDArray[np.intp]
+
+
+def by_difficulty(Q: NDArray[np.float64], n_bins: int) -> ByDifficulty:
+    """Means over prompts sorted by the mean of all models and cut into bins of like size.
+
+    Prompts with equal means stay in the order of the rows. The lowest mean comes first. With fewer prompts than bins,
+    each is a bin of its own.
+
+    Args:
+        Q: ``(n_prompts, n_models)`` scores, NaN = not measured; each row and each column has a score.
+        n_bins: how many, at most.
+    """
+    difficulty = np.nanmean(Q, axis=1)
+    order = np.argsort(difficulty, kind="stable")
+    count = min(n_bins, len(Q))
+    edges = np.round(np.linspace(0, len(Q), count + 1)).astype(np.intp)
+    there = ~np.isnan(Q)[order]
+    sums = np.add.reduceat(np.where(there, Q[order], 0.0), edges[:-1], axis=0)
+    counts = np.add.reduceat(there.astype(np.float64), edges[:-1], axis=0)
+    means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    overall = np.add.reduceat(difficulty[order], edges[:-1]) / np.diff(edges)
+    return ByDifficulty(means=means.T, overall=overall, edges=edges)
+
+
+def same_scores(Q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``(n_models, n_models)`` share of prompts on which two models have the same score.
+
+    Of the prompts that both were measured on; NaN where there are none.
+
+    Args:
+        Q: ``(n_prompts, n_models)`` scores, NaN = not measured; measured ones are 0 or 1.
+    """
+    there = (~np.isnan(Q)).astype(np.float64)
+    ones = np.where(Q == 1, 1.0, 0.0)
+    zeros = there - ones
+    both = there.T @ there
+    same = ones.T @ ones + zeros.T @ zeros
+    return np.divide(same, both, out=np.full_like(both, np.nan), where=both > 0)
+
+
+def correlations(Q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``(n_models, n_models)`` Pearson correlation of the scores of two models, over the prompts that both have.
+
+    NaN where there are fewer than two, or where one of the models has the same score on all of them.
+
+    Args:
+        Q: ``(n_prompts, n_models)`` scores, NaN = not measured.
+    """
+    there = (~np.isnan(Q)).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        centred = np.nan_to_num(Q - np.nanmean(Q, axis=0))  # sums of squares of small numbers, not of large ones
+    n = there.T @ there
+    sums = centred.T @ there  # of the row's model, over the prompts that the column's model has too
+    squares = (centred**2).T @ there
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = squares - sums**2 / n
+        covered = (centred.T @ centred - sums * sums.T / n) / np.sqrt(spread * spread.T)
+    flat = (spread <= 1e-12 * squares) | (n < 2)
+    return np.where(flat | flat.T, np.nan, np.clip(covered, -1.0, 1.0))

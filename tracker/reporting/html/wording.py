@@ -1,0 +1,94 @@
+"""Numbers, moments and names as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+NOTHING = "–"
+
+
+def number(value: float | None) -> str:
+    """A number with four significant digits, whole ones with all of theirs; a dash where there is none.
+
+    Examples:
+        >>> number(12032.0), number(0.62804), number(-0.00001234), number(None)
+        ('12,032', '0.628', '−1.234 × 10⁻⁵', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    size = abs(value)
+    if float(value).is_integer() and size < 1e15:
+        said = f"{int(size):,}"
+    elif size >= 1e15 or size < 1e-3:
+        digits, _, power = f"{size:.3e}".partition("e")
+        said = f"{float(digits):g} × 10{str(int(power)).translate(SUPERSCRIPTS)}"
+    else:
+        said = f"{float(f'{size:.4g}'):,.10g}"
+    return f"−{said}" if value < 0 else said
+
+
+def score(value: float | None) -> str:
+    """A score as in a column of scores: three decimals, more where it is small, none where it is large."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    size = abs(value)
+    said = f"{size:,.1f}" if size >= 100 else f"{size:.2f}" if size >= 10 else f"{size:.3f}"
+    said = number(size) if 0 < size < 0.001 else said
+    return f"−{said}" if value < 0 and float(value) != 0 else said
+
+
+def share(value: float) -> str:
+    """A share in per cent, never rounded up to all or down to none.
+
+    Examples:
+        >>> share(1.0), share(0.99904), share(0.99999), share(0.5), share(0.0)
+        ('100 %', '99.9 %', '> 99.9 %', '50 %', '0 %')
+    """
+    said = f"{round(100 * value, 1):g}"
+    if value < 1 and said == "100":
+        return "> 99.9 %"
+    return "< 0.1 %" if value > 0 and said == "0" else f"{said} %"
+
+
+def day(moment: datetime) -> str:
+    """The day of a moment, UTC."""
+    return f"{moment:%Y-%m-%d}"
+
+
+def minute(moment: datetime) -> str:
+    """A moment to the minute, UTC."""
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def in_words(value: Any) -> str:
+    """A choice or option for reading: lists with commas, names before their values."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return number(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name.replace('_', ' ')} {in_words(part)}" for name, part in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(in_words(part) for part in value)
+    return NOTHING if value is None else str(value)
+
+
+def several(count: int, noun: str) -> str:
+    """A number with its noun: ``1 prompt``, ``12,032 prompts``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def cut(text: str, longest: int) -> str:
+    """The text, or its beginning."""
+    return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of a docstring, each on one line, without the marks around code."""
+    parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
+    return [re.sub(r"`+([^`]*)`+", r"\1", part) for part in parts if part]
