@@ -1,45 +1,63 @@
-"""Rank the models of a benchmark, with standard errors and coverage."""
+"""Rank the models of a benchmark, and say which ranks can be told apart."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import click
 
-from tracker.cli.options import database_option, format_option, selection_options, weights_option
+from tracker.cli.options import cluster_option, database_option, format_option, selection_options, weights_option
 from tracker.cli.output import print_rows, say
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
     from tracker.queries.leaderboard import LeaderboardRow
+    from tracker.recording.contested_board import ContestedBoard, RankInterval
 
-SPARE = ("run", "coverage", "n", "stderr")
+SPARE = ("run", "coverage", "n", "stderr", "clustered")
+MOST_NAMED, MOST_GROUPS = 8, 6
 
 
 @click.command()
 @click.argument("benchmark")
+@click.option(
+    "--missing",
+    type=click.Choice(["unranked", "fail", "complete", "worst", "impute"]),
+    default="unranked",
+    show_default=True,
+    help="What a missing score means: its model has no rank, no leaderboard at all, only prompts that every model "
+    "answered, the worst score there is, or a guess from the other scores.",
+)
+@cluster_option
 @weights_option
 @selection_options
 @database_option
 @format_option
-def command(selection: Selection, database: str | None, output_format: str) -> None:
-    """Rank the models of a benchmark by their mean score.
+def command(selection: Selection, missing: str, database: str | None, output_format: str) -> None:
+    """Rank the models of a benchmark by their mean score, and say which ranks can be told apart.
 
-    Beside the plain standard error stands the one clustered by task (CR1); the 95 % interval uses it
-    where there are tasks. A model that lacks scores is shown below the others, without a rank. With
-    --weights, means and errors are weighted, and prompts without a weight count for nobody.
+    Beside each rank stands the interval of ranks that the scores allow: all pairs of models are tested on the prompts
+    they share, with Holm's correction, so that all intervals hold at once with 95 % probability. The standard error
+    is given plain and clustered by task, or by --cluster; intervals use the clustered one where there is one. With
+    --weights, means and errors are weighted, prompts without a weight count for nobody, and ranks have no intervals.
     """
     from tracker.database import connect, transaction
-    from tracker.queries.leaderboard import LeaderboardRow, leaderboard
+    from tracker.recording.contested_board import RankInterval, contested_board, in_words
 
     with transaction(connect(database), write=False) as session:
-        board = leaderboard(session, selection)
+        contested = contested_board(session, selection, missing)  # type: ignore[arg-type]
+    board = contested.board
     if output_format != "table":
+        from tracker.queries.leaderboard import LeaderboardRow
+
         names = [one.name for one in fields(LeaderboardRow) if board.weights or one.name != "n_effective"]
-        print_rows(board.rows, output_format, columns=names)
-        for note in board.notes if board.weights or board.filter_id else ():
+        ranks = [f"rank_{one.name}" for one in fields(RankInterval)]
+        at = names.index("rank") + 1
+        rows = [asdict(row) | _interval_fields(contested, row, ranks) for row in board.rows]
+        print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
+        for note in board.notes if board.weights or board.filter_id or missing != "unranked" else ():
             say(note)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
@@ -48,20 +66,41 @@ def command(selection: Selection, database: str | None, output_format: str) -> N
     say(
         f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
     )
-    print_rows([_shown(row) for row in board.rows], output_format, spare=SPARE)
+    print_rows(
+        [_shown(row, contested.intervals.get(row.model), contested) for row in board.rows], output_format, spare=SPARE
+    )
     for row in board.rows:
         if row.unranked:
             say(f"{row.model} has no rank: {row.unranked}.")
+    if any(row.unranked for row in board.rows):
+        say("--missing says what missing scores are to mean.")
     reasons = {row.unclustered for row in board.rows if row.unclustered}
-    if len(reasons) == 1:
-        say(f"No standard error clustered by task: {reasons.pop()}.")
+    if len(reasons) == 1 and selection.cluster != "none":
+        say(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
     for note in board.notes:
         say(note)
+    said = list(in_words(contested))
+    for line in said[:MOST_GROUPS]:
+        say(_cut(line))
+    if len(said) > MOST_GROUPS:
+        say(f"and {len(said) - MOST_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
+    if contested.intervals and not said:
+        say("Every two ranked models can be told apart.")
+    if contested.without and board.unit == "prompt":
+        say(f"No intervals of ranks: {contested.without}.")
 
 
-def _shown(row: LeaderboardRow) -> dict[str, object]:
+def _interval_fields(contested: ContestedBoard, row: LeaderboardRow, names: list[str]) -> dict[str, float | None]:
+    interval = contested.intervals.get(row.model)
+    values = asdict(interval) if interval is not None else {}
+    return {name: values.get(name.removeprefix("rank_")) for name in names}
+
+
+def _shown(row: LeaderboardRow, interval: RankInterval | None, contested: ContestedBoard) -> dict[str, object]:
+    ranks = {} if not contested.intervals else {"ranks": "" if interval is None else _span(interval)}
     return {
         "rank": None if row.rank is None else Decimal(f"{row.rank:g}"),  # 2, or 1.5 for two that share the first two
+        **ranks,
         "model": row.model,
         "mean": row.mean,
         "95 % low": row.low,
@@ -72,3 +111,18 @@ def _shown(row: LeaderboardRow) -> dict[str, object]:
         "coverage": row.coverage,
         "run": row.run_id,
     }
+
+
+def _span(interval: RankInterval) -> str:
+    return f"{interval.low:g}" if interval.low == interval.high else f"{interval.low:g}–{interval.high:g}"
+
+
+def _cut(sentence: str) -> str:
+    """A sentence that lists names, with the middle ones left out where there are many."""
+    head, _, listed = sentence.partition(": ")
+    names = listed.removesuffix(".").split(", ")
+    if len(names) <= MOST_NAMED:
+        return sentence
+    half = MOST_NAMED // 2
+    between = len(names) - 2 * half
+    return f"{head}: {', '.join(names[:half])}, {between} more, {', '.join(names[-half:])}."
