@@ -53,6 +53,7 @@ mlflow_options = _together(
 )
 
 _MEANINGS: Mapping[str, str] = {
+    "metric": "Which scores; needed where several metrics are stored.",
     "models": "Only these models.",
     "filter": "Only the prompts that this finding keeps.",
 }
@@ -62,7 +63,7 @@ _MEANINGS: Mapping[str, str] = {
 def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
     helps = {**_MEANINGS, **meanings}
     return _together(
-        click.option("--metric", metavar="NAME", help="Which scores; needed where several metrics are stored."),
+        click.option("--metric", metavar="NAME", help=helps["metric"]),
         click.option(
             "--condition",
             type=click.Choice(["full", "answer_only"]),

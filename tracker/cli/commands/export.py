@@ -1,119 +1,17 @@
-"""Write what a finding decided as a file for other programs, or for a human to review."""
+"""Write scores, runs, prompts, findings, filters and weights as files, or a whole store as one."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from tracker.cli.options import database_option
-from tracker.cli.output import say
-
-SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet", ".json": "lm-eval"}
+from tracker.cli.exports import filter as kept
+from tracker.cli.exports import tables
 
 
 @click.group()
 def command() -> None:
-    """Write what a finding decided as a file for other programs, or for a human to review."""
+    """Write scores, runs, prompts, findings, filters and weights as files, or a whole store as one."""
 
 
-@command.command("filter")
-@click.argument("key", metavar="ID", type=int)
-@click.option(
-    "--format",
-    "file_format",
-    type=click.Choice(["lm-eval", "csv", "parquet", "jsonl"]),
-    help="What to write; else told from the name of the file, else csv.",
-)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, writable=False),
-    metavar="PATH",
-    help="Where to; else stdout.",
-)
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
-@click.option(
-    "--number-by-order",
-    is_flag=True,
-    help="lm-eval: where numbers of documents are not known, count each task's prompts from 0 in the order in which "
-    "they were taken in. That this is the harness's order is for you to know.",
-)
-@click.option(
-    "--review",
-    "n_review",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Instead of the kept prompts: up to N for each reason, drawn at random, to be read and judged.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the draw for --review.")
-@database_option
-def filter_command(
-    key: int,
-    file_format: str | None,
-    output: Path | None,
-    force: bool,
-    number_by_order: bool,
-    n_review: int | None,
-    seed: int,
-    database: str | None,
-) -> None:
-    """Write the prompts that the filter of finding ID keeps. IDs: `suffrage analyses`.
-
-    csv, jsonl and parquet hold name, task, text, choices, gold answer and split of each prompt, with the reasons for
-    which it was singled out though it stays. lm-eval is the file that lm-evaluation-harness takes as --samples. With
-    --review 100 the prompts that were singled out are sampled instead, with empty columns for a verdict.
-    """
-    suffix = output.suffix.lower() if output else ""
-    if file_format is None and suffix and suffix not in SUFFIXES:
-        raise click.UsageError(f"A name that ends in {suffix} does not say what to write: add --format.")
-    file_format = file_format or SUFFIXES.get(suffix, "csv")
-    if n_review is not None and file_format == "lm-eval":
-        raise click.UsageError("--review is for people: choose --format csv, jsonl or parquet.")
-    if number_by_order and file_format != "lm-eval":
-        raise click.UsageError("--number-by-order belongs to --format lm-eval.")
-    if output is None and file_format == "parquet":
-        raise click.UsageError("Parquet is not for the screen: add --output PATH.")
-    if output is not None:
-        from tracker.reporting.table_files import check_free
-
-        check_free(output, force=force)
-    content, remarks = _content(key, file_format, number_by_order, n_review, seed, database)
-    for remark in remarks:
-        say(remark)
-    if output is None:
-        click.echo(content, nl=False)
-        return
-    from tracker.reporting.table_files import write_whole
-
-    write_whole(output, content, force=force)
-    say(f"Wrote {output}.")
-
-
-def _content(
-    key: int, file_format: str, number_by_order: bool, n_review: int | None, seed: int, database: str | None
-) -> tuple[bytes, list[str]]:
-    """What is to be written, and what the reader should be told."""
-    from tracker.database import connect, transaction
-    from tracker.reporting.filtered_prompts import filtered_prompts
-    from tracker.reporting.table_files import WRITERS
-
-    with transaction(connect(database), write=False) as session:
-        filtered = filtered_prompts(session, key)
-    if file_format == "lm-eval":
-        from tracker.reporting.harness_samples import harness_samples
-
-        samples = harness_samples(filtered, number_by_order=number_by_order)
-        return samples.as_json(), [*filtered.notes, *samples.remarks]
-    if n_review is not None:
-        from tracker.reporting.review import review_sample
-
-        table = review_sample(filtered, n_review, seed=seed)
-        drawn = table["reason"].to_pylist()
-        counts = [
-            f"{drawn.count(step):,} of {len(reason.prompt_ids):,} {step}"
-            for step, reason in filtered.filter.reasons.items()
-        ]
-        return WRITERS[file_format](table), [f"Drawn for review: {', '.join(counts)}."]
-    from tracker.reporting.kept_prompts import kept_prompts
-
-    return WRITERS[file_format](kept_prompts(filtered)), list(filtered.notes)
+for part in (tables.scores, tables.runs, tables.prompts, tables.findings, kept.command, tables.weights):
+    command.add_command(part)

@@ -1,0 +1,1 @@
+"""The commands of `suffrage export`, a module for each."""

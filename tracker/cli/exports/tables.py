@@ -1,0 +1,185 @@
+"""Write scores, runs, prompts, findings and weights as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracker.cli.exports.destination import say_all, table_options, told_format, write_table
+from tracker.cli.options import database_option, selection_options, split
+from tracker.queries.selection import Selection
+
+if TYPE_CHECKING:
+    from tracker.reporting.table_files import StreamedTable
+
+
+def _all_metrics(function: click.decorators.FC) -> click.decorators.FC:
+    return selection_options(function, {"metric": "Only these scores; else those under every metric."})
+
+
+@click.command("scores")
+@click.argument("benchmark")
+@_all_metrics
+@click.option(
+    "--all-runs", is_flag=True, help="Every complete run, of every condition and variant; else each model's latest."
+)
+@click.option(
+    "--of",
+    "unit",
+    type=click.Choice(["prompts", "tasks"]),
+    help="Scores of single prompts, or of whole tasks; else of prompts where there are any.",
+)
+@click.option("--no-answers", is_flag=True, help="Leave out what the models said.")
+@table_options("every-eval-ever")
+@database_option
+def scores(
+    selection: Selection,
+    all_runs: bool,
+    unit: str | None,
+    no_answers: bool,
+    file_format: str | None,
+    output: Path | None,
+    force: bool,
+    for_spreadsheets: bool,
+    database: str | None,
+) -> None:
+    """Write the scores of a benchmark, a row for each: a long table, as `suffrage ingest` takes it in.
+
+    Columns: benchmark, model, prompt_id, task, metric, score, trial, condition, variant, run, few_shot, and what the
+    model said (predicted, confidence) where the store holds it.
+    """
+    if all_runs and (selection.runs or selection.as_of):
+        raise click.UsageError("--all-runs takes every complete run; leave --runs and --as-of out.")
+    if file_format == "every-eval-ever":
+        raise click.UsageError("every-eval-ever is not written yet.")
+    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    from tracker.database import connect, transaction
+
+    with transaction(connect(database), write=False) as session:
+        from tracker.queries.filter_notes import filter_notes
+        from tracker.queries.resolution import find_benchmark
+        from tracker.reporting.exported_runs import exported_runs
+        from tracker.reporting.long_scores import scores_of_prompts, scores_of_tasks
+
+        def made() -> StreamedTable:
+            benchmark = find_benchmark(session, selection.benchmark)
+            wanted = {"prompts": "prompt", "tasks": "task"}.get(unit or "")
+            chosen = exported_runs(session, benchmark, selection, wanted, every=all_runs)  # type: ignore[arg-type]
+            if chosen.unit == "task":
+                table = scores_of_tasks(session, benchmark, selection, chosen)
+            else:
+                table = scores_of_prompts(session, benchmark, selection, chosen, answers=not no_answers)
+                say_all(filter_notes(session, benchmark, selection))
+            if chosen.n_left_out and not (selection.runs or selection.models or selection.metric):
+                more = "" if all_runs else "; --all-runs takes every complete one"
+                table.notes.append(f"{chosen.n_left_out:,} other runs with such scores are left out{more}.")
+            return table
+
+        write_table(made, told, output, force=force, for_spreadsheets=for_spreadsheets)
+
+
+@click.command("runs")
+@click.argument("benchmark", required=False)
+@table_options()
+@database_option
+def runs(
+    benchmark: str | None,
+    file_format: str | None,
+    output: Path | None,
+    force: bool,
+    for_spreadsheets: bool,
+    database: str | None,
+) -> None:
+    """Write the runs of the store, or of a benchmark: who answered, how, when, from which files."""
+    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    from tracker.database import connect, transaction
+
+    with transaction(connect(database), write=False) as session:
+        from tracker.reporting.run_list import runs_of
+
+        write_table(lambda: runs_of(session, benchmark), told, output, force=force, for_spreadsheets=for_spreadsheets)
+
+
+@click.command("prompts")
+@click.argument("benchmark")
+@click.option("--tasks", "tasks", metavar="A,B", multiple=True, help="Only these tasks.")
+@click.option("--filter", "filter_id", type=int, metavar="ID", help="Only the prompts that this finding keeps.")
+@table_options()
+@database_option
+def prompts(
+    benchmark: str,
+    tasks: tuple[str, ...],
+    filter_id: int | None,
+    file_format: str | None,
+    output: Path | None,
+    force: bool,
+    for_spreadsheets: bool,
+    database: str | None,
+) -> None:
+    """Write the prompts of a benchmark: a prompt table, as `suffrage ingest` takes it in.
+
+    Columns: benchmark, prompt_id, task, text, choices, gold_answer, split, and one for each further field.
+    """
+    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    from tracker.database import connect, transaction
+
+    selection = Selection(benchmark=benchmark, tasks=split(tasks), filter=filter_id)
+    with transaction(connect(database), write=False) as session:
+        from tracker.queries.filter_notes import filter_notes
+        from tracker.queries.resolution import find_benchmark
+        from tracker.reporting.prompt_list import prompts_of
+
+        def made() -> StreamedTable:
+            found = find_benchmark(session, benchmark)
+            say_all(filter_notes(session, found, selection))
+            return prompts_of(session, found, selection)
+
+        write_table(made, told, output, force=force, for_spreadsheets=for_spreadsheets)
+
+
+@click.command("findings")
+@click.argument("which", metavar="[BENCHMARK|ID]", required=False)
+@table_options()
+@database_option
+def findings(
+    which: str | None,
+    file_format: str | None,
+    output: Path | None,
+    force: bool,
+    for_spreadsheets: bool,
+    database: str | None,
+) -> None:
+    """Write the numbers of all findings, of those about a benchmark, or of one, a row for each number."""
+    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    from tracker.database import connect, transaction
+
+    with transaction(connect(database), write=False) as session:
+        from tracker.reporting.finding_numbers import numbers_of_findings
+
+        write_table(
+            lambda: numbers_of_findings(session, which), told, output, force=force, for_spreadsheets=for_spreadsheets
+        )
+
+
+@click.command("weights")
+@click.argument("which", metavar="ID[:SCHEME]")
+@table_options()
+@database_option
+def weights(
+    which: str,
+    file_format: str | None,
+    output: Path | None,
+    force: bool,
+    for_spreadsheets: bool,
+    database: str | None,
+) -> None:
+    """Write the weights of a finding, a row for each prompt, as `suffrage weights` takes them in."""
+    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    from tracker.database import connect, transaction
+
+    with transaction(connect(database), write=False) as session:
+        from tracker.reporting.weight_list import weights_of
+
+        write_table(lambda: weights_of(session, which), told, output, force=force, for_spreadsheets=for_spreadsheets)

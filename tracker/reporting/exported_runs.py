@@ -1,0 +1,181 @@
+"""Which runs an export takes, and under which metrics."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.resolution import (
+    BenchmarkKey,
+    MetricKey,
+    Unit,
+    chosen_runs,
+    find_metric,
+    measured,
+)
+from tracker.queries.selection import Selection
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedRun:
+    """A run, and what of it is exported.
+
+    Attributes:
+        id: its key.
+        model, condition, variant, label, few_shot: as stored.
+        metric_ids: keys of the metrics, ascending.
+    """
+
+    id: int
+    model: str
+    condition: str
+    variant: str
+    label: str
+    few_shot: int | None
+    metric_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedRuns:
+    """The runs that a selection asks for.
+
+    Attributes:
+        runs: in the order of the models' names, then of keys.
+        metrics: name of each metric by its key.
+        unit: whether its scores are of prompts or of whole tasks.
+        n_left_out: runs of the benchmark that have such scores and were not chosen.
+    """
+
+    runs: Sequence[ExportedRun]
+    metrics: Mapping[int, str]
+    unit: Unit
+    n_left_out: int
+
+
+def exported_runs(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit | None = None, *, every: bool = False
+) -> ExportedRuns:
+    """The runs of a selection under its metric, or under every metric that it has scores under.
+
+    Args:
+        session: the store.
+        benchmark: that of the selection.
+        selection: as everywhere: the latest complete run of each model, unless it names runs.
+        unit: scores of prompts or of tasks; None takes those of prompts where there are any.
+        every: all complete runs, of every condition and variant, instead of the latest of each model.
+
+    Raises:
+        NotFoundError: a model, run or metric is not there.
+        SelectionError: no run is left.
+    """
+    units: Sequence[Unit] = ("prompt", "task") if unit is None else (unit,)
+    for one in units:
+        metrics = _metrics(session, benchmark, selection, one)
+        if not metrics:
+            continue
+        if every:
+            pairs = _every(session, benchmark, selection, metrics, one)
+        else:
+            pairs = _chosen(session, benchmark, selection, metrics, one)
+        runs = _described(session, pairs)
+        of_benchmark = sa.select(sa.func.count(tables.run.c.id.distinct())).select_from(
+            sa.join(tables.metric, tables.run, sa.true())
+        )
+        there = session.scalar(of_benchmark.where(tables.run.c.benchmark_id == benchmark.id, measured(one))) or 0
+        return ExportedRuns(
+            runs=runs,
+            metrics={metric.id: metric.name for metric in metrics},
+            unit=one,
+            n_left_out=there - len(runs),
+        )
+    find_metric(session, benchmark, selection, units)  # says what is lacking
+    raise SelectionError(f"{benchmark.label} has no scores.")
+
+
+def _metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit) -> list[MetricKey]:
+    metric, run = tables.metric.c, tables.run.c
+    query = (
+        sa.select(metric.id, metric.name, metric.higher_is_better)
+        .select_from(sa.join(tables.metric, tables.run, sa.true()))
+        .where(run.benchmark_id == benchmark.id, measured(unit))
+        .distinct()
+        .order_by(metric.id)
+    )
+    found = [MetricKey(*row) for row in session.execute(query)]
+    return [one for one in found if selection.metric in (None, one.name)]
+
+
+def _chosen(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, metrics: Sequence[MetricKey], unit: Unit
+) -> dict[int, set[int]]:
+    """Metrics by run: what `chosen_runs` takes of each metric that a model, or run, has scores under."""
+    pairs: dict[int, set[int]] = defaultdict(set)
+    parts = [replace(selection, models=(model,)) for model in selection.models] or [selection]
+    parts = [replace(part, runs=(key,)) for part in parts for key in selection.runs] or parts
+    for part in parts:
+        problems: list[NotFoundError | SelectionError] = []
+        for metric in metrics:
+            try:
+                for run in chosen_runs(session, benchmark, metric, unit, part):
+                    pairs[run.id].add(metric.id)
+            except (NotFoundError, SelectionError) as problem:
+                problems.append(problem)
+        if len(problems) == len(metrics) and (not selection.runs or not selection.models):
+            raise problems[0]
+    if not pairs:
+        raise problems[0]
+    return pairs
+
+
+def _every(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, metrics: Sequence[MetricKey], unit: Unit
+) -> dict[int, set[int]]:
+    run, model = tables.run.c, tables.model.c
+    query = (
+        sa.select(run.id, tables.metric.c.id, model.name)
+        .select_from(sa.join(tables.metric, tables.run, sa.true()))
+        .join(tables.model, model.id == run.model_id)
+        .where(
+            run.benchmark_id == benchmark.id,
+            run.status == "complete",
+            tables.metric.c.id.in_([metric.id for metric in metrics]),
+            measured(unit),
+        )
+    )
+    rows = session.execute(query).all()
+    also = sa.select(tables.model_alias.c.name, model.name).join(
+        tables.model, model.id == tables.model_alias.c.model_id
+    )
+    aliases: dict[str, str] = {row[0]: row[1] for row in session.execute(also)}
+    known = {row.name for row in rows}
+    wanted = {name if name in known else aliases.get(name, name) for name in selection.models}
+    if lacking := sorted(wanted - known):
+        raise NotFoundError("model with such scores", lacking[0], sorted(known))
+    pairs: dict[int, set[int]] = defaultdict(set)
+    for run_id, metric_id, name in rows:
+        if not wanted or name in wanted:
+            pairs[run_id].add(metric_id)
+    if not pairs:
+        raise SelectionError(f"No run of {benchmark.label} is complete. Choose runs with --runs.")
+    return pairs
+
+
+def _described(session: Session, pairs: Mapping[int, set[int]]) -> list[ExportedRun]:
+    run: Any = tables.run.c
+    asked = sa.select(
+        run.id, tables.model.c.name.label("model"), run.condition, run.variant, run.label, run.few_shot
+    ).join(tables.model, tables.model.c.id == run.model_id)
+    keys = sorted(pairs)
+    found = []
+    for first in range(0, len(keys), 500):
+        for row in session.execute(asked.where(run.id.in_(keys[first : first + 500]))):
+            told = row._asdict()
+            found.append(ExportedRun(**told, metric_ids=tuple(sorted(pairs[row.id]))))
+    return sorted(found, key=lambda one: (one.model, one.id))
