@@ -13,6 +13,10 @@ from typing import Any, Literal
 LAYOUT = "2"
 """Number of the form in which things are shown; a new one has everything published anew."""
 
+STALE_TAG = "suffrage.stale"
+STALE_MARK = " stale "
+"""Stands in the version of a stale finding between what is shown and why it is stale; the former is not shown anew."""
+
 LONGEST_NAME = 250
 LONGEST_PARAMETER = 6000
 LONGEST_TAG = 8000

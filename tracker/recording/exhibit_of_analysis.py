@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from io import StringIO
@@ -16,18 +17,21 @@ from tracker.queries import tables
 from tracker.queries.prompt_names import prompt_names
 from tracker.queries.recorded_findings import SIMULATED
 from tracker.queries.resolution import benchmark_label
+from tracker.queries.staleness import stale_findings, staleness
 from tracker.recording.artifacts import PNG, table_as_bytes
-from tracker.recording.exhibit import LAYOUT, Exhibit, allowed_names, as_text, renamed
+from tracker.recording.exhibit import LAYOUT, STALE_MARK, STALE_TAG, Exhibit, allowed_names, as_text, renamed
 from tracker.schema import Analysis, Benchmark
 
 LONGEST_WORD_IN_A_NAME = 24
 
 
 def analysis_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
-    """What is to be shown of each complete analysis: a finding never changes, only how it is shown."""
+    """What is to be shown of each complete analysis: it never changes, only how it is shown, and whether it holds."""
     analysis = tables.analysis
     query = sa.select(analysis.c.id).where(analysis.c.status == "complete").order_by(analysis.c.id)
-    return dict.fromkeys(session.scalars(query if keys is None else query.where(analysis.c.id.in_(keys))), LAYOUT)
+    found = session.scalars(query if keys is None else query.where(analysis.c.id.in_(keys))).all()
+    stale = stale_findings(session, keys)
+    return {key: _version(stale.get(key, "")) for key in found}
 
 
 def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
@@ -55,6 +59,7 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
     asked = {name: as_text(value) for name, value in sorted(analysis.selection.items()) if value != ""}
     used = tables.analysis_run
     runs = session.scalars(sa.select(used.c.run_id).where(used.c.analysis_id == analysis_id).distinct())
+    stale = staleness(session, analysis_id)
     tags = {
         "suffrage.benchmark": benchmark,
         "suffrage.input_digest": analysis.input_digest,
@@ -62,6 +67,8 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
         "suffrage.runs": as_text(sorted(runs)),
         "suffrage.metrics": f"{len(shown)} of {len(metrics)} are shown; metrics.csv has them all",
     }
+    if stale:
+        tags[STALE_TAG] = stale
     if analysis.seed is not None:
         tags["suffrage.seed"] = str(analysis.seed)
     if absent:
@@ -70,7 +77,7 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
     return Exhibit(
         kind="analysis",
         ref_id=analysis_id,
-        version=LAYOUT,
+        version=_version(stale),
         experiment=f"suffrage/{analysis.name}",
         about_experiment=f"Findings called {analysis.name}, one run each.",
         run_name=" ".join(
@@ -82,7 +89,7 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
         | {parameter_names[f"selection.{name}"]: value for name, value in asked.items()},
         metrics={names[row.name]: row.value for row in shown},
         tags=tags,
-        note=_note(analysis, absent),
+        note=_note(analysis, absent, stale),
         files=renamed(names | parameter_names)
         | {"metrics.csv": _metrics_csv(metrics)}
         | _stored_files(session, analysis_id)
@@ -97,8 +104,13 @@ def _words(parameters: Mapping[str, Any]) -> list[str]:
     return [value for value in words if isinstance(value, str) and 0 < len(value) <= LONGEST_WORD_IN_A_NAME]
 
 
-def _note(analysis: Analysis, absent: Sequence[Any]) -> str:
-    paragraphs = [analysis.summary or ""]
+def _version(stale: str) -> str:
+    return LAYOUT + (STALE_MARK + hashlib.sha256(stale.encode()).hexdigest()[:16] if stale else "")
+
+
+def _note(analysis: Analysis, absent: Sequence[Any], stale: str) -> str:
+    paragraphs = [f"**Stale: {stale}.** Ask again before you rely on it."] if stale else []
+    paragraphs.append(analysis.summary or "")
     if absent:
         paragraphs.append("Not given:\n" + "\n".join(f"- `{row.name}`: {row.reason}" for row in absent))
     paragraphs.append(f"Analysis {analysis.id} of the store; `suffrage show {analysis.id}` prints it.")

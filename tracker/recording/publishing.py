@@ -22,13 +22,22 @@ from sqlalchemy import exc
 from tracker.database import known_versions, transaction
 from tracker.errors import NotFoundError, PublishingError
 from tracker.queries import tables
-from tracker.recording.exhibit import LONGEST_PARAMETER, LONGEST_TAG, Exhibit, Kind, ascii_name, cut
+from tracker.recording.exhibit import (
+    LONGEST_PARAMETER,
+    LONGEST_TAG,
+    STALE_MARK,
+    STALE_TAG,
+    Exhibit,
+    Kind,
+    ascii_name,
+    cut,
+)
 from tracker.recording.exhibit_of_analysis import analysis_versions, exhibit_of_analysis
 from tracker.recording.exhibit_of_run import exhibit_of_run, run_versions
 from tracker.recording.mlflow_store import MlflowStore, mlflow_store, without_passwords
+from tracker.recording.publications import forget_runs, note, published_findings, wanted_versions, withdrawn_runs
 from tracker.recording.quiet import quiet_environment, quiet_loggers
 from tracker.recording.turns import one_publisher, one_user
-from tracker.schema import Publication
 
 PER_BATCH = 100
 """Parameters that MLflow takes in one call."""
@@ -37,6 +46,7 @@ ASKED_ONE_BY_ONE = 30
 """Up to so many things MLflow is asked for each; beyond, for all of this store at once."""
 
 LONGEST_REASON = 300
+CONTENT_TAG = "suffrage.content"
 
 Progress = Callable[[int, int], None]
 Wanted = dict[tuple[Kind, int], str]
@@ -49,10 +59,14 @@ class Published:
     Attributes:
         mlflow_runs: the MLflow run of everything that was asked for, by kind and key.
         n_new: how many of them were made just now.
+        n_marked: of findings that were shown already, on how many it was noted that they are stale, or no longer so.
+        n_taken_down: runs that were hidden, superseded or deleted, and are not shown any more.
     """
 
     mlflow_runs: Mapping[tuple[Kind, int], str]
     n_new: int
+    n_marked: int = 0
+    n_taken_down: int = 0
 
 
 def publish_analysis(engine: sa.Engine, analysis_id: int, tracking_uri: str) -> str:
@@ -91,13 +105,38 @@ def publish_runs(
 def publish_missing(engine: sa.Engine, tracking_uri: str, progress: Progress | None = None) -> Published:
     """Publish every finding and every complete run that MLflow does not show as it is now.
 
+    Runs that were hidden, superseded or deleted are taken down, and stale findings say so.
+
     Raises:
         PublishingError: MLflow could not be reached or used.
     """
     with transaction(engine, write=False) as session:
-        wanted: Wanted = {("run", key): said for key, said in run_versions(session).items()}
-        wanted |= {("analysis", key): said for key, said in analysis_versions(session).items()}
-    return _publish(engine, wanted, tracking_uri, progress)
+        wanted: Wanted = wanted_versions(session)
+    return _publish(engine, wanted, tracking_uri, progress, withdraw=True)
+
+
+def publish_changes(
+    engine: sa.Engine, run_ids: Collection[int], analysis_ids: Collection[int], tracking_uri: str
+) -> Published:
+    """Have MLflow show what became of runs that were set aside or taken back, and of what rests on them.
+
+    Where nothing of it was ever published there, MLflow is not even opened.
+
+    Args:
+        engine: the store.
+        run_ids: those that changed; complete ones are published, others taken down.
+        analysis_ids: findings that are stale now, or no longer; those that are shown are marked.
+        tracking_uri: of MLflow.
+
+    Raises:
+        PublishingError: MLflow could not be reached or used.
+    """
+    store = mlflow_store(tracking_uri, engine)
+    with transaction(engine, write=False) as session:
+        shown = published_findings(session, store.shown) & set(analysis_ids)
+        wanted: Wanted = {("run", key): said for key, said in run_versions(session, run_ids).items()}
+        wanted |= {("analysis", key): said for key, said in analysis_versions(session, shown).items()}
+    return _publish(engine, wanted, tracking_uri, withdraw=True)
 
 
 def prepare_store(tracking_uri: str) -> MlflowStore:
@@ -111,50 +150,44 @@ def prepare_store(tracking_uri: str) -> MlflowStore:
         return store
 
 
-def _publish(engine: sa.Engine, wanted: Wanted, tracking_uri: str, progress: Progress | None = None) -> Published:
+def _publish(
+    engine: sa.Engine, wanted: Wanted, tracking_uri: str, progress: Progress | None = None, *, withdraw: bool = False
+) -> Published:
     store = mlflow_store(tracking_uri, engine)
-    if not wanted:
-        return Published(mlflow_runs={}, n_new=0)
     with transaction(engine, write=False) as session:
+        gone = withdrawn_runs(session, store.shown) if withdraw else []
         database_id = session.scalars(sa.select(tables.database.c.id)).one()
+    if not wanted and not gone:
+        return Published(mlflow_runs={}, n_new=0)
     done: dict[tuple[Kind, int], str] = {}
-    new = 0
+    new = marked = 0
     with one_publisher(engine), _client(store) as client:
         gallery = _Gallery(client, store, database_id)
-        shown = gallery.shown(wanted)
+        if gone:
+            gallery.withdraw(gone)
+            with transaction(engine) as session:
+                forget_runs(session, store.shown, gone)
+        shown = gallery.shown(wanted) if wanted else {}
         try:
             for number, ((kind, key), said) in enumerate(wanted.items(), start=1):
                 there = shown.get((kind, key), [])
-                current = [run for run in there if _is_finished(run) and run.data.tags.get("suffrage.content") == said]
-                if current:
-                    done[kind, key] = current[0].info.run_id
+                current = [run for run in there if _is_finished(run) and _shows(run) == said]
+                alike = [run for run in there if _is_finished(run) and _apart(_shows(run)) == _apart(said)]
+                if current or (alike and not _is_active(alike[0])):  # what people have deleted stays as it is
+                    done[kind, key] = (current or alike)[0].info.run_id
                 else:
                     with transaction(engine, write=False) as session:
                         exhibit = (exhibit_of_analysis if kind == "analysis" else exhibit_of_run)(session, key)
-                    done[kind, key] = gallery.hang(exhibit)
-                    new += 1
+                    done[kind, key] = gallery.mark(alike[0], exhibit) if alike else gallery.hang(exhibit)
+                    marked += bool(alike)
+                    new += not alike
                 gallery.take_down(run for run in there if run.info.run_id != done[kind, key])
                 if progress:
                     progress(number, len(wanted))
         finally:
-            _note(engine, store, done, wanted)
-    return Published(mlflow_runs=done, n_new=new)
-
-
-def _note(engine: sa.Engine, store: MlflowStore, done: Mapping[tuple[Kind, int], str], wanted: Wanted) -> None:
-    with transaction(engine) as session:
-        for (kind, key), mlflow_run_id in done.items():
-            row = session.get(Publication, (store.shown, kind, key))
-            if row is None or (row.mlflow_run_id, row.version) != (mlflow_run_id, wanted[kind, key]):
-                session.merge(
-                    Publication(
-                        tracking_uri=store.shown,
-                        kind=kind,
-                        ref_id=key,
-                        mlflow_run_id=mlflow_run_id,
-                        version=wanted[kind, key],
-                    )
-                )
+            with transaction(engine) as session:
+                note(session, store.shown, done, wanted)
+    return Published(mlflow_runs=done, n_new=new, n_marked=marked, n_taken_down=len(gone))
 
 
 class _Gallery:
@@ -199,7 +232,7 @@ class _Gallery:
         tags = dict(exhibit.tags) | {
             f"suffrage.{exhibit.kind}_id": str(exhibit.ref_id),
             "suffrage.database_id": self.database_id,
-            "suffrage.content": exhibit.version,
+            CONTENT_TAG: exhibit.version,
             "suffrage.publisher": f"suffrage {version('suffrage')}",
             "suffrage.schema": known_versions()[-1],
             "mlflow.note.content": exhibit.note,
@@ -226,10 +259,33 @@ class _Gallery:
         self.client.set_terminated(run_id, "FINISHED", ended)
         return run_id
 
+    def mark(self, mlflow_run: Any, exhibit: Exhibit) -> str:
+        """Note on an MLflow run that its finding is stale, or that it holds again; its key."""
+        run_id: str = mlflow_run.info.run_id
+        if STALE_TAG in mlflow_run.data.tags and STALE_TAG not in exhibit.tags:
+            self.client.delete_tag(run_id, STALE_TAG)
+        for name, value in (
+            *((name, value) for name, value in exhibit.tags.items() if name == STALE_TAG),
+            ("mlflow.note.content", exhibit.note),
+            (CONTENT_TAG, exhibit.version),
+        ):
+            self.client.set_tag(run_id, name, cut(value, LONGEST_TAG))
+        return run_id
+
+    def withdraw(self, run_ids: Collection[int]) -> None:
+        """Take down what shows runs that are not to be used; should they be again, they are shown anew."""
+        keys: set[tuple[Kind, int]] = {("run", key) for key in run_ids}
+        for what, runs in self.shown(keys).items():
+            if what in keys:
+                for run in runs:
+                    if _is_active(run):
+                        self.client.set_tag(run.info.run_id, CONTENT_TAG, "withdrawn")
+                self.take_down(iter(runs))
+
     def take_down(self, runs: Iterator[Any]) -> None:
         """Delete MLflow runs that show what is no longer so, or were never finished."""
         for run in runs:
-            if run.info.lifecycle_stage == "active":
+            if _is_active(run):
                 self.client.delete_run(run.info.run_id)
 
     def _experiment(self, exhibit: Exhibit) -> str:
@@ -263,6 +319,19 @@ class _Gallery:
 
 def _is_finished(run: Any) -> bool:
     return bool(run.info.status == "FINISHED")
+
+
+def _is_active(run: Any) -> bool:
+    return bool(run.info.lifecycle_stage == "active")
+
+
+def _shows(run: Any) -> str:
+    return str(run.data.tags.get(CONTENT_TAG, ""))
+
+
+def _apart(version: str) -> str:
+    """What is shown, apart from whether it is stale."""
+    return version.partition(STALE_MARK)[0]
 
 
 def _milliseconds(moment: datetime) -> int:

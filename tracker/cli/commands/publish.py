@@ -16,8 +16,9 @@ from tracker.cli.output import say
 def command(database: str | None, tracking_uri: str) -> None:
     """Bring MLflow up to date.
 
-    Publishes every finding and every run that MLflow does not show as it is now; nothing twice. MLflow
-    can be rebuilt from the store: point this at an empty one.
+    Publishes every finding and every run that MLflow does not show as it is now; nothing twice. Runs that
+    were hidden, superseded or deleted are taken down, stale findings say so. MLflow can be rebuilt from the
+    store: point this at an empty one.
     """
     from tracker.database import connect
     from tracker.recording.mlflow_store import mlflow_store
@@ -31,6 +32,8 @@ def command(database: str | None, tracking_uri: str) -> None:
             click.echo(f"\r{done} of {total}", nl=done == total, err=True)
 
     published = publish_missing(engine, tracking_uri, progress)
+    if published.n_taken_down:
+        say(f"Taken down, since they are hidden, superseded or deleted: {published.n_taken_down} of the runs shown.")
     kinds = [kind for kind, _ in published.mlflow_runs]
     if not kinds:
         say("Nothing is recorded yet. Take some results in: suffrage ingest PATH")
@@ -40,3 +43,5 @@ def command(database: str | None, tracking_uri: str) -> None:
         f"{store.shown} shows {runs} run{'s' * (runs != 1)} and {findings} finding{'s' * (findings != 1)}; "
         f"{published.n_new or 'none'} of them {'is' if published.n_new == 1 else 'are'} new."
     )
+    if published.n_marked:
+        say(f"Findings whose staleness was noted or lifted: {published.n_marked}.")
