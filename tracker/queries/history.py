@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.errors import NotFoundError, SelectionError
+from tracker.errors import SelectionError
 from tracker.queries import tables
+from tracker.queries.models import find_model
 from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
 from tracker.queries.resolution import (
     ChosenRun,
@@ -157,11 +158,7 @@ def histories_of(session: Session, model: str) -> list[Asked]:
         NotFoundError: there is no such model.
         SelectionError: it has no scores of prompts.
     """
-    names = {name: key for key, name in session.execute(sa.select(tables.model.c.id, tables.model.c.name))}
-    aliases = dict(session.execute(sa.select(*tables.model_alias.c["name", "model_id"])).all())
-    key = names.get(model, aliases.get(model))
-    if key is None:
-        raise NotFoundError("model", model, sorted(names))
+    key = find_model(session, model).id
     run, score, metric, benchmark = tables.run.c, tables.score.c, tables.metric.c, tables.benchmark.c
     rows = session.execute(
         sa.select(

@@ -1,0 +1,194 @@
+"""Compare two models on the prompts that both were asked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracker.cli.options import (
+    cluster_option,
+    database_option,
+    format_option,
+    mlflow_options,
+    selection_options,
+)
+from tracker.cli.output import print_numbers, print_record, print_rows, say
+from tracker.cli.pictures import picture_option, save_picture
+from tracker.queries.selection import Selection
+
+if TYPE_CHECKING:
+    from sqlmodel import Session
+
+    from tracker.recording.finding import Report
+
+QUESTION = "comparison"
+RUN = re.compile(r"run:(\d{1,18})")
+LONGEST_TEXT = 100
+
+
+@click.command()
+@click.argument("benchmark")
+@click.argument("model_a")
+@click.argument("model_b")
+@click.option("--flips", "n_flips", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
+              help="Show N prompts that each of the two does better on.")  # fmt: skip
+@click.option("--resamples", "n_resamples", type=click.IntRange(min=1), default=9999, show_default=True, metavar="N",
+              help="Of the bootstrap, and of signs where they are not all counted.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the resamples.")
+@picture_option
+@click.option("--record", is_flag=True, help="Record the answer, and show it in MLflow.")
+@cluster_option
+@selection_options
+@database_option
+@mlflow_options
+@format_option
+def command(
+    selection: Selection,
+    model_a: str,
+    model_b: str,
+    n_flips: int,
+    n_resamples: int,
+    seed: int,
+    picture: Path | None,
+    record: bool,
+    database: str | None,
+    tracking_uri: str,
+    no_mlflow: bool,
+    output_format: str,
+) -> None:
+    """Compare two models on the prompts that both were asked.
+
+    How large the difference is and how sure, with errors clustered by task or by --cluster; exact tests; the least
+    difference that could have been found; task by task; which prompts flipped. What the unpaired test that most tools
+    report would have said stands beside it. A model is a name, or run:7 for one run. Nothing is recorded unless
+    --record says so.
+    """
+    from tracker.database import connect, transaction
+    from tracker.recording.pipeline import look, run_analysis
+
+    if selection.models or selection.runs:
+        raise click.UsageError("The two models are named after the benchmark (run:7 names one run): leave out --models "
+                               "and --runs.")  # fmt: skip
+    engine = connect(database)
+    with transaction(engine, write=False) as session:
+        selection, names = _chosen(session, selection, (model_a, model_b))
+    asked = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "n_flips": 0, "seed": seed}
+    if record:
+        recorded = run_analysis(engine, QUESTION, selection, asked, publish_to=None if no_mlflow else tracking_uri)
+        report = recorded.report
+    else:
+        report = look(engine, QUESTION, selection, asked)
+    _print(report, names, n_flips, output_format)
+    if picture is not None:
+        save_picture(report, "differences", picture)
+    if record:
+        say(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it.")
+        if recorded.publishing_problem:
+            say(f"Warning: {recorded.publishing_problem}")
+
+
+def _chosen(session: Session, selection: Selection, wanted: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
+    """The selection of two models or runs, and what their columns are called."""
+    from tracker.queries.models import find_model
+    from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
+
+    runs = [RUN.fullmatch(one) for one in wanted]
+    if not any(runs):
+        a, b = (find_model(session, one).name for one in wanted)
+        return replace(selection, models=(a, b)), (a, b)
+    benchmark = find_benchmark(session, selection.benchmark)
+    keys = []
+    for one, run in zip(wanted, runs, strict=True):
+        if run is not None:
+            keys.append(int(run[1]))
+            continue
+        only = replace(selection, models=(find_model(session, one).name,))
+        metric, _ = find_metric(session, benchmark, only, ("prompt",))
+        keys += [found.id for found in chosen_runs(session, benchmark, metric, "prompt", only)]
+    selection = replace(selection, runs=tuple(keys))
+    metric, _ = find_metric(session, benchmark, selection, ("prompt",))
+    columns = {run.id: run.column for run in chosen_runs(session, benchmark, metric, "prompt", selection)}
+    return selection, (columns[keys[0]], columns[keys[1]])
+
+
+def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: str) -> None:
+    from tracker.recording.record import metric_rows
+
+    metrics = metric_rows(report.finding)
+    flips = [
+        row
+        for name in names
+        for row in [one for one in report.tables["flips"].to_pylist() if one["better"] == name][:n_flips]
+    ]
+    if output_format == "json":
+        print_record(
+            {
+                "model_a": names[0],
+                "model_b": names[1],
+                "summary": report.finding.summary(),
+                "metrics": {row.name: row.value for row in metrics},
+                "absent": {row.name: row.reason for row in metrics if row.reason},
+                "tasks": report.tables["tasks"].to_pylist(),
+                "flips": flips,
+            },
+            output_format,
+        )
+    elif output_format == "csv":
+        print_rows(
+            [(m.name, m.value, m.reason or "") for m in metrics], output_format, columns=("name", "value", "reason")
+        )
+    else:
+        click.echo(f"{report.finding.summary()}\n")
+        print_numbers(metrics)
+        _print_tasks(report.tables["tasks"].to_pylist())
+        for name in names:
+            _print_flips(name, [row for row in flips if row["better"] == name], report)
+    for note in report.notes:
+        say(f"Note: {note}")
+
+
+def _print_tasks(rows: list[dict[str, Any]]) -> None:
+    if len(rows) < 2:
+        return
+    click.echo(
+        "\nBy task, the largest difference first; p-values as they are, by Holm and by Benjamini and Hochberg:\n"
+    )
+    shown = {
+        "task": "task", "n": "n", "mean_a": "mean A", "mean_b": "mean B", "difference": "difference", "low": "95 % low",
+        "high": "95 % high", "pvalue": "p", "holm": "Holm", "benjamini_hochberg": "BH",
+    }  # fmt: skip
+    ordered = sorted(rows, key=lambda row: -row["difference"])
+    print_rows(
+        [{title: row[name] for name, title in shown.items()} for row in ordered],
+        "table",
+        spare=("mean A", "mean B", "BH", "p"),
+    )
+
+
+def _print_flips(name: str, rows: list[dict[str, Any]], report: Report) -> None:
+    total = sum(one == name for one in report.tables["flips"]["better"].to_pylist())
+    if not rows:
+        return
+    some = f", {len(rows)} of them drawn at random" if total > len(rows) else ""
+    click.echo(f"\n{total:,} prompts that {name} does better on{some}:\n")
+    print_rows(
+        [
+            {"prompt": row["prompt"], "task": row["task"], "A": row["score_a"], "B": row["score_b"],
+             "text": _line(row["text"])}
+            for row in rows
+        ],
+        "table",
+        spare=("A", "B", "task"),
+    )  # fmt: skip
+
+
+def _line(text: str | None) -> str | None:
+    """A text in one line, cut."""
+    if text is None:
+        return None
+    line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+    return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…"
