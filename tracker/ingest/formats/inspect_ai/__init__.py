@@ -1,0 +1,92 @@
+"""Logs of Inspect AI: .eval archives, read from their summaries, and .json logs; transcripts are never read.
+
+A log is read twice as a stream: first to learn which samples are of one prompt, which were asked again and which
+metrics there are, then for its measurements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from tracker.errors import BadInputError
+from tracker.ingest.contents import reporting_to
+from tracker.ingest.formats.inspect_ai.blocks import Blocks
+from tracker.ingest.formats.inspect_ai.header import MEANS, Header
+from tracker.ingest.formats.inspect_ai.logs import JsonLog, Log, log
+from tracker.ingest.formats.inspect_ai.survey import Survey
+from tracker.ingest.measurement import Measurement, ReadOptions
+
+SPECIFICITY = 30
+ARCHIVE_START = b"PK\x03\x04"
+JSON_START = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*(?:"version"\s*:\s*\d+\s*,\s*)?'
+    rb'"status"\s*:\s*"(?:started|success|cancelled|error)"\s*,\s*"eval"\s*:\s*\{'
+)
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no log of Inspect AI."""
+    if path.suffix not in (".eval", ".json"):
+        return "the name does not end in .eval or .json"
+    try:
+        if not path.is_file():
+            return "is not a file"
+        with path.open("rb") as file:
+            start = file.read(1024)
+    except OSError as error:
+        return f"cannot be read ({error})"
+    if path.suffix == ".eval":
+        return None if start.startswith(ARCHIVE_START) else "is no zip archive"
+    return None if JSON_START.match(start) else "the text does not begin with status and eval"
+
+
+def harness(path: Path) -> str | None:
+    """The program, with its version where the log names it."""
+    try:
+        found = log(path)
+        if isinstance(found, JsonLog):
+            found.until_eval()
+        version = found.header(ReadOptions()).version
+    except BadInputError:
+        version = None
+    return f"inspect_ai {version}" if version else "inspect_ai"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """The scores and answers of each scorer, or what the log reports of the whole task where it holds no samples."""
+    found = log(path)
+    with reporting_to(None):  # the second reading moves the progress
+        survey = Survey.of(found.samples())
+    header = _renamed(_header(found, options), survey, options)
+    if remark := header.remark:
+        yield remark
+    if header.data.get("invalidated") is True:
+        yield "the log says that some of its samples are invalid, and not which; they were taken like the others"
+    blocks = Blocks(found, header, survey, options)
+    if len(survey):
+        yield from blocks.read()
+        yield from blocks.remarks()
+    else:
+        yield from header.task_scores()
+        yield from blocks.read()  # tells of damage, if there is any
+
+
+def _header(found: Log, options: ReadOptions) -> Header:
+    try:
+        return found.header(options)
+    except BadInputError:
+        for _ in found.samples():  # the damage that hides the head says more than that there is none
+            pass
+        raise
+
+
+def _renamed(header: Header, survey: Survey, options: ReadOptions) -> Header:
+    """The user's name of the metric goes to the first one that the log reports a mean of, else to its first."""
+    metrics = survey.metrics or [one.metric for one in header.reported]
+    if options.metric is None or options.metric in metrics or not metrics:
+        return header
+    reported = [one.metric for one in header.reported if one.name in MEANS and one.metric in metrics]
+    return replace(header, renamed={(reported or metrics)[0]: options.metric})

@@ -1,0 +1,213 @@
+"""From the samples of a log to blocks of measurements, and the check against what the log itself reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracker.errors import BadInputError
+from tracker.ingest.formats.inspect_ai.header import MEANS, Header
+from tracker.ingest.formats.inspect_ai.logs import Log
+from tracker.ingest.formats.inspect_ai.samples import Sample, number, said, values
+from tracker.ingest.formats.inspect_ai.survey import MOST_METRICS, Survey
+from tracker.ingest.measurement import (
+    PROMPTS_PER_BLOCK,
+    Answers,
+    Measurement,
+    MetricDescription,
+    Prompts,
+    ReadOptions,
+    Scores,
+)
+
+NAMESPACE = "inspect"
+LETTERS_PER_BLOCK = 8_000_000
+"""So that blocks of long texts stay small."""
+
+
+@dataclass(eq=False)
+class _Rows:
+    """The samples of one block.
+
+    Attributes:
+        numbers: which sample of the log each is, from 1.
+        prompts: which prompt of the log, from 0.
+        scores: by metric, of the rows that have one.
+        answers: by scorer, of the rows that have one.
+    """
+
+    samples: list[Sample] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    prompts: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    scores: dict[str, dict[int, float]] = field(default_factory=dict)
+    answers: dict[str, dict[int, str]] = field(default_factory=dict)
+    n_letters: int = 0
+
+
+class Blocks:
+    """One reading of the samples of a log, whose head and survey are known.
+
+    Args:
+        log: its samples.
+        header, survey: its head, and what a first reading found.
+        options: what the user says.
+    """
+
+    def __init__(self, log: Log, header: Header, survey: Survey, options: ReadOptions) -> None:
+        self.log, self.header, self.survey, self.options = log, header, survey, options
+        self.places = survey.places()
+        self.metrics = survey.metrics or (header.scorers if options.errored == "wrong" else [])
+        self.sums = {name: np.zeros(self.places.n_prompts) for name in self.metrics}
+        self.counts = {name: np.zeros(self.places.n_prompts) for name in self.metrics}
+        self.n_errored_scored = self.n_empty = 0
+
+    def read(self) -> Iterator[Measurement]:
+        """The blocks.
+
+        Raises:
+            BadInputError: the log is damaged; what precedes the damage has been yielded.
+        """
+        rows = _Rows()
+        damage: BadInputError | None = None
+        samples = self.log.samples()
+        for row in range(len(self.survey)):
+            n, one = next(samples)
+            if not self.places.superseded[row]:
+                self._add(rows, row, n, one)
+            if len(rows.keys) >= PROMPTS_PER_BLOCK or rows.n_letters >= LETTERS_PER_BLOCK:
+                yield from self._measurements(rows)
+                rows = _Rows()
+        try:
+            next(samples, None)
+        except BadInputError as error:
+            damage = error
+        if rows.keys:
+            yield from self._measurements(rows)
+        if damage is not None:
+            raise damage
+
+    def _add(self, rows: _Rows, row: int, n: int, one: Sample) -> None:
+        at = len(rows.keys)
+        occurrence = int(self.places.numbers[row])
+        rows.samples.append(one)
+        rows.numbers.append(n)
+        rows.prompts.append(int(self.places.prompt[row]))
+        rows.keys.append(f"{one.key}#{occurrence}" if occurrence else one.key)
+        rows.n_letters += len(one.text or "") + sum(map(len, one.choices or ()))
+        if one.errored:
+            self.n_errored_scored += bool(one.scores)
+            if self.options.errored == "wrong":
+                for metric in self.metrics:
+                    rows.scores.setdefault(metric, {})[at] = 0.0
+            return
+        for scorer, score in one.scores.items():
+            answer = said(score)
+            if answer is not None:
+                rows.answers.setdefault(scorer, {})[at] = answer
+                self.n_empty += not answer
+            if answer == "" and self.options.empty == "missing":
+                continue
+            for metric, value in values(scorer, score):
+                told = number(value)
+                if told is not None and metric in self.sums and not math.isnan(told):
+                    rows.scores.setdefault(metric, {})[at] = told
+
+    def _measurements(self, rows: _Rows) -> Iterator[Measurement]:
+        samples, task = rows.samples, self.header.task
+        prompts = Prompts(
+            keys=rows.keys,
+            tasks=[task] * len(samples),
+            namespace=NAMESPACE,
+            text=[one.text for one in samples],
+            choices=[one.choices for one in samples],
+            answer=[one.answer for one in samples],
+            details=[one.details for one in samples],
+            benchmark=task,
+            lines=np.array(rows.numbers, dtype=np.int64),
+        )
+        trials = np.array([one.epoch - 1 for one in samples], dtype=np.int64)
+        of_prompt = np.array(rows.prompts, dtype=np.int64)
+        if not rows.scores:
+            yield prompts
+        for metric, scored in rows.scores.items():
+            column = np.full(len(samples), math.nan)
+            at = np.fromiter(scored, dtype=np.int64, count=len(scored))
+            column[at] = np.fromiter(scored.values(), dtype=np.float64, count=len(scored))
+            np.add.at(self.sums[metric], of_prompt[at], column[at])
+            np.add.at(self.counts[metric], of_prompt[at], 1)
+            yield Scores(
+                run=self.header.run,
+                metric=self._described(metric),
+                prompts=prompts,
+                values=column,
+                trials=trials,
+                places=f"scorer {metric!r}",
+            )
+        for scorer, told in rows.answers.items():
+            texts = [told.get(at) or None for at in range(len(samples))]
+            yield Answers(
+                run=self.header.run,
+                prompts=prompts,
+                text=texts,
+                status=["error" if one.errored else "ok" if text else "empty"
+                        for one, text in zip(samples, texts, strict=True)],
+                extraction=scorer,
+                trials=trials,
+                predicted=np.array([at in told or one.errored for at, one in enumerate(samples)]),
+                places=f"scorer {scorer!r}",
+            )  # fmt: skip
+
+    def _described(self, metric: str) -> MetricDescription:
+        low, high = self.survey.lows.get(metric, 0.0), self.survey.highs.get(metric, 0.0)
+        return self.header.metric(metric, min(low, 0.0) if self.survey.n_errored else low, high)
+
+    def remarks(self) -> Iterator[str]:
+        """What the reader should be told, once the blocks have been read."""
+        survey, told = self.survey, self.options
+        if n := survey.n_errored:
+            scored = f" ({self.n_errored_scored:,} of them were scored nevertheless)" if self.n_errored_scored else ""
+            counted = "wrong" if told.errored == "wrong" else "missing"
+            yield f"{n:,} samples ended with an error{scored}; they count as {counted} (--errored {counted})"
+        if survey.n_unscored:
+            yield f"{survey.n_unscored:,} scores are missing: the scorer could not score the answer"
+        if self.n_empty:
+            counted = "missing (--empty missing)" if told.empty == "missing" else "scored by the harness"
+            yield f"{self.n_empty:,} answers hold nothing; they count as {counted}"
+        if n := int(self.places.superseded.sum()):
+            yield f"{n:,} samples were asked again, with the same id and epoch; the later one of each counts"
+        if n := len(np.unique(self.places.prompt[self.places.numbers > 0])):
+            yield f"{n:,} prompts share their id with another and are called id#1, id#2, …"
+        if survey.n_cut:
+            yield f"of {survey.n_cut:,} samples the log holds only the beginning of the text; it was not taken"
+        for metric, n in survey.passed_over.items():
+            yield f"{metric}: {n:,} values that are no number were passed over, such as lists, mappings or words"
+        if len(survey.lows) > MOST_METRICS:
+            yield f"of {len(survey.lows):,} metrics the first {MOST_METRICS} were taken"
+        yield from self._differences()
+
+    def _differences(self) -> Iterator[str]:
+        """Where what was read does not come to what the log reports."""
+        for one in self.header.reported:
+            if one.metric not in self.sums or one.name not in MEANS:
+                continue
+            if one.reducer != "mean":
+                yield (
+                    f"the log reports {one.metric} {one.name} = {one.value:.6g} with {one.reducer} of the epochs; "
+                    "scores are stored for each epoch and averaged"
+                )
+                continue
+            sums, counts = self.sums[one.metric], self.counts[one.metric]
+            asked = counts > 0
+            means = [
+                float(np.mean(sums[asked] / counts[asked])) if asked.any() else math.nan,
+                float(sums.sum() / counts.sum()) if asked.any() else math.nan,
+            ]
+            if not any(math.isclose(mean, one.value, rel_tol=1e-9, abs_tol=1e-9) for mean in means):
+                yield (
+                    f"the log reports {one.metric} {one.name} = {one.value:.6g}, and the mean of its own samples, as "
+                    f"they were taken, is {means[0]:.6g} over {int(asked.sum()):,} prompts"
+                )

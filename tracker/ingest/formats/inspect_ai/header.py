@@ -1,0 +1,285 @@
+"""What the head of a log says: who answered what, when and how, and what came out as a whole."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tracker.errors import BadInputError
+from tracker.ingest.cells import condition
+from tracker.ingest.measurement import (
+    MetricDescription,
+    ReadOptions,
+    RunDescription,
+    TaskScores,
+    metric_description,
+)
+
+IN_UNIT_INTERVAL = (
+    "match", "includes", "pattern", "exact", "f1", "choice", "model_graded_qa", "model_graded_fact",
+)  # fmt: skip
+"""Scorers of Inspect itself whose scores lie in [0, 1]."""
+MEANS = ("accuracy", "mean")
+SPREADS = ("stderr", "std", "var", "bootstrap_stderr")
+SHOTS = ("fewshot", "num_fewshot", "n_shot", "n_shots", "num_shots")
+SECRET = re.compile(r"key|token|secret|password|credential|authorization|headers", re.IGNORECASE)
+UNFINISHED = {
+    "started": "the evaluation was still running, or was cut off,",
+    "cancelled": "the evaluation was cancelled",
+    "error": "the evaluation ended with an error",
+}
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One number that the log itself reports.
+
+    Attributes:
+        metric: name of the scores behind it, as the prompts have them.
+        name: of the number: accuracy, mean, …
+        reducer: how it made one score of the epochs of a prompt.
+        error: its standard error, NaN where there is none.
+        n_prompts: None where the log does not say.
+    """
+
+    metric: str
+    name: str
+    value: float
+    reducer: str
+    error: float
+    n_prompts: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Header:
+    """The head of a log.
+
+    Attributes:
+        path: the file, for messages.
+        data: the log without its samples.
+        complete: whether the log was finished; one that was cut off has only what was known at the start.
+    """
+
+    path: Path
+    data: Mapping[str, Any]
+    options: ReadOptions
+    complete: bool = True
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str | None:
+        """Version of Inspect."""
+        told = _part(self._eval, "packages").get("inspect_ai")
+        return told if isinstance(told, str) and told else None
+
+    @cached_property
+    def task(self) -> str:
+        """The task as Inspect shows it: without the package that it is from.
+
+        Raises:
+            BadInputError: the log does not name it.
+        """
+        for told in (self._eval.get("task_display_name"), self._eval.get("task")):
+            if isinstance(told, str) and (name := told.strip().rpartition("/")[2]):
+                return name
+        if self.options.benchmark:
+            return self.options.benchmark
+        raise BadInputError(self.path, "does not name the task.", advice="Name the benchmark with --benchmark NAME.")
+
+    @cached_property
+    def run(self) -> RunDescription:
+        """The run.
+
+        Raises:
+            BadInputError: the log does not name the model.
+        """
+        told = self._eval.get("model")
+        model = self.options.model or (told.strip() if isinstance(told, str) else "")
+        if not model:
+            raise BadInputError(self.path, "does not name the model; add --model NAME.")
+        kind = condition(self.options.condition or "")
+        if kind is None:
+            raise BadInputError(self.path, f"no condition {self.options.condition!r}; known: full, answer_only.")
+        created = _instant(self._eval.get("created"))
+        return RunDescription(
+            model=model,
+            benchmark=self.task,
+            condition=kind,
+            label="" if self.options.benchmark else self._label(created),
+            few_shot=next((n for name in SHOTS if (n := _count(_part(self._eval, "task_args").get(name)))), None),
+            settings=self._settings,
+            limited=self._limited,
+            started=_instant(_part(self.data, "stats").get("started_at")) or created,
+        )
+
+    @property
+    def status(self) -> str:
+        """``success``, ``started``, ``cancelled`` or ``error``."""
+        told = self.data.get("status")
+        return told if isinstance(told, str) and told else "started"
+
+    @property
+    def remark(self) -> str | None:
+        """What is to be told of an evaluation that did not end well."""
+        if self.status == "success" and self.complete:
+            return None
+        told = UNFINISHED.get(self.status, f"the evaluation has the status {self.status[:40]!r}")
+        return f"{told}: its run counts as a part of the benchmark (limited)"
+
+    @cached_property
+    def reported(self) -> list[Reported]:
+        """The numbers that the log reports of each scorer, without measures of spread."""
+        results = _part(self.data, "results")
+        listed = results.get("scores")
+        if not isinstance(listed, list):  # the first versions had one scorer
+            one = results.get("scorer")
+            listed = [{**one, "metrics": results.get("metrics")}] if isinstance(one, dict) else []
+        found = []
+        for score in listed:
+            if not isinstance(score, dict) or not isinstance(score.get("name"), str) or not score["name"]:
+                continue
+            name, scorer, reducer = score["name"], score.get("scorer"), score.get("reducer")
+            metric = f"{scorer}/{name}" if isinstance(scorer, str) and scorer and scorer != name else name
+            numbers = {key: _number(one.get("value")) for key, one in _part(score, "metrics").items()
+                       if isinstance(one, dict)}  # fmt: skip
+            error = numbers.get("stderr")
+            for key, value in numbers.items():
+                if value is not None and key.split("/")[-1] not in SPREADS:
+                    told = reducer if isinstance(reducer, str) and reducer else "mean"
+                    spread = math.nan if error is None else error
+                    n_prompts = _count(score.get("scored_samples"))
+                    found.append(Reported(metric, key.split("/")[-1], value, told, spread, n_prompts))
+        return found
+
+    @property
+    def scorers(self) -> list[str]:
+        """Names of the scorers, where the log tells them."""
+        listed = self._eval.get("scorers")
+        named = [one.get("name") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        return [name for name in named if isinstance(name, str) and name] or [one.metric for one in self.reported]
+
+    def metric(self, name: str, low: float = math.nan, high: float = math.nan) -> MetricDescription:
+        """A metric of the prompts.
+
+        Args:
+            name: as the log has it.
+            low, high: smallest and largest score of the log.
+        """
+        plain = self.renamed.get(name, name)
+        known = metric_description(plain, self.options)
+        if name not in IN_UNIT_INTERVAL or low < 0 or high > 1:
+            return known
+        return MetricDescription(
+            name=plain,
+            higher_is_better=True if known.higher_is_better is None else known.higher_is_better,
+            lower=0.0 if known.lower is None else known.lower,
+            upper=1.0 if known.upper is None else known.upper,
+        )
+
+    def task_scores(self) -> Iterator[TaskScores | str]:
+        """The numbers that the log reports, as scores of the whole task; for logs without samples."""
+        seen: set[str] = set()
+        for one in self.reported:
+            # Accuracy or mean is what the scores of the prompts would come to; others are metrics of their own.
+            name = one.metric if one.name in MEANS else f"{one.metric}/{one.name}"
+            name = name if one.reducer == "mean" else f"{name}/{one.reducer}"
+            if name in seen:
+                continue
+            seen.add(name)
+            yield TaskScores(
+                run=self.run,
+                metric=self.metric(name, one.value, one.value),
+                tasks=[self.task],
+                values=np.array([one.value]),
+                stderr=np.array([one.error if one.name in MEANS else math.nan]),
+                n_prompts=[one.n_prompts or _count(_part(self.data, "results").get("completed_samples")) or None],
+            )
+        if seen:
+            yield "the log holds no samples: the numbers that it reports were taken as scores of the whole task"
+
+    @property
+    def _eval(self) -> Mapping[str, Any]:
+        return _part(self.data, "eval")
+
+    def _label(self, created: datetime | None) -> str:
+        """Time stamp and key: evaluations that were started in the same second have only their keys apart."""
+        stamp = created.astimezone(UTC).isoformat() if created is not None else ""
+        keys = (self._eval.get(name) for name in ("eval_id", "run_id"))
+        return f"{stamp} {next((key for key in keys if isinstance(key, str) and key), '')}".strip()
+
+    @property
+    def _limited(self) -> bool:
+        config, dataset = _part(self._eval, "config"), _part(self._eval, "dataset")
+        asked, there = dataset.get("sample_ids"), _count(dataset.get("samples"))
+        return (
+            not self.complete
+            or self.status != "success"
+            or config.get("limit") is not None
+            or config.get("sample_id") is not None
+            or (isinstance(asked, list) and there is not None and 0 < len(asked) < there)
+        )
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        told, plan = self._eval, _part(self.data, "plan")
+        dataset = {name: value for name, value in _part(told, "dataset").items() if name != "sample_ids"}
+        steps = plan.get("steps")
+        said = {
+            **{name: told.get(name) for name in (
+                "eval_id", "run_id", "task_id", "task", "task_version", "task_args", "solver", "solver_args",
+                "model_args", "config", "revision", "packages",
+            )},
+            "generate_config": _part(told, "model_generate_config") | _part(plan, "config"),
+            "dataset": dataset,
+            "solvers": [one.get("solver") for one in steps if isinstance(one, dict)] if isinstance(steps, list) else [],
+            "status": self.status,
+        }  # fmt: skip
+        return {name: _without_secrets(value) for name, value in said.items() if value not in (None, {}, [], "")}
+
+
+def _without_secrets(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, dict):
+        return {
+            str(name): "(left out)" if SECRET.search(str(name)) and isinstance(part, (str, dict, list)) else
+            _without_secrets(part, depth + 1)
+            for name, part in value.items()
+        } if depth < 20 else None  # fmt: skip
+    if isinstance(value, list):
+        return [_without_secrets(part, depth + 1) for part in value] if depth < 20 else None
+    return value
+
+
+def _part(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = data.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) and abs(value) <= 2**53 else None
+    except OverflowError:
+        return None
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
+
+
+def _instant(value: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if found is None:
+            return None
+        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,152 @@
+"""A log in either of its shapes: the head, and the samples as a stream that can be read twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tracker.errors import BadInputError
+from tracker.ingest.contents import opened
+from tracker.ingest.formats.inspect_ai.archive import Archive
+from tracker.ingest.formats.inspect_ai.header import Header
+from tracker.ingest.formats.inspect_ai.samples import FIELDS, NotASampleError, Sample, sample
+from tracker.ingest.json_files import parsed
+from tracker.ingest.json_parts import parts
+from tracker.ingest.measurement import ReadOptions
+
+HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"
+JOURNAL = re.compile(r"_journal/summaries/(\d{1,18})\.json")
+HEAD = ("status", "eval", "plan", "results", "stats", "error", "invalidated", "version")
+CHUNK = 1 << 18
+
+
+class Log(Protocol):
+    """A log of Inspect.
+
+    Attributes:
+        path: the file.
+    """
+
+    path: Path
+
+    def samples(self) -> Iterator[tuple[int, Sample]]:
+        """Number, from 1, and content of each sample, as logged.
+
+        Raises:
+            BadInputError: at the first damage, after the samples before it have been yielded.
+        """
+        ...
+
+    def header(self, options: ReadOptions) -> Header:
+        """The head; where it stands behind the samples, they must have been read before.
+
+        Raises:
+            BadInputError: it cannot be read.
+        """
+        ...
+
+
+class EvalLog:
+    """A log in an archive, of which only the summaries of the samples are read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.archive = Archive.open(path)
+
+    def samples(self) -> Iterator[tuple[int, Sample]]:
+        """See `Log`."""
+        n = 0
+        for name in self._summaries():
+            for _, data in parts(self.archive.stream(name), self.path, where=name):
+                n += 1
+                yield n, _sample(self.path, data, f"{name}, sample {n}")
+        if self.archive.damage:
+            raise BadInputError(self.path, f"{self.archive.damage}; {n:,} samples precede the damage.")
+
+    def header(self, options: ReadOptions) -> Header:
+        """See `Log`."""
+        members = self.archive.members
+        if HEADER in members:
+            try:
+                return Header(self.path, self._read(HEADER), options)
+            except BadInputError:
+                if START not in members:
+                    raise
+                self.archive = replace(self.archive, damage=f"{HEADER} in the archive is damaged")
+        if START in members:
+            return Header(self.path, self._read(START), options, complete=False)
+        lacking = self.archive.damage or "is no log of Inspect"
+        raise BadInputError(self.path, f"{lacking}: neither {HEADER} nor {START} can be found in the archive.")
+
+    def _summaries(self) -> list[str]:
+        """The members that hold them: one of a finished log, else those of its journal in their order."""
+        if SUMMARIES in self.archive.members:
+            return [SUMMARIES]
+        numbered = [(int(match[1]), name) for name in self.archive.members if (match := JOURNAL.fullmatch(name))]
+        return [name for _, name in sorted(numbered)]
+
+    def _read(self, name: str) -> dict[str, Any]:
+        data = parsed(self.path, self.archive.read(name), name)
+        if not isinstance(data, dict):
+            raise BadInputError(self.path, f"{name}: is no head of a log.")
+        return data
+
+
+class JsonLog:
+    """A log in one JSON object; the transcripts of the samples are dropped as they are read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._head: dict[str, Any] = {}
+
+    def samples(self) -> Iterator[tuple[int, Sample]]:
+        """See `Log`."""
+        n = 0
+        with opened(self.path) as file:
+            chunks = iter(lambda: file.read(CHUNK), b"")
+            for name, data in parts(chunks, self.path, of=("samples",), only=FIELDS, beside=HEAD):
+                if name is not None:
+                    self._head[name] = parsed(self.path, data, name)
+                    continue
+                n += 1
+                yield n, _sample(self.path, data, f"sample {n}")
+
+    def header(self, options: ReadOptions) -> Header:
+        """See `Log`."""
+        if not isinstance(self._head.get("eval"), dict):
+            raise BadInputError(
+                self.path, "is no log of Inspect, or breaks off in its head: it does not say what was run."
+            )
+        return Header(self.path, self._head, options, complete="status" in self._head)
+
+    def until_eval(self) -> None:
+        """Read no more of the head than what was run."""
+        with opened(self.path) as file:
+            chunks = iter(lambda: file.read(CHUNK), b"")
+            for name, data in parts(chunks, self.path, of=("samples",), only=FIELDS, beside=HEAD):
+                if name is None:
+                    return
+                self._head[name] = parsed(self.path, data, name)
+                if name == "eval":
+                    return
+
+
+def log(path: Path) -> EvalLog | JsonLog:
+    """The log of a file.
+
+    Raises:
+        BadInputError: it is an archive in which nothing can be read.
+    """
+    with opened(path) as file:
+        start = file.read(2)
+    return EvalLog(path) if start == b"PK" else JsonLog(path)
+
+
+def _sample(path: Path, data: bytes, place: str) -> Sample:
+    try:
+        return sample(parsed(path, data, place))
+    except NotASampleError as error:
+        raise BadInputError(path, f"{place} {error}.") from error

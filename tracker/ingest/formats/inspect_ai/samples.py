@@ -1,0 +1,203 @@
+"""One sample of a log, as its summary or as a whole: which prompt it is, and what it scored."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+FIELDS = ("id", "epoch", "input", "choices", "target", "metadata", "scores", "score", "error")
+"""What is read of a sample; its transcript is not."""
+GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+CUT = "...\n(content truncated)"
+ELSEWHERE = "attachment://"
+REMOVED = "Key removed from summary (> 1k)"
+LONGEST_DETAIL = 200
+LONGEST_ANSWER, ANSWER_BYTES_READ = 1024, 8192
+MOST_EPOCHS = 1_000_000
+
+
+class NotASampleError(Exception):
+    """What stands where a sample should; says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is read of a sample.
+
+    Attributes:
+        key: the harness's id, as text.
+        epoch: counted from 1.
+        text: the question; None where the log holds only a part of it, or keeps it elsewhere.
+        cut: whether the log holds only a part of it.
+        errored: whether it ended with a technical error.
+        scores: by scorer, as logged.
+    """
+
+    key: str
+    epoch: int
+    text: str | None
+    cut: bool
+    choices: list[str] | None
+    answer: str | None
+    details: dict[str, Any] | None
+    errored: bool
+    scores: Mapping[str, Any]
+
+    @property
+    def content(self) -> int:
+        """A number, 63 bits, by which contents are told apart; 0 where the text is not known."""
+        if self.text is None:
+            return 0
+        return number_of("\0".join((self.text, *(self.choices or ())))) or 1
+
+
+def number_of(text: str) -> int:
+    """63 bits of a hash."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
+
+
+def sample(data: Any) -> Sample:
+    """Read a sample.
+
+    Raises:
+        NotASampleError: it is none.
+    """
+    if not isinstance(data, dict):
+        raise NotASampleError("is no sample")
+    key = data.get("id")
+    if isinstance(key, bool) or not isinstance(key, (int, float, str)) or key == "":
+        raise NotASampleError("has no id")
+    epoch = data.get("epoch", 1)
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or not 1 <= epoch <= MOST_EPOCHS:
+        raise NotASampleError(f"its epoch is {str(epoch)[:40]!r}, not a number from 1 up")
+    text, cut = question(data.get("input"))
+    choices = _choices(data.get("choices"))
+    targets = _targets(data.get("target"))
+    details = _details(data.get("metadata"))
+    if len(targets) > 1 and sum(map(len, targets)) <= LONGEST_DETAIL:
+        details["target"] = targets
+    scores = data.get("scores")
+    if not isinstance(scores, dict):  # the first versions had one scorer
+        one = data.get("score")
+        scores = {"score": one} if isinstance(one, dict) else {}
+    return Sample(
+        key=str(key),
+        epoch=epoch,
+        text=text,
+        cut=cut,
+        choices=choices,
+        answer=_gold(targets, choices),
+        details=details or None,
+        errored=bool(data.get("error")),
+        scores=scores,
+    )
+
+
+def question(asked: Any) -> tuple[str | None, bool]:
+    """The text that was asked, the user's messages where there are messages; and whether the log cut it short."""
+    texts = [asked] if isinstance(asked, str) else list(_said_by_user(asked))
+    if not texts or any(text.startswith(ELSEWHERE) for text in texts):
+        return None, False
+    if any(text.endswith(CUT) for text in texts):
+        return None, True
+    return "\n".join(texts).strip() or None, False
+
+
+def values(name: str, score: Any) -> Iterator[tuple[str, Any]]:
+    """The metrics of a score, each with its value as logged: one, or one for each key of a mapping."""
+    value = score.get("value") if isinstance(score, dict) else score
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield f"{name}/{key}", part
+    else:
+        yield name, value
+
+
+def number(value: Any) -> float | None:
+    """A value as Inspect counts it: C, I, P and N are 1, 0, 0.5 and 0, yes and no 1 and 0.
+
+    NaN means not scored; None is what cannot be a score: lists, mappings, other words, infinity, numbers beyond 2^53.
+    """
+    if value is None:
+        return math.nan
+    if isinstance(value, str):
+        told = GRADES.get(value, WORDS.get(value.lower()))
+        if told is not None:
+            return told
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+        return value if math.isfinite(value) and abs(value) <= 2**53 else None
+    if isinstance(value, (bool, int, float)):
+        if value != value:
+            return math.nan
+        return float(value) if -(2**53) <= value <= 2**53 else None
+    return None
+
+
+def said(score: Any) -> str | None:
+    """The answer that a scorer took from what the model said, in one line and cut as summaries have it."""
+    told = score.get("answer") if isinstance(score, dict) else None
+    if not isinstance(told, str):
+        return None
+    line = " ".join(told[:ANSWER_BYTES_READ].split())
+    return line if len(line) <= LONGEST_ANSWER else textwrap.shorten(line, LONGEST_ANSWER, placeholder="...")
+
+
+def letter(place: int) -> str:
+    """The name of an option: A for the first; beyond Z its number, counted from 1."""
+    return chr(ord("A") + place) if place < 26 else str(place + 1)
+
+
+def _said_by_user(messages: Any) -> Iterator[str]:
+    for message in messages if isinstance(messages, list) else ():
+        if not isinstance(message, dict) or message.get("role") != "user":
+            continue
+        content = message.get("content")
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, str):
+                yield part
+            elif isinstance(part, dict):
+                kind = part.get("type")
+                told = part.get("text") if kind == "text" else None
+                # Summaries have the kind of a picture or a document in its place.
+                yield told if isinstance(told, str) else f"({str(kind).capitalize()})"
+
+
+def _choices(listed: Any) -> list[str] | None:
+    if not isinstance(listed, list) or not listed or not all(isinstance(one, (str, int, float)) for one in listed):
+        return None
+    return [str(one).strip() for one in listed]
+
+
+def _targets(told: Any) -> list[str]:
+    listed = told if isinstance(told, list) else [told]
+    texts = [str(one).strip() for one in listed if isinstance(one, (str, int, float))]
+    return [] if any(text.endswith(CUT) for text in texts) else [text for text in texts if text]
+
+
+def _gold(targets: list[str], choices: list[str] | None) -> str | None:
+    """The one right answer; of multiple choice, its letter."""
+    if len(targets) != 1:
+        return None
+    (target,) = targets
+    letters = [letter(place) for place in range(len(choices or ()))]
+    if choices and target not in letters and choices.count(target) == 1:
+        return letters[choices.index(target)]
+    return target
+
+
+def _details(metadata: Any) -> dict[str, Any]:
+    """Short fields of the metadata."""
+    return {
+        str(name): value
+        for name, value in (metadata.items() if isinstance(metadata, dict) else ())
+        if (isinstance(value, str) and len(value) <= LONGEST_DETAIL and value != REMOVED)
+        or (isinstance(value, (bool, int, float)) and -(2**53) <= value <= 2**53)
+    }

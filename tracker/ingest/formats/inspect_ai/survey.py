@@ -1,0 +1,130 @@
+"""What must be known of all samples of a log before the first can be told: who is who, and which metrics there are."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.formats.inspect_ai.samples import Sample, number, number_of, values
+
+MOST_METRICS = 200
+
+
+@dataclass(eq=False)
+class Survey:
+    """The samples of a log in a few bytes each, and the counts of what is peculiar.
+
+    Attributes:
+        keys, contents: hashes of id and content, in the order of the log; content 0 is not known.
+        epochs: counted from 1.
+        lows, highs: smallest and largest score by metric; only metrics that have one.
+        passed_over: values that are no scores, by metric.
+        n_unscored: values that say that nothing was scored.
+        n_errored, n_cut: samples that ended with an error, and those of whose text the log holds only a part.
+    """
+
+    keys: array[int] = field(default_factory=lambda: array("q"))
+    contents: array[int] = field(default_factory=lambda: array("q"))
+    epochs: array[int] = field(default_factory=lambda: array("i"))
+    lows: dict[str, float] = field(default_factory=dict)
+    highs: dict[str, float] = field(default_factory=dict)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    n_unscored: int = 0
+    n_errored: int = 0
+    n_cut: int = 0
+
+    @classmethod
+    def of(cls, samples: Iterable[tuple[int, Sample]]) -> Survey:
+        """The samples before the first damage; of that whoever reads them again is told again."""
+        found = cls()
+        try:
+            for _, one in samples:
+                found._add(one)
+        except BadInputError:
+            pass
+        return found
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the metrics, in the order of the log."""
+        return list(self.lows)[:MOST_METRICS]
+
+    def places(self) -> Places:
+        """Which samples are of one prompt, and which were superseded."""
+        keys, contents = _column(self.keys, np.int64), _column(self.contents, np.int64)
+        epochs = _column(self.epochs, np.int32).astype(np.int64)
+        numbers = _numbered(keys, contents)
+        _, prompt = np.unique(np.stack([keys, numbers]), axis=1, return_inverse=True)
+        prompt = prompt.reshape(-1).astype(np.int64)
+        # The last of each prompt and epoch counts: the first, seen from the end.
+        _, last = np.unique(np.stack([prompt, epochs])[:, ::-1], axis=1, return_index=True)
+        superseded = np.ones(len(keys), dtype=bool)
+        superseded[len(keys) - 1 - last] = False
+        return Places(prompt, numbers, superseded)
+
+    def _add(self, one: Sample) -> None:
+        self.keys.append(number_of(one.key))
+        self.contents.append(one.content)
+        self.epochs.append(one.epoch)
+        self.n_errored += one.errored
+        self.n_cut += one.cut
+        for scorer, score in one.scores.items():
+            for metric, value in values(scorer, score):
+                told = number(value)
+                if told is None:
+                    self.passed_over[metric] += 1
+                elif math.isnan(told):
+                    self.n_unscored += 1
+                else:
+                    self.lows[metric] = min(told, self.lows.get(metric, math.inf))
+                    self.highs[metric] = max(told, self.highs.get(metric, -math.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Who is who among the samples, in the order of the log.
+
+    Attributes:
+        prompt: ``(n,)`` int64 number of the prompt, from 0.
+        numbers: ``(n,)`` int64: 0, and 1, 2, … for further prompts of the same id with other content.
+        superseded: ``(n,)`` whether a later sample of the same prompt and epoch takes its place.
+    """
+
+    prompt: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    superseded: NDArray[np.bool_]
+
+    @property
+    def n_prompts(self) -> int:
+        """How many prompts there are."""
+        return int(self.prompt.max()) + 1 if len(self.prompt) else 0
+
+
+def _numbered(keys: NDArray[np.int64], contents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which content of its id each sample has, in the order of appearance; one that is not known is the first."""
+    numbers = np.zeros(len(keys), dtype=np.int64)
+    known = contents != 0
+    pairs = np.unique(np.stack([keys[known], contents[known]]), axis=1)
+    ids, counts = np.unique(pairs[0], return_counts=True) if pairs.size else (keys[:0], keys[:0])
+    ambiguous = ids[counts > 1]
+    if not len(ambiguous):
+        return numbers
+    seen: dict[int, dict[int, int]] = {}
+    for row in np.flatnonzero(np.isin(keys, ambiguous) & known).tolist():
+        of_key = seen.setdefault(int(keys[row]), {})
+        numbers[row] = of_key.setdefault(int(contents[row]), len(of_key))
+    return numbers
+
+
+def _column(values: array[int], kind: type[np.signedinteger]) -> NDArray[np.signedinteger]:
+    return np.frombuffer(values, dtype=kind) if len(values) else np.zeros(0, dtype=kind)
