@@ -51,11 +51,13 @@ class Gathering:
         run: whose they are.
         namespace: who calls the prompts so.
         places: where they stand, for messages.
+        told_apart_by: the detail that tells apart prompts that are called alike; see `Prompts`.
     """
 
     run: RunDescription
     namespace: str
     places: str = ""
+    told_apart_by: str | None = None
     _rows: dict[tuple[str, str, int], int] = field(default_factory=dict)
     _contents: list[Content] = field(default_factory=list)
     _lines: list[int] = field(default_factory=list)
@@ -78,14 +80,26 @@ class Gathering:
         return row
 
     def score(self, row: int, metric: MetricDescription, value: float) -> None:
-        """A score of a row."""
-        self._scores.setdefault(metric, {})[row] = value
+        """A score of a row.
+
+        Raises:
+            ValueError: in words: the row has another score under the metric.
+        """
+        told = self._scores.setdefault(metric, {}).setdefault(row, value)
+        if told != value and not (math.isnan(told) and math.isnan(value)):
+            raise ValueError(f"it has the score {told:g} and the score {value:g} under {metric.name}, in one trial")
 
     def answer(self, row: int, said: str | None, *, extraction: str = "", status: str | None = None,
                probability: float = math.nan) -> None:  # fmt: skip
-        """What the model said in a row."""
+        """What the model said in a row.
+
+        Raises:
+            ValueError: in words: it said something else there, read off in the same way.
+        """
         status = status or ("ok" if said is not None else EMPTY)
-        self._answers.setdefault(extraction, _Said()).rows[row] = (said, status, probability)
+        told = self._answers.setdefault(extraction, _Said()).rows.setdefault(row, (said, status, probability))
+        if told[:2] != (said, status):
+            raise ValueError(f"it was answered {_short(told[0])} and {_short(said)}, in one trial")
 
     def blocks(self) -> Iterator[Measurement]:
         """What has been gathered, and from then on nothing is."""
@@ -102,6 +116,7 @@ class Gathering:
             answer=[one.answer for one in contents],
             split=[one.split for one in contents],
             details=[one.details for one in contents],
+            told_apart_by=self.told_apart_by,
             benchmark=self.run.benchmark,
             lines=np.array(self._lines, dtype=np.int64) if any(self._lines) else None,
         )
@@ -128,7 +143,7 @@ class Gathering:
                 places=self.places,
             )
         for part in (self._rows, self._contents, self._lines, self._scores, self._answers):
-            part.clear()  # type: ignore[attr-defined]
+            part.clear()
 
 
 def counted_as(n: int, kind: str, policy: str, what: str) -> str:
@@ -143,3 +158,7 @@ def counted_as(n: int, kind: str, policy: str, what: str) -> str:
     one, _, many = what.partition("|")
     other = "wrong" if policy == "missing" else "missing"
     return f"{n:,} {one if n == 1 else many}: counted as {policy} (--{kind} {other} counts them as {other})"
+
+
+def _short(said: str | None) -> str:
+    return "with nothing" if said is None else repr(said[:40])

@@ -1,0 +1,50 @@
+"""Which of HELM's statistics are scores.
+
+HELM keeps some thirty numbers per instance, most of them counts, costs and probabilities. A score is one that judges
+an answer; `described` knows them by name, the rest is passed over unless the user names it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from tracker.ingest.measurement import MetricDescription, ReadOptions, metric_description
+
+RATES = frozenset({
+    "exact_match", "quasi_exact_match", "quasi_leave_articles_exact_match", "prefix_exact_match",
+    "quasi_prefix_exact_match", "exact_match_indicator", "final_number_exact_match", "exact_set_match",
+    "iou_set_match", "f1_set_match", "f1_score", "rouge_1", "rouge_2", "rouge_l", "bleu_1", "bleu_4",
+    "chinese_bleu_1", "chinese_rouge_1", "chinese_rouge_2", "cleva_math_result_match", "math_equiv",
+    "math_equiv_chain_of_thought", "code_eval_acc", "pass", "strict_acc", "test_avg", "chain_of_thought_correctness",
+    "ifeval_strict_accuracy", "omni_math_accuracy", "wildbench_score_rescaled", "classification_macro_f1",
+    "classification_micro_f1", "NDCG", "RR",
+})  # fmt: skip
+"""From 0 to 1, higher is better; also with @k, the best of k outputs or the first k of a list."""
+DISTANCES = frozenset({"absolute_value_difference", "ter_score", "mer_score", "cer_score"})
+"""From 0 up, lower is better."""
+OTHERS = re.compile(r"wildbench_score|safety_score|cider|tip_score|classification_\w+|ifeval_\w+|math_equiv\w*"
+                    r"|\w*(?:accuracy|correctness|exact_match)")  # fmt: skip
+"""Higher is better, without bounds that are certain: what judging models say, and later kin of the rates."""
+
+
+def described(name: str, options: ReadOptions) -> MetricDescription | None:
+    """What is known of a score; None for a statistic that is none."""
+    plain = re.sub(r"@\d{1,4}$", "", name)
+    told = metric_description(name, options)
+    if plain in RATES:
+        known = MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
+    elif plain in DISTANCES:
+        known = MetricDescription(name=name, higher_is_better=False, lower=0.0)
+    elif OTHERS.fullmatch(plain):
+        known = MetricDescription(name=name, higher_is_better=True)
+    elif name == options.metric:
+        return told
+    else:
+        return None
+    return replace(
+        known,
+        higher_is_better=known.higher_is_better if options.higher_is_better is None else options.higher_is_better,
+        lower=known.lower if options.lower is None else options.lower,
+        upper=known.upper if options.upper is None else options.upper,
+    )

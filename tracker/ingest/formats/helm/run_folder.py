@@ -1,0 +1,235 @@
+"""What a run folder of HELM says of the run: model, scenario, settings, splits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tracker.errors import BadInputError
+from tracker.ingest.cells import condition
+from tracker.ingest.contents import opened, reporting_to
+from tracker.ingest.json_files import parsed, read_json
+from tracker.ingest.json_parts import parts
+from tracker.ingest.json_values import count, mapping, number, text
+from tracker.ingest.measurement import ReadOptions, RunDescription
+from tracker.schema.measurements import CONDITIONS
+
+NAMESPACE = "helm"
+OTHERS = ("run_spec.json", "scenario.json", "scenario_state.json", "stats.json")
+TEST = "test"
+CHUNK = 1 << 20
+LONGEST_NAME = 1 << 12
+NAMED = re.compile(rb'"(split|instance_id)"\s*:\s*"((?:[^"\\]|\\.){0,400})"')
+"""Names of splits and instances. No text can be taken for one: within a text a quote has a backslash before it."""
+HOW_ASKED = frozenset({
+    "model", "model_deployment", "method", "data_augmentation", "max_train_instances", "max_eval_instances",
+    "num_train_trials", "num_outputs", "num_train_instances", "train_trial_index", "temperature", "tokenizer",
+    "instructions", "prompt", "stop", "seed", "groups", "eval_split", "train_split", "global_prefix",
+    "output_format_instructions", "annotator_type", "max_tokens", "num_thinking_tokens",
+})  # fmt: skip
+"""Arguments of a run that say how, not what, was asked."""
+LONGEST_SETTING = 200
+
+
+class RunFolder:
+    """The files of one run.
+
+    Args:
+        path: its per_instance_stats.json.
+        options: what the user says.
+    """
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        self.path, self.options = path, options
+        self._runs: dict[str, RunDescription] = {}
+
+    def beside(self, name: str) -> Path | None:
+        """Another file of the run, gzipped or not; None where it is absent."""
+        found = (self.path.with_name(name), self.path.with_name(f"{name}.gz"))
+        return next((path for path in found if path.is_file()), None)
+
+    @property
+    def companions(self) -> Sequence[Path]:
+        """The other files of the run that are there."""
+        return [path for name in OTHERS if (path := self.beside(name)) is not None]
+
+    @cached_property
+    def spec(self) -> Mapping[str, Any]:
+        """The content of run_spec.json; empty where it is absent."""
+        path = self.beside("run_spec.json")
+        return {} if path is None else mapping(read_json(path))
+
+    @cached_property
+    def adapter(self) -> Mapping[str, Any]:
+        """How instances were made into requests."""
+        told = mapping(self.spec.get("adapter_spec"))
+        path = self.beside("scenario_state.json")
+        if told or path is None:
+            return told
+        with reporting_to(None):
+            for name, data in pieces(path, "request_states"):
+                if name is None:
+                    break
+                if name == "adapter_spec":
+                    return mapping(parsed(path, data))
+        return told
+
+    @cached_property
+    def name(self) -> str:
+        """Scenario and arguments, as ``mmlu:subject=philosophy,model=org_model``; else the folder's name."""
+        told = text(self.spec.get("name"))
+        if told:
+            return told
+        folder = self.path.absolute().parent.name
+        scenario, dash, arguments = folder.partition("-")
+        return f"{scenario}:{arguments}" if dash and "=" in arguments and ":" not in folder else folder
+
+    @property
+    def benchmark(self) -> str:
+        """What the user says, else the scenario."""
+        return self.options.benchmark or self._scenario
+
+    @property
+    def _scenario(self) -> str:
+        return self.name.partition(":")[0].strip() or "helm"
+
+    @cached_property
+    def task(self) -> str:
+        """The value of the scenario's argument, such as philosophy; of several, their names too."""
+        arguments = [pair.strip().partition("=") for pair in self.name.partition(":")[2].split(",")]
+        own = [(name, value) for name, _, value in arguments if name not in HOW_ASKED and value]
+        return own[0][1] if len(own) == 1 else ",".join(f"{name}={value}" for name, value in own) or self._scenario
+
+    @property
+    def method(self) -> str:
+        """How options are put to the model."""
+        return text(self.adapter.get("method")) or ""
+
+    @property
+    def is_multiple_choice(self) -> bool:
+        """Whether references are options."""
+        return self.method.startswith("multiple_choice")
+
+    @property
+    def asks_options_apart(self) -> bool:
+        """Whether each option was a request of its own."""
+        return self.method.startswith("multiple_choice_separate")
+
+    @cached_property
+    def model(self) -> str:
+        """Name of the model.
+
+        Raises:
+            BadInputError: nothing says which.
+        """
+        named = (self.options.model, self.adapter.get("model"), self.adapter.get("model_deployment"))
+        found = next((name for name in named if text(name)), None)
+        if found is None:
+            lack = "run_spec.json" if not self.spec else "its adapter_spec"
+            raise BadInputError(self.path, f"nothing says whose run this is ({lack} is missing); add --model NAME.")
+        return str(found)
+
+    @cached_property
+    def _said(self) -> tuple[Sequence[str], int]:
+        """Splits, and the number of instances."""
+        splits: dict[str, None] = {}
+        instances: set[bytes] = set()
+        kept = b""
+        with reporting_to(None), opened(self.path) as file:
+            while chunk := file.read(CHUNK):
+                data = kept + chunk
+                stop = 0
+                for found in NAMED.finditer(data):
+                    stop = found.end()
+                    if found[1] == b"instance_id":
+                        instances.add(found[2])
+                    else:
+                        splits.setdefault(found[2].decode(errors="replace"))
+                kept = data[max(stop, len(data) - LONGEST_NAME) :]
+        return list(splits), len(instances)
+
+    @cached_property
+    def splits(self) -> frozenset[str] | None:
+        """The splits to take; None for whatever there is.
+
+        Raises:
+            BadInputError: the run has none of those that the user names.
+        """
+        there, _ = self._said
+        if self.options.splits:
+            if lacking := [split for split in self.options.splits if split not in there]:
+                known = ", ".join(there) or "none"
+                raise BadInputError(self.path, f"no split {lacking[0]!r}; this run has: {known}.")
+            return frozenset(self.options.splits)
+        return frozenset([TEST]) if TEST in there else None
+
+    def notes(self) -> Iterator[str]:
+        """Which splits are taken."""
+        there, _ = self._said
+        if self.splits is None and there:
+            yield f"no test split, so these were taken: {', '.join(there)}"
+        elif self.splits is not None and (others := [split for split in there if split not in self.splits]):
+            taken = ", ".join(split for split in there if split in self.splits)
+            yield f"of the splits {taken} was taken and {', '.join(others)} passed over (--split takes others)"
+
+    def takes(self, split: str | None) -> bool:
+        """Whether prompts of a split are taken."""
+        return self.splits is None or split in self.splits
+
+    def run(self, variant: str) -> RunDescription:
+        """The run with a perturbation; '' is without.
+
+        Raises:
+            BadInputError: nothing says whose it is, or the condition is unknown.
+        """
+        if variant not in self._runs:
+            told = condition(self.options.condition or "")
+            if told is None:
+                known = ", ".join(CONDITIONS)
+                raise BadInputError(self.path, f"no condition {self.options.condition!r}; known: {known}.")
+            most = count(self.adapter.get("max_eval_instances"))
+            self._runs[variant] = RunDescription(
+                model=self.model,
+                benchmark=self.benchmark,
+                condition=told,
+                variant=variant,
+                few_shot=count(self.adapter.get("max_train_instances")),
+                settings=self._settings,
+                limited=most is not None and self._said[1] >= most,
+            )
+        return self._runs[variant]
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        plain = {
+            name: value
+            for name, value in self.adapter.items()
+            if isinstance(value, bool)
+            or number(value) is not None
+            or (isinstance(value, str) and 0 < len(value) <= LONGEST_SETTING)
+            or (isinstance(value, list) and len(value) <= 8 and all(isinstance(one, str) for one in value))
+        }
+        return plain | ({"run_spec": self.spec["name"]} if text(self.spec.get("name")) else {})
+
+
+def pieces(path: Path, *names: str) -> Iterator[tuple[str | None, bytes]]:
+    """The elements of the list that names lead to in a file, as JSON, and what stands beside the list, with names."""
+    with opened(path) as file:
+        yield from parts(iter(lambda: file.read(CHUNK), b""), path, of=names)
+
+
+def variant(perturbation: Any) -> str | None:
+    """What a perturbation is called, with its parameters; '' for none, None for what HELM computes over several."""
+    told = mapping(perturbation)
+    if told.get("computed_on") in ("worst", "original"):
+        return None
+    parameters = [
+        f"{name}={value}"
+        for name, value in sorted(told.items())
+        if name not in ("name", "robustness", "fairness", "computed_on") and isinstance(value, (str, int, float))
+    ]
+    name = text(told.get("name")) or ("perturbed" if told else "")
+    return f"{name}({', '.join(parameters)})" if parameters else name

@@ -1,0 +1,175 @@
+"""per_instance_stats.json: the scores; and stats.json, with which they are compared."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tracker.errors import BadInputError
+from tracker.ingest.formats.helm.metrics import described
+from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
+from tracker.ingest.formats.helm.states import MOST_PROBLEMS, States
+from tracker.ingest.formats.lm_eval.documents import letter
+from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.json_files import parsed
+from tracker.ingest.json_values import contradicts, count, identity, mapping, number, score, text
+from tracker.ingest.measurement import Measurement, MetricDescription
+
+PREDICTED = "predicted_index"
+"""The statistic that says which option a model chose, where each was asked apart."""
+N_NAMED = 4
+
+
+class Statistics:
+    """The scores of a run.
+
+    Args:
+        folder: its files.
+        states: its requests, already read.
+    """
+
+    def __init__(self, folder: RunFolder, states: States) -> None:
+        self.folder, self.states = folder, states
+        self._metrics: dict[str, MetricDescription | None] = {}
+        self._gathered: dict[str, Gathering] = {}
+        self._sums: dict[tuple[str, str | None], dict[int, list[float]]] = defaultdict(dict)
+        self._problems: list[str] = []
+        self._n_problems = 0
+        self._lacking: dict[str, set[tuple[str, str, int]]] = {ERRORED: set(), EMPTY: set()}
+
+    def blocks(self) -> Iterator[Measurement | str]:
+        """Scores, then notes.
+
+        Raises:
+            BadInputError: the file is not sound.
+        """
+        path = self.folder.path
+        for number_of, (_, data) in enumerate(pieces(path), start=1):
+            self._add(parsed(path, data, f"entry {number_of}"), f"entry {number_of}")
+            for gathering in self._gathered.values():
+                if gathering.is_full:
+                    yield from gathering.blocks()
+        for gathering in self._gathered.values():
+            yield from gathering.blocks()
+        if self._problems:
+            raise BadInputError(path, self._problems, count=self._n_problems)
+        yield from self._notes()
+
+    def _add(self, entry: Any, where: str) -> None:
+        entry = mapping(entry)
+        key, trial = identity(entry.get("instance_id")), count(entry.get("train_trial_index", 0))
+        listed = entry.get("stats")
+        if key is None or trial is None or not isinstance(listed, list):
+            lack = "it has no list of stats" if trial is not None else "its train_trial_index is no number from 0 up"
+            lack = lack if key is not None else "it has no instance_id"
+            self._note_problem(f"{where}: {lack}")
+            return
+        where = f"{where} (instance {key!r})"
+        for one in listed:
+            self._add_stat(mapping(one), key, trial, entry.get("perturbation"), where)
+
+    def _add_stat(self, stat: Mapping[str, Any], key: str, trial: int, perturbation: Any, where: str) -> None:
+        named = mapping(stat.get("name"))
+        name, split = text(named.get("name")), text(named.get("split"))
+        told = variant(named.get("perturbation") or perturbation)
+        if name is None or told is None or not self.folder.takes(split):
+            if name is None:
+                self._note_problem(f"{where}: a statistic without a name")
+            return
+        if name not in self._metrics:
+            self._metrics[name] = described(name, self.folder.options)
+        metric = self._metrics[name]
+        if metric is None and not (name == PREDICTED and self.folder.asks_options_apart):
+            return
+        try:
+            value = _mean(stat)
+        except ValueError as error:
+            self._note_problem(f"{where}: {name} is {error}")
+            return
+        if told not in self._gathered:
+            self._gathered[told] = Gathering(self.folder.run(told), NAMESPACE, self.folder.path.name)
+        gathering = self._gathered[told]
+        row = gathering.row(self.folder.task, key, trial, Content(split=split))
+        place = (key, told, trial)
+        if metric is None:
+            if value >= 0 and value == int(value) and self.states.lacking.get(place) != ERRORED:
+                gathering.answer(row, letter(int(value)))
+            return
+        low, high = metric.lower, metric.upper
+        if (low is not None and value < low) or (high is not None and value > high):
+            bounds = f"[{'-∞' if low is None else f'{low:g}'}, {'∞' if high is None else f'{high:g}'}]"
+            self._note_problem(f"{where}: {name} is {value:g}, outside {bounds}")
+            return
+        if not told and not math.isnan(value):
+            total = self._sums[name, split].setdefault(trial, [0.0, 0.0])
+            total[0] += value
+            total[1] += 1
+        gathering.score(row, metric, self._as_agreed(value, place))
+
+    def _as_agreed(self, value: float, place: tuple[str, str, int]) -> float:
+        """The score, by what errored and empty answers count as."""
+        lack = self.states.lacking.get(place)
+        if lack is None:
+            return value
+        self._lacking[lack].add(place)
+        if self._policy(lack) == "missing":
+            return math.nan
+        return 0.0 if lack == ERRORED and math.isnan(value) else value
+
+    def _policy(self, kind: str) -> str:
+        options = self.folder.options
+        return options.errored or "missing" if kind == ERRORED else options.empty or "wrong"
+
+    def _note_problem(self, problem: str) -> None:
+        self._n_problems += 1
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems.append(problem)
+
+    def _notes(self) -> Iterator[str]:
+        passed = [name for name, metric in self._metrics.items() if metric is None and name != PREDICTED]
+        if passed:
+            some = ", ".join(passed[:N_NAMED]) + (", …" if len(passed) > N_NAMED else "")
+            what = "statistic that is no score was" if len(passed) == 1 else "statistics that are no scores were"
+            yield f"{len(passed)} {what} passed over ({some}); --metric NAME takes one"
+        for kind, what in ((ERRORED, "request failed|requests failed"), (EMPTY, "answer is empty|answers are empty")):
+            if n := len(self._lacking[kind]):
+                yield counted_as(n, kind, self._policy(kind), what)
+        yield from self._differing()
+
+    def _differing(self) -> Iterator[str]:
+        """Means that stats.json reports otherwise: over the instances of each trial, then over the trials."""
+        path = self.folder.beside("stats.json")
+        if path is None:
+            return
+        differing: Counter[str] = Counter()
+        first = ""
+        for number_of, (_, data) in enumerate(pieces(path), start=1):
+            stat = mapping(parsed(path, data, f"entry {number_of}"))
+            named = mapping(stat.get("name"))
+            name, reported = text(named.get("name")), number(stat.get("mean"))
+            trials = self._sums.get((name or "", text(named.get("split"))))
+            if named.get("perturbation") or reported is None or not trials:
+                continue
+            found = math.fsum(total / n for total, n in trials.values()) / len(trials)
+            if contradicts(reported, found):
+                differing[str(name)] += 1
+                first = first or f"{name} is {reported:g} there and {found:g} here"
+        if differing:
+            yield f"stats.json reports other means than those of the instances for {len(differing)} metrics: {first}"
+
+
+def _mean(stat: Mapping[str, Any]) -> float:
+    """The statistic's mean, or sum over count; NaN where nothing was counted.
+
+    Raises:
+        ValueError: in words: it is no number.
+    """
+    if "mean" in stat:
+        return score(stat["mean"])
+    n = number(stat.get("count"))
+    mean = score(stat.get("sum")) / n if n else math.nan
+    if math.isinf(mean):
+        raise ValueError("a sum over a count, too large to be a score")
+    return mean

@@ -1,0 +1,61 @@
+"""Details of lighteval: details_<task>_<time>.parquet, or the results_<time>.json of a run with all its details.
+
+Both generations of columns are read: doc, metric and model_response (also with two underscores before and after), and
+the flat ones of earlier versions. Tasks of the results without details give one score for the whole task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tracker.ingest.formats.lighteval.details import generation, read_details
+from tracker.ingest.formats.lighteval.results import DETAILS_NAME, RESULTS_NAME, Results
+from tracker.ingest.json_values import first_bytes
+from tracker.ingest.measurement import Measurement, ReadOptions
+from tracker.ingest.sniffing import head
+
+SPECIFICITY = 30
+START = re.compile(rb'\s*\{\s*"config_general"\s*:')
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is neither details nor results of lighteval."""
+    if RESULTS_NAME.fullmatch(path.name):
+        data = first_bytes(path, 4096)
+        if isinstance(data, str):
+            return data
+        return None if START.match(data) else 'the text does not begin with {"config_general":'
+    top = head(path)
+    if isinstance(top, str):
+        return top
+    return None if generation(top.names) else "no columns doc, metric and model_response, and none of earlier versions"
+
+
+def companions(path: Path) -> Sequence[Path]:
+    """The details of the results."""
+    return Results.of(path, ReadOptions()).details() if RESULTS_NAME.fullmatch(path.name) else ()
+
+
+def harness(path: Path) -> str | None:
+    """The program, with the commit where the results name it."""
+    commit = Results.of(path, ReadOptions()).commit
+    return f"lighteval {commit}" if commit else "lighteval"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """Per task: every metric, the gold option's probability, what the model said.
+
+    Raises:
+        BadInputError: a file is not sound, or nothing says which model it is of.
+    """
+    results = Results.of(path, options)
+    files = results.details() if RESULTS_NAME.fullmatch(path.name) else [path]
+    tasks = []
+    for file in files:
+        name = DETAILS_NAME.fullmatch(file.name)
+        task = yield from read_details(file, name["task"] if name else None, results)
+        tasks.append(task)
+    if path not in files:
+        yield from results.task_scores(without=tasks)

@@ -1,0 +1,217 @@
+"""details_<task>_<time>.parquet: one row per prompt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tracker.errors import BadInputError
+from tracker.ingest.contents import GZIP, first_line, read_bytes
+from tracker.ingest.formats.lighteval.documents import Document, document
+from tracker.ingest.formats.lighteval.results import Results, TaskName
+from tracker.ingest.formats.lm_eval.documents import letter
+from tracker.ingest.gathering import EMPTY, Content, Gathering, counted_as
+from tracker.ingest.json_values import score
+from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, metric_description
+
+NAMESPACE = "lighteval"
+NUMBER = "lighteval_id"
+"""The detail that holds the harness's own number of a document."""
+PROBABILITY = "gold_probability_likelihoods"
+NESTED = ({"doc", "metric", "model_response"}, {"__doc__", "__metric__", "__model_response__"})
+FLAT = {"example", "metrics", "predictions"}
+WANTED = {
+    "doc": {"query", "choices", "gold_index", "instruction", "id", "task_name", "sampling_methods"},
+    "model_response": {"text", "text_post_processed", "logprobs"},
+}
+FLAT_WANTED = {"example", "instruction", "choices", "gold", "gold_index", "predictions", "metrics"}
+ROWS = 500
+MOST_PROBLEMS = 1000
+
+
+def generation(names: Sequence[str]) -> str | None:
+    """Whether columns are ``nested`` or ``flat``; None where they are none of lighteval."""
+    if any(columns <= set(names) for columns in NESTED):
+        return "nested"
+    return "flat" if set(names) >= FLAT else None
+
+
+def read_details(path: Path, written: str | None, results: Results) -> Generator[Measurement | str, None, TaskName]:
+    """The scores and answers of one task.
+
+    Args:
+        path: the file.
+        written: the task in its name.
+        results: what is known of the run.
+
+    Returns:
+        the task.
+
+    Raises:
+        BadInputError: the Parquet is damaged, or a score is no number or out of bounds.
+    """
+    reading = _Reading(path, written, results)
+    for number, row in enumerate(_rows(path), start=1):
+        reading.add(document(row), number)
+        if reading.gathering is not None and reading.gathering.is_full:
+            yield from reading.gathering.blocks()
+    if reading.gathering is not None:
+        yield from reading.gathering.blocks()
+    if reading.problems:
+        raise BadInputError(path, reading.problems, count=reading.n_problems)
+    yield from reading.notes()
+    return reading.task
+
+
+class _Reading:
+    """What has been read of a file."""
+
+    def __init__(self, path: Path, written: str | None, results: Results) -> None:
+        self.path, self.results = path, results
+        self.options: ReadOptions = results.options
+        self._written = written
+        self.gathering: Gathering | None = None
+        self.problems: list[str] = []
+        self.n_problems = 0
+        self._metrics: dict[str, MetricDescription] = {}
+        self._passed_over: dict[str, None] = {}
+        self._seen: Counter[bytes] = Counter()
+        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._n_empty = 0
+        self._names: dict[str, TaskName] = {}
+
+    @property
+    def task(self) -> TaskName:
+        """The task of the file."""
+        return self._named(self._written or self.path.stem)
+
+    def _named(self, written: str) -> TaskName:
+        if written not in self._names:
+            self._names[written] = TaskName.parsed(written)
+        return self._names[written]
+
+    def add(self, doc: Document, line: int) -> None:
+        """Take in a row."""
+        if self._written is None:
+            self._written = doc.task
+        if self.gathering is None:
+            self.gathering = Gathering(self.results.run(self.task), NAMESPACE, self.path.name, told_apart_by=NUMBER)
+        key = self._key(doc, line)
+        row = self.gathering.row(self.task.task, key, 0, _content(doc), line)
+        empty = self._answer(doc, row, key, line)
+        missing = empty and self.options.empty == "missing"
+        for name, value in doc.scores.items():
+            if value is None:
+                continue
+            if isinstance(value, (str, list, dict)):
+                self._passed_over.setdefault(name)
+                continue
+            self._score(name, value, row, line, missing)
+
+    def _key(self, doc: Document, line: int) -> str:
+        """The hash of what was asked; where it was asked before in this task, with a count."""
+        said: Any = [doc.text, list(doc.options)] if doc.text or doc.options else [line]
+        hashed = hashlib.sha256(json.dumps(said).encode()).digest()[:16]
+        occurrence = self._seen[hashed]
+        self._seen[hashed] += 1
+        return f"{hashed.hex()}#{occurrence}" if occurrence else hashed.hex()
+
+    def _answer(self, doc: Document, row: int, key: str, line: int) -> bool:
+        """Take in what the model said; returns whether it said nothing."""
+        assert self.gathering is not None
+        if doc.options:
+            shares = doc.shares
+            if shares is not None:
+                best = shares.index(max(shares))
+                self.gathering.answer(row, letter(best), probability=shares[best])
+                if len(doc.gold) == 1:
+                    metric = metric_description(PROBABILITY)
+                    self.gathering.score(row, metric, shares[doc.gold[0]])
+            return False
+        said = [one.strip() or None if one is not None else None for one in doc.written]
+        for trial, one in enumerate(said):
+            place = row if trial == 0 else self.gathering.row(self.task.task, key, trial, _content(doc), line)
+            self.gathering.answer(place, one)
+        empty = bool(said) and not any(said)
+        self._n_empty += empty
+        return empty
+
+    def _score(self, name: str, value: Any, row: int, line: int, missing: bool) -> None:
+        assert self.gathering is not None
+        if name not in self._metrics:
+            self._metrics[name] = metric_description(name, self.options)
+        metric = self._metrics[name]
+        try:
+            number = score(value)
+        except ValueError as error:
+            self._note_problem(f"row {line}: {name} is {error}")
+            return
+        low, high = metric.lower, metric.upper
+        if (low is not None and number < low) or (high is not None and number > high):
+            bounds = f"[{'-∞' if low is None else f'{low:g}'}, {'∞' if high is None else f'{high:g}'}]"
+            self._note_problem(f"row {line}: {name} is {number:g}, outside {bounds}")
+            return
+        if not math.isnan(number):
+            total = self._sums[name]
+            total[0] += number
+            total[1] += 1
+        self.gathering.score(row, metric, math.nan if missing else number)
+
+    def _note_problem(self, problem: str) -> None:
+        self.n_problems += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+    def notes(self) -> Iterator[str]:
+        """What the reader should be told."""
+        if self._passed_over:
+            listed = ", ".join(self._passed_over)
+            yield f"{self.task.task}: metrics without one number per prompt were passed over: {listed}"
+        if self._n_empty:
+            what = "answer is empty|answers are empty"
+            yield f"{self.task.task}: {counted_as(self._n_empty, EMPTY, self.options.empty or 'wrong', what)}"
+        yield from self.results.differing(self.task, {name: total / n for name, (total, n) in self._sums.items() if n})
+
+
+def _content(doc: Document) -> Content:
+    details: dict[str, Any] = {}
+    if doc.name is not None:
+        details[NUMBER] = doc.name
+    if len(doc.accepted) > 1:
+        details["accepted"] = list(doc.accepted)
+    return Content(doc.text, list(doc.options) or None, doc.answer, None, details or None)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows with the columns that are used, a few hundred in memory at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == GZIP
+        source = pa.BufferReader(read_bytes(path)) if zipped else pa.OSFile(str(path))
+        with pq.ParquetFile(source) as parquet:
+            names = parquet.schema_arrow.names
+            if generation(names) is None:
+                raise BadInputError(path, f"has no columns of lighteval's details; it has {', '.join(names[:8])}.")
+            paths = [parquet.schema.column(place).path for place in range(len(parquet.schema))]
+            wanted = [one for one in paths if _is_wanted(one.split("."))]
+            for batch in parquet.iter_batches(batch_size=ROWS, columns=wanted):
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, BadInputError):
+            raise
+        raise BadInputError(path, f"the Parquet data are damaged ({first_line(error)}); get the file again.") from error
+
+
+def _is_wanted(way: Sequence[str]) -> bool:
+    top = way[0].strip("_")
+    if top in WANTED:
+        return len(way) == 1 or way[1] in WANTED[top]
+    return top == "metric" or top in FLAT_WANTED

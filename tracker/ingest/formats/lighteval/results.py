@@ -1,0 +1,274 @@
+"""results_<time>.json, and what the names of files say: model, task, settings, scores of whole tasks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tracker.errors import BadInputError
+from tracker.ingest.cells import condition
+from tracker.ingest.json_files import read_json
+from tracker.ingest.json_values import contradicts, count, mapping, number, text
+from tracker.ingest.measurement import (
+    MetricDescription,
+    ReadOptions,
+    RunDescription,
+    TaskScores,
+    metric_description,
+)
+from tracker.schema.measurements import CONDITIONS
+
+STAMP = r"\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?"
+DETAILS_NAME = re.compile(rf"details_(?P<task>.+?)_(?P<stamp>{STAMP})\.parquet(?:\.gz)?")
+RESULTS_NAME = re.compile(rf"results_(?P<stamp>{STAMP})\.json(?:\.gz)?")
+OLD_FOLDER = re.compile(r"details_(?P<organization>[^/]+?)__(?P<model>[^/]+)")
+SUMMARIES = ("all", "_average")
+LONGEST_SETTING = 200
+
+
+@dataclass(frozen=True)
+class TaskName:
+    """A task as lighteval writes it: ``suite|name:part|shots``; newer versions leave out the suite.
+
+    Attributes:
+        suite: '' where there is none.
+        benchmark, task: name and part; where there is no part, both are the name.
+        few_shot: worked examples; None where it is not said.
+    """
+
+    suite: str
+    benchmark: str
+    task: str
+    few_shot: int | None
+
+    @classmethod
+    def parsed(cls, written: str) -> TaskName:
+        """The parts of a written name."""
+        told = [part.strip() for part in written.split("|")]
+        numbers = [part for part in told if re.fullmatch(r"\d{1,4}", part)]
+        words = [part for part in told if part and not re.fullmatch(r"\d{1,4}", part)] or [written.strip() or "task"]
+        suite, name = (words[0], words[1]) if len(words) > 1 else ("", words[0])
+        benchmark, _, part = name.partition(":")
+        return cls(suite, benchmark or name, part or benchmark or name, int(numbers[0]) if numbers else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The facts of one run of the harness.
+
+    Attributes:
+        path: the file that is read, which a missing fact is blamed on.
+        file: the results, where they are at hand.
+        stamp: the time in the files' names, '' without.
+        options: what the user says.
+    """
+
+    path: Path
+    file: Path | None
+    stamp: str
+    options: ReadOptions
+    _runs: dict[tuple[TaskName, str], RunDescription] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, path: Path, options: ReadOptions) -> Results:
+        """The results themselves, or those that belong to details."""
+        if name := RESULTS_NAME.fullmatch(path.name):
+            return cls(path, path, name["stamp"], options)
+        name = DETAILS_NAME.fullmatch(path.name)
+        if name is None:
+            return cls(path, None, "", options)
+        found = cls(path, None, name["stamp"], options)
+        places = [path.parent, path.parent.parent]
+        if (split := found._below("details")) is not None:
+            root, model = split
+            places.insert(0, root / "results" / model)
+        files = (place / f"results_{name['stamp']}.json{gz}" for place in places for gz in ("", ".gz"))
+        return cls(path, next((file for file in files if file.is_file()), None), name["stamp"], options)
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """The content of the results; empty without.
+
+        Raises:
+            BadInputError: it is no JSON, or none of lighteval.
+        """
+        if self.file is None:
+            return {}
+        content = read_json(self.file)
+        if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
+            raise BadInputError(self.file, "holds no results of tasks, so lighteval did not write it.")
+        return content
+
+    @property
+    def _general(self) -> Mapping[str, Any]:
+        return mapping(self.data.get("config_general"))
+
+    @property
+    def commit(self) -> str | None:
+        """Commit of the harness."""
+        said = text(self._general.get("lighteval_sha"))
+        return said if said is not None and re.fullmatch(r"[0-9a-f]{7,40}", said) else None
+
+    def details(self) -> Sequence[Path]:
+        """The details of the same time."""
+        split = self._below("results")
+        folders = [self.path.parent, self.path.parent / self.stamp]
+        if split is not None:
+            root, model = split
+            folders = [root / "details" / model / self.stamp, root / "details" / model, *folders]
+        for folder in folders:
+            files = sorted(folder.iterdir()) if folder.is_dir() else []
+            named = [
+                file for file in files if (name := DETAILS_NAME.fullmatch(file.name)) and name["stamp"] == self.stamp
+            ]
+            if named:
+                return named
+        return ()
+
+    def _below(self, folder: str) -> tuple[Path, Path] | None:
+        """The folder that holds the folder of this name, and the way from there to the file, without the time."""
+        parents = list(self.path.absolute().parents)
+        for place, parent in enumerate(parents):
+            if parent.name == folder and place:
+                way = self.path.absolute().parent.relative_to(parent)
+                return parent.parent, way.parent if way.name == self.stamp and self.stamp else way
+        return None
+
+    @cached_property
+    def model(self) -> str:
+        """Name of the model: what the user says, else the results, else the folders of the details.
+
+        Raises:
+            BadInputError: nothing says it.
+        """
+        if self.options.model:
+            return self.options.model
+        for told in (self._general, mapping(self._general.get("model_config")), mapping(self.data.get("model_config"))):
+            if name := text(told.get("model_name")):
+                return name
+        split = self._below("details") or self._below("results")
+        if split is not None and split[1].parts:
+            return split[1].as_posix()
+        old = (OLD_FOLDER.fullmatch(parent.name) for parent in self.path.absolute().parents)
+        if found := next((one for one in old if one is not None), None):
+            return f"{found['organization']}/{found['model']}"
+        raise BadInputError(
+            self.path, "no folder details/<model>/<time>/ and no results say whose they are; add --model NAME."
+        )
+
+    def run(self, task: TaskName) -> RunDescription:
+        """The run that a task belongs to.
+
+        Raises:
+            BadInputError: the model is not known, or the condition.
+        """
+        label = self._label(task)
+        if (task, label) not in self._runs:
+            told = condition(self.options.condition or "")
+            if told is None:
+                known = ", ".join(CONDITIONS)
+                raise BadInputError(self.path, f"no condition {self.options.condition!r}; known: {known}.")
+            self._runs[task, label] = RunDescription(
+                model=self.model,
+                benchmark=self.options.benchmark or task.benchmark,
+                condition=told,
+                label=label,
+                few_shot=task.few_shot,
+                settings=self._settings | ({"suite": task.suite} if task.suite else {}),
+                limited=self._general.get("max_samples") is not None,
+            )
+        return self._runs[task, label]
+
+    def _label(self, task: TaskName) -> str:
+        """The time; with suite and shots where the same task was asked in several ways at that time."""
+        same = {one for one in self._asked if (one.benchmark, one.task) == (task.benchmark, task.task)} | {task}
+        if len(same) == 1:
+            return self.stamp
+        how = "|".join(str(part) for part in (task.suite, task.few_shot) if part not in ("", None))
+        return f"{self.stamp} {how}".strip()
+
+    @cached_property
+    def _asked(self) -> set[TaskName]:
+        files = self.details() if self.path == self.file else sorted(self.path.parent.iterdir())
+        names = (DETAILS_NAME.fullmatch(file.name) for file in files)
+        found = {TaskName.parsed(name["task"]) for name in names if name and name["stamp"] == self.stamp}
+        return found | {TaskName.parsed(name) for name in self._tasks}
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        told = {**self._general, **mapping(self._general.get("model_config"))}
+        return {
+            name: value
+            for name, value in told.items()
+            if isinstance(value, bool)
+            or number(value) is not None
+            or (isinstance(value, str) and 0 < len(value) <= LONGEST_SETTING)
+        }
+
+    @property
+    def _tasks(self) -> Mapping[str, Mapping[str, Any]]:
+        """Reported numbers by task, without averages."""
+        return {
+            name: values
+            for name, values in mapping(self.data.get("results")).items()
+            if isinstance(values, dict) and not any(part in SUMMARIES for part in re.split(r"[|:]", name))
+        }
+
+    def differing(self, task: TaskName, means: Mapping[str, float]) -> Iterator[str]:
+        """A note on means that the results report otherwise."""
+        reported = next((values for name, values in self._tasks.items() if TaskName.parsed(name) == task), {})
+        told = {
+            name: (value, mean)
+            for name, mean in means.items()
+            if (value := number(reported.get(name))) is not None and contradicts(value, mean)
+        }
+        if told:
+            listed = ", ".join(f"{name} {value:g} there, {mean:g} here" for name, (value, mean) in told.items())
+            yield f"{task.task}: the results report other numbers than the means of the details: {listed}"
+
+    def task_scores(self, *, without: Sequence[TaskName]) -> Iterator[TaskScores | str]:
+        """Scores of whole tasks, for those of which no details are at hand.
+
+        Raises:
+            BadInputError: a score is outside its metric's bounds.
+        """
+        found: dict[tuple[int, str], tuple[RunDescription, MetricDescription, list[tuple[Any, ...]]]] = {}
+        tasks: dict[str, None] = {}
+        for name, values in self._tasks.items():
+            task = TaskName.parsed(name)
+            if task in without:
+                continue
+            docs = mapping(mapping(self.data.get("config_tasks")).get(name.rpartition("|")[0]))
+            for key, value in values.items():
+                told, error = number(value), number(values.get(f"{key}_stderr"))
+                if told is None or key.endswith("_stderr"):
+                    continue
+                metric = metric_description(key, self.options)
+                low = -math.inf if metric.lower is None else metric.lower
+                high = math.inf if metric.upper is None else metric.upper
+                if not low <= told <= high:
+                    raise BadInputError(self.path, f"{key} of {name} is {told:g}, outside [{low:g}, {high:g}].")
+                run = self.run(task)
+                _, _, rows = found.setdefault((id(run), key), (run, metric, []))
+                rows.append(
+                    (task.task, told, math.nan if error is None else error, count(docs.get("effective_num_docs")))
+                )
+                tasks.setdefault(name)
+        for run, metric, rows in found.values():
+            yield TaskScores(
+                run=run,
+                metric=metric,
+                tasks=[row[0] for row in rows],
+                values=np.array([row[1] for row in rows]),
+                stderr=np.array([row[2] for row in rows]),
+                n_prompts=[row[3] for row in rows],
+            )
+        if tasks:
+            yield f"no details beside the results for {', '.join(tasks)}: the scores of the whole tasks were taken"

@@ -1,0 +1,68 @@
+"""Results and predictions of OpenCompass: <time>/results/<model>/<dataset>.json, the same under predictions/.
+
+Where results hold details (``--dump-eval-details``), these say which prompts were answered rightly. Where they do not,
+the predictions beside them are compared with the gold answers they bear, as they stand. Where there are no predictions
+either, the dataset has one score as a whole. Percentages become proportions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tracker.ingest.formats.opencompass.places import PREDICTIONS, RESULTS, Place
+from tracker.ingest.formats.opencompass.reports import read_predictions, read_results
+from tracker.ingest.json_values import first_bytes
+from tracker.ingest.measurement import Measurement, ReadOptions
+
+SPECIFICITY = 30
+ROWS_START = re.compile(rb'\s*\{\s*(?:"\d{1,9}"\s*:\s*\{|\})')
+LINES_START = re.compile(rb'\s*\{\s*"idx"\s*:\s*"?\d')
+RESULTS_START = re.compile(rb'\s*\{\s*"(?P<name>(?:[^"\\]|\\.){1,100})"\s*:\s*(?P<value>-?\d|NaN|-?Infinity|["{\[])')
+"""Results begin with a number, such as ``"accuracy": 50.0``, or with the details."""
+NO_NUMBERS = rb'"{['
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is neither results nor predictions of OpenCompass."""
+    place = Place.of(path)
+    if isinstance(place, str):
+        return place
+    data = first_bytes(path, 4096)
+    if isinstance(data, str):
+        return data
+    if place.is_unfinished and (place.predictions or place.results):
+        return "is what is left of predictions that were finished since"
+    if place.kind == PREDICTIONS:
+        start = LINES_START if place.is_in_lines else ROWS_START
+        return None if start.match(data) else 'the text does not begin with a numbered prediction, {"0": {'
+    begin = RESULTS_START.match(data)
+    if begin is None or (begin["value"] in NO_NUMBERS and begin["name"] not in (b"details", b"type")):
+        return 'the text begins neither with a number, as in {"accuracy": 50.0, nor with details'
+    return None
+
+
+def companions(path: Path) -> Sequence[Path]:
+    """The predictions of the results, or the further parts of the predictions."""
+    place = Place.of(path)
+    return () if isinstance(place, str) else place.companions
+
+
+def harness(path: Path) -> str | None:
+    """The program; its files do not say which version."""
+    return "opencompass"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """Scores and answers of one dataset, or its score as a whole.
+
+    Raises:
+        BadInputError: the file is not sound, or stands in no folder of a model.
+    """
+    place = Place.of(path, forced=True)
+    assert isinstance(place, Place)
+    if place.kind == RESULTS:
+        yield from read_results(place, options)
+    else:
+        yield from read_predictions(place, options)

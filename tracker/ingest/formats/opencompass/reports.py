@@ -1,0 +1,251 @@
+"""Results and predictions of one dataset, row by row, and what the results report of all rows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tracker.errors import BadInputError
+from tracker.ingest.contents import opened
+from tracker.ingest.formats.opencompass.places import Place
+from tracker.ingest.formats.opencompass.rows import (
+    NO_GOLD,
+    NOT_COMPARABLE,
+    RECOMPUTED,
+    SCORED,
+    Row,
+    detail,
+    prediction,
+)
+from tracker.ingest.gathering import EMPTY, Gathering, counted_as
+from tracker.ingest.json_files import json_lines, parsed
+from tracker.ingest.json_parts import parts
+from tracker.ingest.json_values import contradicts, count, first_bytes, mapping, number
+from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, TaskScores
+
+NAMESPACE = "opencompass"
+CHUNK = 1 << 20
+NOWHERE = "\0"
+"""A name that no member has: a walk towards it passes every member of the object."""
+DETAILS_LIST = re.compile(rb'"details"\s*:\s*\[')
+PERCENT = re.compile(r"(?:.*[ _/-])?(?:accuracy|acc|score|exact_match|em|f1|pass@\d+|rouge\w*|bleu|(?:m?G-Pass@.*))"
+                     r"(?: \(\d+ runs average\))?", re.IGNORECASE)  # fmt: skip
+"""Numbers of a report that are percentages of right answers, or scores that are written like them."""
+AGGREGATES = ("accuracy", "acc", "score", "exact_match", "em")
+"""What a report calls the mean of the rows, the likeliest first."""
+
+
+class Rows:
+    """Rows on their way into blocks, and what there is to say of all of them."""
+
+    def __init__(self, place: Place, options: ReadOptions) -> None:
+        self.place, self.options = place, options
+        self._gathering = Gathering(place.run(options), NAMESPACE, place.path.name)
+        self.how: Counter[str] = Counter()
+        self.n_rows = self._n_empty = self._n_unjudged = 0
+        self._total, self._n_scored = 0.0, 0
+        self._metrics = {
+            how: MetricDescription(
+                name=options.metric or name,
+                higher_is_better=True if options.higher_is_better is None else options.higher_is_better,
+                lower=0.0 if options.lower is None else options.lower,
+                upper=1.0 if options.upper is None else options.upper,
+            )
+            for how, name in ((SCORED, "accuracy"), (RECOMPUTED, "exact_match"))
+        }
+
+    def add(self, key: str, row: Row) -> Iterator[Measurement]:
+        """Take in a row; yields what is full."""
+        self.n_rows += 1
+        self.how[row.how] += 1
+        metric = self._metrics.get(row.how)
+        for trial in range(max(len(row.said), len(row.scores), 1)):
+            at = self._gathering.row(self.place.dataset, key, trial, row.content)
+            said = row.said[trial] if trial < len(row.said) else None
+            if trial < len(row.said):
+                self._gathering.answer(at, said, probability=row.probability if trial == 0 else math.nan)
+            if metric is None or trial >= len(row.scores):
+                continue
+            value = row.scores[trial]
+            if math.isnan(value):
+                self._n_unjudged += 1
+                continue
+            self._total += value
+            self._n_scored += 1
+            if trial < len(row.said) and said is None:
+                self._n_empty += 1
+                value = math.nan if self.options.empty == "missing" else value
+            self._gathering.score(at, metric, value)
+        if self._gathering.is_full:
+            yield from self._gathering.blocks()
+
+    def rest(self) -> Iterator[Measurement]:
+        """What is left."""
+        yield from self._gathering.blocks()
+
+    def notes(self, reported: Mapping[str, float]) -> Iterator[str]:
+        """What the reader should be told, the report's own numbers beside those of the rows."""
+        dataset = self.place.dataset
+        if n := self.how[RECOMPUTED]:
+            yield (
+                f"{dataset}: nothing says which answers are right, so {n:,} were compared with the gold answers as they"
+                f" stand: exact_match is recomputed, without the harness's own extraction. {self._said(reported)}"
+            )
+        if n := self.how[NO_GOLD]:
+            yield (
+                f"{dataset}: {n:,} prompts have no gold answer and were not scored; OpenCompass drops gold answers "
+                "that are 0 or empty"
+            )
+        if n := self.how[NOT_COMPARABLE]:
+            yield f"{dataset}: {n:,} answers, given in several rounds or not at all, were not scored"
+        if self._n_unjudged:
+            yield f"{dataset}: {self._n_unjudged:,} judgements are no number from 0 to 1 and were not taken"
+        if self._n_empty:
+            what = "answer is empty|answers are empty"
+            yield f"{dataset}: {counted_as(self._n_empty, EMPTY, self.options.empty or 'wrong', what)}"
+        if self.how[SCORED] and self._n_scored and (name := _reported_mean(reported)) is not None:
+            percent, mean = reported[name], self._total / self._n_scored
+            if contradicts(percent, 100 * mean):
+                yield f"{dataset}: the report says {name} {percent:g} percent, its rows have {100 * mean:g} percent"
+            else:
+                yield f"{dataset}: {name} {percent:g} percent in the report is {mean:g} here, a proportion"
+
+    def _said(self, reported: Mapping[str, float]) -> str:
+        mean = f"Their mean is {self._total / self._n_scored:.6g}" if self._n_scored else "None could be compared"
+        listed = ", ".join(f"{name} {value:g}" for name, value in reported.items())
+        return f"{mean}; the report says {listed} (percent)" if listed else f"{mean}; there is no report beside them"
+
+
+def read_results(place: Place, options: ReadOptions) -> Iterator[Measurement | str]:
+    """The details of results, else the predictions beside them, else the reported numbers.
+
+    Raises:
+        BadInputError: the file is not sound, or holds nothing of these.
+    """
+    rows = Rows(place, options)
+    told: dict[str, Any] = {}
+    for name, value in _results(place.path):
+        if isinstance(name, int):
+            yield from rows.add(str(name), detail(mapping(value)))
+        elif name == "error":
+            raise BadInputError(place.path, f"the evaluation failed: {str(value)[:200]}")
+        else:
+            told[name] = value
+    yield from rows.rest()
+    reported = _percentages(told)
+    if rows.n_rows:
+        yield from rows.notes(reported)
+        return
+    if place.predictions:
+        yield from _predicted(place, options, place.predictions, reported)
+        return
+    yield from _whole(place, options, told)
+
+
+def read_predictions(place: Place, options: ReadOptions) -> Iterator[Measurement | str]:
+    """Predictions, compared with their gold answers.
+
+    Raises:
+        BadInputError: the file is not sound.
+    """
+    reported: dict[str, float] = {}
+    if place.results is not None and not place.is_unfinished:
+        reported = _percentages({name: value for name, value in _results(place.results) if isinstance(name, str)})
+    files = place.predictions if place.is_first and not place.is_unfinished else [place.path]
+    yield from _predicted(place, options, files, reported)
+    if place.is_unfinished:
+        yield f"{place.dataset}: the harness had not finished; these are the predictions up to then"
+
+
+def _predicted(
+    place: Place, options: ReadOptions, files: Iterable[Path], reported: Mapping[str, float]
+) -> Iterator[Measurement | str]:
+    rows = Rows(place, options)
+    offset = 0
+    for file in files:
+        largest = -1
+        for number_of, entry in _predictions(file, in_lines=place.is_in_lines and file == place.path):
+            largest = max(largest, number_of)
+            yield from rows.add(str(offset + number_of), prediction(entry))
+        offset += largest + 1
+    yield from rows.rest()
+    yield from rows.notes(reported)
+
+
+def _reported_mean(reported: Mapping[str, float]) -> str | None:
+    """What a report calls the mean of its rows."""
+    named = (one for name in AGGREGATES for one in reported if one == name or one.startswith(f"{name} ("))
+    return next(named, None)
+
+
+def _percentages(told: Mapping[str, Any]) -> dict[str, float]:
+    found = ((name, number(value)) for name, value in told.items() if PERCENT.fullmatch(name))
+    return {name: value for name, value in found if value is not None}
+
+
+def _whole(place: Place, options: ReadOptions, told: Mapping[str, Any]) -> Iterator[Measurement | str]:
+    """The reported numbers, as scores of the dataset as a whole."""
+    run = place.run(options)
+    taken, passed = [], []
+    for name, value in told.items():
+        found = number(value)
+        if found is None or not PERCENT.fullmatch(name) or not 0 <= found <= 100:
+            passed.append(name)
+            continue
+        metric = MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
+        yield TaskScores(run=run, metric=metric, tasks=[place.dataset], values=np.array([found / 100]))
+        taken.append(f"{name} {found:g} became {found / 100:g}")
+    if taken:
+        listed = ", ".join(taken)
+        yield f"{place.dataset}: the score of the whole dataset was taken; percentages became proportions: {listed}"
+    if passed:
+        yield f"{place.dataset}: what is no percentage was passed over: {', '.join(passed)}"
+    if not taken:
+        raise BadInputError(place.path, "holds no details and no percentages, and there are no predictions beside it.")
+
+
+def _results(path: Path) -> Iterator[tuple[str | int, Any]]:
+    """Members of results, and entries of their details by number."""
+    head = first_bytes(path)
+    in_list = isinstance(head, bytes) and DETAILS_LIST.search(head) is not None
+    depth = ("details",) if in_list else ("details", NOWHERE)
+    n_listed = 0
+    with opened(path) as file:
+        for name, data in parts(iter(lambda: file.read(CHUNK), b""), path, of=depth):
+            value = parsed(path, data, f"entry {n_listed}" if name is None else f"{name[:40]!r}")
+            if name is None:
+                yield n_listed, value
+                n_listed += 1
+            elif name == "details" and isinstance(value, list):
+                yield from enumerate(value)
+            elif re.fullmatch(r"\d{1,9}", name):
+                yield int(name), value
+            else:
+                yield name, value
+
+
+def _predictions(path: Path, *, in_lines: bool) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Predictions by number.
+
+    Raises:
+        BadInputError: the JSON is broken, or an entry is none.
+    """
+    if in_lines:
+        for line, value in json_lines(path):
+            index = count(mapping(value).get("idx"))
+            if index is None:
+                raise BadInputError(path, f"line {line}: is no prediction of OpenCompass: it has no idx.")
+            yield index, value
+        return
+    with opened(path) as file:
+        for name, data in parts(iter(lambda: file.read(CHUNK), b""), path, of=(NOWHERE,)):
+            value = parsed(path, data, f"prediction {str(name)[:40]!r}")
+            if name is None or not re.fullmatch(r"\d{1,9}", name) or not isinstance(value, dict):
+                raise BadInputError(path, f"{str(name)[:40]!r} is no prediction of OpenCompass.")
+            yield int(name), value
