@@ -1,0 +1,129 @@
+"""Every Eval Ever: an aggregate file, and the rows of its instances beside it where there are some.
+
+Results without instances give one score for a whole task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tracker.errors import BadInputError
+from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.ingest.formats.every_eval_ever.aggregate import READ_VERSIONS, Aggregate
+from tracker.ingest.formats.every_eval_ever.instances import Instances, verified
+from tracker.ingest.json_values import contradicts, count, first_bytes, mapping, text
+from tracker.ingest.measurement import Measurement, ReadOptions
+
+SPECIFICITY = 30
+SAMPLES_NAME = re.compile(r"(?P<stem>.*)_samples\.jsonl(?:\.gz)?")
+AGGREGATE_NAME = re.compile(r"(?P<stem>.*)\.json(?:\.gz)?")
+START = re.compile(rb'\s*\{\s*"')
+SCHEMA_START = re.compile(rb'\s*\{\s*"\$schema"')
+FIELDS = (b'"schema_version"', b'"evaluation_id"', b'"source_metadata"', b'"model_info"', b'"evaluation_results"')
+INSTANCE_FIELDS = (b'"schema_version"', b'"evaluation_id"', b'"evaluation_name"', b'"sample_id"')
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is neither an aggregate nor instances of Every Eval Ever."""
+    of_instances = SAMPLES_NAME.fullmatch(path.name)
+    if not of_instances and not AGGREGATE_NAME.fullmatch(path.name):
+        return "the name ends neither in .json nor in _samples.jsonl"
+    data = first_bytes(path)
+    if isinstance(data, str):
+        return data
+    if SCHEMA_START.match(data):
+        return "is a JSON schema, not results"
+    if of_instances:
+        line = data.lstrip().partition(b"\n")[0]
+        lack = [field.decode() for field in INSTANCE_FIELDS if field not in line]
+        return f"the first line has no {', '.join(lack)}" if lack or not START.match(data) else None
+    # Fields stand in any order, and one of them may be long.
+    lack = [field.decode() for field in FIELDS if field not in data]
+    return f"its beginning has no {', '.join(lack)}" if len(lack) > 2 or not START.match(data) else None
+
+
+def companions(path: Path) -> Sequence[Path]:
+    """The instances of an aggregate, or the aggregate of instances."""
+    name = SAMPLES_NAME.fullmatch(path.name)
+    if name is not None:
+        beside = (path.with_name(name["stem"] + end) for end in (".json", ".json.gz"))
+        return tuple(other for other in beside if declines(other, ReadOptions()) is None)[:1]
+    stem = AGGREGATE_NAME.fullmatch(path.name)
+    names = [f"{stem['stem']}_samples.jsonl{end}" for end in ("", ".gz")] if stem else []
+    try:
+        told = mapping(Aggregate.read(path, ReadOptions()).data.get("detailed_evaluation_results"))
+        if said := text(told.get("file_path")):
+            names.append(re.split(r"[/\\]", said)[-1])
+    except BadInputError:
+        pass
+    found = (path.parent / name for name in dict.fromkeys(names) if name not in ("", ".", ".."))
+    return tuple(other for other in found if other != path and _is_file(other))[:1]
+
+
+def harness(path: Path) -> str | None:
+    """The library that evaluated, with its version, where the aggregate says so."""
+    try:
+        aggregate = _aggregate(path, ReadOptions())
+    except BadInputError:
+        return None
+    library = mapping(aggregate.data.get("eval_library")) if aggregate else {}
+    said = [part for name in ("name", "version") if (part := text(library.get(name))) and part != ours.UNKNOWN]
+    return " ".join(said) or None
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """Scores and answers of the instances; scores of whole tasks for results without.
+
+    Raises:
+        BadInputError: a file is no such file, or the instances are not those that the aggregate speaks of.
+    """
+    aggregate = _aggregate(path, options)
+    samples = path if SAMPLES_NAME.fullmatch(path.name) else next(iter(companions(path)), None)
+    if aggregate is None:
+        assert samples is not None
+        yield from Instances(samples, None, options).blocks()
+        yield "no aggregate beside the instances: bounds and direction of the metrics are not known"
+        return
+    version = text(aggregate.data.get("schema_version")) or "nothing"
+    if not version.startswith(READ_VERSIONS):
+        yield f"schema_version says {version[:40]}; read as {READ_VERSIONS[-1]}"
+    results = aggregate.results
+    told = mapping(aggregate.data.get("detailed_evaluation_results"))
+    sampled = []
+    if samples is not None:
+        instances = Instances(samples, aggregate, options)
+        wrong = verified(samples, told)
+        yield from instances.blocks()
+        if wrong is not None:
+            raise BadInputError(samples, wrong, advice="Get both files again.")
+        total = count(told.get("total_rows"))
+        if total is not None and total != instances.n_rows:
+            problem = f"holds {instances.n_rows:,} rows, and {aggregate.path.name} says that there are {total:,}."
+            raise BadInputError(samples, problem, advice="Get both files again.")
+        sampled = instances.sampled
+        for result, mean in instances.means():
+            if contradicts(result.value, mean):
+                told_of = f"{result.name} ({result.metric.name})"
+                yield f"{told_of}: the aggregate says {result.value:g}, its instances give {mean:g}"
+    elif said := text(told.get("file_path")):
+        yield f"the instances ({said[:200]}) are not beside the file: only its results for whole tasks were taken"
+    yield from aggregate.task_scores(without=sampled)
+    yield from aggregate.notes
+    if percent := sorted({one.metric.name for one in results if one.scale != 1}):
+        yield f"{', '.join(percent)}: percent became proportions"
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _aggregate(path: Path, options: ReadOptions) -> Aggregate | None:
+    if not SAMPLES_NAME.fullmatch(path.name):
+        return Aggregate.read(path, options)
+    beside = companions(path)
+    return Aggregate.read(beside[0], options) if beside else None

@@ -1,0 +1,338 @@
+"""The instances: a row for each prompt, trial and result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tracker.errors import BadInputError
+from tracker.ingest.contents import opened
+from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.ingest.formats.every_eval_ever.aggregate import UNNAMED, Aggregate, Result
+from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.json_files import json_lines
+from tracker.ingest.json_values import identity, mapping, number, score, text, texts
+from tracker.ingest.measurement import Measurement, ReadOptions, metric_description
+
+CHUNK = 1 << 20
+MAX_TRIAL = 2**31 - 1
+LETTERS = [chr(ord("A") + place) for place in range(26)]
+
+
+def verified(path: Path, told: Mapping[str, Any]) -> str | None:
+    """Why the bytes are not those of which the aggregate gives a checksum; None where they are, or it gives none."""
+    said = text(told.get("checksum"))
+    if said is None:
+        return None
+    kind = {64: "sha256", 32: "md5"}.get(len(said))
+    named = text(told.get("hash_algorithm")) or kind
+    if named not in ("sha256", "md5"):
+        return f"its checksum is of an unknown kind, {str(named)[:40]!r}."
+    digest = hashlib.new(named, usedforsecurity=False)
+    with opened(path) as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    found = digest.hexdigest()
+    return None if found == said.strip().lower() else f"has the {named} {found}, and the aggregate says {said[:64]}."
+
+
+@dataclass
+class _Seen:
+    """Prompts of one result: sum and number of their scores; a prompt is a number of 64 bits."""
+
+    places: dict[int, int] = field(default_factory=dict)
+    rows: array[int] = field(default_factory=lambda: array("i"))
+    counts: array[int] = field(default_factory=lambda: array("i"))
+    sums: array[float] = field(default_factory=lambda: array("d"))
+
+    def place(self, prompt: int) -> int:
+        if prompt not in self.places:
+            self.places[prompt] = len(self.rows)
+            self.rows.append(0)
+            self.counts.append(0)
+            self.sums.append(0.0)
+        return self.places[prompt]
+
+    def mean(self) -> float:
+        """The mean over prompts, trials averaged; NaN where there is no score."""
+        means = [total / n for total, n in zip(self.sums, self.counts, strict=True) if n]
+        return math.fsum(means) / len(means) if means else math.nan
+
+
+class Instances:
+    """A file of instances.
+
+    Args:
+        path: the file.
+        aggregate: what they belong to; None where that is not at hand.
+        options: what the user says.
+    """
+
+    def __init__(self, path: Path, aggregate: Aggregate | None, options: ReadOptions) -> None:
+        self.path, self.aggregate, self.options = path, aggregate, options
+        self.n_rows = 0
+        self._gatherings: dict[str, Gathering] = {}
+        self._results: dict[tuple[str | None, str], Result] = {}
+        self._seen: dict[Result, _Seen] = {}
+        self._contents: dict[int, int] = {}
+        self._further: dict[int, list[int]] = {}
+        self._raw_scales: dict[Result, float] = {}
+        self._n_errored = self._n_empty = self._n_orphans = self._n_other_split = self._n_contrary = 0
+
+    @property
+    def sampled(self) -> list[Result]:
+        """The results that have instances."""
+        return list(self._seen)
+
+    def means(self) -> Iterator[tuple[Result, float]]:
+        """Of each result with a reported score, the mean of its instances."""
+        for result, seen in self._seen.items():
+            mean = seen.mean()
+            if not math.isnan(result.value) and not math.isnan(mean):
+                yield result, mean
+
+    def blocks(self) -> Iterator[Measurement | str]:
+        """The scores and answers, then what is to be said of them.
+
+        Raises:
+            BadInputError: a line is no instance, or belongs to another evaluation or model.
+        """
+        if self.aggregate is not None and any(one.scale != 1 for one in self.aggregate.results):
+            self._look_ahead()
+        try:
+            for line, row in json_lines(self.path):
+                self._add(line, self._checked(line, row))
+                for gathering in self._gatherings.values():
+                    if gathering.is_full:
+                        yield from gathering.blocks()
+        except BadInputError:
+            for gathering in self._gatherings.values():
+                yield from gathering.blocks()
+            raise
+        for gathering in self._gatherings.values():
+            yield from gathering.blocks()
+        yield from self._notes()
+
+    @cached_property
+    def _n_results(self) -> Counter[str]:
+        return (
+            Counter(one.task for one in self.aggregate.results if not one.is_summary) if self.aggregate else Counter()
+        )
+
+    def _notes(self) -> Iterator[str]:
+        if self._n_errored:
+            yield counted_as(
+                self._n_errored, ERRORED, self.options.errored or "missing", "instance failed|instances failed"
+            )
+        if self._n_empty and self.options.empty == "missing":
+            yield counted_as(self._n_empty, EMPTY, "missing", "answer holds nothing|answers hold nothing")
+        if self._n_orphans:
+            yield f"{self._n_orphans:,} instances point to no result of the aggregate; their evaluation_name was taken"
+        if self._n_other_split:
+            yield f"{self._n_other_split:,} instances are of splits that were not asked for (--split)"
+        if self._n_contrary:
+            yield f"{self._n_contrary:,} instances score 0 or 1, and is_correct says otherwise; the score was taken"
+
+    def _checked(self, line: int, row: Any) -> Mapping[str, Any]:
+        if not isinstance(row, dict):
+            raise BadInputError(self.path, f"line {line}: is no JSON object.")
+        if text(row.get("evaluation_name")) is None:
+            raise BadInputError(self.path, f"line {line}: has no evaluation_name.")
+        if self.aggregate is None:
+            model = text(row.get("model_id")) or self.options.model
+            said = {"evaluation_id": row.get("evaluation_id"), "model_info": {"id": model}}
+            self.aggregate = Aggregate(self.path, said, self.options)
+        for name, expected in (("evaluation_id", self.aggregate.id), ("model_id", self.aggregate.model_id)):
+            told = text(row.get(name))
+            if told is not None and expected is not None and told != expected:
+                problem = f"line {line}: its {name} is {told[:80]!r}, that of the file is {expected[:80]!r}."
+                raise BadInputError(self.path, problem)
+        return row
+
+    def _add(self, line: int, row: Mapping[str, Any]) -> None:
+        assert self.aggregate is not None
+        self.n_rows += 1
+        result = self._result(row)
+        asked, metadata = mapping(row.get("input")), mapping(row.get("metadata"))
+        key = identity(row.get("sample_id")) or text(row.get("sample_hash"))
+        if key is None:
+            raise BadInputError(self.path, f"line {line}: has neither sample_id nor sample_hash.")
+        content = _content(asked, metadata, result.split, as_written=self.aggregate.is_ours)
+        if self.options.splits and content.split not in self.options.splits:
+            self._n_other_split += 1
+            return
+        namespace = metadata.get(ours.NAMED_BY)
+        namespace = namespace if isinstance(namespace, str) else ours.NAMESPACE
+        gathering = self._gatherings.get(namespace)
+        if gathering is None:
+            gathering = self._gatherings[namespace] = Gathering(self.aggregate.run, namespace, self.path.name)
+        name, prompt = self._named(result.task, key, content)
+        seen = self._seen.setdefault(result, _Seen())
+        place = seen.place(prompt)
+        trial = self._trial(line, metadata, seen.rows[place])
+        seen.rows[place] += 1
+        at = gathering.row(result.task, name, trial, content, line)
+        said = _answers(row, metadata)
+        value = self._value(line, row, result, said)
+        several = not self.aggregate.is_ours and self._n_results[result.task] > 1
+        try:
+            gathering.score(at, result.metric, value)
+            for extraction, (answer, status, probability) in said.items():
+                # What was read off for one metric may differ from what was read off for another.
+                how = ",".join(filter(None, (extraction, result.metric.name))) if several else extraction
+                gathering.answer(at, answer, extraction=how, status=status, probability=probability)
+        except ValueError as error:
+            raise BadInputError(self.path, f"line {line}, prompt {key!r}: {error}.") from error
+        if not math.isnan(value):
+            seen.counts[place] += 1
+            seen.sums[place] += value
+
+    def _value(
+        self, line: int, row: Mapping[str, Any], result: Result, said: Mapping[str, tuple[str | None, str, float]]
+    ) -> float:
+        evaluation = mapping(row.get("evaluation"))
+        told = evaluation.get("score", row.get("score"))
+        correct = evaluation.get("is_correct")
+        try:
+            value = score(told) * self._raw_scales.get(result, 1.0)
+        except ValueError as error:
+            raise BadInputError(self.path, f"line {line}: evaluation.score is {error}.") from error
+        if isinstance(correct, bool):
+            if told is None:
+                value = float(correct)
+            elif value in (0, 1) and value != correct and result.metric.higher_is_better is not False:
+                self._n_contrary += 1
+        if any(status == "error" for _, status, _ in said.values()) and ours.ANSWERS not in mapping(
+            row.get("metadata")
+        ):
+            self._n_errored += 1
+            lowest = result.metric.lower if result.metric.higher_is_better is not False else result.metric.upper
+            return (0.0 if lowest is None else lowest) if self.options.errored == "wrong" else math.nan
+        if said and all(status == "empty" for _, status, _ in said.values()):
+            self._n_empty += 1
+            return math.nan if self.options.empty == "missing" else value
+        return value
+
+    def _result(self, row: Mapping[str, Any]) -> Result:
+        assert self.aggregate is not None
+        asked = (text(row.get("evaluation_result_id")), row["evaluation_name"])
+        if asked not in self._results:
+            known = [one for one in self.aggregate.results if not one.is_summary]
+            by_id = [one for one in known if asked[0] is not None and one.id == asked[0]]
+            found = next(iter(by_id or [one for one in known if one.name == asked[1]]), None)
+            if found is None:
+                metric = metric_description(self.options.metric or UNNAMED, self.options)
+                found = Result(id=asked[0], name=asked[1], task=self.aggregate.task(asked[1]), metric=metric)
+            self._results[asked] = found
+        found = self._results[asked]
+        self._n_orphans += bool(self.aggregate.results) and found not in self.aggregate.results
+        return found
+
+    def _trial(self, line: int, metadata: Mapping[str, Any], n_before: int) -> int:
+        said = metadata.get(ours.TRIAL)
+        if said is None:
+            return n_before
+        if not isinstance(said, str) or not said.isdecimal() or len(said) > 10 or int(said) > MAX_TRIAL:
+            raise BadInputError(self.path, f"line {line}: {ours.TRIAL} is {str(said)[:40]!r}, not a number from 0 up.")
+        return int(said)
+
+    def _named(self, task: str, key: str, content: Content) -> tuple[str, int]:
+        """What a prompt is called, and its number: the same id with other content is another prompt."""
+        named = _number64(task, key)
+        held = _number64(content.text or "", *(content.choices or ()), content.answer or "")
+        first = self._contents.setdefault(named, held)
+        if first == held:
+            return key, named
+        others = self._further.setdefault(named, [])
+        if held not in others:
+            others.append(held)
+        ordinal = others.index(held) + 1
+        return f"{key}#{ordinal}", _number64(task, key, str(ordinal))
+
+    def _look_ahead(self) -> None:
+        """Whether the instances of results in percent are percent too: where one of them is larger than 1."""
+        largest: dict[Result, float] = {}
+        for line, row in json_lines(self.path):
+            result = self._result(self._checked(line, row))
+            value = number(mapping(row.get("evaluation")).get("score"))
+            if result.scale != 1 and value is not None:
+                largest[result] = max(largest.get(result, 0.0), abs(value))
+        self._raw_scales = {result: result.scale for result, value in largest.items() if value > 1}
+        self._n_orphans = 0
+
+
+def _content(asked: Mapping[str, Any], metadata: Mapping[str, Any], split: str | None, *, as_written: bool) -> Content:
+    choices = asked.get("choices")
+    choices = (
+        choices if isinstance(choices, list) and choices and all(isinstance(one, str) for one in choices) else None
+    )
+    references = texts(asked.get("reference"))
+    gold = references[0] if references else None
+    if gold is not None and choices and not as_written and not set(LETTERS[: len(choices)]) & set(choices):
+        named = [one.strip() for one in choices[:26]]
+        gold = LETTERS[named.index(gold.strip())] if gold.strip() in named else gold
+    listed = _parsed(metadata.get(ours.AS_JSON))
+    encoded = listed if isinstance(listed, list) else []
+    details = {
+        name: _parsed(value) if name in encoded else value
+        for name, value in metadata.items()
+        if isinstance(value, str) and not name.startswith(ours.OURS)
+    }
+    if len(references) > 1:
+        details[ours.ACCEPTED] = references
+    told = text(metadata.get(ours.SPLIT)) or (None if as_written else text(metadata.get("split"))) or split
+    return Content(text(asked.get("raw")), choices, gold, told, details or None)
+
+
+def _answers(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, tuple[str | None, str, float]]:
+    """By extraction: what was read off, its status and probability."""
+    more = mapping(_parsed(metadata.get(ours.ANSWERS)))
+    found: dict[str, tuple[str | None, str, float]] = {}
+    listed = row.get("answer_attribution")
+    for one in listed if isinstance(listed, list) else ():
+        value = mapping(one).get("extracted_value")
+        if not isinstance(value, str) or one.get("is_terminal") is False:
+            continue
+        method = text(one.get("extraction_method"))
+        extraction = "" if method is None or method == ours.UNKNOWN else method
+        found[extraction] = _answer(value, more.get(extraction))
+    if not found:
+        raw = mapping(row.get("output")).get("raw")
+        if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], str):
+            found[""] = _answer(raw[0], None)
+    if text(row.get("error")) and not more:
+        first = next(iter(found), "")
+        found = {**(found or {}), first: (found[first][0] if found else None, "error", math.nan)}
+    return found
+
+
+def _answer(value: str, more: Any) -> tuple[str | None, str, float]:
+    status, probability = more if isinstance(more, list) and len(more) == 2 else (None, None)
+    if status not in ("ok", "error", "empty"):
+        status = "ok" if value.strip() else "empty"
+    chance = number(probability)
+    inside = chance is not None and 0 <= chance <= 1
+    return (value if value or status == "ok" else None), status, chance if inside and chance is not None else math.nan
+
+
+def _parsed(said: Any) -> Any:
+    """What a text spells in JSON; the text itself where it spells nothing."""
+    if not isinstance(said, str):
+        return None
+    try:
+        return json.loads(said)
+    except (ValueError, RecursionError):
+        return said
+
+
+def _number64(*parts: str) -> int:
+    data = "\0".join(parts).encode("utf-8", errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
