@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from tracker.cli.exports import archive, tables
 from tracker.cli.exports import filter as kept
-from tracker.cli.exports import tables
 
 
 @click.group()
@@ -13,5 +13,6 @@ def command() -> None:
     """Write scores, runs, prompts, findings, filters and weights as files, or a whole store as one."""
 
 
-for part in (tables.scores, tables.runs, tables.prompts, tables.findings, kept.command, tables.weights):
+tabular = (tables.scores, tables.runs, tables.prompts, tables.findings, tables.weights)
+for part in (*tabular, kept.command, archive.command):
     command.add_command(part)

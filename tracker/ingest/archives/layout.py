@@ -1,0 +1,131 @@
+"""What stands where in an archive: a zip of Parquet tables, one for each table of catalogue and measurements.
+
+The columns are those of the schema. Keys of the store stay behind: a row is known by its place in its table, from 0,
+and what refers to it gives that place, in a column named without ``_id``. Rows are in the order of the keys, those
+without a key of their own in the order of the rows that they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from tracker.schema import metadata
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MARK = "suffrage-archive"
+"""Name of the first member, which holds the version; by it a file is recognised."""
+MANIFEST = "manifest.json"
+VERSION = 1
+
+ORDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "benchmark": ("id",),
+        "task": ("id",),
+        "metric": ("id",),
+        "model": ("id",),
+        "model_alias": ("model_id", "name"),
+        "source": ("id",),
+        "prompt": ("id",),
+        "prompt_alias": ("prompt_id", "namespace", "key"),
+        "run": ("id",),
+        "run_source": ("run_id", "source_id"),
+        "score": ("run_id", "metric_id", "prompt_id", "trial"),
+        "answer": ("run_id", "prompt_id", "extraction", "trial"),
+        "task_score": ("run_id", "metric_id", "task_id"),
+        "encoder": ("id",),
+        "embedding": ("encoder_id", "prompt_id"),
+    }
+)
+"""The tables, each after those that it refers to, and the columns that order its rows."""
+
+LEFT_BEHIND: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "run": frozenset({"checksum"}),  # of keys; computed anew of the same rows
+        "prompt_alias": frozenset({"task_id"}),  # the prompt's
+        "embedding": frozenset({"id"}),
+    }
+)
+"""Columns that follow from others."""
+
+BY_RUN = ("score", "answer", "task_score", "run_source")
+"""Tables whose rows are read run by run."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of an archive.
+
+    Attributes:
+        name: as in the archive.
+        stored: as in the store.
+        kind: its type.
+        nullable: whether it may be null.
+        refers_to: the table among whose rows its numbers are places; None for a value.
+    """
+
+    name: str
+    stored: str
+    kind: sa.types.TypeEngine[object]
+    nullable: bool
+    refers_to: str | None = None
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """Its type in the file."""
+        import pyarrow as pa
+
+        if self.refers_to is not None:
+            return pa.int32()
+        kinds: tuple[tuple[type, pa.DataType], ...] = (
+            (sa.JSON, pa.string()),
+            (sa.BigInteger, pa.int64()),
+            (sa.Boolean, pa.bool_()),
+            (sa.Integer, pa.int32()),
+            (sa.Float, pa.float64()),
+            (sa.DateTime, pa.timestamp("us", "UTC")),
+            (sa.Date, pa.date32()),
+            (sa.LargeBinary, pa.binary()),
+            (sa.String, pa.string()),
+        )
+        told = self.kind.impl if isinstance(self.kind, sa.TypeDecorator) else self.kind
+        return next(arrow for kind, arrow in kinds if isinstance(told, kind))
+
+    @property
+    def is_json(self) -> bool:
+        """Whether its texts are JSON."""
+        return isinstance(self.kind, sa.JSON)
+
+
+@lru_cache
+def columns_of(table: str) -> tuple[Column, ...]:
+    """The columns of a table in an archive, in the order of the schema."""
+    described = metadata.tables[table]
+    has_key = ORDER[table] == ("id",)
+    found = []
+    for column in described.columns:
+        if (has_key and column.name == "id") or column.name in LEFT_BEHIND.get(table, ()):
+            continue
+        refers_to = next((key.column.table.name for key in column.foreign_keys), None)
+        name = column.name.removesuffix("_id") if refers_to else column.name
+        found.append(Column(name, column.name, column.type, bool(column.nullable), refers_to))
+    return tuple(found)
+
+
+def schema_of(table: str) -> pa.Schema:
+    """The columns of a table as they stand in its Parquet file."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(one.name, one.arrow, nullable=one.nullable) for one in columns_of(table)])
+
+
+def member(table: str) -> str:
+    """Name of a table's file in the archive."""
+    return f"{table}.parquet"

@@ -1,0 +1,159 @@
+"""The rows of a store as they stand in an archive: keys become places, batches are as large on either engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from tracker.ingest.archives.layout import BY_RUN, ORDER, Column, columns_of, schema_of
+from tracker.queries.arrow import Reading, number_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_TOGETHER: Mapping[str, int] = {"score": 262_144, "answer": 16_384, "prompt": 4_096, "embedding": 8_192}
+"""Rows in a group of the file, by table; those with long texts have few, so that a group fits into memory."""
+ROWS_ELSE = 65_536
+
+
+@dataclass(eq=False)
+class ArchivedRows:
+    """The rows of a store, or of some of its benchmarks.
+
+    Attributes:
+        reading: the store at one moment.
+        benchmark_ids: keys of the benchmarks; None takes the whole store, with what belongs to no benchmark.
+        keys: by table, ``(n,)`` int64 keys of its rows, ascending, once they have been asked for.
+    """
+
+    reading: Reading
+    benchmark_ids: Sequence[int] | None = None
+    keys: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def batches(self, table: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a table, in the order of the archive; tables must be asked for in that order."""
+        import pyarrow as pa
+
+        if ORDER[table] == ("id",):
+            self.keys[table] = self._keys(table)
+        size, schema = ROWS_TOGETHER.get(table, ROWS_ELSE), schema_of(table)
+        held: list[pa.RecordBatch] = []
+        n_held = 0
+        for batch in self._all(table):
+            held.append(batch)
+            n_held += batch.num_rows
+            if n_held >= size:
+                whole = pa.Table.from_batches(held, schema).combine_chunks()
+                full = n_held - n_held % size
+                yield from whole.slice(0, full).to_batches(max_chunksize=size)
+                held, n_held = whole.slice(full).to_batches(), n_held - full
+        if n_held:
+            yield from pa.Table.from_batches(held, schema).combine_chunks().to_batches()
+
+    def _all(self, table: str) -> Iterator[pa.RecordBatch]:
+        if table in BY_RUN:
+            for run in self.keys["run"].tolist():  # each in the order of the primary key, with nothing to be sorted
+                yield from self._selected(table, f"run_id = {run}")
+            return
+        yield from self._selected(table, self._terms(table))
+
+    def _selected(self, table: str, terms: str) -> Iterator[pa.RecordBatch]:
+        columns = columns_of(table)
+        asked = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(self._expressions(table)))
+        order = ", ".join(self._ordered(table, name) for name in ORDER[table])
+        with self.reading.reader(f"SELECT {asked} FROM {table} WHERE {terms} ORDER BY {order}") as rows:
+            for batch in rows:
+                if batch.num_rows:
+                    yield self._converted(table, columns, batch)
+
+    def _expressions(self, table: str) -> Iterator[str]:
+        """Each column as it is asked for, those that may be null with whether they are."""
+        for column in columns_of(table):
+            name = f'"{column.stored}"'
+            if isinstance(column.kind, sa.DateTime) and not self.reading.is_sqlite:
+                sql = f"to_char({name} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')"
+            elif isinstance(column.kind, (sa.Date, sa.JSON)):
+                sql = f"CAST({name} AS TEXT)"
+            elif isinstance(column.kind, sa.Boolean):
+                sql = f"CASE WHEN {name} THEN 1 ELSE 0 END"
+            else:
+                sql = name
+            if not column.nullable:
+                yield sql
+                continue
+            # SQLite's types are read off the first rows: they must not all be null.
+            numeric = column.refers_to or isinstance(column.kind, (sa.Integer, sa.Boolean, sa.Float))
+            zero = ("0.0" if isinstance(column.kind, sa.Float) else "0") if numeric else "''"
+            yield f"COALESCE({sql}, {zero})"
+            yield f"CASE WHEN {name} IS NULL THEN 1 ELSE 0 END"
+
+    def _ordered(self, table: str, name: str) -> str:
+        kind = next((one.kind for one in columns_of(table) if one.stored == name), None)
+        texts = isinstance(getattr(kind, "impl", kind), sa.String) and not self.reading.is_sqlite
+        return f'"{name}" COLLATE "C"' if texts else f'"{name}"'  # by bytes, as SQLite does
+
+    def _converted(self, table: str, columns: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found = []
+        place = 0
+        for column in columns:
+            value = batch.column(place)
+            absent = pc.equal(batch.column(place + 1), 1) if column.nullable else None
+            place += 2 if column.nullable else 1
+            if column.refers_to is not None:
+                value = self._places(column.refers_to, value, absent)
+            elif absent is not None:
+                value = pc.if_else(absent, pa.scalar(None, value.type), value)
+            if isinstance(column.kind, sa.DateTime):
+                value = pc.assume_timezone(pc.cast(value, pa.timestamp("us")), "UTC")
+            found.append(pc.cast(value, column.arrow))
+        return pa.RecordBatch.from_arrays(found, schema=schema_of(table))
+
+    def _places(self, table: str, value: pa.Array, absent: pa.Array | None) -> pa.Array:
+        """Rows that are referred to, by their places in the archive; null where they are not in it."""
+        import pyarrow as pa
+
+        known, wanted = self.keys[table], np.asarray(value.to_numpy(zero_copy_only=False), dtype=np.int64)
+        at = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+        there = known[at] == wanted if len(known) else np.zeros(len(wanted), dtype=np.bool_)
+        if absent is not None:
+            there &= ~absent.to_numpy(zero_copy_only=False).astype(np.bool_)
+        return pa.array(at.astype(np.int32), mask=~there)
+
+    def _keys(self, table: str) -> NDArray[np.int64]:
+        found = self.reading.table(f"SELECT id FROM {table} WHERE {self._terms(table)} ORDER BY id")
+        (keys,) = number_columns(found)
+        return keys.astype(np.int64)
+
+    def _terms(self, table: str) -> str:
+        """Which rows belong to the archive."""
+        if self.benchmark_ids is None:
+            return "1 = 1"
+        mine = f"benchmark_id IN ({','.join(map(str, self.benchmark_ids))})"
+        runs, tasks = f"SELECT id FROM run WHERE {mine}", f"SELECT id FROM task WHERE {mine}"
+        prompts = f"SELECT id FROM prompt WHERE task_id IN ({tasks})"
+        models = f"SELECT model_id FROM run WHERE {mine}"
+        scored = " UNION ".join(f"SELECT metric_id FROM {scores} WHERE run_id IN ({runs})" for scores in BY_RUN[::2])
+        terms: dict[str, str] = {
+            "benchmark": mine.replace("benchmark_id", "id"),
+            "task": mine,
+            "run": mine,
+            "metric": f"id IN ({scored})",
+            "model": f"id IN ({models})",
+            "model_alias": f"model_id IN ({models})",
+            # A file of which only a part is here does not count as taken in.
+            "source": f"id IN (SELECT source_id FROM run_source WHERE run_id IN ({runs})) AND id NOT IN "
+            f"(SELECT source_id FROM run_source WHERE run_id NOT IN ({runs}))",
+            "prompt": f"task_id IN ({tasks})",
+            "prompt_alias": f"prompt_id IN ({prompts})",
+            "encoder": f"id IN (SELECT encoder_id FROM embedding WHERE prompt_id IN ({prompts}))",
+            "embedding": f"prompt_id IN ({prompts})",
+        }
+        return terms[table]
