@@ -1,1 +1,44 @@
-"""The tracking machine of Suffrage: the database, the way in, the way out, the record."""
+"""Suffrage: how far can a benchmark's ranking be trusted?
+
+From Python, all of it is in `open`, which gives a `Store`:
+
+    import tracker
+
+    with tracker.open("sqlite:///results.db") as store:
+        store.ingest("results/", benchmark="mmlu_pro", metric="accuracy")
+        print(store.leaderboard("mmlu_pro"))
+        print(store.analyze("prompt-correlation", "mmlu_pro", seed=0).summary())
+
+Nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tracker.api.store import Answer, Store
+    from tracker.api.store import open_store as open
+    from tracker.errors import SuffrageError
+
+__all__ = ["Answer", "Store", "SuffrageError", "open"]
+
+_PLACES = {
+    "open": ("tracker.api.store", "open_store"),
+    "Store": ("tracker.api.store", "Store"),
+    "Answer": ("tracker.api.store", "Answer"),
+    "SuffrageError": ("tracker.errors", "SuffrageError"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'tracker' has no attribute {name!r}")
+    from importlib import import_module
+
+    module, called = _PLACES[name]
+    return getattr(import_module(module), called)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

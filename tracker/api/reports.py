@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.errors import SelectionError
 from tracker.queries.missing import Policy
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
+    from tracker.recording.contested_board import ContestedBoard
     from tracker.reporting.html.contents import Contents, RankIntervals
 
-RANKS = "rank-intervals"
 SAID = (
-    "The ranks are those that pairwise comparisons on the same prompts leave open, at 95 % for all models together "
-    "(paired t, Holm's correction{clustered})."
+    "The ranks beside it are those that comparisons of every two models on the same prompts leave open; all of them "
+    "hold at once with 95 % probability (paired t{clustered}, Holm)."
 )
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+"""When a report was made does not show; where there are no data, nothing does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +33,10 @@ class MadeReport:
     Attributes:
         page: the file.
         contents: what it tells.
-        notes: what the person who made it should know.
     """
 
     page: bytes
     contents: Contents
-    notes: Sequence[str] = ()
 
 
 def report(
@@ -52,15 +53,59 @@ def report(
     Raises:
         SuffrageError: there is no such benchmark, metric, model, task or run, or nothing to rank.
     """
+    from tracker.recording.contested_board import contested_board
     from tracker.reporting.html.contents import report_contents
     from tracker.reporting.html.page import report_page
 
     with transaction(engine, write=False) as session:
+        contested = contested_board(session, selection, missing, n_resamples=0)
         contents = report_contents(
-            session, selection, missing=missing, questions=explained_questions(), with_prompts=with_prompts
+            session,
+            selection,
+            contested.board,
+            ranks=_ranks(contested),
+            questions=explained_questions(),
+            with_prompts=with_prompts,
         )
-    contents = replace(contents, ranks=rank_intervals(engine, contents.selection, contents.board.unit))
     return MadeReport(page=report_page(contents), contents=contents)
+
+
+def publish(engine: sa.Engine, made: MadeReport, tracking_uri: str) -> str:
+    """Keep a report in MLflow, among the reports of its benchmark; the key of the MLflow run that holds it.
+
+    Raises:
+        PublishingError: MLflow could not be reached or used.
+    """
+    from tracker.queries.resolution import find_benchmark
+    from tracker.recording.exhibit import Exhibit, as_text
+    from tracker.recording.publishing import publish_report
+
+    contents = made.contents
+    board, moment = contents.board, contents.as_of or EPOCH
+    with transaction(engine, write=False) as session:
+        key = find_benchmark(session, contents.selection.benchmark).id
+    chosen = {name: as_text(value) for name, value in contents.selection.as_json().items() if value != ""}
+    exhibit = Exhibit(
+        kind="report",
+        ref_id=key,
+        version=hashlib.sha256(made.page).hexdigest(),
+        experiment=f"suffrage/reports/{board.benchmark}",
+        about_experiment=f"Reports on {board.benchmark}: one HTML file each, under Artifacts.",
+        run_name=f"{board.benchmark} report, {board.metric}, data as of {moment:%Y-%m-%d %H:%M}",
+        started=moment,
+        ended=moment,
+        parameters=chosen | {"missing": board.missing},
+        metrics={
+            "models": len(board.rows),
+            f"{board.unit}s": board.n_units,
+            "findings": len(contents.findings),
+            "megabytes": len(made.page) / 1e6,
+        },
+        tags={"suffrage.benchmark": board.benchmark, "suffrage.metric": board.metric},
+        note=f"Leaderboard, pictures and findings of {board.benchmark} for people: open `report.html` under Artifacts.",
+        files={"report.html": made.page},
+    )
+    return publish_report(engine, exhibit, tracking_uri)
 
 
 def explained_questions() -> dict[str, str]:
@@ -76,22 +121,16 @@ def explained_questions() -> dict[str, str]:
     return told
 
 
-def rank_intervals(engine: sa.Engine, selection: Selection, unit: str) -> RankIntervals:
-    """Between which ranks the models of a selection lie, or why that is not known."""
-    from tracker.recording.pipeline import look
+def _ranks(contested: ContestedBoard) -> RankIntervals:
+    from tracker.recording.contested_board import in_words
     from tracker.reporting.html.contents import RankIntervals
 
-    if unit != "prompt":
-        return RankIntervals(said="Which ranks could be swapped is not told: only scores of whole tasks are stored.")
-    try:
-        found = look(engine, RANKS, selection, {"n_resamples": 0})
-    except SelectionError as error:
-        return RankIntervals(said=f"Which ranks could be swapped is not told: {error}")
-    ranked = found.rankings[RANKS]
-    if ranked.rank_low is None or ranked.rank_high is None:
-        return RankIntervals()
+    if contested.without:
+        return RankIntervals(said=f"Which ranks could be swapped is not told: {contested.without}.")
+    clustered = any(row.stderr_clustered is not None for row in contested.board.rows)
     return RankIntervals(
-        low=dict(zip(ranked.models, ranked.rank_low.tolist(), strict=True)),
-        high=dict(zip(ranked.models, ranked.rank_high.tolist(), strict=True)),
-        said=SAID.format(clustered=", errors clustered by task" if found.finding.metrics.get("n_clusters") else ""),
+        low={model: interval.low for model, interval in contested.intervals.items()},
+        high={model: interval.high for model, interval in contested.intervals.items()},
+        said=SAID.format(clustered=f" with errors clustered by {contested.board.cluster}" if clustered else ""),
+        groups=in_words(contested),
     )

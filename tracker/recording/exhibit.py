@@ -31,7 +31,7 @@ class Exhibit:
 
     Attributes:
         kind: what it shows.
-        ref_id: key of the analysis or run.
+        ref_id: key of the analysis or run, or of the benchmark that a report is about.
         version: changes when what is shown changes.
         experiment: the MLflow experiment it belongs to.
         about_experiment: what the experiment holds, in a sentence.
@@ -46,7 +46,7 @@ class Exhibit:
         files: contents by path.
     """
 
-    kind: Kind
+    kind: Kind | Literal["report"]
     ref_id: int
     version: str
     experiment: str

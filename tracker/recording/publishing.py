@@ -139,6 +139,27 @@ def publish_changes(
     return _publish(engine, wanted, tracking_uri, withdraw=True)
 
 
+def publish_report(engine: sa.Engine, exhibit: Exhibit, tracking_uri: str) -> str:
+    """Keep a file made for people in MLflow; the key of the MLflow run that holds it.
+
+    One that MLflow holds already, with the same content, is not published again.
+
+    Args:
+        engine: the store that it was made from.
+        exhibit: the report, whose version is the digest of its content.
+        tracking_uri: of MLflow.
+
+    Raises:
+        PublishingError: MLflow could not be reached or used.
+    """
+    store = mlflow_store(tracking_uri, engine)
+    with transaction(engine, write=False) as session:
+        database_id = session.scalars(sa.select(tables.database.c.id)).one()
+    with one_publisher(engine), _client(store) as client:
+        gallery = _Gallery(client, store, database_id)
+        return gallery.holding(exhibit) or gallery.hang(exhibit)
+
+
 def prepare_store(tracking_uri: str) -> MlflowStore:
     """Make MLflow's store if there is none yet.
 
@@ -223,6 +244,15 @@ class _Gallery:
         for runs in found.values():
             runs.sort(key=lambda run: (not _is_finished(run), run.info.lifecycle_stage != "active", run.info.run_id))
         return found
+
+    def holding(self, exhibit: Exhibit) -> str | None:
+        """The finished MLflow run with exactly this content in its experiment; None where there is none."""
+        experiment = self.client.get_experiment_by_name(exhibit.experiment)
+        if experiment is None:
+            return None
+        ours = f"tags.`suffrage.database_id` = '{self.database_id}' AND tags.`{CONTENT_TAG}` = '{exhibit.version}'"
+        found = self.client.search_runs([experiment.experiment_id], ours, order_by=["attributes.start_time"])
+        return next((str(run.info.run_id) for run in found if _is_finished(run)), None)
 
     def hang(self, exhibit: Exhibit) -> str:
         """Make the MLflow run of an exhibit; the tag that says it is whole is its status, set last."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracker.cli.options import database_option, mlflow_options, selection_options
+from tracker.cli.options import cluster_option, database_option, mlflow_options, selection_options, weights_option
 from tracker.cli.output import say
 from tracker.queries.missing import POLICIES, Policy
 from tracker.queries.selection import Selection
@@ -32,6 +32,8 @@ from tracker.queries.selection import Selection
     help="What becomes of scores that were not measured, as for `suffrage leaderboard`.",
 )
 @click.option("--no-prompts", is_flag=True, help="Leave out the texts of prompts, which may not be passed on.")
+@cluster_option
+@weights_option
 @selection_options
 @database_option
 @mlflow_options
@@ -51,16 +53,18 @@ def command(
     words. It opens in any browser, loads nothing from the network, and can be mailed. The same store gives the same
     file. It is also kept in MLflow.
     """
-    from tracker.api.reports import report
+    from tracker.api.reports import publish, report
     from tracker.database import connect
+    from tracker.errors import PublishingError
+    from tracker.recording.mlflow_store import mlflow_store
     from tracker.reporting.table_files import check_free, write_whole
 
     check_free(output, force=force)
     engine = connect(database)
+    if not no_mlflow:
+        mlflow_store(tracking_uri, engine)  # what can never work is refused before the report is made
     made = report(engine, selection, missing=missing, with_prompts=not no_prompts)
     write_whole(output, made.page, force=force)
-    for note in made.notes:
-        say(note)
     say(f"Wrote {output} ({len(made.page) / 1e6:.1f} MB). Open it in a browser.")
     if not no_mlflow:
         try:
@@ -68,4 +72,6 @@ def command(
         except PublishingError as error:
             say(f"Warning: {error}")
         else:
-            say("In MLflow: `suffrage ui` shows it beside the runs of the benchmark.")
+            say(
+                f"In MLflow: `suffrage ui` shows it in the experiment suffrage/reports/{made.contents.board.benchmark}."
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -12,8 +12,7 @@ from sqlmodel import Session
 from tracker.queries import tables
 from tracker.queries.catalogue import RunRow, runs
 from tracker.queries.findings import FindingRecord, finding_records
-from tracker.queries.leaderboard import Leaderboard, leaderboard
-from tracker.queries.missing import Policy
+from tracker.queries.leaderboard import Leaderboard
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
@@ -27,11 +26,13 @@ class RankIntervals:
     Attributes:
         low, high: best and worst rank of each model, by name.
         said: what the intervals are, in words, or why there are none.
+        groups: which models cannot be told apart, a sentence for each group.
     """
 
     low: Mapping[str, float] = field(default_factory=dict)
     high: Mapping[str, float] = field(default_factory=dict)
     said: str = ""
+    groups: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +71,8 @@ class Contents:
 def report_contents(
     session: Session,
     selection: Selection,
+    board: Leaderboard,
     *,
-    missing: Policy = "unranked",
     ranks: RankIntervals | None = None,
     questions: Mapping[str, str] | None = None,
     with_prompts: bool = True,
@@ -81,18 +82,16 @@ def report_contents(
     Args:
         session: the store.
         selection: which scores to rank; findings are all those of the benchmark, whatever they were asked of.
-        missing: what becomes of scores that were not measured.
+        board: the leaderboard of that selection.
         ranks: between which ranks the models lie, where that is known.
         questions: the text of each question, by name.
         with_prompts: whether texts of prompts may be shown.
 
     Raises:
         NotFoundError: a benchmark, metric, model, task or run is not there.
-        SelectionError: the selection is empty, or leaves the metric open where there are several, or scores are
-            missing where none may be.
+        SelectionError: the selection is empty.
     """
     benchmark = find_benchmark(session, selection.benchmark)
-    board = leaderboard(session, selection, missing)
     selection = replace(selection, metric=board.metric)
     scores = performance_matrix(session, selection) if board.unit == "prompt" else None
     by_task = task_matrix(session, selection)

@@ -77,7 +77,9 @@ def in_short(board: Leaderboard, ranks: RankIntervals, n_findings: int, n_stale:
             f"{_listed([row.model for row in unranked])}.{_better_without_rank(board)}"
         )
     stale = f", {n_stale} of them stale" if n_stale else ""
-    said.append(f"{several(n_findings, 'finding')} on this benchmark {'is' if n_findings == 1 else 'are'} below{stale}.")
+    said.append(
+        f"{several(n_findings, 'finding')} on this benchmark {'is' if n_findings == 1 else 'are'} below{stale}."
+    )
     return said
 
 
@@ -87,7 +89,9 @@ def _best(board: Leaderboard) -> list[str]:
         return ["No model was measured on everything, so that none has a rank."]
     first = [row for row in ranked if row.rank == ranked[0].rank]
     if len(first) > 1:
-        return [f"{len(first)} models share the best mean, {score(first[0].mean)}: {_listed([r.model for r in first])}."]
+        return [
+            f"{len(first)} models share the best mean, {score(first[0].mean)}: {_listed([r.model for r in first])}."
+        ]
     within = f" (95 % interval {score(first[0].low)} to {score(first[0].high)})" if first[0].low is not None else ""
     best = "Best mean of the models with a rank" if len(ranked) < len(board.rows) else "Best mean"
     return [f"{best}: {first[0].model}, {score(first[0].mean)}{within}."]
@@ -110,8 +114,8 @@ def _first(board: Leaderboard, ranks: RankIntervals) -> list[str]:
         return []
     possible = [row.model for row in board.rows if ranks.low.get(row.model) == 1]
     if len(possible) <= 1:
-        return ["By the rank intervals, no other model could be first."]
-    return [f"By the rank intervals, {len(possible)} models could be first: {_listed(possible)}."]
+        return ["By the intervals of ranks, no other model could be first."]
+    return [f"By the intervals of ranks, {len(possible)} models could be first: {_listed(possible)}."]
 
 
 def _span(ranks: RankIntervals, model: str) -> str:
@@ -128,5 +132,3 @@ def _listed(names: Sequence[str], shown: int = 5) -> str:
 
 def _sortable(value: float | None) -> str:
     return "" if value is None else repr(float(value))
-
-

@@ -6,6 +6,7 @@ import base64
 import io
 
 MOST_COLOURS = 255
+NEARLY_WHITE = 252
 WIDEST = 1600
 """Pixels: twice the width of the column of text, as sharp screens show it."""
 
@@ -28,9 +29,16 @@ def smaller(png: bytes) -> bytes:
         height = max(1, round(picture.height * WIDEST / picture.width))
         picture = picture.resize((WIDEST, height), Image.Resampling.LANCZOS)
     drawn = picture.quantize(MOST_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    drawn.putpalette(_with_white(drawn.getpalette() or []))
     buffer = io.BytesIO()
     drawn.save(buffer, "PNG", optimize=True)
     return min(png, buffer.getvalue(), key=len)
+
+
+def _with_white(palette: list[int]) -> list[int]:
+    """A palette whose nearly white colours are white: mixing has made the paper a shade darker than the page."""
+    colours = [palette[start : start + 3] for start in range(0, len(palette), 3)]
+    return [part for colour in colours for part in ([255, 255, 255] if min(colour) >= NEARLY_WHITE else colour)]
 
 
 def size_of(png: bytes) -> tuple[int, int] | None:

@@ -159,7 +159,9 @@ def chosen(selection: Mapping[str, Any]) -> str:
 
 
 def _choices(values: Mapping[str, Any]) -> str:
-    said = {name: value for name, value in values.items() if value not in (None, "", [], ()) and WHOLE.get(name) != value}
+    said = {
+        name: value for name, value in values.items() if value not in (None, "", [], ()) and WHOLE.get(name) != value
+    }
     return "; ".join(_brief(f"{name.replace('_', ' ')} {in_words(value)}") for name, value in said.items())
 
 

@@ -1,0 +1,97 @@
+"""An answer as Python has it: words, numbers, tables, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import NotFoundError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from tracker.recording.finding import RankedModels, Report
+    from tracker.recording.pipeline import Recorded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What an analysis found, safe in the store.
+
+    Attributes:
+        id: key of the finding: ``--filter ID``, ``filter=ID`` and ``weights=ID`` mean it.
+        question: name of the analysis.
+        metrics: every number by name; NaN where there is none.
+        absent: why there is none, by name.
+        notes: sentences beside the numbers: what was dropped, what to do next.
+        mlflow_run_id: the MLflow run that shows it; None where it was not published.
+        publishing_problem: why it was not, though asked for.
+        report: all that the analysis returned.
+    """
+
+    id: int
+    question: str
+    metrics: Mapping[str, float]
+    absent: Mapping[str, str]
+    notes: Sequence[str]
+    mlflow_run_id: str | None
+    publishing_problem: str | None
+    report: Report
+
+    def summary(self) -> str:
+        """The answer in plain words."""
+        return self.report.finding.summary()
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Its arrays by name."""
+        return self.report.finding.arrays
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """Its tables by name; ``.to_pandas()`` of one gives a data frame where pandas is installed."""
+        return self.report.tables
+
+    @property
+    def rankings(self) -> Mapping[str, RankedModels]:
+        """Its rankings of models by scheme."""
+        return self.report.rankings
+
+    @property
+    def figures(self) -> Sequence[str]:
+        """Names of its pictures."""
+        return tuple(self.report.figures)
+
+    def figure(self, name: str) -> Figure:
+        """A picture, drawn now, as matplotlib has it.
+
+        Raises:
+            NotFoundError: it has no picture of that name.
+        """
+        if name not in self.report.figures:
+            raise NotFoundError(f"figure of {self.question}", name, self.figures)
+        return self.report.figures[name]()
+
+    def __str__(self) -> str:
+        return f"{self.question}, finding {self.id}: {self.summary()}"
+
+    __repr__ = __str__
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> Answer:
+        """The answer that the pipeline has recorded."""
+        return cls(
+            id=recorded.analysis_id,
+            question=recorded.analysis,
+            metrics={one.name: np.nan if one.value is None else one.value for one in recorded.metrics},
+            absent={one.name: one.reason for one in recorded.metrics if one.reason},
+            notes=tuple(recorded.report.notes),
+            mlflow_run_id=recorded.mlflow_run_id,
+            publishing_problem=recorded.publishing_problem,
+            report=recorded.report,
+        )

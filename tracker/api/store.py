@@ -1,0 +1,230 @@
+"""The store from Python: open it, take results in, get arrays and findings out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import sqlalchemy as sa
+
+from tracker.api.answer import Answer
+from tracker.api.stored_things import CHOICES, StoredThings, selection_of
+from tracker.database import connect
+from tracker.errors import SelectionError
+
+if TYPE_CHECKING:
+    from tracker.ingest.runs import OnConflict
+    from tracker.ingest.taking_in import Taken
+    from tracker.queries.missing import Policy
+
+__all__ = ["Answer", "Store", "open_store"]
+
+
+def open_store(url: str | None = None) -> Store:
+    """Open a store; an empty one is made on the spot.
+
+    Args:
+        url: such as ``sqlite:///results.db`` or ``postgresql://user@host/name``; else SUFFRAGE_DATABASE_URL, else
+            DATABASE_URL, else ``sqlite:///suffrage.db``.
+
+    Returns:
+        the store, to be used in a ``with`` statement or closed by hand.
+
+    Raises:
+        DatabaseError: it cannot be reached, or is of another version; the message says what to run.
+
+    Examples:
+        >>> import tracker
+        >>> with tracker.open("sqlite:///results.db") as store:
+        ...     store.benchmarks()
+        []
+    """
+    return Store(connect(url))
+
+
+class Store(StoredThings):
+    """Everything known of benchmarks, and what was concluded.
+
+    Where a method takes ``**choices``, they say which data: ``metric``, ``models``, ``tasks``, ``runs``, ``condition``,
+    ``variant``, ``as_of``, ``filter``, ``weights``, ``encoder``, ``cluster``, ``against``, as the options of the
+    command line do (`tracker.queries.selection.Selection`). What a user can mend is a `tracker.SuffrageError`.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        from tracker.database import shown_url
+
+        return f"Store({shown_url(self.engine.url)!r})"
+
+    def close(self) -> None:
+        """Let go of the database; it opens again when it is next used."""
+        self.engine.dispose()
+
+    # --- in ---
+
+    def ingest(
+        self,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        format: str | None = None,
+        on_conflict: OnConflict = "rerun",
+        partial: bool = False,
+        dry_run: bool = False,
+        **said: Any,
+    ) -> list[Taken]:
+        """Take in files, or the results in folders; each file whole or not at all, and the same file only once.
+
+        Args:
+            paths: one, or several.
+            format: name of the format; None to recognise it.
+            on_conflict: what becomes of scores that contradict the stored ones: ``rerun``, ``skip``, ``update``,
+                ``error``.
+            partial: of a damaged file, store what is sound; its runs are marked as partial.
+            dry_run: say what would change, and change nothing.
+            said: what the files do not say: ``benchmark``, ``metric``, ``model``, ``condition``, and all other fields
+                of `tracker.ingest.measurement.ReadOptions`.
+
+        Returns:
+            what became of each file, in the order in which they were read.
+
+        Raises:
+            SuffrageError: a file is not sound, or contradicts the store. Files before it are stored.
+
+        Examples:
+            >>> import tracker
+            >>> store = tracker.open("sqlite:///results.db")
+            >>> Path("scores.csv").write_text("prompt_id,model a,model b\\np1,1,0\\np2,1,1\\np3,0,0\\n") > 0
+            True
+            >>> print(store.ingest("scores.csv", benchmark="quiz", metric="accuracy")[0].summary())
+            scores.csv (wide-table): 3 new prompts, 2 new models, 2 new runs, 6 scores
+        """
+        from tracker.ingest.discovery import find
+        from tracker.ingest.measurement import ReadOptions
+        from tracker.ingest.taking_in import take_in
+
+        known = [one.name for one in fields(ReadOptions)]
+        if unknown := sorted(set(said) - set(known)):
+            raise SelectionError(f"ingest takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
+        options = ReadOptions(**said)
+        named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        return [
+            take_in(
+                self.engine,
+                path,
+                options,
+                format=format,
+                on_conflict=on_conflict,
+                partial=partial,
+                dry_run=dry_run,
+            )
+            for path in find([Path(one) for one in named], options, format=format)
+        ]
+
+    def analyze(
+        self,
+        question: str,
+        benchmark: str | None = None,
+        *,
+        workers: int = 1,
+        publish_to: str | None = None,
+        **asked: Any,
+    ) -> Answer:
+        """Ask a question of a benchmark; the answer is recorded, and published only where ``publish_to`` says so.
+
+        Args:
+            question: name of the analysis, such as ``prompt-correlation``.
+            benchmark: which; None for questions about findings of several.
+            workers: how many may compute at once; -1 means one for each core. The answer does not depend on it.
+            publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
+            asked: parameters of the analysis, such as ``seed``, and choices of data, such as ``metric``.
+
+        Raises:
+            SuffrageError: there is no such analysis, data or parameter, or the data do not suit the question.
+
+        Examples:
+            >>> import tracker
+            >>> store = tracker.open("sqlite:///quiz.db")
+            >>> answer = store.analyze("rank-intervals", "quiz", seed=0, n_resamples=100)
+            >>> answer.metrics["n_models"], answer.absent["n_clusters"]
+            (2.0, 'the prompts name no task')
+        """
+        from tracker.recording.declaration import load_declaration
+        from tracker.recording.pipeline import run_analysis
+
+        declaration = load_declaration(question)
+        own = {parameter.name for parameter in declaration.parameters}
+        choices = {name: value for name, value in asked.items() if name in CHOICES - own}
+        if benchmark is None and choices:
+            raise SelectionError(f"{next(iter(choices))} is a choice of a benchmark's data. Name the benchmark.")
+        recorded = run_analysis(
+            self.engine,
+            declaration,
+            None if benchmark is None else selection_of(benchmark, choices),
+            {name: _listed(value) for name, value in asked.items() if name not in choices},
+            workers=workers,
+            publish_to=publish_to,
+        )
+        return Answer.of(recorded)
+
+    def compare(self, benchmark: str, model_a: str, model_b: str, **asked: Any) -> Answer:
+        """Compare two models on the prompts they share; positive differences mean that the first is better.
+
+        Args:
+            benchmark: on which.
+            model_a, model_b: their names.
+            asked: as for `analyze`.
+
+        Raises:
+            SuffrageError: as for `analyze`.
+        """
+        return self.analyze("comparison", benchmark, model_a=model_a, model_b=model_b, **asked)
+
+    def report(
+        self,
+        benchmark: str,
+        path: str | os.PathLike[str],
+        *,
+        missing: Policy = "unranked",
+        with_prompts: bool = True,
+        replace: bool = False,
+        **choices: Any,
+    ) -> Path:
+        """Write the report of a benchmark: one HTML file that needs nothing else.
+
+        Args:
+            benchmark: on which.
+            path: where to.
+            missing: as for `leaderboard`.
+            with_prompts: whether texts of prompts may be shown.
+            replace: whether a file that is there may be replaced.
+            choices: which data.
+
+        Raises:
+            OutputError: the file is there already, or cannot be written.
+            NotFoundError, SelectionError: as for `leaderboard`.
+        """
+        from tracker.api.reports import report
+        from tracker.reporting.table_files import check_free, write_whole
+
+        check_free(Path(path), force=replace)
+        made = report(self.engine, selection_of(benchmark, choices), missing=missing, with_prompts=with_prompts)
+        write_whole(Path(path), made.page, force=replace)
+        return Path(path)
+
+
+def _listed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
