@@ -10,7 +10,9 @@ from typing import Any
 import orjson
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import check_text, opened, read_bytes
+from tracker.ingest.contents import UTF16, check_text, opened, read_bytes
+
+LONGEST_LINE = 64 << 20
 
 
 def read_json(path: Path) -> Any:
@@ -55,19 +57,46 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     Raises:
         BadInputError: at the first line that is no JSON, after the lines before it have been yielded.
     """
+    for number, line in lines(path):
+        try:
+            yield number, value_of_line(line)
+        except ValueError as error:
+            raise BadInputError(path, f"line {number}: {error}.") from error
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Number (from 1) and bytes of each line that is not empty, read as a stream.
+
+    Raises:
+        BadInputError: the file cannot be read, is UTF-16, or has a line that no harness writes.
+    """
     with opened(path) as file:
-        for number, line in enumerate(file, start=1):
-            line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            if not line.strip():
-                continue
-            try:
-                yield number, orjson.loads(line)
-                continue
-            except orjson.JSONDecodeError:
-                pass
-            try:
-                value = json.loads(line.decode("utf-8"))
-            except (RecursionError, ValueError) as error:
-                problem = f"line {number}: the JSON is broken or ends too early ({error})."
-                raise BadInputError(path, problem) from error
-            yield number, value
+        number = 0
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            if number == 1:
+                if line.startswith(UTF16):
+                    raise BadInputError(path, "is UTF-16 text; save it as UTF-8.")
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if len(line) == LONGEST_LINE:
+                raise BadInputError(path, f"line {number}: is longer than {LONGEST_LINE >> 20} MB.")
+            if not line.isspace():
+                yield number, line
+
+
+def value_of_line(line: bytes) -> Any:
+    """The value that a line spells; NaN and infinity are taken as Python writes them.
+
+    Raises:
+        ValueError: it spells none; says why.
+    """
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        pass
+    try:  # Python's own reader takes what Python's own writer writes: NaN, and halves of surrogate pairs.
+        return json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start + 1}, 0x{line[error.start]:02x}, is not UTF-8 text") from error
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"the JSON is broken or ends too early ({error})") from error

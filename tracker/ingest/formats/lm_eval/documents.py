@@ -141,6 +141,22 @@ def probabilities(sent: Requests) -> list[float] | None:
     return [share / math.fsum(shares) for share in shares]
 
 
+def answered(row: Mapping[str, Any], sent: Requests, shares: Sequence[float] | None) -> tuple[str | None, float, bool]:
+    """What the model said, how sure it was of it, and whether it was asked and said anything that can be known.
+
+    Args:
+        row: the sample.
+        sent: its requests.
+        shares: the options' `probabilities`.
+    """
+    if sent.are_options:
+        best = None if shares is None else shares.index(max(shares))
+        return (None, math.nan, False) if best is None or shares is None else (letter(best), max(shares), True)
+    if sent.continuations:
+        return None, math.nan, False
+    return written(row), math.nan, "filtered_resps" in row
+
+
 def written(row: Mapping[str, Any]) -> str | None:
     """What the model wrote, as the filter extracted it."""
     found = row.get("filtered_resps")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,188 +12,240 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import check_text, read_bytes
+from tracker.ingest.exact import BEYOND, exact
 from tracker.ingest.formats.lm_eval import documents
+from tracker.ingest.formats.lm_eval.occurrences import Occurrences
 from tracker.ingest.formats.lm_eval.results import Results
-from tracker.ingest.measurement import Answers, Measurement, Prompts, ReadOptions, Scores, metric_description
+from tracker.ingest.json_files import lines, value_of_line
+from tracker.ingest.measurement import (
+    PROMPTS_PER_BLOCK,
+    Answers,
+    Measurement,
+    Prompts,
+    ReadOptions,
+    RunDescription,
+    Scores,
+    metric_description,
+)
 
-FIELDS = (
+FIELDS = frozenset((
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash",
     "prompt_hash", "target_hash", "bypass",
-)  # fmt: skip
+))  # fmt: skip
 PROBABILITY = "gold_probability_likelihoods"
+LETTERS_PER_BLOCK = 1 << 23
+
+
+@dataclass(slots=True)
+class Sample:
+    """What a line says."""
+
+    line: int
+    filter_name: str
+    number: Any
+    key: str
+    text: str | None
+    choices: list[str] | None
+    answer: str | None
+    details: Mapping[str, Any] | None
+    scores: Mapping[str, Any]
+    gold_probability: float
+    said: str | None
+    sure: float
+    spoke: bool
+
+    @property
+    def n_letters(self) -> int:
+        """About how much room it takes."""
+        return len(self.text or "") + len(self.said or "") + sum(map(len, self.choices or ()))
 
 
 @dataclass
-class _Filtered:
-    """What the samples of one filter say, prompt by prompt."""
+class Problems:
+    """What is wrong with a file: the count, and the first few in words."""
 
-    keys: list[str] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    texts: list[str | None] = field(default_factory=list)
-    choices: list[list[str] | None] = field(default_factory=list)
-    answers: list[str | None] = field(default_factory=list)
-    details: list[Mapping[str, Any] | None] = field(default_factory=list)
-    scores: list[Mapping[str, Any]] = field(default_factory=list)
-    gold_probabilities: list[float] = field(default_factory=list)
-    said: list[str | None] = field(default_factory=list)
-    sure: list[float] = field(default_factory=list)
-    spoke: list[bool] = field(default_factory=list)
-    occurrences: Counter[str] = field(default_factory=Counter)
-    seen: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    count: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.first) < BadInputError.shown:
+            self.first.append(text)
 
 
 def read_samples(path: Path, task: str, results: Results, options: ReadOptions) -> Iterator[Measurement | str]:
-    """The scores, gold probabilities and answers of one task.
+    """The scores, gold probabilities and answers of one task, as a stream.
 
     Raises:
-        BadInputError: lines that are no samples, and scores that are no numbers or out of bounds.
+        BadInputError: lines that are no samples, and scores that are no numbers or out of bounds; after all that is
+            sound has been yielded.
     """
-    problems: list[str] = []
-    filters = _filters(path, results.few_shot(task), problems)
-    benchmark = results.benchmark(task)
-    run = results.run(benchmark)
-    blocks: list[Measurement | str] = []
-    prompts: Prompts | None = None
-    probability_given = False
-    for name, rows in filters.items():
-        if prompts is None or list(prompts.keys) != rows.keys:
-            prompts = Prompts(
-                keys=rows.keys,
-                tasks=[task] * len(rows.keys),
-                namespace="lm_eval",
-                text=rows.texts,
-                choices=rows.choices,
-                answer=rows.answers,
-                split=[results.split(task)] * len(rows.keys),
-                details=rows.details,
-                told_apart_by=documents.DOC_ID,
-                benchmark=benchmark,
-            )
-        passed_over = []
-        for metric_name in dict.fromkeys(metric for scores in rows.scores for metric in scores):
-            column = [scores.get(metric_name) for scores in rows.scores]
-            if any(isinstance(value, (list, dict)) for value in column):
-                passed_over.append(metric_name)
+    problems = Problems()
+    stream = _Stream(path, task, results, problems)
+    few_shot = results.few_shot(task)
+    waiting: list[Sample] = []
+    n_letters = 0
+    try:
+        for number, line in lines(path):
+            sample = _sample(line, number, few_shot, problems)
+            if sample is None:
                 continue
-            metric = results.metric(task, metric_name, name)
-            values = np.array([_score(value, metric_name, line, problems)
-                               for value, line in zip(column, rows.lines, strict=True)])  # fmt: skip
+            waiting.append(sample)
+            n_letters += sample.n_letters
+            if len(waiting) >= PROMPTS_PER_BLOCK or n_letters >= LETTERS_PER_BLOCK:
+                yield from stream.blocks(waiting)
+                waiting, n_letters = [], 0
+    except BadInputError as error:  # the stream itself breaks off
+        yield from stream.blocks(waiting)
+        for problem in error.problems:
+            problems.add(problem)
+        raise BadInputError(path, problems.first, count=problems.count, advice=error.advice) from error
+    yield from stream.blocks(waiting)
+    if problems.count:
+        raise BadInputError(path, problems.first, count=problems.count)
+    yield from stream.notes()
+
+
+class _Stream:
+    """Turns samples into blocks; remembers of those that have passed only what later ones need."""
+
+    def __init__(self, path: Path, task: str, results: Results, problems: Problems) -> None:
+        self.path, self.task, self.results, self.problems = path, task, results, problems
+        self.benchmark = results.benchmark(task)
+        self.run: RunDescription = results.run(self.benchmark)
+        self.split = results.split(task)
+        self.occurrences = Occurrences()
+        self.with_probability: str | None = None
+        self.metrics: dict[str, dict[str, bool]] = {}
+        """By filter: metrics met, and whether they are passed over; a metric with numbers is not."""
+        self.with_numbers: set[tuple[str, str]] = set()
+
+    def blocks(self, samples: Sequence[Sample]) -> Iterator[Measurement]:
+        """What some samples say, filter by filter; filters of the same prompts share them."""
+        kept, names = self.occurrences.told(samples, self.problems.add)
+        filters: dict[str, tuple[list[Sample], list[str]]] = {}
+        for sample, name in zip(kept, names, strict=True):
+            rows, keys = filters.setdefault(sample.filter_name, ([], []))
+            rows.append(sample)
+            keys.append(name)
+        prompts: Prompts | None = None
+        for filter_name, (rows, keys) in filters.items():
+            if prompts is None or list(prompts.keys) != keys:
+                prompts = self._prompts(rows, keys)
+            yield from self._scores(filter_name, rows, prompts)
+            gold = np.array([row.gold_probability for row in rows])
+            if self.with_probability is None and not np.isnan(gold).all():
+                self.with_probability = filter_name
+            if self.with_probability == filter_name:
+                metric = metric_description(PROBABILITY)
+                yield Scores(run=self.run, metric=metric, prompts=prompts, values=gold, places=self.path.name)
+            if any(row.spoke for row in rows):
+                yield Answers(
+                    run=self.run,
+                    prompts=prompts,
+                    text=[row.said for row in rows],
+                    probability=np.array([row.sure for row in rows]),
+                    extraction="" if filter_name == "none" else filter_name,
+                    predicted=np.array([row.spoke for row in rows]),
+                    places=self.path.name,
+                )
+
+    def notes(self) -> Iterator[str]:
+        """The metrics that were passed over."""
+        for filter_name, metrics in self.metrics.items():
+            names = [name for name, passed_over in metrics.items() if passed_over]
+            filtered = "" if filter_name == "none" else f" under filter {filter_name}"
+            if names:
+                yield (
+                    f"{self.task}{filtered}: metrics without one number per prompt were passed over: {', '.join(names)}"
+                )
+
+    def _prompts(self, rows: Sequence[Sample], keys: list[str]) -> Prompts:
+        return Prompts(
+            keys=keys,
+            tasks=[self.task] * len(rows),
+            namespace="lm_eval",
+            text=[row.text for row in rows],
+            choices=[row.choices for row in rows],
+            answer=[row.answer for row in rows],
+            split=[self.split] * len(rows),
+            details=[row.details for row in rows],
+            told_apart_by=documents.DOC_ID,
+            benchmark=self.benchmark,
+        )
+
+    def _scores(self, filter_name: str, rows: Sequence[Sample], prompts: Prompts) -> Iterator[Scores]:
+        known = self.metrics.setdefault(filter_name, {})
+        for name in dict.fromkeys(name for row in rows for name in row.scores):
+            column = [row.scores.get(name) for row in rows]
+            several = [isinstance(value, (list, dict)) for value in column]
+            if any(several) and (filter_name, name) not in self.with_numbers:
+                known[name] = True
+            if known.setdefault(name, False):
+                continue
+            metric = self.results.metric(self.task, name, filter_name)
+            values = np.array([self._number(value, name, row.line) for value, row in zip(column, rows, strict=True)])
             low = -math.inf if metric.lower is None else metric.lower
             high = math.inf if metric.upper is None else metric.upper
-            for at in np.flatnonzero((values < low) | (values > high)):
-                problems.append(f"line {rows.lines[at]}: {metric_name} is {values[at]:g}, outside [{low:g}, {high:g}]")
-            blocks.append(Scores(run=run, metric=metric, prompts=prompts, values=values, places=path.name))
-        gold = np.array(rows.gold_probabilities)
-        if not probability_given and not np.isnan(gold).all():
-            probability_given = True
-            metric = metric_description(PROBABILITY)
-            blocks.append(Scores(run=run, metric=metric, prompts=prompts, values=gold, places=path.name))
-        if any(rows.spoke):
-            blocks.append(
-                Answers(
-                    run=run,
-                    prompts=prompts,
-                    text=rows.said,
-                    probability=np.array(rows.sure),
-                    extraction="" if name == "none" else name,
-                    predicted=np.array(rows.spoke),
-                    places=path.name,
-                )
-            )
-        if passed_over:
-            filtered = "" if name == "none" else f" under filter {name}"
-            blocks.append(
-                f"{task}{filtered}: metrics without one number per prompt were passed over: {', '.join(passed_over)}"
-            )
-    if problems:
-        raise BadInputError(path, problems)
-    yield from blocks
+            wrong = (values < low) | (values > high)
+            for at in np.flatnonzero(wrong).tolist():
+                self.problems.add(f"line {rows[at].line}: {name} is {values[at]:g}, outside [{low:g}, {high:g}]")
+            values[wrong] = np.nan
+            if not np.isnan(values).all():
+                self.with_numbers.add((filter_name, name))
+            yield Scores(run=self.run, metric=metric, prompts=prompts, values=values, places=self.path.name)
 
-
-def _filters(path: Path, few_shot: int | None, problems: list[str]) -> dict[str, _Filtered]:
-    data = read_bytes(path)
-    check_text(path, data)
-    filters: dict[str, _Filtered] = {}
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        row = _row(line, number, problems)
-        if row is None:
-            continue
-        name = row.get("filter")
-        name = name if isinstance(name, str) and name else "none"
-        _add(filters.setdefault(name, _Filtered()), row, number, few_shot, problems)
-    return filters
-
-
-def _row(line: bytes, number: int, problems: list[str]) -> Mapping[str, Any] | None:
-    import orjson
-
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
+    def _number(self, value: Any, name: str, line: int) -> float:
+        if value is None:
+            return math.nan
+        if isinstance(value, (list, dict)):
+            self.problems.add(f"line {line}: {name} is no single number, as it is in earlier lines")
+            return math.nan
         try:
-            # Python's own reader takes what Python's own writer writes: NaN, and halves of surrogate pairs.
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            problems.append(f"line {number}: the JSON is broken or ends too early ({error})")
-            return None
-    if not isinstance(row, dict) or "doc_id" not in row:
-        problems.append(f"line {number}: is no sample of lm-evaluation-harness: it has no doc_id")
+            return exact(value)
+        except ValueError as error:
+            self.problems.add(f"line {line}: {name} is {error}")
+            return math.nan
+
+
+def _sample(line: bytes, number: int, few_shot: int | None, problems: Problems) -> Sample | None:
+    try:
+        row = value_of_line(line)
+    except ValueError as error:
+        problems.add(f"line {number}: {error}")
         return None
-    return row
-
-
-def _add(rows: _Filtered, row: Mapping[str, Any], line: int, few_shot: int | None, problems: list[str]) -> None:
-    named = row.get("metrics")
-    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else [*row]
-    scores = {name: row[name] for name in names if name in row and name not in FIELDS}
-    key = documents.key(row)
-    identity = (str(row["doc_id"]), key)
-    if identity in rows.seen:
-        # The harness appends to a file that is already there: the same line again says nothing new.
-        if repr(rows.seen[identity]) != repr(scores):
-            problems.append(f"line {line}: prompt {row['doc_id']} stands in an earlier line with other scores")
-        return
-    rows.seen[identity] = scores
-    occurrence = rows.occurrences[key]
-    rows.occurrences[key] += 1
+    if not isinstance(row, dict) or "doc_id" not in row:
+        problems.add(f"line {number}: is no sample of lm-evaluation-harness: it has no doc_id")
+        return None
+    scores = _scores(row)
+    if any(isinstance(value, float) and abs(value) >= BEYOND for value in scores.values()):
+        scores = _scores(json.loads(line.decode("utf-8", "replace")))  # whole numbers keep all their digits here
     doc = row.get("doc")
     doc = doc if isinstance(doc, dict) else {}
     sent = documents.requests(row)
     place = documents.gold(row, sent)
     shares = documents.probabilities(sent)
-    rows.keys.append(f"{key}#{occurrence}" if occurrence else key)
-    rows.lines.append(line)
-    rows.texts.append(documents.question(doc, sent, few_shot))
-    rows.choices.append(documents.choices(doc, sent))
-    rows.answers.append(documents.answer(row, sent))
-    rows.details.append(documents.details(doc, row["doc_id"]))
-    rows.scores.append(scores)
-    rows.gold_probabilities.append(math.nan if shares is None or place is None else shares[place])
-    if sent.are_options:
-        best = None if shares is None else shares.index(max(shares))
-        rows.said.append(None if best is None else documents.letter(best))
-        rows.sure.append(math.nan if shares is None else max(shares))
-        rows.spoke.append(best is not None)
-    else:
-        rows.said.append(None if sent.continuations else documents.written(row))
-        rows.sure.append(math.nan)
-        rows.spoke.append(not sent.continuations and "filtered_resps" in row)
+    said, sure, spoke = documents.answered(row, sent, shares)
+    name = row.get("filter")
+    return Sample(
+        line=number,
+        filter_name=name if isinstance(name, str) and name else "none",
+        number=row["doc_id"],
+        key=documents.key(row),
+        text=documents.question(doc, sent, few_shot),
+        choices=documents.choices(doc, sent),
+        answer=documents.answer(row, sent),
+        details=documents.details(doc, row["doc_id"]),
+        scores=scores,
+        gold_probability=math.nan if shares is None or place is None else shares[place],
+        said=said,
+        sure=sure,
+        spoke=spoke,
+    )
 
 
-def _score(value: Any, name: str, line: int, problems: list[str]) -> float:
-    if value is None:
-        return math.nan
-    if isinstance(value, str):
-        problems.append(f"line {line}: {name} is {value[:40]!r}, not a number")
-        return math.nan
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        problems.append(f"line {line}: {name} is {number}, not a finite number")
-        return math.nan
-    return number
+def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
+    named = row.get("metrics")
+    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else [*row]
+    return {name: row[name] for name in names if name in row and name not in FIELDS}

@@ -1,0 +1,85 @@
+"""Which line of a stream says something new, and which of the documents that are alike it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from tracker.ingest.ledger import Ledger
+
+NEVER = -1
+
+
+class Line(Protocol):
+    """What is looked at in a line."""
+
+    line: int
+    filter_name: str
+    number: Any
+    key: str
+    scores: Any
+
+
+L = TypeVar("L", bound=Line)
+
+
+class Occurrences:
+    """Remembers the documents that have passed, as hashes: 48 bytes for each line.
+
+    A document is known by its number and its hash, in whatever filter it stands. Documents of the same hash are counted
+    in the order of their first lines.
+    """
+
+    def __init__(self) -> None:
+        self._said = Ledger()
+        self._places = Ledger()
+        self._counts = Ledger()
+
+    def told(self, samples: Sequence[L], complain: Callable[[str], None]) -> tuple[list[L], list[str]]:
+        """The lines that are new, and what each document is called.
+
+        Args:
+            samples: lines in the order of the file.
+            complain: told of lines that contradict an earlier one.
+        """
+        documents = _hashes([(str(one.number), one.key) for one in samples])
+        lines = _hashes([(one.filter_name, str(one.number), one.key) for one in samples])
+        marks = _hashes([repr(one.scores) for one in samples])
+        # The harness appends to a file that is already there: the same line again says nothing new.
+        earlier = dict(zip(lines.tolist(), self._said.get(lines, NEVER).tolist(), strict=True))
+        rows = []
+        for row, (line, mark) in enumerate(zip(lines.tolist(), marks.tolist(), strict=True)):
+            if earlier[line] == NEVER:
+                earlier[line] = mark
+                rows.append(row)
+            elif earlier[line] != mark:
+                one = samples[row]
+                complain(f"line {one.line}: prompt {one.number} stands in an earlier line with other scores")
+        self._said.put(lines[rows], marks[rows])
+        kept = [samples[row] for row in rows]
+        return kept, self._names(kept, documents[rows])
+
+    def _names(self, kept: Sequence[L], documents: np.ndarray[Any, np.dtype[np.int64]]) -> list[str]:
+        keys = _hashes([one.key for one in kept])
+        places = dict(zip(documents.tolist(), self._places.get(documents, NEVER).tolist(), strict=True))
+        counts = dict(zip(keys.tolist(), self._counts.get(keys, 0).tolist(), strict=True))
+        names = []
+        for one, document, key in zip(kept, documents.tolist(), keys.tolist(), strict=True):
+            if places[document] == NEVER:
+                places[document] = counts[key]
+                counts[key] += 1
+            names.append(f"{one.key}#{places[document]}" if places[document] else one.key)
+        self._places.put(*_arrays(places))
+        self._counts.put(*_arrays(counts))
+        return names
+
+
+def _hashes(values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """64 bits of each, never `NEVER`; the same in one process only."""
+    return np.fromiter(map(hash, values), dtype=np.int64, count=len(values))
+
+
+def _arrays(table: dict[int, int]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], ...]:
+    return np.array(list(table), dtype=np.int64), np.array(list(table.values()), dtype=np.int64)
