@@ -16,6 +16,7 @@ from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchm
 
 KEYS_AT_ONCE = 500
 SET_ASIDE = ("hidden", "superseded")
+"""Statuses that people give a run that is not to be used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,15 +175,8 @@ def models(session: Session) -> list[ModelRow]:
     return sorted(rows, key=lambda row: row.name)
 
 
-def runs(
-    session: Session, *, benchmark: str | None = None, model: str | None = None, set_aside: bool = True
-) -> list[RunRow]:
-    """Every run, or those of a benchmark or a model, the latest first.
-
-    Args:
-        session: the store.
-        benchmark, model: by name; None means all.
-        set_aside: with those that were hidden or superseded.
+def runs(session: Session, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
+    """Every run of whatever status, or those of a benchmark or a model, the latest first.
 
     Raises:
         NotFoundError: there is no such benchmark or model.
@@ -192,8 +186,6 @@ def runs(
         terms.append(tables.run.c.benchmark_id == find_benchmark(session, benchmark).id)
     if model is not None:
         terms.append(tables.run.c.model_id == _model_key(session, model))
-    if not set_aside:
-        terms.append(tables.run.c.status.not_in(SET_ASIDE))
     return _rows_of_runs(session, terms)
 
 

@@ -1,26 +1,209 @@
-"""List the runs in the store, the latest first."""
+"""List the runs in the store, the latest first; hide, supersede or delete some."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import click
 
-from tracker.cli.options import database_option, format_option
-from tracker.cli.output import print_rows
+from tracker.cli.options import database_option, format_option, mlflow_options
+from tracker.cli.output import in_words, print_record, print_rows, say
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tracker.recording.set_aside import Change, Loss
 
 SHOWN = ("id", "benchmark", "model", "condition", "label", "status", "n_scores", "means", "ingested")
 SPARE = ("status", "ingested", "label", "condition")
+N_NAMED = 8
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.command()
-@click.option("--benchmark", metavar="NAME", help="Only runs of this benchmark.")
-@click.option("--model", metavar="NAME", help="Only runs of this model.")
+def _listing(function: F) -> F:
+    for option in (
+        format_option,
+        database_option,
+        click.option("--all", "every", is_flag=True, help="With those that were hidden or superseded."),
+        click.option("--model", metavar="NAME", help="Only runs of this model."),
+        click.option("--benchmark", metavar="NAME", help="Only runs of this benchmark."),
+    ):
+        function = option(function)
+    return function
+
+
+def _changing(function: F) -> F:
+    for option in (
+        mlflow_options,
+        database_option,
+        click.option("--reason", metavar="TEXT", help="Why, in words; it is kept and shown."),
+    ):
+        function = option(function)
+    return function
+
+
+KEYS = click.argument("keys", metavar="ID...", nargs=-1, required=True, type=click.IntRange(min=1))
+
+
+@click.group(invoke_without_command=True)
+@_listing
+@click.pass_context
+def command(ctx: click.Context, /, **listing: Any) -> None:
+    """List the runs in the store, the latest first; or set some aside.
+
+    A hidden or superseded run stays in the store and is taken only where it is named with --runs. Findings
+    that rest on a run that was hidden, superseded or deleted say that they are stale.
+    """
+    if ctx.invoked_subcommand is None:
+        _list(**listing)
+        return
+    given = [name for name in listing if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    if given:
+        raise click.UsageError(f"Give the options after the word {ctx.invoked_subcommand}.", ctx)
+
+
+@command.command("list")
+@_listing
+def list_(**listing: Any) -> None:
+    """List the runs, the latest first."""
+    _list(**listing)
+
+
+@command.command()
+@click.argument("key", metavar="ID", type=int)
 @database_option
 @format_option
-def command(benchmark: str | None, model: str | None, database: str | None, output_format: str) -> None:
-    """List the runs in the store, the latest first."""
+def show(key: int, database: str | None, output_format: str) -> None:
+    """Show one run whole: model, settings, files, means, status, and the findings that rest on it."""
+    import dataclasses
+
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue import runs
+    from tracker.queries.catalogue import run
+    from tracker.recording.set_aside import loss
+
+    with transaction(connect(database), write=False) as session:
+        found = run(session, key)
+        held = loss(session, [key])
+    counts = {"n_answers": held.n_answers, "n_task_scores": held.n_task_scores, "findings": list(held.finding_ids)}
+    print_record({**dataclasses.asdict(found), **counts}, output_format)
+
+
+@command.command()
+@KEYS
+@_changing
+def hide(keys: tuple[int, ...], reason: str | None, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
+    """Leave runs out of everything that does not name them."""
+    from tracker.database import connect, transaction
+    from tracker.recording import set_aside
+
+    engine = connect(database)
+    with transaction(engine, exclusive=True) as session:
+        change = set_aside.hide(session, keys, reason)
+    _tell(engine, change, "hidden", None if no_mlflow else tracking_uri)
+
+
+@command.command()
+@KEYS
+@database_option
+@mlflow_options
+def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
+    """Take hidden or superseded runs back."""
+    from tracker.database import connect, transaction
+    from tracker.recording import set_aside
+
+    engine = connect(database)
+    with transaction(engine, exclusive=True) as session:
+        change = set_aside.show_again(session, keys)
+    _tell(engine, change, "in use again", None if no_mlflow else tracking_uri)
+
+
+@command.command()
+@click.argument("old", metavar="OLD", type=int)
+@click.option("--by", metavar="NEW", type=int, required=True, help="The run that takes its place.")
+@_changing
+def supersede(old: int, by: int, reason: str | None, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
+    """Have a run stand in for another of the same model on the same benchmark."""
+    from tracker.database import connect, transaction
+    from tracker.recording import set_aside
+
+    engine = connect(database)
+    with transaction(engine, exclusive=True) as session:
+        change = set_aside.supersede(session, old, by, reason)
+    _tell(engine, change, f"superseded by run {by}", None if no_mlflow else tracking_uri)
+
+
+@command.command()
+@KEYS
+@click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
+@_changing
+def delete(
+    keys: tuple[int, ...], yes: bool, reason: str | None, database: str | None, tracking_uri: str, no_mlflow: bool
+) -> None:
+    """Delete runs with their scores and answers; for good."""
+    from tracker.database import connect, transaction
+    from tracker.recording import set_aside
+
+    engine = connect(database)
+    with transaction(engine, write=False) as session:
+        _warn(set_aside.loss(session, keys))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("Nothing was deleted. To delete them, say so with --yes.")
+        click.confirm("Delete them for good?", abort=True, err=True)
+    with transaction(engine, exclusive=True) as session:
+        change = set_aside.delete(session, keys, reason)
+    _tell(engine, change, "deleted", None if no_mlflow else tracking_uri)
+
+
+def _list(benchmark: str | None, model: str | None, every: bool, database: str | None, output_format: str) -> None:
+    from tracker.database import connect, transaction
+    from tracker.queries.catalogue import SET_ASIDE, runs
 
     with transaction(connect(database), write=False) as session:
         rows = runs(session, benchmark=benchmark, model=model)
-    print_rows(rows, output_format, columns=SHOWN if output_format == "table" else None, spare=SPARE)
+    shown = [row for row in rows if every or row.status not in SET_ASIDE]
+    columns = (*SHOWN, "superseded_by", "reason") if any(row.reason or row.superseded_by for row in shown) else SHOWN
+    print_rows(shown, output_format, columns=columns if output_format == "table" else None, spare=SPARE)
+    if n := len(rows) - len(shown):
+        say(f"Not listed: {n} hidden or superseded. --all lists them too.")
+
+
+def _warn(going: Loss) -> None:
+    for run in going.runs:
+        say(f"run {run.id}: {run.model} on {run.benchmark} {run.label}".rstrip())
+    counts = (
+        (going.n_scores, "scores"),
+        (going.n_task_scores, "scores of whole tasks"),
+        (going.n_answers, "answers"),
+    )
+    gone = ", ".join(f"{n:,} {what}" for n, what in counts if n) or "no scores"
+    say(f"With {'it' if len(going.runs) == 1 else 'them'} go {gone}. Prompts, models and findings stay.")
+    if going.finding_ids:
+        say(f"Stale from then on: {_findings(going.finding_ids)}.")
+
+
+def _tell(engine: Engine, change: Change, state: str, publish_to: str | None) -> None:
+    """Say what has changed, and have MLflow show it."""
+    n = len(change.run_ids)
+    say(f"Run{'s' * (n > 1)} {in_words(change.run_ids)} {'is' if n == 1 else 'are'} {state}.")
+    if change.stale:
+        say(f"Stale now: {_findings(tuple(change.stale))}. `suffrage show ID` says why, and how to ask again.")
+    if change.sound:
+        say(f"No longer stale: {_findings(change.sound)}.")
+    if publish_to is None:
+        return
+    from tracker.errors import PublishingError
+    from tracker.recording.publishing import publish_changes
+
+    try:
+        publish_changes(engine, change.run_ids, (*change.stale, *change.sound), publish_to)
+    except PublishingError as error:
+        say(f"Warning: {error}")
+
+
+def _findings(keys: tuple[int, ...]) -> str:
+    more = f" and {len(keys) - N_NAMED} more" if len(keys) > N_NAMED else ""
+    return f"finding{'s' * (len(keys) > 1)} {in_words(keys[:N_NAMED])}{more}"

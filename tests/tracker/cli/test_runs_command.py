@@ -1,0 +1,90 @@
+"""`suffrage runs`: listed, hidden, superseded, deleted, and what the person is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+from commands_asked import run
+
+from tracker.cli import suffrage
+from tracker.errors import NotFoundError
+from tracker.queries.selection import Selection
+from tracker.recording.pipeline import run_analysis
+from tracker.recording.publishing import publish_missing
+
+ARITHMETIC = Selection(benchmark="arithmetic")
+
+
+def listed(engine: sa.Engine, *options: str) -> dict[int, str]:
+    """Status of each run that is listed."""
+    return {row["id"]: row["status"] for row in json.loads(run(engine, "runs", *options, "--format", "json").stdout)}
+
+
+@pytest.mark.usefixtures("toys")
+class TestSettingAside:
+    def test_hidden_runs_are_listed_on_request_only(self, filled: sa.Engine) -> None:
+        said = run(filled, "runs", "hide", "2", "3", "--reason", "odd", "--no-mlflow").stderr
+        assert said == "Runs 2, 3 are hidden.\n"
+        assert set(listed(filled)) == set(listed(filled, "list")) == {1, 4, 5}
+        assert listed(filled, "list", "--all") == listed(filled, "--all") == {
+            1: "complete", 2: "hidden", 3: "hidden", 4: "complete", 5: "complete",
+        }  # fmt: skip
+        table = run(filled, "runs")
+        assert "Not listed: 2 hidden or superseded. --all lists them too." in table.stderr
+        assert "odd" in run(filled, "runs", "list", "--all").stdout
+        assert run(filled, "runs", "unhide", "2", "--no-mlflow").stderr == "Run 2 is in use again.\n"
+        assert set(listed(filled)) == {1, 2, 4, 5}
+
+    def test_one_run_is_shown_whole(self, filled_file: sa.Engine) -> None:
+        run_analysis(filled_file, "toy", ARITHMETIC)
+        run(filled_file, "runs", "hide", "2", "--reason", "odd", "--no-mlflow")
+        found = json.loads(run(filled_file, "runs", "show", "2", "--format", "json").stdout)
+        assert (found["status"], found["reason"], found["findings"], found["n_scores"]) == ("hidden", "odd", [1], 40)
+        assert found["settings"]["temperature"] == 0.5
+
+    def test_deleting_says_what_goes_and_wants_a_word(self, filled_file: sa.Engine) -> None:
+        run_analysis(filled_file, "toy", ARITHMETIC)
+        url = filled_file.url.render_as_string(hide_password=False)
+        refused = CliRunner().invoke(suffrage, ["runs", "delete", "2", "--database", url])
+        assert refused.exit_code == 2
+        assert "With it go 40 scores. Prompts, models and findings stay." in refused.stderr
+        assert "Stale from then on: finding 1." in refused.stderr
+        assert "Nothing was deleted. To delete them, say so with --yes." in refused.stderr
+        assert len(listed(filled_file)) == 5
+        said = run(filled_file, "runs", "delete", "2", "--yes", "--no-mlflow").stderr
+        assert "Run 2 is deleted.\nStale now: finding 1." in said
+        assert set(listed(filled_file)) == {1, 3, 4, 5}
+        shown = run(filled_file, "show", "1")
+        assert "Stale: deleted since: run 2 of arithmetic/model 1. Ask again with" in shown.stderr
+
+    def test_mlflow_shows_it_at_once_and_is_missed_with_a_warning(
+        self, filled_file: sa.Engine, tracking_uri: str
+    ) -> None:
+        run_analysis(filled_file, "toy", ARITHMETIC, publish_to=tracking_uri)
+        publish_missing(filled_file, tracking_uri)
+        run(filled_file, "runs", "hide", "2", "--tracking-uri", tracking_uri)
+        done = publish_missing(filled_file, tracking_uri)
+        assert (done.n_new, done.n_marked, done.n_taken_down) == (0, 0, 0)
+        away = run(filled_file, "runs", "unhide", "2", "--tracking-uri", "sqlite:////nowhere/mlflow.db")
+        assert "Warning: " in away.stderr
+        assert publish_missing(filled_file, tracking_uri).n_marked == 1
+
+
+class TestErrors:
+    def test_options_before_the_word_are_not_swallowed(self, filled_file: sa.Engine) -> None:
+        result = CliRunner().invoke(suffrage, ["runs", "--model", "x", "hide", "2"])
+        assert result.exit_code == 2
+        assert "Give the options after the word hide." in result.stderr
+
+    def test_a_key_of_no_run_is_named(self, filled: sa.Engine) -> None:
+        for words in (
+            ("hide", "99999999999"),
+            ("unhide", "77"),
+            ("delete", "77", "--yes"),
+            ("supersede", "1", "--by", "9"),
+        ):
+            with pytest.raises(NotFoundError, match="Known: "):
+                run(filled, "runs", *words)
