@@ -20,6 +20,14 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
+def in_one_line(text: str | None, longest: int = 100) -> str | None:
+    """A text without line breaks and what is not printable, cut where it is longer."""
+    if text is None:
+        return None
+    line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
 def print_rows(
     rows: Iterable[Any], output_format: str, *, columns: Sequence[str] | None = None, spare: Sequence[str] = ()
 ) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 from sqlmodel import Session
 
@@ -33,6 +36,7 @@ class RunOfModel:
         label: the harness's time stamp, or a number of ours.
         when: when it was run where that is known, else when it was taken in, UTC.
         is_dated: whether it is known when it was run.
+        settings: how the model was run, by name.
     """
 
     id: int
@@ -40,6 +44,7 @@ class RunOfModel:
     label: str
     when: datetime
     is_dated: bool
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +86,7 @@ class RunHistory:
             moment = selection.as_of if selection.as_of.tzinfo else selection.as_of.replace(tzinfo=UTC)
             wanted.append(run.ingested <= moment.astimezone(UTC))
         rows = session.execute(
-            sa.select(run.id, run.label, run.started, run.ingested, run.condition, model.name)
+            sa.select(run.id, run.label, run.started, run.ingested, run.condition, run.settings, model.name)
             .join(tables.model, model.id == run.model_id)
             .join(tables.metric, tables.metric.c.id == metric.id)
             .where(run.benchmark_id == benchmark.id, measured("prompt"), *wanted)
@@ -103,6 +108,7 @@ class RunHistory:
                     label=row.label,
                     when=_utc(row.started or row.ingested),
                     is_dated=row.started is not None,
+                    settings=row.settings or {},
                 )
                 for row in ordered
             ),
@@ -117,6 +123,13 @@ class RunHistory:
     def run_ids(self) -> tuple[int, ...]:
         """The runs behind the columns."""
         return tuple(run.id for run in self.runs)
+
+    @property
+    def means(self) -> list[tuple[int, float]]:
+        """Of each run, how many prompts it has scores for, and their mean; NaN where there are none."""
+        counts = (~np.isnan(self.scores.Q)).sum(axis=0)
+        sums = np.nansum(self.scores.Q, axis=0)
+        return [(n, total / n if n else np.nan) for n, total in zip(counts.tolist(), sums.tolist(), strict=True)]
 
     @property
     def columns_of(self) -> dict[str, list[int]]:
@@ -170,6 +183,7 @@ def histories_of(session: Session, model: str) -> list[Asked]:
             sa.func.count(sa.distinct(run.id)).label("n_runs"),
             sa.func.count().label("n_scores"),
         )
+        .select_from(tables.score)
         .join(tables.run, run.id == score.run_id)
         .join(tables.metric, metric.id == score.metric_id)
         .join(tables.benchmark, benchmark.id == run.benchmark_id)

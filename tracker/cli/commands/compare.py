@@ -16,7 +16,7 @@ from tracker.cli.options import (
     mlflow_options,
     selection_options,
 )
-from tracker.cli.output import print_numbers, print_record, print_rows, say
+from tracker.cli.output import in_one_line, print_numbers, print_record, print_rows, say
 from tracker.cli.pictures import picture_option, save_picture
 from tracker.queries.selection import Selection
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 QUESTION = "comparison"
 RUN = re.compile(r"run:(\d{1,18})")
-LONGEST_TEXT = 100
 
 
 @click.command()
@@ -178,17 +177,9 @@ def _print_flips(name: str, rows: list[dict[str, Any]], report: Report) -> None:
     print_rows(
         [
             {"prompt": row["prompt"], "task": row["task"], "A": row["score_a"], "B": row["score_b"],
-             "text": _line(row["text"])}
+             "text": in_one_line(row["text"])}
             for row in rows
         ],
         "table",
         spare=("A", "B", "task"),
     )  # fmt: skip
-
-
-def _line(text: str | None) -> str | None:
-    """A text in one line, cut."""
-    if text is None:
-        return None
-    line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
-    return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…"

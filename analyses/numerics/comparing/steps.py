@@ -1,0 +1,128 @@
+"""How the scores of a model changed from one of its runs to the next.
+
+Source: Miller 2024, "Adding Error Bars to Evals", section 3.2 (paired differences); Holm 1979.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.comparing.grouping import Grouping
+from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
+from analyses.numerics.comparing.multiplicity import holm_values
+from analyses.numerics.comparing.paired import clustered_estimate, estimate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """From one run to the next, on the prompts that both have a score for.
+
+    Attributes:
+        before, after: columns.
+        n: shared prompts.
+        n_only_before, n_only_after: prompts that only one of the two has a score for.
+        change: mean of after less before, turned so that positive means better; NaN where nothing is shared.
+        stderr, low, high: of the change, clustered where there are two clusters or more; NaN where there is none.
+        pvalue: clustered: paired t. Else exact McNemar where scores are 0 and 1, else paired t. NaN below two prompts.
+        holm: the same, adjusted for all steps.
+        n_better, n_worse: prompts whose score rose, and fell, in merit.
+        n_clusters: that errors are clustered by; 0 where they are not.
+    """
+
+    before: int
+    after: int
+    n: int
+    n_only_before: int
+    n_only_after: int
+    change: float
+    stderr: float
+    low: float
+    high: float
+    pvalue: float
+    holm: float
+    n_better: int
+    n_worse: int
+    n_clusters: int
+
+    @property
+    def share_changed(self) -> float:
+        """Shared prompts whose score changed at all; NaN where nothing is shared."""
+        return (self.n_better + self.n_worse) / self.n if self.n else np.nan
+
+
+def steps(
+    Q: NDArray[np.float64],
+    series: Sequence[Sequence[int]],
+    groups: Grouping,
+    *,
+    higher_is_better: bool = True,
+    level: float = 0.95,
+) -> tuple[Step, ...]:
+    """Every step of every series.
+
+    Args:
+        Q: ``(n, k)`` scores, NaN = not measured.
+        series: columns of each model's runs, in their order.
+        groups: clusters of the rows.
+        higher_is_better: whether large scores are good.
+        level: of the intervals.
+    """
+    found = [
+        _step(Q, before, after, groups, higher_is_better, level)
+        for columns in series
+        for before, after in pairwise(columns)
+    ]
+    if not found:
+        return ()
+    adjusted = holm_values(np.array([one.pvalue for one in found]))
+    return tuple(replace(one, holm=float(value)) for one, value in zip(found, adjusted, strict=True))
+
+
+def changes(Q: NDArray[np.float64], step: Step, *, higher_is_better: bool = True) -> NDArray[np.float64]:
+    """After less before on each row, positive where it became better; NaN where one of the two was not measured."""
+    d = Q[:, step.after] - Q[:, step.before]
+    return d if higher_is_better else -d
+
+
+def _step(
+    Q: NDArray[np.float64], before: int, after: int, groups: Grouping, higher_is_better: bool, level: float
+) -> Step:
+    old, new = Q[:, before], Q[:, after]
+    shared = ~(np.isnan(old) | np.isnan(new))
+    d = (new - old)[shared] * (1.0 if higher_is_better else -1.0)
+    n, better, worse = len(d), int((d > 0).sum()), int((d < 0).sum())
+    change = stderr = low = high = pvalue = np.nan
+    clusters = 0
+    if n:
+        both = np.concatenate([old[shared], new[shared]])
+        scale = float(np.abs(both).max())
+        mine = groups.rows(shared)
+        binary = bool(((both == 0) | (both == 1)).all())
+        if mine.problem:
+            made = estimate(d, scale=scale, level=level)
+        else:
+            made, clusters = clustered_estimate(d, mine, scale=scale, level=level), mine.n_groups
+        change, stderr, low, high, pvalue = made.mean, made.stderr, made.low, made.high, made.pvalue
+        if not clusters and binary:
+            pvalue = float(mcnemar_pvalues(better, worse))
+    return Step(
+        before=before,
+        after=after,
+        n=n,
+        n_only_before=int((~np.isnan(old) & np.isnan(new)).sum()),
+        n_only_after=int((np.isnan(old) & ~np.isnan(new)).sum()),
+        change=change,
+        stderr=stderr,
+        low=low,
+        high=high,
+        pvalue=pvalue,
+        holm=np.nan,
+        n_better=better,
+        n_worse=worse,
+        n_clusters=clusters,
+    )

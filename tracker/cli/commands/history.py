@@ -1,0 +1,172 @@
+"""How a model's scores, or a benchmark's models, changed from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracker.cli.options import cluster_option, database_option, format_option, selection_options
+from tracker.cli.output import in_one_line, print_rows, say
+from tracker.cli.pictures import picture_option, save_picture
+from tracker.queries.selection import Selection
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from tracker.recording.finding import Report
+
+QUESTION = "drift"
+SHOWN: Mapping[str, str] = {
+    "benchmark": "benchmark", "model": "model", "run": "run", "label": "label", "when": "when", "n_prompts": "n",
+    "mean": "mean", "change": "change", "low": "95 % low", "high": "95 % high", "holm": "p (Holm)",
+    "n_better": "better", "n_worse": "worse",
+}  # fmt: skip
+SPARE = ("n", "label", "95 % low", "95 % high")
+
+
+@click.command()
+@click.argument("benchmark", metavar="MODEL|BENCHMARK")
+@click.option("--changed", type=click.IntRange(min=0), default=5, show_default=True, metavar="N",
+              help="Show N of the prompts whose scores changed in the latest step.")  # fmt: skip
+@picture_option
+@cluster_option
+@selection_options
+@database_option
+@format_option
+def command(selection: Selection, changed: int, picture: Path | None, database: str | None, output_format: str) -> None:
+    """Show how scores changed from run to run, of one model or of all models of a benchmark.
+
+    Each run is compared with the model's run before it on the prompts that both were asked, with errors clustered by
+    task or by --cluster, and p-values adjusted for all steps. A model is followed over every benchmark that it
+    answered. Nothing is recorded: `suffrage analyze drift BENCHMARK` records.
+    """
+    from tracker.database import connect
+
+    engine = connect(database)
+    answers = [(chosen, _asked(engine, chosen)) for chosen in _selections(engine, selection)]
+    rows = [{"benchmark": chosen.benchmark, "metric": chosen.metric, **row}
+            for chosen, (table, _) in answers for row in table]  # fmt: skip
+    if output_format != "table":
+        print_rows(rows, output_format)
+    else:
+        _print(answers, changed)
+    if picture is not None:
+        drawn = [report for _, (_, report) in answers if report is not None]
+        if not drawn:
+            raise click.UsageError("No model has two runs here, so there is nothing to draw.")
+        for number, report in enumerate(drawn, start=1):
+            path = picture if len(drawn) == 1 else picture.with_stem(f"{picture.stem}-{number}")
+            save_picture(report, "history", path)
+
+
+def _selections(engine: Engine, selection: Selection) -> list[Selection]:
+    """What is to be followed: a benchmark, or everything that a model was asked."""
+    from tracker.database import transaction
+    from tracker.errors import NotFoundError
+    from tracker.queries.history import histories_of
+    from tracker.queries.models import find_model
+    from tracker.queries.resolution import find_benchmark
+
+    name = selection.benchmark
+    with transaction(engine, write=False) as session:
+        try:
+            find_benchmark(session, name)
+        except NotFoundError as no_benchmark:
+            try:
+                model = find_model(session, name)
+            except NotFoundError as no_model:
+                known = sorted({*no_benchmark.known, *no_model.known})
+                raise NotFoundError("model or benchmark", name, known) from None
+            asked = histories_of(session, name)
+            wanted = [one for one in asked if selection.metric in (None, one.metric, *one.other_metrics)]
+            for one in wanted:
+                if selection.metric is None and one.other_metrics:
+                    others = ", ".join(one.other_metrics)
+                    say(f"{one.benchmark}: {one.metric}; it has scores under {others} too (--metric).")
+            if not wanted:
+                metrics = sorted({name for one in asked for name in (one.metric, *one.other_metrics)})
+                raise NotFoundError("metric with scores of this model", selection.metric, metrics) from None
+            return [
+                replace(
+                    selection,
+                    benchmark=one.benchmark,
+                    metric=selection.metric or one.metric,
+                    condition=one.condition,
+                    variant=one.variant,
+                    models=(model.name,),
+                )
+                for one in wanted
+            ]
+    return [selection]
+
+
+def _asked(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], Report | None]:
+    """Its runs, and what the question says of them; no answer where no model has two runs."""
+    from tracker.database import transaction
+    from tracker.queries.history import RunHistory
+    from tracker.recording.pipeline import look
+
+    with transaction(engine, write=False) as session:
+        history = RunHistory.load(session, selection)
+    if any(len(columns) > 1 for columns in history.columns_of.values()):
+        report = look(engine, QUESTION, selection)
+        return report.tables["runs"].to_pylist(), report
+    means = history.means
+    return [
+        {"model": run.model, "run": run.id, "label": run.label, "when": run.when, "is_dated": run.is_dated,
+         "n_prompts": n, "mean": mean}
+        for run, (n, mean) in zip(history.runs, means, strict=True)
+    ], None  # fmt: skip
+
+
+def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | None]]], changed: int) -> None:
+    rows = [{"benchmark": _label(chosen), **row} for chosen, (table, _) in answers for row in table]
+    one_benchmark, one_model = len(answers) == 1, len({row["model"] for row in rows}) == 1
+    left_out = {"benchmark"} if one_benchmark else set()
+    left_out |= {"model"} if one_model and not one_benchmark else set()
+    print_rows(
+        [{title: _shown(name, row.get(name)) for name, title in SHOWN.items() if name not in left_out} for row in rows],
+        "table",
+        spare=SPARE,
+    )
+    for chosen, (_, report) in answers:
+        if report is None:
+            continue
+        click.echo(f"\n{_label(chosen)}: {report.finding.summary()}")
+        _print_changed(report, changed)
+        for note in report.notes:
+            say(f"Note: {note}")
+    if all(report is None for _, (_, report) in answers):
+        say("No model has two runs here, so nothing can have changed.")
+
+
+def _print_changed(report: Report, most: int) -> None:
+    rows = report.tables["changed"].to_pylist()
+    if not rows or not most:
+        return
+    last = rows[-1]["run"]
+    of_last = [row for row in rows if row["run"] == last]
+    shown = [of_last[place * len(of_last) // most] for place in range(most)] if most < len(of_last) else of_last
+    click.echo(
+        f"\n{len(of_last):,} prompts changed from run {shown[0]['since']} to run {last} of {shown[0]['model']}"
+        f"{f'; {len(shown)} of them' if len(of_last) > len(shown) else ''}:\n"
+    )
+    print_rows(
+        [{"prompt": row["prompt"], "task": row["task"], "before": row["before"], "after": row["after"],
+          "text": in_one_line(row["text"])} for row in shown],
+        "table",
+        spare=("task",),
+    )  # fmt: skip
+
+
+def _label(chosen: Selection) -> str:
+    more = [part for part in (chosen.condition if chosen.condition != "full" else "", chosen.variant) if part]
+    return f"{chosen.benchmark} ({', '.join(more)})" if more else chosen.benchmark
+
+
+def _shown(name: str, value: Any) -> Any:
+    return f"{value:%Y-%m-%d %H:%M}" if name == "when" and value is not None else value
