@@ -1,0 +1,279 @@
+"""The instances of a run as Every Eval Ever has them: a row for each prompt, trial and metric, as a stream."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import orjson
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.queries import tables
+
+PROMPTS_TOGETHER = 1000
+CHUNKS_KEPT = 16
+UNNAMED = "suffrage"
+"""The namespace of prompts that no file has named: they go by their key."""
+
+Said = tuple[str, str | None, float | None, str]
+"""Extraction, text, probability, status."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedMetric:
+    """A metric.
+
+    Attributes:
+        id, name, higher_is_better, lower, upper: as stored.
+    """
+
+    id: int
+    name: str
+    higher_is_better: bool
+    lower: float | None
+    upper: float | None
+
+    def is_best(self, value: float) -> bool:
+        """Whether no score is better: the bound on the better side, else 1, or 0 where lower is better."""
+        if self.higher_is_better:
+            return value >= (1.0 if self.upper is None else self.upper)
+        return value <= (0.0 if self.lower is None else self.lower)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsOf:
+    """What the rows of one run have in common.
+
+    Attributes:
+        run_id: its key.
+        evaluation_id, model: what the rows call evaluation and model.
+        metrics: those to export, by key.
+        names: the evaluation_name of each task, by key.
+        scored: keys of the metrics under which the run has scores of prompts.
+    """
+
+    run_id: int
+    evaluation_id: str
+    model: str
+    metrics: Mapping[int, ExportedMetric]
+    names: Mapping[int, str]
+    scored: Sequence[int]
+
+
+@dataclass
+class Tally:
+    """Means of prompts, trials averaged, under one metric in one task.
+
+    Attributes:
+        means: of each prompt.
+        only_binary: whether every score is 0 or 1.
+    """
+
+    means: array[float] = field(default_factory=lambda: array("d"))
+    only_binary: bool = True
+
+
+@dataclass
+class Counted:
+    """What is counted while the rows pass by.
+
+    Attributes:
+        tallies: by key of metric and task.
+        n_rows: rows written.
+        n_answers_left_out: answers to prompts and trials without any score, for which the schema has no place.
+    """
+
+    tallies: dict[tuple[int, int], Tally] = field(default_factory=lambda: defaultdict(Tally))
+    n_rows: int = 0
+    n_answers_left_out: int = 0
+
+
+def result_id(name: str, metric: str) -> str:
+    """By which rows point to their result."""
+    return f"{name}/{metric}"
+
+
+class PromptParts:
+    """What rows say of prompts, read a thousand at a time; the last chunks are kept for the next run.
+
+    Args:
+        session: the store.
+        prompt_ids: ``(n,)`` int64, ascending.
+    """
+
+    def __init__(self, session: Session, prompt_ids: NDArray[np.int64]) -> None:
+        self.session = session
+        self.chunks = [
+            prompt_ids[first : first + PROMPTS_TOGETHER].tolist()
+            for first in range(0, len(prompt_ids), PROMPTS_TOGETHER)
+        ]
+        self.chunk = lru_cache(maxsize=CHUNKS_KEPT)(self._chunk)
+
+    def _chunk(self, place: int) -> dict[int, tuple[int, dict[str, Any], dict[str, str]]]:
+        """Task, fields and metadata of each prompt."""
+        keys = self.chunks[place]
+        alias, prompt = tables.prompt_alias.c, tables.prompt.c
+        names: dict[int, tuple[str, str]] = {}
+        asked = sa.select(alias.prompt_id, alias.namespace, alias.key).where(alias.prompt_id.in_(keys))
+        for key, *told in self.session.execute(asked):
+            name = (str(told[0]), str(told[1]))
+            names[key] = min(names.get(key, name), name)
+        content = sa.select(
+            prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.split, prompt.details
+        ).where(prompt.id.in_(keys))
+        return {
+            row.id: (row.task_id, *_parts(names.get(row.id, (UNNAMED, str(row.id))), row))
+            for row in self.session.execute(content)
+        }
+
+
+def rows(session: Session, of: RowsOf, prompts: PromptParts, counted: Counted) -> Iterator[bytes]:
+    """The rows as lines of JSON, in the order of prompts, trials and metrics; a piece for each thousand prompts.
+
+    Args:
+        session: the store.
+        of: the run.
+        prompts: which prompts.
+        counted: is filled on the way.
+    """
+    for place, keys in enumerate(prompts.chunks):
+        scores = _scores(session, of, keys)
+        if not scores:
+            counted.n_answers_left_out += sum(map(len, _answers(session, of.run_id, keys).values()))
+            continue
+        answers = _answers(session, of.run_id, keys)
+        parts = prompts.chunk(place)
+        lines: list[bytes] = []
+        by_prompt: dict[tuple[int, int], list[float]] = defaultdict(list)
+        for (prompt, trial), scored in sorted(scores.items()):
+            task, fields, metadata = parts[prompt]
+            said = answers.pop((prompt, trial), [])
+            common = _common(of, task, fields, metadata, trial, said)
+            for metric_id, value in sorted(scored.items()):
+                metric = of.metrics[metric_id]
+                common["evaluation_result_id"] = result_id(of.names[task], metric.name)
+                common["evaluation"] = {"score": value, "is_correct": metric.is_best(value)}
+                lines.append(orjson.dumps(common, option=orjson.OPT_APPEND_NEWLINE))
+                by_prompt[metric_id, prompt].append(value)
+        for (metric_id, prompt), values in by_prompt.items():
+            tally = counted.tallies[metric_id, parts[prompt][0]]
+            tally.means.append(sum(values) / len(values))
+            tally.only_binary = tally.only_binary and all(value in (0.0, 1.0) for value in values)
+        counted.n_rows += len(lines)
+        counted.n_answers_left_out += sum(map(len, answers.values()))
+        yield b"".join(lines)
+
+
+def _parts(name: tuple[str, str], row: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a row says of its prompt, and what stands in its metadata for want of a field."""
+    details = dict(row.details) if isinstance(row.details, dict) else {}
+    accepted = details.get(ours.ACCEPTED)
+    reference = [] if row.answer is None else [row.answer]
+    if isinstance(accepted, list) and len(accepted) > 1 and accepted[0] == row.answer and _all_texts(accepted):
+        reference = accepted
+        del details[ours.ACCEPTED]
+    details = {key: value for key, value in details.items() if not key.startswith(ours.OURS)}
+    encoded = [key for key, value in details.items() if not isinstance(value, str)]
+    metadata = {key: value if isinstance(value, str) else _json(value) for key, value in details.items()}
+    if encoded:
+        metadata[ours.AS_JSON] = _json(encoded)
+    if row.split is not None:
+        metadata[ours.SPLIT] = row.split
+    if name[0] != ours.NAMESPACE:
+        metadata[ours.NAMED_BY] = name[0]
+    raw = row.text or ""
+    asked: dict[str, Any] = {"raw": raw, "reference": reference}
+    if isinstance(row.choices, list) and _all_texts(row.choices):
+        asked["choices"] = row.choices
+    fields = {"sample_id": name[1], "sample_hash": ours.sample_hash(raw, reference), "input": asked}
+    return fields, metadata
+
+
+def _common(
+    of: RowsOf, task: int, fields: Mapping[str, Any], metadata: Mapping[str, str], trial: int, said: Sequence[Said]
+) -> dict[str, Any]:
+    """A row, but for result and score."""
+    more = {
+        extraction: [status, probability]
+        for extraction, text, probability, status in said
+        if probability is not None or status != ("ok" if (text or "").strip() else "empty")
+    }
+    told = dict(metadata)
+    if trial:
+        told[ours.TRIAL] = str(trial)
+    if more:
+        told[ours.ANSWERS] = _json(more)
+    row: dict[str, Any] = {
+        "schema_version": ours.VERSION,
+        "evaluation_id": of.evaluation_id,
+        "model_id": of.model,
+        "evaluation_name": of.names[task],
+        "evaluation_result_id": "",
+        **fields,
+        "interaction_type": "single_turn",
+        "output": {"raw": [text or "" for _, text, _, _ in said[:1]]},
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                "source": "output.raw",
+                "extracted_value": text or "",
+                "extraction_method": extraction or ours.UNKNOWN,
+                "is_terminal": True,
+            }
+            for extraction, text, _, _ in said
+        ],
+        "evaluation": {},
+    }
+    if any(status == "error" for *_, status in said):
+        row["error"] = "the model failed; its score stands all the same"
+    if told:
+        row["metadata"] = told
+    return row
+
+
+def _scores(session: Session, of: RowsOf, keys: Sequence[int]) -> dict[tuple[int, int], dict[int, float]]:
+    """By prompt and trial: score by metric. Each metric is one range of the table's own order."""
+    score: Any = tables.score.c
+    wanted = set(keys)
+    found: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+    for metric in of.scored:
+        asked = sa.select(score.prompt_id, score.trial, score.value).where(
+            score.run_id == of.run_id, score.metric_id == metric, score.prompt_id.between(keys[0], keys[-1])
+        )
+        for prompt, trial, value in session.execute(asked):
+            if prompt in wanted:
+                found[prompt, trial][metric] = value
+    return found
+
+
+def _answers(session: Session, run_id: int, keys: Sequence[int]) -> dict[tuple[int, int], list[Said]]:
+    """By prompt and trial: what the model said, in the order of the extractions' names."""
+    answer: Any = tables.answer.c
+    wanted = set(keys)
+    asked = sa.select(
+        answer.prompt_id, answer.trial, answer.extraction, answer.text, answer.probability, answer.status
+    ).where(answer.run_id == run_id, answer.prompt_id.between(keys[0], keys[-1]))
+    found: dict[tuple[int, int], list[Said]] = defaultdict(list)
+    for prompt, trial, *said in session.execute(asked):
+        if prompt in wanted:
+            found[prompt, trial].append((said[0], said[1], said[2], said[3]))
+    for those in found.values():
+        those.sort(key=lambda one: one[0])
+    return found
+
+
+def _all_texts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
