@@ -81,6 +81,8 @@ class Comparison(Finding):
                 if one.clustered
                 else Absent(self.unclustered)
             )
+        for name in ("stderr", "degrees", "low", "high", "pvalue"):
+            clustered[f"cr2.{name}"] = float(getattr(one.uneven, name)) if one.uneven else Absent(self.unclustered)
         clustered["clustered.flips.pvalue"] = (
             one.flips_clustered.pvalue if one.flips_clustered else Absent(self.unclustered)
         )

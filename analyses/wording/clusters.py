@@ -29,6 +29,12 @@ def clustering_notes(groups: Grouping, by: str) -> list[str]:
     said = []
     if groups.n_alone:
         said.append(f"{groups.n_alone:,} of {len(groups.codes):,} prompts name no {by}; each is a cluster of its own.")
+    if not groups.is_even:
+        said.append(
+            f"Clusters ({by}) are of very unequal sizes, the largest {groups.sizes.max() / groups.sizes.sum():.0%} of "
+            f"the prompts: errors are CR2 with {groups.degrees:.1f} degrees of freedom, not CR1 with "
+            f"{groups.n_groups - 1}, by which too much would look certain."
+        )
     if groups.n_groups < FEW_CLUSTERS:
         said.append(
             f"There are only {groups.n_groups} clusters ({by}): errors clustered by them are rough, and intervals "

@@ -67,7 +67,7 @@ def _verdict(found: TwoModels, names: tuple[str, str], by: str) -> str:
             f"{ahead} is ahead of {behind} by {abs(best.mean):.4f} on {n} ({means}): too few to say how sure that is."
         )
     interval = f"{found.level:.0%} interval {_ends(best.low, best.high, best.mean)}"
-    clustered = f", clustered by {by} ({best.n_units} clusters)"
+    clustered = f", clustered by {by} ({best.n_units} clusters{'' if found.is_even else ' of very unequal sizes'})"
     clustered = clustered if found.clustered is not None else ", prompts taken as independent"
     size = f"{abs(best.mean):.4f} (standard error {best.stderr:.4f})"
     if p <= 1 - found.level:
@@ -99,7 +99,7 @@ def _tests(found: TwoModels) -> str:
     else:
         alone = "exact McNemar test" if not np.isnan(found.mcnemar) else "flipped signs"
         return f"The test is {'the ' if 'McNemar' in alone else 'that of '}{alone}, on the same prompts."
-    return f"The test is paired t with {found.best.degrees} degrees of freedom; beside it: {'; '.join(others)}."
+    return f"The test is paired t with {found.best.degrees:.3g} degrees of freedom; beside it: {'; '.join(others)}."
 
 
 def _p(value: float) -> str:

@@ -55,7 +55,8 @@ def summary(found: RankIntervals, models: Sequence[str], by: str) -> str:
     if found.groups:
         shown = "; ".join(group_in_words(found, group) for group in found.groups[:SAID_GROUPS])
         more = len(found.groups) - SAID_GROUPS
-        said.append(f"Cannot be told apart: {shown}{f'; and {more} more groups' if more > 0 else ''}.")
+        rest = f"; and {more} more group{'s' * (more > 1)}" if more > 0 else ""
+        said.append(f"Cannot be told apart: {shown}{rest}.")
         if sum(map(len, found.groups)) > len({column for group in found.groups for column in group}):
             said.append("Groups overlap: each of two models may be close to a third while they are not close.")
     else:

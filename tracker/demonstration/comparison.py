@@ -25,6 +25,10 @@ ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "prompt-correlation": ({}, {"null": "margins"}),
     "prompt-clusters": ({"n_permutations": 19}, {"n_permutations": 19, "null": "margins"}),
     "semantic-similarity": ({"similarity": "hamming"},),
+    "comparison": (
+        {"model_a": "northlight/borealis-2-large", "model_b": "quillworks/folio-72b"},
+        {"model_a": "northlight/borealis-2-large", "model_b": "oakhollow/acorn-7b"},
+    ),
 }
 """Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
 
@@ -88,6 +92,17 @@ EXPECTED: Mapping[str, str] = {
     "filter-stability": (
         "Planted: easy and leaked prompts that do not depend on which models are asked. So fewer filter models should "
         "remove hardly more than all of them; with vectors by one encoder there is nothing to compare."
+    ),
+    "comparison": (
+        "Planted: abilities from far apart to next to each other, and tasks that favour different models. So the two "
+        "most able models should hardly be told apart, the first and one far below it clearly, with most tasks on its "
+        "side. Models find the same prompts hard, so an unpaired test should have a larger error than a paired one "
+        "that takes prompts as independent, and clusters one larger than both where tasks disagree."
+    ),
+    "rank-intervals": (
+        "Planted: abilities from far apart to next to each other. So models far apart should be told apart and "
+        "neighbours should not: ranks should have intervals of several places, and groups of neighbours overlap. With "
+        "few tasks, of which each favours other models, the intervals are wide."
     ),
     "weight-robustness": (
         "Planted: abilities from far apart to next to each other. So under random weights models far apart should keep "

@@ -10,12 +10,14 @@ section II (CR1).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.comparing.grouping import Grouping
 from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
+from analyses.numerics.comparing.paired import Correction
 from analyses.numerics.comparing.student import NOTHING, t_pvalues
 
 LOSES_DIGITS = 1e-3
@@ -35,8 +37,9 @@ class AllPairs:
         difference: mean of the differences, in the unit of the scores; NaN where no prompt is shared.
         stderr: s / √n, as if prompts were independent; NaN below two prompts; exactly 0 for identical models.
         n_clusters: clusters with a shared prompt.
-        stderr_clustered: √(G/(G − 1) Σ over clusters (Σ of deviations)²) / n; NaN below two clusters, or where no
-            clusters were given.
+        stderr_clustered: CR1 or CR2, as of `clustered_estimate`; NaN below two clusters, or where no clusters were
+            given.
+        degrees_clustered: of freedom; 0 where there is no clustered error.
         only_first, only_second: prompts that only i, or only j, gets right; None where scores are not all 0 and 1.
         scale: largest absolute score; what is below `NOTHING` of it is rounding.
     """
@@ -46,6 +49,7 @@ class AllPairs:
     stderr: Square
     n_clusters: NDArray[np.int64]
     stderr_clustered: Square
+    degrees_clustered: Square
     only_first: NDArray[np.int64] | None
     only_second: NDArray[np.int64] | None
     scale: float
@@ -57,8 +61,8 @@ class AllPairs:
 
     @property
     def pvalues_clustered(self) -> Square:
-        """Paired t with G − 1 degrees of freedom around the clustered error; NaN where there is none."""
-        return t_pvalues(self.difference, self.stderr_clustered, self.n_clusters, self.scale)
+        """Paired t around the clustered error; NaN where there is none."""
+        return t_pvalues(self.difference, self.stderr_clustered, self.n_clusters, self.scale, self.degrees_clustered)
 
     @property
     def pvalues_mcnemar(self) -> Square | None:
@@ -68,12 +72,13 @@ class AllPairs:
         return mcnemar_pvalues(self.only_first, self.only_second)
 
 
-def all_pairs(Q: NDArray[np.float64], groups: Grouping | None = None) -> AllPairs:
+def all_pairs(Q: NDArray[np.float64], groups: Grouping | None = None, correction: Correction = "CR1") -> AllPairs:
     """Compare every two columns.
 
     Args:
         Q: ``(n, k)`` finite scores; NaN = not measured.
         groups: clusters of the rows; None where errors are not to be clustered.
+        correction: of clustered errors, for there being few clusters.
     """
     seen = ~np.isnan(Q)
     scale = float(np.abs(Q).max(initial=0.0, where=seen))
@@ -92,16 +97,15 @@ def all_pairs(Q: NDArray[np.float64], groups: Grouping | None = None) -> AllPair
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
         spread = np.maximum((n * apart - total**2) / n, 0.0)  # whole numbers until divided, where scores are 0 and 1
-    between, n_clusters = _between(values, M, mean, groups)
+    between, n_clusters, degrees = _between(values, M, mean, groups, correction)
     close = np.zeros(n.shape, dtype=np.bool_) if is_binary else spread < LOSES_DIGITS * whole
     if groups is not None:
         close |= between < LOSES_DIGITS * apart
     i, j = np.nonzero(np.triu(close & (n > 0), 1))
-    _one_by_one(scores, M, groups, (i, j), (mean, spread, between), exact=is_binary)
+    _one_by_one(scores, M, groups, (i, j), (mean, spread, between), exact=is_binary, correction=correction)
     with np.errstate(divide="ignore", invalid="ignore"):
         stderr = np.where(n >= 2, np.sqrt(spread / (n - 1) / n), np.nan)
-        G = n_clusters
-        clustered = np.where(G >= 2, np.sqrt(G / np.maximum(G - 1, 1) * between) / n, np.nan)
+        clustered = np.where(n_clusters >= 2, np.sqrt(between) / n, np.nan)
     for error in (stderr, clustered):
         error[error <= NOTHING * scale] = 0.0
         np.fill_diagonal(error, np.where(np.isnan(np.diag(error)), np.nan, 0.0))
@@ -113,32 +117,55 @@ def all_pairs(Q: NDArray[np.float64], groups: Grouping | None = None) -> AllPair
         stderr=stderr,
         n_clusters=n_clusters.astype(np.int64),
         stderr_clustered=clustered,
+        degrees_clustered=np.where(n_clusters >= 2, degrees, 0.0),
         only_first=only,
         only_second=None if only is None else only.T,
         scale=scale,
     )
 
 
-def _between(values: Square, M: Square, mean: Square, groups: Grouping | None) -> tuple[Square, Square]:
-    """Sum over clusters of the squared sums of deviations, and the number of clusters, for every two columns."""
+def _between(
+    values: Square, M: Square, mean: Square, groups: Grouping | None, correction: Correction
+) -> tuple[Square, Square, Square]:
+    """For every two columns: n² times the squared clustered error, the number of clusters, degrees of freedom."""
     k = values.shape[1]
     if groups is None:
-        return np.full((k, k), np.nan), np.zeros((k, k))
+        return np.full((k, k), np.nan), np.zeros((k, k)), np.zeros((k, k))
     order, starts = _in_clusters(groups)
     if M.all():
-        centred = values - values.mean(axis=0)
-        S = np.add.reduceat(centred[order], starts, axis=0)
+        S = np.add.reduceat((values - values.mean(axis=0))[order], starts, axis=0)
+        if groups.n_groups > 1:
+            S *= np.sqrt(_raised(groups.sizes[:, None], groups.n_groups, len(M), correction))
         H = S.T @ S
         own = np.diag(H)
-        return np.maximum(own[:, None] + own[None, :] - 2 * H, 0.0), np.full((k, k), float(groups.n_groups))
-    between, number = np.zeros((k, k)), np.zeros((k, k))
-    filled = np.where(np.isnan(mean), 0.0, mean)
-    for rows in np.split(order, starts[1:]):
-        sums = values[rows].T @ M[rows]
-        shared = M[rows].T @ M[rows]
-        between += (sums - sums.T - filled * shared) ** 2
-        number += shared > 0
-    return between, number
+        degrees = groups.n_groups - 1.0 if correction == "CR1" else groups.degrees
+        ends = np.full((k, k), float(groups.n_groups)), np.full((k, k), degrees)
+        return np.maximum(own[:, None] + own[None, :] - 2 * H, 0.0), *ends
+    return _between_with_gaps(values, M, mean, np.split(order, starts[1:]), correction)
+
+
+def _between_with_gaps(
+    values: Square, M: Square, mean: Square, clusters: list[NDArray[np.int64]], correction: Correction
+) -> tuple[Square, Square, Square]:
+    """The same where columns lack scores, so that every pair has clusters of its own sizes."""
+    n, filled = M.T @ M, np.where(np.isnan(mean), 0.0, mean)
+    number = np.sum([(M[rows].T @ M[rows]) > 0 for rows in clusters], axis=0).astype(np.float64)
+    between, squares, parts, parts_squared = (np.zeros(n.shape) for _ in range(4))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for rows in clusters:
+            sums, shared = values[rows].T @ M[rows], M[rows].T @ M[rows]
+            raised = np.where(shared > 0, _raised(shared, number, n, correction), 0.0)
+            between += raised * (sums - sums.T - filled * shared) ** 2
+            share = shared / n
+            part = np.where(shared > 0, share**2 / (1 - share), 0.0)
+            squares, parts, parts_squared = squares + share**2, parts + part, parts_squared + part**2
+        degrees = number - 1 if correction == "CR1" else 1 / (squares + parts**2 - parts_squared)
+    return between, number, degrees
+
+
+def _raised(sizes: Any, number: Any, n: Any, correction: Correction) -> Any:
+    """By how much the squared sum of a cluster is raised, for there being few clusters."""
+    return number / (number - 1) if correction == "CR1" else 1 / (1 - sizes / n)
 
 
 def _in_clusters(groups: Grouping) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -154,6 +181,7 @@ def _one_by_one(
     results: tuple[Square, Square, Square],
     *,
     exact: bool,
+    correction: Correction,
 ) -> None:
     """Replace the results of some pairs by those of their differences, prompt by prompt; in place.
 
@@ -164,6 +192,7 @@ def _one_by_one(
         pairs: first and second columns.
         results: mean, sum of squared deviations, and its counterpart between clusters.
         exact: whether the first two are exact already.
+        correction: of the third.
     """
     mean, spread, between = results
     clusters = None if groups is None else _in_clusters(groups)
@@ -179,4 +208,8 @@ def _one_by_one(
             spread[i, j] = spread[j, i] = (deviations**2).sum(axis=0)
         if clusters is not None:
             sums = np.add.reduceat(deviations[clusters[0]], clusters[1], axis=0)
-            between[i, j] = between[j, i] = (sums**2).sum(axis=0)
+            sizes = np.add.reduceat(both[clusters[0]], clusters[1], axis=0)
+            number = (sizes > 0).sum(axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                raised = np.where(sizes > 0, _raised(sizes, number, sizes.sum(axis=0), correction), 0.0)
+                between[i, j] = between[j, i] = (raised * sums**2).sum(axis=0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from analyses.numerics.comparing.grouping import Grouping
 from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
 from analyses.numerics.comparing.multiplicity import holm_values
-from analyses.numerics.comparing.paired import clustered_estimate, estimate
+from analyses.numerics.comparing.paired import Correction, clustered_estimate, estimate
 from analyses.numerics.false_discovery import fdr_values
 
 CLUSTERED, MCNEMAR, STUDENT = "clustered t", "exact McNemar", "paired t"
@@ -76,7 +76,9 @@ def task_differences(
         n_a, n_b = int((d > 0).sum()), int((d < 0).sum())
         within = groups.rows(rows) if groups is not None else None
         if within is not None and not within.problem:
-            known, test = clustered_estimate(d, within, scale=scale, level=level), CLUSTERED
+            correction: Correction = "CR1" if within.is_even else "CR2"
+            known = clustered_estimate(d, within, scale=scale, level=level, correction=correction)
+            test = CLUSTERED
             pvalue = known.pvalue
         else:
             known, test = estimate(d, scale=scale, level=level), MCNEMAR if is_binary else STUDENT

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+EVEN = 0.75
+"""Below this share of G − 1, intervals of CR1 with G − 1 degrees of freedom hold the truth too rarely."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grouping:
@@ -26,6 +29,25 @@ class Grouping:
     def n_groups(self) -> int:
         """Number of clusters."""
         return len(self.sizes)
+
+    @property
+    def degrees(self) -> float:
+        """Satterthwaite's degrees of freedom of the CR2 error of a mean, were prompts independent.
+
+        G − 1 where all clusters are equally large, fewer the less equal they are; 0 for one cluster. With shares w and
+        u = w² / (1 − w) it is 1 / (Σw² + (Σu)² − Σu²).
+        Source: Bell and McCaffrey 2002, section 4; Pustejovsky and Tipton 2018, for the mean.
+        """
+        if self.n_groups < 2:
+            return 0.0
+        w = self.sizes / self.sizes.sum()
+        u = w**2 / (1 - w)
+        return float(1 / ((w**2).sum() + u.sum() ** 2 - (u**2).sum()))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether clusters are equally large enough for CR1 with G − 1 degrees of freedom."""
+        return self.degrees >= EVEN * (self.n_groups - 1)
 
     @property
     def problem(self) -> str:

@@ -1,17 +1,22 @@
 """Differences between two models on the same prompts: how large on average, and how sure.
 
-Source: Miller 2024, "Adding Error Bars to Evals", sections 2.2 and 3.2; Cameron and Miller 2015, section II (CR1).
+Source: Miller 2024, "Adding Error Bars to Evals", sections 2.2 and 3.2; Cameron and Miller 2015, section II (CR1); Bell
+and McCaffrey 2002, "Bias reduction in standard errors for linear regression with multi-stage samples" (CR2).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.comparing.grouping import Grouping
 from analyses.numerics.comparing.student import NOTHING, t_pvalues, t_quantile
+
+Correction = Literal["CR1", "CR2"]
+"""For there being few clusters."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,21 +27,18 @@ class Estimate:
         mean: in the unit of the scores.
         stderr: NaN below two units; exactly 0 where all units say the same.
         n_units: prompts or clusters that count as independent.
-        low, high: mean ± Student's t with ``n_units - 1`` degrees of freedom; NaN where there is no error.
+        degrees: of freedom; 0 below two units.
+        low, high: mean ± Student's t with so many degrees; NaN where there is no error.
         pvalue: two-sided; see `t_pvalues`.
     """
 
     mean: float
     stderr: float
     n_units: int
+    degrees: float
     low: float
     high: float
     pvalue: float
-
-    @property
-    def degrees(self) -> int:
-        """Degrees of freedom."""
-        return self.n_units - 1
 
 
 def estimate(differences: NDArray[np.float64], *, scale: float, level: float = 0.95) -> Estimate:
@@ -49,34 +51,51 @@ def estimate(differences: NDArray[np.float64], *, scale: float, level: float = 0
     """
     n, mean = len(differences), float(differences.mean())
     error = float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
-    return _estimate(mean, error, n, scale, level)
+    return _estimate(mean, error, n, n - 1, scale, level)
 
 
 def clustered_estimate(
-    differences: NDArray[np.float64], groups: Grouping, *, scale: float, level: float = 0.95
+    differences: NDArray[np.float64],
+    groups: Grouping,
+    *,
+    scale: float,
+    level: float = 0.95,
+    correction: Correction = "CR1",
 ) -> Estimate:
-    """The mean with the error √(G/(G − 1) Σ over clusters (Σ of deviations)²) / n.
+    """The mean with an error that knows of clusters, from S, the sum of deviations in each.
+
+    CR1 is √(G/(G − 1) Σ S²) / n with G − 1 degrees of freedom, for clusters of like size. CR2 is √(Σ S² / (1 − w)) / n
+    with w the cluster's share of the prompts, and Satterthwaite's degrees; where all w are equal it is the same.
 
     Args:
         differences: ``(n,)`` finite, at least one.
         groups: their clusters; below two there is no error.
         scale: largest absolute score; an error below `NOTHING` of it is 0.
         level: of the interval.
+        correction: for there being few clusters.
     """
     n, G, mean = len(differences), groups.n_groups, float(differences.mean())
     error = np.nan
     if G > 1:
         sums = np.bincount(groups.codes, weights=differences - mean, minlength=G)
-        error = float(np.sqrt(G / (G - 1) * (sums**2).sum()) / n)
-    return _estimate(mean, error, G, scale, level)
+        raised = G / (G - 1) if correction == "CR1" else 1 / (1 - groups.sizes / n)
+        error = float(np.sqrt((raised * sums**2).sum()) / n)
+    return _estimate(mean, error, G, G - 1 if correction == "CR1" else groups.degrees, scale, level)
 
 
-def _estimate(mean: float, error: float, n_units: int, scale: float, level: float) -> Estimate:
+def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: float, level: float) -> Estimate:
     if error <= NOTHING * scale:
         error = 0.0
-    reach = float(t_quantile(level, n_units - 1)) * error
-    pvalue = float(t_pvalues(mean, error, n_units, scale))
-    return Estimate(mean=mean, stderr=error, n_units=n_units, low=mean - reach, high=mean + reach, pvalue=pvalue)
+    reach = float(t_quantile(level, degrees)) * error
+    return Estimate(
+        mean=mean,
+        stderr=error,
+        n_units=n_units,
+        degrees=float(degrees),
+        low=mean - reach,
+        high=mean + reach,
+        pvalue=float(t_pvalues(mean, error, n_units, scale, degrees)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,12 +15,12 @@ MOST_UNITS = 10**12
 """More units than anybody will ask."""
 
 
-def power(noncentrality: float, degrees: int, alpha: float = ALPHA) -> float:
+def power(noncentrality: float, degrees: float, alpha: float = ALPHA) -> float:
     """Chance that a two-sided t-test finds a difference.
 
     Args:
         noncentrality: the difference over its standard error.
-        degrees: of freedom, at least 1.
+        degrees: of freedom, positive.
         alpha: of the test.
     """
     from scipy.special import nctdtr, stdtrit
@@ -29,7 +29,7 @@ def power(noncentrality: float, degrees: int, alpha: float = ALPHA) -> float:
     return float(1 - nctdtr(degrees, noncentrality, critical) + nctdtr(degrees, noncentrality, -critical))
 
 
-def detectable_difference(stderr: float, degrees: int, *, alpha: float = ALPHA, chance: float = POWER) -> float:
+def detectable_difference(stderr: float, degrees: float, *, alpha: float = ALPHA, chance: float = POWER) -> float:
     """The smallest difference that such a test finds with a chance of ``chance``; NaN where there is no error.
 
     Args:
@@ -38,7 +38,7 @@ def detectable_difference(stderr: float, degrees: int, *, alpha: float = ALPHA, 
         alpha: of the two-sided test.
         chance: in (alpha, 1).
     """
-    if not degrees >= 1 or not stderr > 0:
+    if not degrees > 0 or not stderr > 0:
         return float("nan")
     high = 1.0
     while power(high, degrees, alpha) < chance:
@@ -47,7 +47,7 @@ def detectable_difference(stderr: float, degrees: int, *, alpha: float = ALPHA, 
 
 
 def units_needed(
-    difference: float, stderr: float, n_units: int, *, alpha: float = ALPHA, chance: float = POWER
+    difference: float, stderr: float, n_units: int, degrees: float, *, alpha: float = ALPHA, chance: float = POWER
 ) -> float:
     """The fewest units like these with which such a test finds a difference as large as this one.
 
@@ -57,15 +57,16 @@ def units_needed(
         difference: to be found.
         stderr: of the difference with ``n_units`` units; it falls with their root.
         n_units: prompts, or clusters.
+        degrees: of freedom with ``n_units`` units; they grow with the number of units less one.
         alpha: of the two-sided test.
         chance: of finding it.
     """
-    if not abs(difference) > 0 or not stderr > 0:
+    if not abs(difference) > 0 or not stderr > 0 or n_units < 2:
         return float("nan")
     each = abs(difference) / (stderr * np.sqrt(n_units))
 
     def finds(units: int) -> bool:
-        return power(each * np.sqrt(units), units - 1, alpha) >= chance
+        return power(each * np.sqrt(units), degrees * ((units - 1) / (n_units - 1)), alpha) >= chance
 
     low, high = 1, 2
     while not finds(high):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from analyses.numerics.comparing.all_pairs import AllPairs, all_pairs
 from analyses.numerics.comparing.grouping import Grouping
 from analyses.numerics.comparing.multiplicity import holm_values
+from analyses.numerics.comparing.paired import Correction
 from analyses.numerics.comparing.student import t_quantile
 from analyses.numerics.ranking import TIE, mean_ranks
 from analyses.numerics.resampling import blocks_of, map_blocks
@@ -30,8 +31,8 @@ class RankIntervals:
 
     Attributes:
         mean: ``(k,)`` mean score.
-        low, high: ``(k,)`` interval of the mean: Student's t with G − 1 degrees around the clustered error of G
-            clusters, else with n − 1 degrees around the plain one; NaN where there is no error.
+        low, high: ``(k,)`` interval of the mean, as on the leaderboard: Student's t with G − 1 degrees around the
+            clustered error (CR1) of G clusters, else with n − 1 degrees around the plain one; NaN without an error.
         rank: ``(k,)`` 1 is best; ties share the mean rank.
         rank_low, rank_high: ``(k,)`` 1 + models significantly better, k − models significantly worse; all k intervals
             hold at once with probability ``level``.
@@ -44,6 +45,7 @@ class RankIntervals:
         groups: columns that cannot be told apart: maximal runs, in the order of the ranks, in which no two are
             separable; of two models or more. Runs may overlap.
         is_clustered: whether p-values and resamples are by cluster.
+        correction: of clustered errors: CR2 where clusters are of very unequal sizes.
         level: as asked for.
     """
 
@@ -61,6 +63,7 @@ class RankIntervals:
     better: NDArray[np.bool_]
     groups: tuple[tuple[int, ...], ...]
     is_clustered: bool
+    correction: Correction
     level: float
 
     @property
@@ -96,7 +99,8 @@ def rank_intervals(
     """
     k = Q.shape[1]
     clustered = not groups.problem
-    pairs = all_pairs(Q, groups if clustered else None)
+    correction: Correction = "CR1" if groups.is_even else "CR2"
+    pairs = all_pairs(Q, groups if clustered else None, correction)
     pvalues = pairs.pvalues_clustered if clustered else pairs.pvalues
     i, j = np.triu_indices(k, 1)
     adjusted = holm_values(pvalues[i, j])
@@ -125,6 +129,7 @@ def rank_intervals(
         better=better,
         groups=tie_groups(rank, better),
         is_clustered=clustered,
+        correction=correction,
         level=level,
     )
 

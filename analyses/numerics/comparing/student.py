@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 NOTHING = 1e-12
 """An error, or a difference, below this share of the largest score is 0: what remains is rounding."""
 
+LEAST_DEGREES = 1.0
+"""No error of two units or more has fewer degrees of freedom, but for rounding."""
+
 
 def t_quantile(level: float, degrees: Any) -> Any:
-    """How many standard errors to either side hold ``level`` of Student's t; NaN below one degree of freedom.
+    """How many standard errors to either side hold ``level`` of Student's t; NaN without any degree of freedom.
 
     Args:
         level: in (0, 1).
@@ -20,12 +23,12 @@ def t_quantile(level: float, degrees: Any) -> Any:
     """
     from scipy.special import stdtrit
 
-    known = np.maximum(np.asarray(degrees, dtype=np.float64), 1.0)
-    return np.where(np.asarray(degrees) >= 1, stdtrit(known, (1 + level) / 2), np.nan)[()]
+    known = np.maximum(np.asarray(degrees, dtype=np.float64), LEAST_DEGREES)
+    return np.where(np.asarray(degrees) > 0, stdtrit(known, (1 + level) / 2), np.nan)[()]
 
 
-def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float) -> NDArray[np.float64]:
-    """Two-sided p-values of Student's t with ``n_units - 1`` degrees of freedom.
+def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float, degrees: Any = None) -> NDArray[np.float64]:
+    """Two-sided p-values of Student's t.
 
     Where the error is 0, so that all units say the same, t says nothing: a difference of 0 has p = 1, any other one
     the p-value of the exact test that flips signs of whole units, 2 / 2**n_units. Fewer than two units have none
@@ -35,6 +38,7 @@ def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float) -> NDAr
         differences, errors: of equal shapes; NaN where there is no error.
         n_units: prompts or clusters behind each.
         scale: largest absolute score; what is below `NOTHING` of it is 0.
+        degrees: of freedom; ``n_units - 1`` where they are not given.
 
     Returns:
         Of the same shape, in [0, 1].
@@ -47,6 +51,7 @@ def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float) -> NDAr
     flat, same = se <= slack, np.abs(d) <= slack
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(d) / np.where(flat, 1.0, se)
-    p = 2 * stdtr(np.maximum(units - 1, 1), -t)
+    freedom = units - 1 if degrees is None else np.asarray(degrees, dtype=np.float64)
+    p = 2 * stdtr(np.maximum(freedom, LEAST_DEGREES), -t)
     p = np.where(flat, np.where(same, 1.0, np.exp2(1 - units)), p)
     return np.asarray(np.where((units >= 2) & ~np.isnan(se), np.minimum(p, 1.0), np.nan))

@@ -25,7 +25,9 @@ class TwoModels:
         mean_a, mean_b: means of the scores as they are.
         correlation: of the two models' scores; NaN where one of them is constant.
         naive: as if prompts were independent.
-        clustered: None where errors are not clustered.
+        clustered: by CR1; None where errors are not clustered.
+        uneven: by CR2, for clusters of unequal sizes; None where errors are not clustered.
+        is_even: whether CR1 will do.
         mcnemar: p-value; NaN where scores are not all 0 and 1.
         flips: signs of prompts flipped.
         flips_clustered: signs of whole clusters flipped; None where errors are not clustered.
@@ -44,6 +46,8 @@ class TwoModels:
     correlation: float
     naive: Estimate
     clustered: Estimate | None
+    uneven: Estimate | None
+    is_even: bool
     mcnemar: float
     flips: SignFlips
     flips_clustered: SignFlips | None
@@ -61,14 +65,14 @@ class TwoModels:
 
     @property
     def best(self) -> Estimate:
-        """The clustered estimate; where there is none, the naive one."""
-        return self.clustered or self.naive
+        """By which the two are told apart: CR1, or CR2 where clusters are very unequal; naive without clusters."""
+        return (self.clustered if self.is_even else self.uneven) or self.naive
 
     @property
     def pvalue(self) -> float:
         """By which the two are told apart: clustered t, else exact McNemar, else flipped signs."""
         if self.clustered is not None:
-            return self.clustered.pvalue
+            return self.best.pvalue
         return self.flips.pvalue if np.isnan(self.mcnemar) else self.mcnemar
 
 
@@ -98,16 +102,17 @@ def two_models(
     d = np.where(np.abs(d) <= NOTHING * scale, 0.0, d)
     ones = np.ones(len(d))
     naive = estimate(d, scale=scale, level=level)
-    clustered, flips_clustered, bca_clustered = None, None, (np.nan, np.nan)
+    clustered, uneven, flips_clustered, bca_clustered = None, None, None, (np.nan, np.nan)
     if not groups.problem:
         clustered = clustered_estimate(d, groups, scale=scale, level=level)
+        uneven = clustered_estimate(d, groups, scale=scale, level=level, correction="CR2")
         sums: NDArray[np.float64] = np.bincount(groups.codes, weights=d).astype(np.float64)
         sizes = groups.sizes.astype(np.float64)
         flips_clustered = sign_flip_test(sums, n_draws=n_resamples, seed=seed)
         bca_clustered = _bca(sums, sizes, level, n_resamples, seed)
     is_binary = bool((((a == 0) | (a == 1)) & ((b == 0) | (b == 1))).all())
-    best = clustered or naive
-    needed = units_needed(best.mean, best.stderr, best.n_units)
+    best = (clustered if groups.is_even else uneven) or naive
+    needed = units_needed(best.mean, best.stderr, best.n_units, best.degrees)
     return TwoModels(
         advantage=d,
         mean_a=float(a.mean()),
@@ -115,6 +120,8 @@ def two_models(
         correlation=_correlation(a, b, scale),
         naive=naive,
         clustered=clustered,
+        uneven=uneven,
+        is_even=groups.is_even,
         mcnemar=float(mcnemar_pvalues((d > 0).sum(), (d < 0).sum())) if is_binary else np.nan,
         flips=sign_flip_test(d, n_draws=n_resamples, seed=seed),
         flips_clustered=flips_clustered,

@@ -42,8 +42,11 @@ QUICK: Mapping[str, object] = {
     "allow_unknown": True,
     "without_confidence": True,
     "without_similar": True,
+    "n_resamples": 99,
+    "model_a": "maker 8/model",
+    "model_b": "maker 2/model",
 }
-"""Options that make questions quick, and that smart filtering needs where scores are all there is."""
+"""Options that make questions quick, that smart filtering needs where scores are all there is, and that name models."""
 
 
 def questions() -> list[str]:
