@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
-import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -14,7 +13,10 @@ from typing import IO
 from tracker.errors import BadInputError
 from tracker.ingest.contents import opened
 
-LOCAL = b"PK\x03\x04"
+LOCAL, ENTRY, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
+LONG_END, LONG_LOCATOR = b"PK\x06\x06", b"PK\x06\x07"
+LONGEST_END = 22 + 20 + (1 << 16)
+TOO_LARGE = 0xFFFFFFFF
 STORED, DEFLATED, ZSTD = 0, 8, 93
 ENCRYPTED, SIZES_FOLLOW = 0x1, 0x8
 CHUNK = 1 << 18
@@ -55,31 +57,27 @@ class Archive:
     damage: str = ""
 
     @classmethod
-    def open(cls, path: Path) -> Archive:
+    def open(cls, path: Path, wanted: Callable[[str], bool]) -> Archive:
         """Read its table of contents, or where that is lost the headers before the members.
+
+        Args:
+            path: the file.
+            wanted: whether a member of some name will be read; of others nothing is kept, as there may be very many.
 
         Raises:
             BadInputError: it holds nothing that can be read.
         """
         try:
-            with zipfile.ZipFile(path) as file:
-                found = {
-                    one.filename: Member(
-                        one.filename, one.compress_type, one.flag_bits, one.header_offset, one.compress_size, one.CRC
-                    )
-                    for one in file.infolist()
-                }
-            return cls(path, found)
-        # Whatever bytes stand where numbers should, the standard library trips over them in as many ways.
-        except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError, OverflowError, EOFError) as error:
-            reason = str(error)
+            with path.open("rb") as file:
+                try:
+                    return cls(path, {one.name: one for one in _table(file) if wanted(one.name)})
+                except (_DamagedError, struct.error, OverflowError) as error:
+                    reason = str(error)
+                found = {one.name: one for one in _whole_members(file) if wanted(one.name)}
         except OSError as error:
             raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
-        found = _found_by_headers(path)
         if not found:
-            raise BadInputError(
-                path, f"is a damaged zip archive, and nothing in it can be read ({reason}).", advice=AGAIN
-            )
+            raise BadInputError(path, f"is a damaged zip archive; nothing in it can be read ({reason}).", advice=AGAIN)
         return cls(path, found, "the zip archive breaks off: its table of contents is missing or damaged")
 
     def read(self, name: str) -> bytes:
@@ -140,7 +138,7 @@ def _content(file: IO[bytes], member: Member) -> Iterator[bytes]:
         raise _DamagedError("is encrypted")
     try:
         file.seek(member.start)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         raise _DamagedError("its place in the file is impossible") from error
     header = file.read(30)
     if len(header) < 30 or not header.startswith(LOCAL):
@@ -184,38 +182,76 @@ def _zstd(raw: _Compressed) -> Iterator[bytes]:
         raise _DamagedError(f"its data are damaged ({error})") from error
 
 
-def _found_by_headers(path: Path) -> dict[str, Member]:
-    """The members whose bytes are all there, by the headers before each."""
-    found: dict[str, Member] = {}
-    try:
-        with path.open("rb") as file:
-            end, place = file.seek(0, io.SEEK_END), 0
-            while True:
-                file.seek(place)
-                header = file.read(30)
-                if len(header) < 30 or not header.startswith(LOCAL):
-                    return found
-                _, flags, method, _, crc, size, plain_size, n_name, n_extra = struct.unpack("<HHHIIIIHH", header[4:])
-                name, extra = file.read(n_name), file.read(n_extra)
-                if size == 0xFFFFFFFF:
-                    size = _long_size(extra, plain_size)
-                start, place = place, place + 30 + n_name + n_extra + size
-                if flags & SIZES_FOLLOW or place > end:
-                    return found
-                told = name.decode("utf-8", errors="replace")
-                found[told] = Member(told, method, flags, start, size, crc)
-    except (OSError, struct.error, OverflowError):
-        return found
+def _table(file: IO[bytes]) -> Iterator[Member]:
+    """The members by the table of contents."""
+    size = file.seek(0, io.SEEK_END)
+    tail_start = max(0, size - LONGEST_END)
+    file.seek(tail_start)
+    tail = file.read(LONGEST_END)
+    at = tail.rfind(END)
+    if at < 0 or len(tail) - at < 22:
+        raise _DamagedError("its end is missing")
+    n, length, offset = struct.unpack_from("<HII", tail, at + 10)
+    end = tail_start + at
+    if at >= 20 and tail.startswith(LONG_LOCATOR, at - 20):  # for very many members, or very large ones
+        (place,) = struct.unpack_from("<Q", tail, at - 12)
+        record = _bytes_at(file, place, 56)
+        if not record.startswith(LONG_END):
+            raise _DamagedError("its end is damaged")
+        n, length, offset = struct.unpack_from("<QQQ", record, 32)
+        end = place
+    if length > end:
+        raise _DamagedError("its table of contents is damaged")
+    shift = end - length - offset  # of an archive behind something else, all places are counted from its own start
+    table = _bytes_at(file, end - length, length)
+    at = 0
+    for _ in range(n):
+        if not table.startswith(ENTRY, at):
+            raise _DamagedError("its table of contents is damaged")
+        flags, method = struct.unpack_from("<HH", table, at + 8)
+        crc, packed, plain, n_name, n_extra, n_comment = struct.unpack_from("<IIIHHH", table, at + 16)
+        (start,) = struct.unpack_from("<I", table, at + 42)
+        name = table[at + 46 : at + 46 + n_name].decode("utf-8", errors="replace")
+        extra = table[at + 46 + n_name : at + 46 + n_name + n_extra]
+        _, packed, start = _long(extra, [plain, packed, start])
+        yield Member(name, method, flags, start + shift, packed, crc)
+        at += 46 + n_name + n_extra + n_comment
 
 
-def _long_size(extra: bytes, plain_size: int) -> int:
-    """The compressed size that stands in the header's extension for members of 4 GB and more."""
-    place = 0
-    while place + 4 <= len(extra):
-        kind, size = struct.unpack("<HH", extra[place : place + 4])
+def _whole_members(file: IO[bytes]) -> Iterator[Member]:
+    """The members whose bytes are all there, by the headers before each, up to the first that cannot be told."""
+    size, place = file.seek(0, io.SEEK_END), 0
+    while True:
+        header = _bytes_at(file, place, 30)
+        if len(header) < 30 or not header.startswith(LOCAL):
+            return
+        flags, method, _, crc, packed, plain, n_name, n_extra = struct.unpack("<HHIIIIHH", header[6:])
+        name, extra = file.read(n_name).decode("utf-8", errors="replace"), file.read(n_extra)
+        _, packed = _long(extra, [plain, packed])
+        start, place = place, place + 30 + n_name + n_extra + packed
+        if flags & SIZES_FOLLOW or place > size:
+            return
+        yield Member(name, method, flags, start, packed, crc)
+
+
+def _long(extra: bytes, numbers: list[int]) -> list[int]:
+    """Numbers of 32 bits, those that are too large for that from the extension that holds them in 64."""
+    if TOO_LARGE not in numbers:
+        return numbers
+    at = 0
+    while at + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, at)
         if kind == 1:
-            skipped = 8 if plain_size == 0xFFFFFFFF else 0
-            (found,) = struct.unpack("<Q", extra[place + 4 + skipped : place + 12 + skipped])
-            return int(found)
-        place += 4 + size
-    raise struct.error("no size")
+            size = min(size, len(extra) - at - 4) // 8
+            held = iter(struct.unpack_from(f"<{size}Q", extra, at + 4))
+            return [next(held, number) if number == TOO_LARGE else number for number in numbers]
+        at += 4 + size
+    return numbers
+
+
+def _bytes_at(file: IO[bytes], place: int, size: int) -> bytes:
+    try:
+        file.seek(place)
+    except (OSError, ValueError, OverflowError) as error:
+        raise _DamagedError("its table of contents is damaged") from error
+    return file.read(size)

@@ -23,6 +23,10 @@ HEAD = ("status", "eval", "plan", "results", "stats", "error", "invalidated", "v
 CHUNK = 1 << 18
 
 
+def _is_read(name: str) -> bool:
+    return name in (HEADER, START, SUMMARIES) or JOURNAL.fullmatch(name) is not None
+
+
 class Log(Protocol):
     """A log of Inspect.
 
@@ -54,7 +58,7 @@ class EvalLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.archive = Archive.open(path)
+        self.archive = Archive.open(path, _is_read)
 
     def samples(self) -> Iterator[tuple[int, Sample]]:
         """See `Log`."""

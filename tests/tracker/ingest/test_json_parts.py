@@ -1,0 +1,61 @@
+"""JSON values of any size as streams of their parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracker.errors import BadInputError
+from tracker.ingest.json_parts import parts
+
+TEXTS = st.text(alphabet='ab"\\{}[],: \n/é\u2028', max_size=6)
+NAMES = st.sampled_from(["a", "b", 'x"', "list", "in"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet='ab"\\{}[],: \n/é\u2028', max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", 'x"', "list", "in"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+class TestAgainstReference:
+    """The parts of a JSON value, against a reader that holds all of it."""
+
+    @settings(max_examples=150)
+    @given(
+        elements=st.lists(JSON, max_size=4), before=JSON, after=JSON, size=st.integers(1, 40),
+        indent=st.sampled_from([None, 1]), ascii=st.booleans(),
+    )  # fmt: skip
+    def test_are_the_elements_of_the_list_and_what_stands_beside_it(
+        self, elements: list[Any], before: Any, after: Any, size: int, indent: int | None, ascii: bool
+    ) -> None:
+        def told(data: Any, **options: Any) -> list[tuple[str | None, Any]]:
+            text = json.dumps(data, indent=indent, ensure_ascii=ascii).encode()
+            chunks: Iterator[bytes] = (text[at : at + size] for at in range(0, len(text), size))
+            return [(name, json.loads(part)) for name, part in parts(chunks, Path("x"), **options)]
+
+        alone = [(None, one) for one in elements]
+        assert told(elements) == alone
+        data = {"before": before, "in": {"b": before, "list": elements, "lists": after}, "after": after}
+        beside = [("before", before), ("b", before)]
+        assert told(data, of=("in", "list")) == [*beside, *alone, ("lists", after), ("after", after)]
+        slim = [
+            (None, {k: v for k, v in one.items() if k in ("a", "list")} if isinstance(one, dict) else one)
+            for one in elements
+        ]
+        kept = told(data, of=("in", "list"), only=("a", "list"), beside=("b", "after"))
+        assert kept == [("b", before), *slim, ("after", after)]
+
+    @given(data=JSON.map(lambda one: json.dumps([one]).encode()), at=st.integers(0, 60))
+    def test_what_breaks_off_is_refused(self, data: bytes, at: int) -> None:
+        if at < len(data):
+            with pytest.raises(BadInputError, match="ends too early"):
+                list(parts([data[:at]], Path("x")))
