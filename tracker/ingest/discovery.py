@@ -10,6 +10,7 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -33,7 +34,37 @@ def formats() -> Mapping[str, ModuleType]:
 
     A plug-in that cannot be used is warned of and left out.
     """
-    return _formats(tuple(sys.path))
+    return MappingProxyType({name: module for name, (module, _) in _formats(tuple(sys.path)).items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatDescription:
+    """A format, for people.
+
+    Attributes:
+        format: its name.
+        holds: what its files are.
+        recognised_by: names or content by which a file is known; None where the format does not say.
+        package: where it comes from, with the version.
+    """
+
+    format: str
+    holds: str
+    recognised_by: str | None
+    package: str | None
+
+
+def described() -> list[FormatDescription]:
+    """Every format, by name."""
+    return [
+        FormatDescription(
+            format=name,
+            holds=(module.__doc__ or "").strip().partition("\n")[0].rstrip("."),
+            recognised_by=getattr(module, "RECOGNISES", None),
+            package=package,
+        )
+        for name, (module, package) in sorted(_formats(tuple(sys.path)).items())
+    ]
 
 
 def find(
@@ -210,17 +241,18 @@ class _Way:
 
 
 @lru_cache(maxsize=4)
-def _formats(_search_path: tuple[str, ...]) -> Mapping[str, ModuleType]:
-    found: dict[str, ModuleType] = {}
+def _formats(_search_path: tuple[str, ...]) -> Mapping[str, tuple[ModuleType, str | None]]:
+    found: dict[str, tuple[ModuleType, str | None]] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name != OURS, entry.name, entry.value)):
+        package = None if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
         for module in _modules(entry):
             name = module.__name__.rpartition(".")[2].replace("_", "-")
             if not callable(getattr(module, "declines", None)) or not callable(getattr(module, "read", None)):
                 _warn(f"{module.__name__} is no format: it needs the functions declines and read")
-            elif name in found and found[name] is not module:
-                found[f"{entry.name}:{name}"] = module
+            elif name in found and found[name][0] is not module:
+                found[f"{entry.name}:{name}"] = module, package
             else:
-                found[name] = module
+                found[name] = module, package
     return MappingProxyType(found)
 
 

@@ -58,6 +58,7 @@ class Stored:
         n_scores_unchanged, n_scores_skipped, n_scores_updated: of both kinds: stored before, different ones kept,
             different ones overwritten.
         n_answers: answers written anew.
+        n_runs_partial: how many of its runs are partial.
         damage: why the file was stored in part only; '' where it was stored whole.
         notes: what the reader should be told.
     """
@@ -76,6 +77,7 @@ class Stored:
     n_scores_skipped: int = 0
     n_scores_updated: int = 0
     n_answers: int = 0
+    n_runs_partial: int = 0
     damage: str = ""
     notes: tuple[str, ...] = ()
 
@@ -179,6 +181,7 @@ def store(
         n_scores_skipped=sum(d.n_skipped for d in decisions),
         n_scores_updated=sum(sum(map(len, d.changed_columns)) + len(d.changed_task_scores) for d in decisions),
         n_answers=sum(sum(map(len, d.answers.values())) for d in decisions),
+        n_runs_partial=sum(d.run.status == "partial" for d in decisions),
         damage=damage,
         notes=(*reading.notes, *book.notes, *book.details.remarks, *remarks),
     )

@@ -1,4 +1,4 @@
-"""Take in results: tables, leaderboards, prompt tables, lm-evaluation-harness folders."""
+"""Take in results: tables, leaderboards, and the files of evaluation harnesses."""
 
 from __future__ import annotations
 
@@ -74,6 +74,22 @@ def _bounds(
     show_default=True,
     help="Scores that contradict those stored: a new run of the model, keep the stored, overwrite them, or stop.",
 )
+@click.option(
+    "--split", "splits", metavar="NAME", multiple=True, help="Take this split of the prompts only; repeatable."
+)
+@click.option(
+    "--errored",
+    type=click.Choice(["missing", "wrong"]),
+    help="What an answer counts as that failed for technical reasons; missing unless said.",
+)
+@click.option(
+    "--empty",
+    type=click.Choice(["wrong", "missing"]),
+    help="What an answer counts as that holds nothing; wrong unless said.",
+)
+@click.option(
+    "--partial", is_flag=True, help="Of a damaged file, store what is sound; its runs are then marked as partial."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
 @database_option
 @mlflow_options
@@ -83,16 +99,18 @@ def command(
     bounds: tuple[float, float] | None,
     format_name: str | None,
     on_conflict: OnConflict,
+    partial: bool,
     dry_run: bool,
     database: str | None,
     tracking_uri: str,
     no_mlflow: bool,
+    splits: tuple[str, ...],
     **read: Any,
 ) -> None:
     """Take in results from files and folders.
 
-    Formats are recognised by themselves. Each file is stored whole or not at all; the same file twice
-    changes nothing; a rerun of a model is a new run.
+    Formats are recognised by themselves: `suffrage formats` lists them. Each file is stored whole or not at
+    all; the same file twice changes nothing; a rerun of a model is a new run.
     """
     from tracker.database import connect
 
@@ -100,11 +118,12 @@ def command(
         higher_is_better=False if lower_is_better else None,
         lower=bounds[0] if bounds and isfinite(bounds[0]) else None,
         upper=bounds[1] if bounds and isfinite(bounds[1]) else None,
+        splits=splits,
         **read,
     )
     engine = connect(database)
     run_ids, failed = ingest_files(
-        engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run
+        engine, paths, options, format_name=format_name, on_conflict=on_conflict, dry_run=dry_run, partial=partial
     )
     if run_ids and not no_mlflow and not dry_run:
         from tracker.errors import PublishingError
@@ -126,6 +145,7 @@ def ingest_files(
     format_name: str | None = None,
     on_conflict: OnConflict = "rerun",
     dry_run: bool = False,
+    partial: bool = False,
 ) -> tuple[list[int], int]:
     """Store each file in a transaction of its own, saying on stderr what became of it.
 
@@ -158,6 +178,7 @@ def ingest_files(
                     format=format_name,
                     on_conflict=on_conflict,
                     dry_run=dry_run,
+                    partial=partial,
                     progress=advance,
                 )
         except SuffrageError as error:
@@ -169,6 +190,12 @@ def ingest_files(
             raise
         run_ids += taken.stored.run_ids
         say(taken.summary())
+        if taken.stored.damage:
+            say(f"  stored in part, for the file is damaged: {taken.stored.damage}")
+        if taken.stored.n_runs_partial:
+            say(
+                "  Its new runs are partial: no ranking takes them unless --runs names them. The whole file mends them."
+            )
         for note in taken.stored.notes:
             say(f"  note: {note}")
     return run_ids, failed

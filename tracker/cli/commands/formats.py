@@ -1,0 +1,17 @@
+"""List the file formats that can be taken in, and what each recognises."""
+
+from __future__ import annotations
+
+import click
+
+from tracker.cli.options import format_option
+from tracker.cli.output import print_rows
+
+
+@click.command()
+@format_option
+def command(output_format: str) -> None:
+    """List the file formats that can be taken in: what their files are, how they are recognised, who brings them."""
+    from tracker.ingest.discovery import described
+
+    print_rows(described(), output_format, spare=("package",))
