@@ -1,0 +1,136 @@
+"""Whether scores drifted from run to run: what is found, said, listed and drawn."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from analyses.drift import analyze
+from analyses.wording.drift import settings_changed
+from tracker.errors import SelectionError
+from tracker.queries.clusters import Clusters
+from tracker.queries.history import RunHistory, RunOfModel
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import Prompts
+from tracker.recording.artifacts import figure_as_bytes
+from tracker.recording.finding import Report
+
+N = 200
+TASKS = np.array([f"t{i % 20}" for i in range(N)])
+LEVEL = (np.arange(N) % 10 < 6).astype(float)
+
+
+def run(key: int, model: str = "org/a", *, day: int | None = None, **settings: object) -> RunOfModel:
+    when = datetime(2026, 1, day or key, tzinfo=UTC)
+    return RunOfModel(id=key, model=model, label="", when=when, is_dated=day is not None, settings=settings)
+
+
+def asked(Q: NDArray[np.float64], runs: list[RunOfModel], field: str = "task", **options: object) -> Report:
+    ids = np.arange(1, len(Q) + 1)
+    scores = PerformanceMatrix(
+        Q=Q,
+        prompt_ids=ids,
+        tasks=TASKS[: len(Q)],
+        models=tuple(f"{one.model} (run {one.id})" for one in runs),
+        run_ids=np.array([one.id for one in runs]),
+        benchmark="b",
+        metric="accuracy",
+    )
+    prompts = Prompts(
+        prompt_ids=ids,
+        tasks=tuple(scores.tasks.tolist()),
+        names=tuple(f"q{key}" for key in ids),
+        texts=tuple(f"Question {key}?" for key in ids),
+        choices=(None,) * len(ids),
+        answers=(None,) * len(ids),
+        details=({},) * len(ids),
+    )
+    names = scores.tasks if field == "task" else np.full(len(ids), "")
+    clusters = Clusters(field=field, prompt_ids=ids, names=names)
+    return analyze(RunHistory(scores=scores, runs=tuple(runs)), prompts, clusters, **options)
+
+
+def three_runs() -> NDArray[np.float64]:
+    """The second run as the first with a few flips either way, the third clearly better."""
+    second = LEVEL.copy()
+    second[[0, 50]], second[[9, 59]] = 0.0, 1.0
+    third = second.copy()
+    third[np.flatnonzero(third == 0)[:40]] = 1.0
+    return np.column_stack([LEVEL, second, third])
+
+
+class TestFinding:
+    def test_noise_is_told_from_a_leap(self) -> None:
+        report = asked(three_runs(), [run(1), run(4), run(9)])
+        numbers = report.finding.metrics
+        assert (numbers["n_steps"], numbers["n_drifted"], numbers["n_rose"], numbers["n_fell"]) == (2, 1, 1, 0)
+        assert numbers["largest"] == pytest.approx(0.2)
+        assert numbers["changed.mean"] == pytest.approx((4 + 40) / 2 / N)
+        assert "1 of 2 steps between runs of org/a is more than chance" in report.finding.summary()
+        assert "org/a rose by 0.2000" in report.finding.summary()
+        assert "40 prompts better, 0 worse" in report.finding.summary()
+
+    def test_every_run_has_a_row_and_every_changed_prompt_another(self) -> None:
+        report = asked(three_runs(), [run(1), run(4), run(9)])
+        rows = report.tables["runs"].to_pylist()
+        assert [(row["run"], row["since"]) for row in rows] == [(1, None), (4, 1), (9, 4)]
+        assert rows[0]["change"] is None
+        assert rows[2]["n_better"] == 40
+        changed = report.tables["changed"].to_pylist()
+        assert len(changed) == 44
+        first = [row for row in changed if row["run"] == 4]
+        assert {row["prompt"]: (row["before"], row["after"]) for row in first} == {
+            "q1": (1.0, 0.0),
+            "q51": (1.0, 0.0),
+            "q10": (0.0, 1.0),
+            "q60": (0.0, 1.0),
+        }
+        assert first[0]["text"] == f"Question {first[0]['prompt'][1:]}?"
+
+    def test_models_with_one_run_are_listed_and_not_compared(self) -> None:
+        report = asked(three_runs(), [run(1), run(4), run(5, "org/b")])
+        assert [row["model"] for row in report.tables["runs"].to_pylist()] == ["org/a", "org/a", "org/b"]
+        assert report.finding.metrics["n_steps"] == 1
+        assert report.finding.summary().startswith("org/a did not drift more than chance allows on the 200 prompts")
+
+    def test_without_two_runs_of_any_model_the_question_is_refused(self) -> None:
+        with pytest.raises(SelectionError, match="No model has two runs on b"):
+            asked(three_runs()[:, :2], [run(1), run(2, "org/b")])
+
+    def test_a_level_that_is_none_is_refused(self) -> None:
+        with pytest.raises(SelectionError, match="level is 95"):
+            asked(three_runs()[:, :2], [run(1), run(2)], level=95.0)
+
+
+class TestWords:
+    def test_settings_that_changed_are_named(self) -> None:
+        before = run(1, temperature=0.0, gen={"top_p": 1, "stop": "x"}, only_here=1)
+        after = run(2, temperature=0.7, gen={"top_p": 2, "stop": "x"}, seed=4)
+        assert settings_changed(before.settings, after.settings) == ["gen.top_p", "temperature"]
+        notes = " ".join(asked(three_runs()[:, :2], [before, after]).notes)
+        assert "settings changed: gen.top_p, temperature." in notes
+
+    def test_other_prompts_in_the_two_runs_are_told(self) -> None:
+        Q = three_runs()[:, :2]
+        Q[:7, 1] = np.nan
+        notes = " ".join(asked(Q, [run(1), run(2)]).notes)
+        assert "7 prompts are only in the former, 0 only in the latter" in notes
+
+    def test_runs_of_unknown_date_are_said_to_be_in_the_order_of_the_store(self) -> None:
+        said = "in the order in which they were taken in"
+        assert said in " ".join(asked(three_runs()[:, :2], [run(1), run(2)]).notes)
+        assert said not in " ".join(asked(three_runs()[:, :2], [run(1, day=3), run(2, day=9)]).notes)
+
+    def test_equal_runs_are_said_to_be_equal(self) -> None:
+        Q = np.column_stack([LEVEL, LEVEL])
+        assert "the same score on every one of 200 prompts" in asked(Q, [run(1), run(2)]).finding.summary()
+
+    @pytest.mark.parametrize("day", [None, 3])
+    def test_the_picture_is_drawn_over_time_and_over_order(self, day: int | None) -> None:
+        runs = [run(1, day=day and 1), run(4, day=day), run(9, day=day and 20)]
+        picture = figure_as_bytes(asked(three_runs(), runs).figures["history"], "png")
+        assert picture.startswith(b"\x89PNG")
+        assert len(picture) > 5000

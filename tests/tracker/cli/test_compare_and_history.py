@@ -1,0 +1,144 @@
+"""`suffrage compare`, `suffrage history`, and the choices of `suffrage leaderboard`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from tracker.cli import suffrage
+from tracker.errors import NotFoundError, SelectionError
+
+N = 240
+
+
+def call(*arguments: str) -> Result:
+    result = CliRunner().invoke(suffrage, arguments)
+    if isinstance(result.exception, Exception):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def url(sqlite_url: str, tmp_path: Path) -> str:
+    """Two models, the first of which was run three times; the second lacks a prompt."""
+    rng = np.random.default_rng(5)
+    hard = rng.random(N)
+    rows = []
+    for model, run, ability in (("org/a", "1", 0.5), ("org/a", "2", 0.5), ("org/a", "3", 0.8), ("org/b", "1", 0.3)):
+        for i in range(N - (model == "org/b")):
+            right = int(rng.random() < (ability + (0.5 - hard[i]) / 2))
+            rows.append((model, f"q{i}", f"t{i % 12}", f"What is\n{i}?", right, run))
+    path = tmp_path / "long.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("model", "prompt_id", "task", "question", "correct", "run"))
+        writer.writerows(rows)
+    call("ingest", str(path), "--benchmark", "b", "--database", sqlite_url, "--no-mlflow")
+    return sqlite_url
+
+
+class TestCompare:
+    def test_it_says_who_is_better_and_shows_tasks_and_flipped_prompts(self, url: str) -> None:
+        result = call("compare", "b", "org/a", "org/b", "--flips", "2", "--database", url)
+        assert result.stdout.startswith("org/a is better than org/b by 0.")
+        assert "on 239 shared prompts" in result.stdout
+        assert "An unpaired z-test, which forgets that the prompts are the same" in result.stdout
+        assert "By task" in result.stdout
+        assert "prompts that org/a does better on, 2 of them drawn at random" in result.stdout
+        assert "What is 1" in result.stdout or "What is 2" in result.stdout
+        assert "1 prompts of org/a are left out" in result.stderr
+
+    def test_as_json_it_holds_everything_that_is_printed(self, url: str) -> None:
+        found = json.loads(call("compare", "b", "org/a", "org/b", "--format", "json", "--database", url).stdout)
+        assert found["metrics"]["n_prompts"] == 239
+        assert found["metrics"]["n_a_better"] - found["metrics"]["n_b_better"] == pytest.approx(
+            239 * found["metrics"]["difference"]
+        )
+        assert len(found["tasks"]) == 12
+        assert {row["better"] for row in found["flips"]} == {"org/a", "org/b"}
+
+    def test_two_runs_of_one_model_are_compared_by_their_keys(self, url: str) -> None:
+        found = json.loads(call("compare", "b", "run:3", "run:1", "--format", "json", "--database", url).stdout)
+        assert (found["model_a"], found["model_b"]) == ("org/a (run 3)", "org/a (run 1)")
+        assert found["metrics"]["difference"] > 0.1
+        mixed = json.loads(call("compare", "b", "org/b", "run:1", "--format", "json", "--database", url).stdout)
+        assert (mixed["model_a"], mixed["model_b"]) == ("org/b", "org/a")
+
+    def test_nothing_is_recorded_unless_asked_for(self, url: str) -> None:
+        call("compare", "b", "org/a", "org/b", "--database", url)
+        assert call("analyses", "--format", "json", "--database", url).stdout.strip() == "[]"
+        said = call("compare", "b", "org/a", "org/b", "--record", "--no-mlflow", "--database", url).stderr
+        assert "Recorded as analysis 1" in said
+        listed = json.loads(call("analyses", "--format", "json", "--database", url).stdout)
+        assert [row["name"] for row in listed] == ["comparison"]
+
+    def test_the_picture_goes_where_it_is_wanted(self, url: str, tmp_path: Path) -> None:
+        call("compare", "b", "org/a", "org/b", "--output", str(tmp_path / "x.png"), "--database", url)
+        assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_a_name_that_is_no_model_is_answered_with_the_models(self, url: str) -> None:
+        with pytest.raises(NotFoundError, match="Did you mean org/[ab] or org/[ab]"):
+            call("compare", "b", "org/a", "org/x", "--database", url)
+
+    def test_models_are_named_once(self, url: str) -> None:
+        result = CliRunner().invoke(suffrage, ("compare", "b", "org/a", "org/b", "--runs", "1", "--database", url))
+        assert result.exit_code == 2
+        assert "leave out --models and --runs" in result.stderr.replace("\n", " ")
+
+
+class TestHistory:
+    def test_a_model_is_followed_from_run_to_run(self, url: str) -> None:
+        result = call("history", "org/a", "--database", url)
+        assert "1 of 2 steps between runs of org/a is more than chance" in result.stdout
+        assert "prompts changed from run 2 to run 3 of org/a; 5 of them" in result.stdout
+
+    def test_a_benchmark_lists_every_run(self, url: str) -> None:
+        rows = list(csv.DictReader(io.StringIO(call("history", "b", "--format", "csv", "--database", url).stdout)))
+        assert [(row["model"], row["run"], row["since"]) for row in rows] == [
+            ("org/a", "1", ""),
+            ("org/a", "2", "1"),
+            ("org/a", "3", "2"),
+            ("org/b", "4", ""),
+        ]
+
+    def test_a_single_run_has_a_mean_and_no_change(self, url: str, tmp_path: Path) -> None:
+        result = call("history", "org/b", "--database", url)
+        assert "239" in result.stdout
+        assert "No model has two runs here" in result.stderr
+        refused = CliRunner().invoke(
+            suffrage, ("history", "org/b", "--output", str(tmp_path / "x.png"), "--database", url)
+        )
+        assert "nothing to draw" in refused.stderr
+
+    def test_the_picture_goes_where_it_is_wanted(self, url: str, tmp_path: Path) -> None:
+        call("history", "b", "--output", str(tmp_path / "x.svg"), "--database", url)
+        assert b"<svg" in (tmp_path / "x.svg").read_bytes()
+
+    def test_a_name_that_is_neither_is_answered_with_both(self, url: str) -> None:
+        with pytest.raises(NotFoundError, match="org/a, org/b"):
+            call("history", "nobody", "--database", url)
+
+
+class TestLeaderboard:
+    def test_ranks_have_intervals_and_what_cannot_be_told_apart_is_said(self, url: str) -> None:
+        result = call("leaderboard", "b", "--missing", "complete", "--database", url)
+        assert "Every two ranked models can be told apart." in result.stderr
+        rows = json.loads(
+            call("leaderboard", "b", "--missing", "complete", "--format", "json", "--database", url).stdout
+        )
+        assert [(row["rank"], row["rank_low"], row["rank_high"]) for row in rows] == [(1, 1, 1), (2, 2, 2)]
+
+    def test_a_model_without_a_rank_points_to_missing(self, url: str) -> None:
+        said = call("leaderboard", "b", "--database", url).stderr
+        assert "org/b has no rank: 1 of 240 prompts are missing." in said
+        assert "--missing says what missing scores are to mean." in said
+
+    def test_missing_scores_can_be_refused(self, url: str) -> None:
+        with pytest.raises(SelectionError, match="org/b 1"):
+            call("leaderboard", "b", "--missing", "fail", "--database", url)

@@ -1,0 +1,95 @@
+"""The leaderboard with what its ranks are worth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from tracker.database import connect, transaction
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.taking_in import take_in
+from tracker.queries.selection import Selection
+from tracker.recording.contested_board import ContestedBoard, contested_board, in_words
+
+MODELS = ("far-ahead", "close-a", "close-b", "far-behind")
+
+
+@pytest.fixture
+def engine(sqlite_url: str) -> sa.Engine:
+    return connect(sqlite_url)
+
+
+def put(engine: sa.Engine, tmp_path: object, Q: NDArray[np.float64]) -> None:
+    path = tmp_path / "wide.csv"  # type: ignore[operator]
+    lines = ["task,prompt_id," + ",".join(MODELS)]
+    lines += [
+        f"t{i % 12},q{i}," + ",".join("" if np.isnan(value) else f"{value:g}" for value in row)
+        for i, row in enumerate(Q)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    take_in(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
+
+
+def scores() -> NDArray[np.float64]:
+    rng = np.random.default_rng(0)
+    return (rng.random((600, 4)) < np.array([0.9, 0.6, 0.59, 0.2])).astype(float)
+
+
+def board(engine: sa.Engine, missing: str = "unranked", **choices: object) -> ContestedBoard:
+    with transaction(engine, write=False) as session:
+        return contested_board(session, Selection(benchmark="b", **choices), missing)  # type: ignore[arg-type]
+
+
+def test_ranks_that_can_be_told_apart_are_single_and_the_others_share_an_interval(
+    engine: sa.Engine, tmp_path: object
+) -> None:
+    put(engine, tmp_path, scores())
+    found = board(engine)
+    assert {name: (one.low, one.high) for name, one in found.intervals.items()} == {
+        "far-ahead": (1, 1),
+        "close-a": (2, 3),
+        "close-b": (2, 3),
+        "far-behind": (4, 4),
+    }
+    assert [set(group) for group in found.groups] == [{"close-a", "close-b"}]
+    assert in_words(found)[0].startswith("Ranks 2 to 3 cannot be told apart: close-")
+    one = found.intervals["far-ahead"]
+    assert (one.bootstrap_low, one.bootstrap_high) == (1, 1)
+
+
+def test_every_interval_holds_its_rank(engine: sa.Engine, tmp_path: object) -> None:
+    put(engine, tmp_path, scores())
+    for cluster in (None, "none"):
+        found = board(engine, cluster=cluster)
+        for row in found.board.rows:
+            assert found.intervals[row.model].low <= row.rank <= found.intervals[row.model].high
+
+
+def test_a_model_without_a_rank_has_no_interval_and_narrows_no_other(engine: sa.Engine, tmp_path: object) -> None:
+    Q = scores()
+    Q[5, 1] = np.nan
+    put(engine, tmp_path, Q)
+    found = board(engine)
+    assert set(found.intervals) == {"far-ahead", "close-b", "far-behind"}
+    assert found.intervals["far-behind"].high == 3
+    assert found.groups == ()
+    complete = board(engine, "complete")
+    assert set(complete.intervals) == set(MODELS)
+    assert complete.board.n_units == 599
+
+
+def test_only_the_models_named_are_ranked_against_each_other(engine: sa.Engine, tmp_path: object) -> None:
+    put(engine, tmp_path, scores())
+    found = board(engine, models=("close-a", "far-behind"))
+    assert {name: (one.low, one.high) for name, one in found.intervals.items()} == {
+        "close-a": (1, 1),
+        "far-behind": (2, 2),
+    }
+
+
+def test_weighted_ranks_and_single_models_say_why_they_have_no_intervals(engine: sa.Engine, tmp_path: object) -> None:
+    put(engine, tmp_path, scores())
+    assert board(engine, weights="task-equal").without == "prompts are weighted"
+    assert board(engine, models=("close-a",)).without == "fewer than two models have a rank"
