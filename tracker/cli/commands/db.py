@@ -1,11 +1,11 @@
-"""Look after the store: upgrade it, say its version, check that it is sound."""
+"""Look after the store: upgrade it, say its version, check that it is sound, copy it to another place."""
 
 from __future__ import annotations
 
 import click
 
-from tracker.cli.options import database_option
-from tracker.cli.output import say
+from tracker.cli.options import database_option, format_option
+from tracker.cli.output import print_rows, say
 
 
 @click.group()
@@ -36,6 +36,31 @@ def current(database: str | None) -> None:
     click.echo(f"store   {shown_url(engine.url)}")
     click.echo(f"version {current_version(engine) or 'none: the store is empty'}")
     click.echo(f"program {known_versions()[-1]}")
+
+
+@command.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--new-identity", is_flag=True, help="The copy will live beside the original; see below.")
+@format_option
+def copy(source: str, target: str, new_identity: bool, output_format: str) -> None:
+    """Copy a whole store into an empty one: SQLite or PostgreSQL, in any pair.
+
+    FROM and TO are URLs, such as sqlite:///suffrage.db and postgresql://user@host/suffrage. TO is made if it
+    is a file that is not there. Keys stay as they are; every table is read back and compared by number and
+    checksum; if anything differs, TO stays empty.
+
+    The copy is the same store in another place, and MLflow knows it as such: use one of them from then on. One
+    that is to live beside the original needs --new-identity; it does not know what was published.
+    """
+    from tracker.cli.progress import progress
+    from tracker.copying.store_copy import copy_store
+    from tracker.database import bare_engine
+
+    with progress("copying") as advance:
+        copied = copy_store(bare_engine(source), bare_engine(target), new_identity=new_identity, progress=advance)
+    print_rows(copied.tables, output_format)
+    say(f"Copied and compared {copied.n_rows:,} rows in {copied.seconds:.1f} s.")
 
 
 @command.command()

@@ -1,0 +1,1 @@
+"""From one store into another: any pair of engines, checked row by row."""

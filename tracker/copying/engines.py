@@ -1,0 +1,172 @@
+"""The fastest checked way of each engine to read a whole table, and to fill an empty one.
+
+Everything goes over the driver's own cursor inside the transaction of the given connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from tracker.copying.values import Row, converted, readers, score_array, writers
+
+NUMBERS_AT_ONCE = 100_000
+TEXTS_AT_ONCE = 2_000
+FILES_AT_ONCE = 8
+"""Rows held in memory: of scores, of texts and vectors, of files."""
+
+ROWS_PER_STATEMENT = 100
+COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+COPY_END = b"\xff\xff"
+
+_PACKED = np.dtype(
+    [("fields", ">i2")]
+    + [(f"{part}{n}", ">i4") for n in range(4) for part in ("length", "key")]
+    + [("length", ">i4"), ("value", ">f8")]
+)
+_TYPES = {
+    sa.Boolean: "bool", sa.DateTime: "timestamptz", sa.Date: "date", sa.JSON: "jsonb", sa.LargeBinary: "bytea",
+    sa.BigInteger: "int8", sa.Integer: "int4", sa.Double: "float8",
+}  # fmt: skip
+
+# A table is filled faster without them; they are put back in the same transaction, which checks every row.
+_LOOSEN = (
+    "ALTER TABLE score DISABLE TRIGGER score_inserted",
+    "ALTER TABLE score DROP CONSTRAINT fk_score_run_id_run",
+    "ALTER TABLE score DROP CONSTRAINT pk_score",
+)
+_TIGHTEN = (
+    "ALTER TABLE score ADD CONSTRAINT pk_score PRIMARY KEY (run_id, metric_id, prompt_id, trial)",
+    "ALTER TABLE score ADD CONSTRAINT fk_score_run_id_run FOREIGN KEY (run_id) REFERENCES run (id) ON DELETE CASCADE",
+    "ALTER TABLE score ENABLE TRIGGER score_inserted",
+)
+
+
+def rows_of(connection: sa.Connection, table: sa.Table) -> Iterator[Sequence[Row]]:
+    """All rows of a table in batches, as our values, in the order of its key."""
+    names, keys = _names(table), ", ".join(f'"{column.name}"' for column in table.primary_key)
+    statement = f'SELECT {names} FROM "{table.name}" ORDER BY {keys}'
+    engine = connection.dialect.name
+    convert = readers(table, engine)
+    raw: Any = connection.connection
+    cursor = raw.cursor() if engine == "sqlite" else raw.cursor(name="copying", binary=True)
+    try:
+        cursor.execute(statement)
+        while rows := cursor.fetchmany(_at_once(table)):
+            yield converted(rows, convert)
+    finally:
+        cursor.close()
+
+
+def fill(connection: sa.Connection, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:
+    """Write all rows of a table that is empty, whatever they refer to within it."""
+    engine = connection.dialect.name
+    convert = writers(table, engine)
+    raw: Any = connection.connection
+    cursor = raw.cursor()
+    try:
+        if engine == "sqlite":
+            for rows in batches:
+                _insert(cursor, table, converted(rows, convert))
+        elif table.name == "score":
+            with _loosened(cursor):
+                for rows in batches:
+                    _copy_scores(cursor, rows)
+        else:
+            _copy(cursor, table, (converted(rows, convert) for rows in batches))
+    finally:
+        cursor.close()
+
+
+def last_key(connection: sa.Connection, table: sa.Table) -> int:
+    """The last key that was given in a table, also where its row is gone by now; 0 where none was."""
+    greatest = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
+    if connection.dialect.name == "sqlite":
+        if not table.dialect_options["sqlite"]["autoincrement"]:
+            return int(greatest)
+        asked = sa.text("SELECT seq FROM sqlite_sequence WHERE name = :name")
+        return max(greatest, connection.scalar(asked, {"name": table.name}) or 0)
+    sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(f'"{table.name}"', "id")))
+    given = connection.execute(sa.text(f"SELECT last_value, is_called FROM {sequence}")).one()
+    return max(greatest, given.last_value if given.is_called else 0)
+
+
+def set_last_key(connection: sa.Connection, table: sa.Table, last: int) -> None:
+    """Have the next key of a table come after one."""
+    if connection.dialect.name == "sqlite":
+        if table.dialect_options["sqlite"]["autoincrement"]:
+            connection.execute(sa.text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
+            row = {"name": table.name, "last": last}
+            connection.execute(sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"), row)
+    elif last:
+        sequence = sa.func.pg_get_serial_sequence(f'"{table.name}"', "id")
+        connection.execute(sa.select(sa.func.setval(sequence, last, True)))
+
+
+def counts_keys(table: sa.Table) -> bool:
+    """Whether the store gives the keys of a table, one after the other."""
+    return "id" in table.c and isinstance(table.c.id.type, sa.Integer)
+
+
+def _names(table: sa.Table) -> str:
+    return ", ".join(f'"{column.name}"' for column in table.columns)
+
+
+def _at_once(table: sa.Table) -> int:
+    if table.name == "score":
+        return NUMBERS_AT_ONCE
+    return FILES_AT_ONCE if table.name == "finding_artifact" else TEXTS_AT_ONCE
+
+
+def _insert(cursor: Any, table: sa.Table, rows: Sequence[Row]) -> None:
+    whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
+    for n_rows, part in ((ROWS_PER_STATEMENT, rows[:whole]), (1, rows[whole:])):
+        holes = ", ".join([f"({', '.join('?' * len(table.columns))})"] * n_rows)
+        cursor.executemany(
+            f'INSERT INTO "{table.name}" ({_names(table)}) VALUES {holes}',
+            (tuple(chain.from_iterable(part[i : i + n_rows])) for i in range(0, len(part), n_rows)),
+        )
+
+
+def _copy(cursor: Any, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:
+    types = [
+        next((name for kind, name in _TYPES.items() if isinstance(column.type, kind)), "varchar")
+        for column in table.columns
+    ]
+    refers_to_itself = any(key.column.table is table for key in table.foreign_keys)
+    # References are checked when a statement ends: within a table they may point ahead, so that it is one statement.
+    parts: Iterable[Iterable[Sequence[Row]]] = [batches] if refers_to_itself else ([batch] for batch in batches)
+    for part in parts:
+        with cursor.copy(f'COPY "{table.name}" ({_names(table)}) FROM STDIN (FORMAT BINARY)') as copy:
+            copy.set_types(types)
+            write: Callable[[Row], None] = copy.write_row
+            for rows in part:
+                for row in rows:
+                    write(row)
+
+
+@contextmanager
+def _loosened(cursor: Any) -> Iterator[None]:
+    for statement in _LOOSEN:
+        cursor.execute(statement)
+    yield
+    for statement in _TIGHTEN:
+        cursor.execute(statement)
+
+
+def _copy_scores(cursor: Any, rows: Sequence[Row]) -> None:
+    scores = score_array(rows)
+    packed = np.empty(len(scores), dtype=_PACKED)
+    packed["fields"] = 5
+    for n, name in enumerate(("run", "metric", "prompt", "trial")):
+        packed[f"length{n}"], packed[f"key{n}"] = 4, scores[name]
+    packed["length"], packed["value"] = 8, scores["value"]
+    with cursor.copy("COPY score (run_id, metric_id, prompt_id, trial, value) FROM STDIN (FORMAT BINARY)") as copy:
+        copy.write(COPY_HEADER)
+        copy.write(packed.tobytes())
+        copy.write(COPY_END)

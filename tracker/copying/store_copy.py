@@ -1,0 +1,197 @@
+"""A whole store into another one that is empty, in one transaction, compared row by row at the end."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlmodel import Session
+
+from tracker.copying.engines import counts_keys, fill, last_key, rows_of, set_last_key
+from tracker.copying.values import Checksum, Row
+from tracker.database import WRITER_LOCK, current_version, ensure_current, explain, shown_url, stray_rows
+from tracker.errors import DatabaseError
+from tracker.schema import metadata
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiedTable:
+    """A table as it lies in both stores.
+
+    Attributes:
+        name: of the table.
+        n_rows: how many.
+        checksum: order-free, of their content; the same in both.
+    """
+
+    name: str
+    n_rows: int
+    checksum: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copied:
+    """What was copied.
+
+    Attributes:
+        tables: each of them, in the order in which they were written.
+        seconds: that it took, checking included.
+    """
+
+    tables: tuple[CopiedTable, ...]
+    seconds: float
+
+    @property
+    def n_rows(self) -> int:
+        """Of all tables."""
+        return sum(table.n_rows for table in self.tables)
+
+
+def copy_store(
+    source: sa.Engine, target: sa.Engine, *, new_identity: bool = False, progress: Progress | None = None
+) -> Copied:
+    """Copy everything, keys as they are, in one transaction of the target.
+
+    Afterwards every table is read again from both and compared by number and content; where they differ,
+    the target stays empty.
+
+    Args:
+        source: a store of this program's version; others may go on writing to it, the copy is of one moment.
+        target: an empty store, or none yet.
+        new_identity: give the copy an identity of its own, and forget what was published: it is to live beside the
+            original. Else it is the same store in another place, and what MLflow shows of it stays its own.
+        progress: told how many rows are done, of how many; each counts twice, since it is read back.
+
+    Raises:
+        DatabaseError: the target is not empty, one of them cannot be used, or they differ in the end.
+    """
+    began = time.perf_counter()
+    if current_version(source) is None:
+        raise DatabaseError(f"{shown_url(source.url)} holds no store. Give the one to copy first, then where to.")
+    ensure_current(source)
+    ensure_current(target)
+    tables = [table for table in metadata.sorted_tables if not (new_identity and table.name == "publication")]
+    with _reading(source) as origin, _writing(target) as copy:
+        _refuse_filled(copy, target)
+        n_rows = sum(origin.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in tables)
+        done = _Done(2 * n_rows, progress)
+        copy.execute(sa.delete(metadata.tables["database"]))
+        written: dict[str, Checksum] = {}
+        for table in tables:
+            written[table.name] = Checksum(table)
+            rows = rows_of(origin, table)
+            if new_identity and table.name == "database":
+                rows = _renamed(rows)
+            with _named(table, target):
+                fill(copy, table, done.counted(rows, written[table.name]))
+            if counts_keys(table):
+                set_last_key(copy, table, last_key(origin, table))
+        copied = tuple(_compared(copy, table, written[table.name], done) for table in tables)
+        if target.dialect.name == "postgresql" and (wrong := stray_rows(Session(bind=copy))):
+            raise DatabaseError(f"In {shown_url(source.url)} {wrong[0]}. Nothing was copied; see: suffrage doctor")
+    if target.dialect.name == "postgresql":
+        with target.begin() as connection:
+            connection.exec_driver_sql("ANALYZE")
+    return Copied(tables=copied, seconds=time.perf_counter() - began)
+
+
+class _Done:
+    """How many rows are done."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total, self.progress, self.n = total, progress, 0
+
+    def counted(self, batches: Iterable[Sequence[Row]], checksum: Checksum) -> Iterator[Sequence[Row]]:
+        for rows in batches:
+            checksum.add(rows)
+            yield rows
+            self.n += len(rows)
+            if self.progress:
+                self.progress(self.n, self.total)
+
+
+def _compared(copy: sa.Connection, table: sa.Table, written: Checksum, done: _Done) -> CopiedTable:
+    """A table of the copy, read back.
+
+    Raises:
+        DatabaseError: it differs from what was written.
+    """
+    found = Checksum(table)
+    for _ in done.counted(rows_of(copy, table), found):
+        pass
+    if (found.n_rows, found.value) != (written.n_rows, written.value):
+        raise DatabaseError(
+            f"The copy of {table.name} differs ({found.n_rows:,} rows of {written.n_rows:,}, checksum {found.value} "
+            f"for {written.value}). Nothing was copied; check the store first: suffrage doctor"
+        )
+    return CopiedTable(name=table.name, n_rows=found.n_rows, checksum=found.value)
+
+
+def _refuse_filled(copy: sa.Connection, target: sa.Engine) -> None:
+    for table in metadata.sorted_tables:
+        if table.name != "database" and copy.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first():
+            raise DatabaseError(
+                f"{shown_url(target.url)} is not empty: there are rows in {table.name}. Copy into a new store."
+            )
+
+
+def _renamed(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
+    for rows in batches:
+        yield [(str(uuid.uuid4()), *rest) for _, *rest in rows]
+
+
+@contextmanager
+def _reading(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A transaction that sees the store as it is now, whatever others write meanwhile."""
+    options = (
+        {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    )
+    try:
+        with engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
+    except (exc.OperationalError, exc.InterfaceError) as error:
+        raise DatabaseError(explain(error, engine)) from error
+
+
+@contextmanager
+def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A transaction in which nobody else writes; its references are checked at its end."""
+    try:
+        with engine.execution_options(begin="IMMEDIATE").connect() as connection, connection.begin():
+            if engine.dialect.name == "sqlite":
+                connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
+            else:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(WRITER_LOCK)))
+            yield connection
+    except exc.IntegrityError as error:
+        raise DatabaseError(
+            f"Rows of the store refer to others that are not there ({str(error.orig).splitlines()[0]}). "
+            "Nothing was copied; see: suffrage doctor"
+        ) from error
+    except exc.DBAPIError as error:
+        raise DatabaseError(explain(error, engine)) from error
+
+
+@contextmanager
+def _named(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
+    """Say which table an error of the driver is about."""
+    kinds: tuple[type[Exception], ...] = (sqlite3.Error,)
+    if engine.dialect.name == "postgresql":
+        import psycopg
+
+        kinds = (*kinds, psycopg.Error)
+    try:
+        yield
+    except kinds as error:
+        said = str(error).splitlines()[0]
+        raise DatabaseError(
+            f"{table.name} could not be copied into {shown_url(engine.url)}: {said}. Nothing was copied."
+        ) from error

@@ -1,0 +1,137 @@
+"""Values as every engine means them, whatever way its driver writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+Convert = Callable[[Any], Any]
+Row = Sequence[Any]
+
+_WORD = 1 << 64
+_SEEDS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
+_NUMBERS = np.dtype([(name, np.int64) for name in ("run", "metric", "prompt", "trial")] + [("value", np.float64)])
+
+
+def readers(table: sa.Table, engine: str) -> list[Convert | None]:
+    """For each column what turns a driver's value into ours; None where they are the same.
+
+    Ours are those of Python: bool, moments in UTC, days, and JSON as lists and dictionaries.
+    """
+    if engine == "sqlite":
+        return [_kept(column.type, _FROM_SQLITE) for column in table.columns]
+    return [_kept(column.type, {sa.DateTime: lambda moment: moment.astimezone(UTC)}) for column in table.columns]
+
+
+def writers(table: sa.Table, engine: str) -> list[Convert | None]:
+    """For each column what turns our value into the driver's; None where they are the same."""
+    if engine == "sqlite":
+        return [_kept(column.type, _TO_SQLITE) for column in table.columns]
+    from psycopg.types.json import Jsonb
+
+    return [_kept(column.type, {sa.JSON: Jsonb}) for column in table.columns]
+
+
+def converted(rows: Sequence[Row], converts: Sequence[Convert | None]) -> Sequence[Row]:
+    """Rows with every value converted that is not None."""
+    if not rows or not any(converts):
+        return rows
+    columns: list[Iterable[Any]] = []
+    for values, convert in zip(zip(*rows, strict=True), converts, strict=True):
+        columns.append(values if convert is None else [None if v is None else convert(v) for v in values])
+    return list(zip(*columns, strict=True))
+
+
+class Checksum:
+    """A checksum of rows that does not depend on their order: the sums of two 64-bit hashes of each.
+
+    A number is the same however an engine writes it: 0 and -0, which SQLite does not tell apart; and in JSON 1 and
+    1.0, which PostgreSQL may turn into each other.
+    """
+
+    def __init__(self, table: sa.Table) -> None:
+        self.n_rows = 0
+        self._words = [0, 0]
+        self._is_scores = table.name == "score"
+        kinds: dict[type, Convert] = {sa.JSON: _plain_json, sa.Double: lambda value: value + 0.0}
+        self._plain = [_kept(column.type, kinds) for column in table.columns]
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Count in some rows."""
+        self.n_rows += len(rows)
+        if self._is_scores:
+            scores = score_array(rows)
+            self._add(*(int(_hashes(scores, seed).sum(dtype=np.uint64)) for seed in _SEEDS))
+            return
+        for row in converted(rows, self._plain):
+            said = repr(tuple(row)).encode("utf-8", "surrogatepass")
+            self._add(*divmod(int.from_bytes(hashlib.blake2b(said, digest_size=16).digest()), _WORD))
+
+    def _add(self, high: int, low: int) -> None:
+        """Each word for itself: a carry from one to the other would depend on how rows came in batches."""
+        self._words = [(word + more) % _WORD for word, more in zip(self._words, (high, low), strict=True)]
+
+    @property
+    def value(self) -> str:
+        """32 hexadecimal digits."""
+        return "".join(f"{word:016x}" for word in self._words)
+
+
+def score_array(rows: Sequence[Row]) -> NDArray[Any]:
+    """Rows of ``score`` as a structured array."""
+    return np.fromiter(rows, dtype=_NUMBERS, count=len(rows))
+
+
+def _hashes(scores: NDArray[Any], seed: int) -> NDArray[np.uint64]:
+    mixed = np.full(len(scores), seed, dtype=np.uint64)
+    for name in ("run", "metric", "prompt", "trial"):
+        mixed = _mixed(mixed + scores[name].astype(np.uint64))
+    return _mixed(mixed + (scores["value"] + 0.0).view(np.uint64))
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Source: splitmix64, as in the checksums of runs."""
+    words = words + np.uint64(_SEEDS[0])
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def _kept(kind: Any, converts: dict[type, Convert]) -> Convert | None:
+    return next((convert for known, convert in converts.items() if isinstance(kind, known)), None)
+
+
+def _plain_json(value: Any) -> str:
+    return json.dumps(_plain_numbers(value), sort_keys=True)
+
+
+def _plain_numbers(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_plain_numbers(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _plain_numbers(one) for name, one in value.items()}
+    return value
+
+
+_FROM_SQLITE: dict[type, Convert] = {
+    sa.Boolean: bool,
+    sa.DateTime: lambda text: datetime.fromisoformat(text).replace(tzinfo=UTC),
+    sa.Date: date.fromisoformat,
+    sa.JSON: json.loads,
+    sa.Double: float,
+}
+_TO_SQLITE: dict[type, Convert] = {
+    sa.Boolean: int,
+    sa.DateTime: lambda moment: f"{moment:%Y-%m-%d %H:%M:%S.%f}",
+    sa.Date: date.isoformat,
+    sa.JSON: json.dumps,
+}
