@@ -1,0 +1,82 @@
+"""`suffrage report`: where the file goes, what is refused, and what MLflow keeps."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hostile_benchmark import take_in
+from mlflow import MlflowClient
+
+import tracker
+from tracker.api.store import Store
+from tracker.cli import suffrage
+from tracker.errors import NotFoundError, OutputError, PublishingError
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Store]:
+    folder = tmp_path_factory.mktemp("command")
+    shutil.copy(sqlite_template, folder / "store.db")
+    with tracker.open(f"sqlite:///{folder / 'store.db'}") as opened:
+        take_in(opened, folder, benchmark="quiz")
+        yield opened
+
+
+def asked(store: Store, *arguments: str) -> Result:
+    url = store.engine.url.render_as_string(hide_password=False)
+    result = CliRunner().invoke(suffrage, ["report", *arguments, "--database", url])
+    if isinstance(result.exception, Exception):
+        raise result.exception
+    return result
+
+
+class TestFile:
+    def test_it_is_written_once_and_replaced_only_by_force(self, store: Store, tmp_path: Path) -> None:
+        done = asked(store, "quiz", "-o", "r.html", "--no-mlflow")
+        assert "Wrote r.html (2.0 MB)" in done.stderr
+        first = Path("r.html").read_bytes()
+        with pytest.raises(OutputError, match="is there already"):
+            asked(store, "quiz", "-o", "r.html", "--no-mlflow")
+        asked(store, "quiz", "-o", "r.html", "--no-mlflow", "--force")
+        assert Path("r.html").read_bytes() == first
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html"]  # nothing was made beside it
+
+    def test_a_choice_of_data_is_said(self, store: Store) -> None:
+        asked(store, "quiz", "-o", "r.html", "--no-mlflow", "--missing", "worst", "--cluster", "none")
+        said = Path("r.html").read_text()
+        assert "Asked with these choices: cluster none; missing worst." in said
+        assert "The intervals take every prompt as drawn by itself." in said
+
+    def test_a_benchmark_that_is_not_there_is_told_with_those_that_are(self, store: Store) -> None:
+        with pytest.raises(NotFoundError, match="Did you mean quiz"):
+            asked(store, "quix", "--no-mlflow")
+        assert not Path("report.html").exists()
+
+
+class TestMlflow:
+    def test_mlflow_keeps_the_same_file_once_under_a_name_that_people_can_read(
+        self, store: Store, tracking_uri: str
+    ) -> None:
+        for _ in range(2):
+            asked(store, "quiz", "-o", "r.html", "--force", "--tracking-uri", tracking_uri)
+        client = MlflowClient(tracking_uri)
+        experiment = client.get_experiment_by_name("suffrage/reports/quiz")
+        assert experiment is not None
+        (run,) = client.search_runs([experiment.experiment_id])
+        assert run.info.run_name.startswith("quiz report, accuracy, data as of 20")
+        assert run.data.metrics["models"] == 5
+        kept = client.download_artifacts(run.info.run_id, "report.html")
+        assert Path(kept).read_bytes() == Path("r.html").read_bytes()
+
+    def test_the_file_is_written_though_mlflow_is_away_but_not_where_it_can_never_be(self, store: Store) -> None:
+        with pytest.raises(PublishingError, match="no MLflow tracking URI"):
+            asked(store, "quiz", "-o", "r.html", "--tracking-uri", "nowhere")
+        assert not Path("r.html").exists()
+        Path("broken.db").write_text("no database, but words enough to be mistaken for one" * 20)
+        done = asked(store, "quiz", "-o", "r.html", "--tracking-uri", f"sqlite:///{Path('broken.db').absolute()}")
+        assert "Warning: MLflow" in done.stderr
+        assert Path("r.html").exists()

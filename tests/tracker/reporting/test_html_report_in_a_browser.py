@@ -1,0 +1,160 @@
+"""The report as a person sees it: in a real Chromium, from the disk, without a network."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import chromium
+from hostile_benchmark import BENCHMARK, MODELS, SPELLS, TASKS, take_in
+
+import tracker
+
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
+    """The report on a benchmark whose every name and text tries to act."""
+    folder = tmp_path_factory.mktemp("report")
+    shutil.copy(sqlite_template, folder / "store.db")
+    with tracker.open(f"sqlite:///{folder / 'store.db'}") as store:
+        take_in(store, folder)
+        store.analyze("rank-intervals", BENCHMARK, n_resamples=50)
+        return store.report(BENCHMARK, folder / "report.html")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+class Seen:
+    """A page that was opened without a network, and everything that happened meanwhile."""
+
+    def __init__(self, browser: Any, file: Path, size: dict[str, int], **more: Any) -> None:
+        self.context = browser.new_context(viewport=size, offline=True, **more)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(file.as_uri())
+
+    def drawn(self) -> Seen:
+        self.page.wait_for_selector("html[data-drawn]", state="attached", timeout=60_000)
+        return self
+
+
+@pytest.fixture(scope="module")
+def wide(browser: Any, file: Path) -> Iterator[Seen]:
+    seen = Seen(browser, file, WIDE).drawn()
+    yield seen
+    seen.context.close()
+
+
+class TestOffline:
+    def test_every_picture_is_drawn(self, wide: Seen) -> None:
+        names = [one.get_attribute("data-chart") for one in wide.page.query_selector_all("[data-chart]")]
+        assert names == ["means", "ranks", "tasks", "difficulty", "agreement"]
+        for name in names:
+            assert wide.page.query_selector_all(f"[data-chart={name}] svg.main-svg")
+        assert len(wide.page.query_selector_all("[data-chart=means] .scatterlayer .point")) == len(MODELS)
+        assert wide.page.query_selector_all("[data-chart=agreement] .heatmaplayer image")
+
+    def test_nothing_is_asked_of_anybody_and_nobody_complains(self, wide: Seen, file: Path) -> None:
+        outside = [url for url in wide.asked if not url.startswith(("data:", "blob:"))]
+        assert outside == [file.as_uri()]
+        assert wide.said == []
+
+    def test_pictures_of_findings_are_there(self, wide: Seen) -> None:
+        sizes = wide.page.evaluate(
+            "Promise.all([...document.images].map(async one => "
+            "{ one.loading = 'eager'; await one.decode(); return one.naturalWidth; }))"
+        )
+        assert len(sizes) == 2
+        assert min(sizes) > 100
+
+
+class TestNothingActs:
+    def test_no_name_or_text_has_become_part_of_the_page(self, wide: Seen) -> None:
+        assert wide.page.evaluate("window.attacked") is None
+        assert wide.page.query_selector_all("[onerror], [onload], main a[href^=javascript]") == []
+        assert wide.page.evaluate("document.title").startswith(BENCHMARK)
+
+    def test_pictures_spell_names_as_they_are(self, wide: Seen) -> None:
+        labels = wide.page.eval_on_selector_all(
+            "[data-chart=means] .ytick text", "found => found.map(one => one.textContent)"
+        )
+        assert len(labels) == len(MODELS)
+        begin = {name[:12] for name in MODELS}
+        assert {label[:12] for label in labels} == begin
+        columns = wide.page.eval_on_selector_all(
+            "[data-chart=tasks] .xtick text", "found => found.map(one => one.textContent)"
+        )
+        assert {label[:10] for label in columns} == {name[:10] for name in TASKS}
+
+    def test_what_the_mouse_brings_up_spells_names_as_they_are(self, wide: Seen) -> None:
+        box = wide.page.query_selector("[data-chart=tasks] .heatmaplayer image").bounding_box()
+        wide.page.query_selector("[data-chart=tasks]").scroll_into_view_if_needed()
+        box = wide.page.query_selector("[data-chart=tasks] .heatmaplayer image").bounding_box()
+        wide.page.mouse.move(box["x"] + 8, box["y"] + 8)
+        wide.page.wait_for_selector("[data-chart=tasks] .hoverlayer text", timeout=10_000)
+        told = wide.page.text_content("[data-chart=tasks] .hoverlayer")
+        assert any(spell in told for spell in SPELLS)
+        assert wide.page.evaluate("window.attacked") is None
+
+    def test_even_a_script_that_got_in_would_not_run(self, wide: Seen) -> None:
+        wide.page.evaluate(
+            "() => { const one = document.createElement('script'); one.textContent = 'window.attacked = 1';"
+            "document.body.append(one);"
+            "const two = document.createElement('img'); two.setAttribute('onerror', 'window.attacked = 1');"
+            "two.src = 'data:image/png;base64,AA'; document.body.append(two); }"
+        )
+        wide.page.wait_for_timeout(200)
+        assert wide.page.evaluate("window.attacked") is None
+        assert wide.said  # the browser says what it has refused
+        wide.said.clear()
+
+
+class TestForPeople:
+    def test_tables_sort_by_keyboard_and_keep_those_without_a_number_last(self, wide: Seen) -> None:
+        head = wide.page.query_selector("table.board th:has-text('rank') button")
+        column = "[...document.querySelectorAll('table.board tbody tr')].map(row => row.cells[0].textContent)"
+        for wanted in (["1.5", "1.5", "3", "4", "–"], ["4", "3", "1.5", "1.5", "–"]):
+            head.focus()
+            wide.page.keyboard.press("Enter")
+            assert wide.page.evaluate(column) == wanted
+        assert wide.page.get_attribute("table.board th:has-text('rank')", "aria-sort") == "descending"
+
+    def test_a_phone_shows_it_without_scrolling_sideways(self, browser: Any, file: Path) -> None:
+        seen = Seen(browser, file, PHONE).drawn()
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        assert seen.said == []
+        seen.context.close()
+
+    def test_without_scripts_tables_and_words_are_there_and_pictures_say_why_they_are_not(
+        self, browser: Any, file: Path
+    ) -> None:
+        seen = Seen(browser, file, WIDE, java_script_enabled=False)
+        assert seen.page.locator("table.board tbody tr").count() == len(MODELS)
+        assert seen.page.locator(".wait").first.is_visible()
+        assert "drawn by a script, which has not run here" in seen.page.locator(".wait").first.text_content()
+        assert seen.said == []
+        seen.context.close()
+
+    def test_a_browser_that_cannot_unpack_the_drawing_program_says_so(self, browser: Any, file: Path) -> None:
+        context = browser.new_context(viewport=WIDE, offline=True)
+        context.add_init_script("delete window.DecompressionStream")
+        page = context.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(file.as_uri())
+        page.wait_for_function("document.querySelector('.wait').textContent.includes('too old')")
+        assert errors == []
+        context.close()
