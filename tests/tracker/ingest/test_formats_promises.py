@@ -1,174 +1,218 @@
-"""What every format promises, held against files that were broken on purpose."""
+"""What every format promises, held against files that were broken on purpose, read and taken into a store."""
 
 from __future__ import annotations
 
-import gzip
-import json
+import importlib.util
 import random
+import shutil
+import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet
+import numpy as np
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mutations import mutated
 
-from tracker.errors import BadInputError
+from tracker.database import connect, stray_rows, transaction
+from tracker.errors import BadInputError, SuffrageError
+from tracker.ingest.checksums import verify_checksums
 from tracker.ingest.discovery import formats
 from tracker.ingest.measurement import Answers, Prompts, ReadOptions, Scores, TaskScores
+from tracker.ingest.taking_in import take_in
 
-STAMP = "2026-01-02T03-04-05"
-SAMPLE = {
-    "doc_id": 0,
-    "doc": {"question": "Why?", "choices": ["a", "b"]},
-    "target": "1",
-    "arguments": {"gen_args_0": {"arg_0": "Q", "arg_1": " a"}, "gen_args_1": {"arg_0": "Q", "arg_1": " b"}},
-    "resps": [[["-1.0", "False"]], [["-2.0", "False"]]],
-    "filtered_resps": [["-1.0", "False"], ["-2.0", "False"]],
-    "filter": "none",
-    "metrics": ["acc"],
-    "acc": 1.0,
-}
-RESULTS = {
-    "results": {"t": {"acc,none": 1.0}, "u": {"acc,none": 0.5, "acc_stderr,none": 0.1}},
-    "group_subtasks": {"g": ["t", "u"]},
-    "configs": {"t": {"test_split": "test"}},
-    "n-shot": {"t": 0, "u": 0},
-    "n-samples": {"u": {"original": 3, "effective": 3}},
-    "config": {"model_args": "pretrained=org/model", "limit": None},
-    "date": 1767323045.5,
-}
-LONG = (
-    b"model,id,task,text,choices,gold,metric,score,predicted,gold_probability,condition,trial\n"
-    b'A,1,t,Why?,"[""a"", ""b""]",B,acc,1,B,0.5,full,0\nB,1,t,Why?,"[""a"", ""b""]",B,acc,0,A,0.25,answer_only,1\n'
-)
+SOUND = Path(__file__).parent / "sound"
+FORMATS = [pytest.param(name, module, id=name) for name, module in formats().items()]
+STRANGE = ("x.csv", "x.tsv", "x.pq", "x", "x.json", "results.json", "samples_t.jsonl", "x.eval", "x.jsonl.gz")
 
 
-def _parquet(columns: dict[str, list[object]]) -> bytes:
-    sink = pa.BufferOutputStream()
-    pa.parquet.write_table(pa.table(columns), sink)
-    return sink.getvalue().to_pybytes()
+def sound(module: ModuleType) -> ModuleType:
+    """The sound files of a format, in `FILES`, and the options they are read with, in `OPTIONS`."""
+    name = module.__name__.rpartition(".")[2]
+    path = SOUND / f"{name}.py"
+    assert path.is_file(), f"{path.name} is missing: FILES of this format, for the tests of what all formats promise"
+    spec = importlib.util.spec_from_file_location(f"sound_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
 
 
-# Sound files of every kind, by name; all formats are held against all of them.
-SOUND = {
-    "wide.csv": b'prompt_id,"org/A",B\n1,1,0\n2,,0.5\n',
-    "wide.parquet": _parquet({"prompt_id": [1, 2], "A": [1.0, None], "B": [0, 1]}),
-    "long.csv": LONG,
-    "long.csv.gz": gzip.compress(LONG, mtime=0),
-    "leaderboard.csv": b"model,ARC,MMLU\nA,1,2\nB,3,\n",
-    "task_scores.csv": b"model,task,score,stderr,n\nA,x,1,0.1,5\nB,x,0,,\n",
-    "prompts.parquet": _parquet({"id": [1, 2], "text": ["Why?", "How?"], "choices": [["a", "b"], None]}),
-    f"results_{STAMP}.json": json.dumps(RESULTS, indent=2).encode(),
-    f"samples_t_{STAMP}.jsonl": (json.dumps(SAMPLE) + "\n" + json.dumps({**SAMPLE, "doc_id": 1}) + "\n").encode(),
-}
-OPTIONS = (
-    ReadOptions(probability_kind="letters"),
-    ReadOptions(probability_kind="letters", model="x", orient="models"),
-    ReadOptions(probability_kind="likelihoods", model="x", values="predictions"),
-)
-FORMATS = [pytest.param(module, id=name) for name, module in formats().items()]
-
-
-def mutated(data: bytes, chance: random.Random) -> bytes:
-    """A file with some bytes changed, cut, doubled or moved."""
-    changed = bytearray(data)
-    for _ in range(chance.choice((1, 1, 2, 5, 20))):
-        start = chance.randrange(len(changed) + 1)
-        stop = min(len(changed), start + chance.choice((1, 2, 8, 64)))
-        kind = chance.randrange(5)
-        if kind == 0:
-            changed[start:stop] = bytes(chance.randrange(256) for _ in range(stop - start))
-        elif kind == 1:
-            del changed[start:stop]
-        elif kind == 2:
-            changed[start:start] = changed[start:stop]
-        elif kind == 3:
-            words = (
-                b",",
-                b'"',
-                b"\n",
-                b"nan",
-                b"-1",
-                b"1e999",
-                b"null",
-                b"[]",
-                b"{}",
-                b"[[1]]",
-                b"\0",
-                b"\xff",
-                b"true",
-            )
-            changed[start:stop] = chance.choice(words)
-        else:
-            changed = changed[: start + 1]
-    return bytes(changed)
-
-
-def hold_to_promise(module: ModuleType, folder: Path, n_mutations: int) -> None:
-    """Read mutated files; anything but blocks, notes and BadInputError fails."""
-    chance = random.Random(module.__name__)
-    for _ in range(n_mutations):
-        name, data = chance.choice(list(SOUND.items()))
-        for sound, whole in SOUND.items():
-            (folder / sound).write_bytes(whole)
+def laid_out(files: dict[str, bytes], folder: Path) -> None:
+    for name, data in files.items():
         path = folder / name
-        path.write_bytes(mutated(data, chance))
-        options = chance.choice(OPTIONS)
-        reason = module.declines(path, options)
-        assert reason is None or isinstance(reason, str)
-        refused = ""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+class Shop:
+    """A store that is put back, after each file, to what it was: empty, or with the sound files of the format."""
+
+    def __init__(self, template: Path, folder: Path) -> None:
+        self.empty, self.filled = template, folder / "filled.db"
+        self.path = folder / "store.db"
+        self.shown: Path | None = None
+        shutil.copy(template, self.filled)
+
+    def opened(self, which: Path) -> sa.Engine:
+        """The store in one of its two states."""
+        if self.shown != which:
+            for end in ("", "-wal", "-shm"):
+                Path(f"{self.path}{end}").unlink(missing_ok=True)
+            shutil.copy(which, self.path)
+            self.shown = which
+        engine = connect(f"sqlite:///{self.path}")
+        sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
+        engine.dispose()
+        return engine
+
+    def everything(self) -> list[Any]:
+        """Every row of every table."""
+        connection = sqlite3.connect(self.path)
         try:
-            blocks = list(module.read(path, options))
-        except BadInputError as error:
-            refused, blocks = str(error), []
-        assert not refused or str(folder) in refused
-        for block in blocks:
-            assert isinstance(block, (Prompts, Scores, Answers, TaskScores, str))
-            if isinstance(block, Scores):
-                assert len(block.values) == len(block.prompts)
-            if isinstance(block, Answers):
-                assert len(block.text) == len(block.prompts)
+            names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return [(name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name in names]
+        finally:
+            connection.close()
 
 
-@pytest.mark.parametrize("module", FORMATS)
-def test_every_format_refuses_broken_files_in_words(module: ModuleType, tmp_path: Path) -> None:
-    hold_to_promise(module, tmp_path, 50)
+def read_in_words(module: ModuleType, path: Path, options: ReadOptions) -> None:
+    """Read a file; anything but blocks, notes and BadInputError fails."""
+    reason = module.declines(path, options)
+    assert reason is None or (isinstance(reason, str) and reason)
+    try:
+        for block in module.read(path, options):
+            assert isinstance(block, (Prompts, Scores, Answers, TaskScores, str)) or not str(
+                type(block).__module__
+            ).endswith("measurement"), block
+            if isinstance(block, (Scores, Answers)):
+                n = len(block.prompts)
+                assert len(block.values if isinstance(block, Scores) else block.text) == n
+                for column in (block.prompts.tasks, block.prompts.text, block.prompts.choices, block.prompts.answer):
+                    assert column is None or len(column) == n
+                assert isinstance(block.trials, int) or (block.trials.shape == (n,) and block.trials.dtype == np.int64)
+    except BadInputError:
+        return
+
+
+def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path, n_mutations: int) -> None:
+    """Take in mutated files: all of them as far as is asked for, or nothing, and never anything but words."""
+    files, chance = sound(module).FILES, random.Random(name)
+    options = getattr(sound(module), "OPTIONS", None) or [ReadOptions(benchmark="b", model="m")]
+    results = folder / "results"
+    laid_out(files, results)
+    own = [one for one in files if module.declines(results / one, options[0]) is None]
+    shop = Shop(template, folder)
+    engine = shop.opened(shop.empty)
+    for one in own:
+        with suppress(SuffrageError):  # one of them may contradict another
+            take_in(engine, results / one, options[0], format=name)
+    engine.dispose()
+    with sqlite3.connect(shop.path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    shutil.copy(shop.path, shop.filled)
+    shop.shown = None
+    for number in range(n_mutations):
+        changed = chance.choice(list(files))
+        (results / changed).write_bytes(mutated(changed, files[changed], chance))
+        path = results / (changed if changed in own and chance.random() < 0.9 else chance.choice(own))
+        told = chance.choice(options)
+        asked = {
+            "format": name if chance.random() < 0.8 else None,
+            "partial": chance.random() < 0.4,
+            "on_conflict": chance.choice(("rerun", "rerun", "skip", "update", "error")),
+        }
+        try:
+            read_in_words(module, path, told)
+            engine = shop.opened(chance.choice((shop.empty, shop.filled)))
+            before = shop.everything()
+            try:
+                taken = take_in(engine, path, told, **asked)
+            except SuffrageError:
+                assert shop.everything() == before
+            else:
+                with transaction(engine, write=False) as session:
+                    assert verify_checksums(session) == []
+                    assert stray_rows(session) == []
+                    statuses = {row for (row,) in session.execute(sa.text("SELECT DISTINCT status FROM run"))}
+                    assert statuses <= {"complete", "partial"}
+                assert asked["partial"] or not taken.stored.damage
+                shop.shown = None
+            finally:
+                engine.dispose()
+        except BaseException as error:
+            kept = folder / "broken"
+            laid_out({one: (results / one).read_bytes() for one in files}, kept)
+            error.add_note(f"mutation {number} of {changed}, taken in as {path}, {told}, {asked}; kept in {kept}")
+            raise
+        (results / changed).write_bytes(files[changed])
+
+
+@pytest.mark.parametrize(("name", "module"), FORMATS)
+def test_every_format_takes_broken_files_in_words_and_leaves_nothing_behind(
+    name: str, module: ModuleType, tmp_path: Path, sqlite_template: Path
+) -> None:
+    hold_to_promise(name, module, tmp_path, sqlite_template, 50)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("module", FORMATS)
-def test_every_format_refuses_thousands_of_broken_files_in_words(module: ModuleType, tmp_path: Path) -> None:
-    hold_to_promise(module, tmp_path, 2000)
-
-
-@pytest.mark.parametrize("module", FORMATS)
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.binary(max_size=200), name=st.sampled_from([*SOUND, "x.tsv", "x.pq", "x", "x.json", "results.json"]))
-def test_every_format_says_of_any_bytes_whether_they_are_its_own(
-    module: ModuleType, tmp_path: Path, data: bytes, name: str
+@pytest.mark.parametrize(("name", "module"), FORMATS)
+def test_every_format_takes_thousands_of_broken_files_in_words_and_leaves_nothing_behind(
+    name: str, module: ModuleType, tmp_path: Path, sqlite_template: Path
 ) -> None:
-    path = tmp_path / name
-    path.write_bytes(data)
-    for options in OPTIONS:
-        reason = module.declines(path, options)
+    hold_to_promise(name, module, tmp_path, sqlite_template, 2000)
+
+
+@pytest.mark.parametrize(("name", "module"), FORMATS)
+def test_every_format_takes_in_its_sound_files_and_no_other_claims_them(
+    name: str, module: ModuleType, tmp_path: Path, sqlite_template: Path
+) -> None:
+    laid_out(sound(module).FILES, tmp_path / "results")
+    options = getattr(sound(module), "OPTIONS", None) or [ReadOptions(benchmark="b", model="m")]
+    own = [one for one in sound(module).FILES if module.declines(tmp_path / "results" / one, options[0]) is None]
+    assert own
+    shop = Shop(sqlite_template, tmp_path)
+    for one in own:
+        path = tmp_path / "results" / one
+        refusals = []
+        for told in options:
+            engine = shop.opened(shop.empty)
+            shop.shown = None
+            try:
+                taken = take_in(engine, path, told)
+                assert taken.format == name
+                break
+            except SuffrageError as error:
+                refusals.append(str(error))
+            finally:
+                engine.dispose()
+        assert len(refusals) < len(options), refusals
+
+
+@pytest.mark.parametrize(("name", "module"), FORMATS)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=200), called=st.sampled_from(STRANGE))
+def test_every_format_says_of_any_bytes_whether_they_are_its_own(
+    name: str, module: ModuleType, tmp_path: Path, data: bytes, called: str
+) -> None:
+    for place in (called, *list(sound(module).FILES)[:1]):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        reason = module.declines(path, ReadOptions())
         assert reason is None or (isinstance(reason, str) and reason)
 
 
-@pytest.mark.parametrize("module", FORMATS)
-def test_every_format_reads_some_sound_file(module: ModuleType, tmp_path: Path) -> None:
-    for name, data in SOUND.items():
-        (tmp_path / name).write_bytes(data)
-    options = ReadOptions(probability_kind="letters")
-    own = [tmp_path / name for name in SOUND if module.declines(tmp_path / name, options) is None]
-    assert own
-    for path in own:
-        assert any(not isinstance(block, str) for block in module.read(path, options))
-
-
-@pytest.mark.parametrize("module", FORMATS)
-def test_every_format_declines_folders_and_files_that_are_not_there(module: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "module"), FORMATS)
+def test_every_format_declines_folders_and_files_that_are_not_there(
+    name: str, module: ModuleType, tmp_path: Path
+) -> None:
     (tmp_path / "folder.csv").mkdir()
     for path in (tmp_path, tmp_path / "folder.csv", tmp_path / "nowhere.csv", tmp_path / "nowhere.jsonl"):
         assert module.declines(path, ReadOptions())
