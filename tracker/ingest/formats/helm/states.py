@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tracker.errors import BadInputError
@@ -30,6 +30,7 @@ class States:
         self.folder = folder
         self.lacking: dict[Place, str] = {}
         self._problems: list[str] = []
+        self._n_problems = 0
         self._gathered: dict[str, Gathering] = {}
 
     def blocks(self) -> Iterator[Measurement | str]:
@@ -43,18 +44,19 @@ class States:
             yield "no scenario_state.json beside the statistics: prompts have names, but no texts, and no answers"
             return
         number_of = 0
-        for name, data in pieces(path, "request_states"):
-            if name is not None:
-                continue
-            number_of += 1
-            self._add(parsed(path, data, f"request {number_of}"), f"request {number_of}")
-            for gathering in self._gathered.values():
-                if gathering.is_full:
-                    yield from gathering.blocks()
-        for gathering in self._gathered.values():
-            yield from gathering.blocks()
+        try:
+            for name, data in pieces(path, "request_states"):
+                if name is not None:
+                    continue
+                number_of += 1
+                self._add(parsed(path, data, f"request {number_of}"), f"request {number_of}")
+                yield from full(self._gathered.values())
+        except BadInputError:
+            yield from rest(self._gathered.values())
+            raise
+        yield from rest(self._gathered.values())
         if self._problems:
-            raise BadInputError(path, self._problems)
+            raise BadInputError(path, self._problems, count=self._n_problems)
 
     def _add(self, state: Any, where: str) -> None:
         state = mapping(state)
@@ -63,8 +65,7 @@ class States:
         trial = count(state.get("train_trial_index", 0))
         if key is None or trial is None:
             lack = "its instance has no id" if key is None else "its train_trial_index is no number from 0 up"
-            if len(self._problems) < MOST_PROBLEMS:
-                self._problems.append(f"{where}: {lack}")
+            self._note_problem(f"{where}: {lack}")
             return
         split = text(instance.get("split"))
         if told is None or not self.folder.takes(split):
@@ -80,14 +81,27 @@ class States:
         place = (key, told, trial)
         if result.get("success") is False:
             self.lacking[place] = ERRORED
-            gathering.answer(row, None, status="error")
+            self._answer(gathering, row, None, math.nan, where, status="error")
         elif not self.folder.asks_options_apart and place not in self.lacking:
             said, chance = _said(result)
             if said is None and "completions" not in result:
                 return
             if said is None:
                 self.lacking[place] = EMPTY
-            gathering.answer(row, self._as_letter(said, state, options), probability=chance)
+            self._answer(gathering, row, self._as_letter(said, state, options), chance, where)
+
+    def _answer(
+        self, gathering: Gathering, row: int, said: str | None, chance: float, where: str, status: str | None = None
+    ) -> None:
+        try:
+            gathering.answer(row, said, probability=chance, status=status)
+        except ValueError as error:
+            self._note_problem(f"{where}: {error}")
+
+    def _note_problem(self, problem: str) -> None:
+        self._n_problems += 1
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems.append(problem)
 
     def _content(self, instance: Mapping[str, Any], options: Sequence[tuple[str, bool]], split: str | None) -> Content:
         right = [place for place, (_, is_right) in enumerate(options) if is_right]
@@ -110,6 +124,19 @@ class States:
         mapped = mapping(state.get("output_mapping")).get(said) if said is not None else None
         named = [place for place, (option, _) in enumerate(options) if option == mapped]
         return letter(named[0]) if mapped is not None and len(named) == 1 else said
+
+
+def full(gathered: Iterable[Gathering]) -> Iterator[Measurement]:
+    """Blocks of those whose time has come."""
+    for gathering in gathered:
+        if gathering.is_full:
+            yield from gathering.blocks()
+
+
+def rest(gathered: Iterable[Gathering]) -> Iterator[Measurement]:
+    """Blocks of whatever has been gathered."""
+    for gathering in gathered:
+        yield from gathering.blocks()
 
 
 def _references(instance: Mapping[str, Any]) -> list[tuple[str, bool]]:

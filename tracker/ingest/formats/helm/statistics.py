@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tracker.errors import BadInputError
+from tracker.ingest.cells import shortened
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
-from tracker.ingest.formats.helm.states import MOST_PROBLEMS, States
+from tracker.ingest.formats.helm.states import MOST_PROBLEMS, States, full, rest
 from tracker.ingest.formats.lm_eval.documents import letter
 from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
 from tracker.ingest.json_files import parsed
@@ -46,13 +47,16 @@ class Statistics:
             BadInputError: the file is not sound.
         """
         path = self.folder.path
-        for number_of, (_, data) in enumerate(pieces(path), start=1):
-            self._add(parsed(path, data, f"entry {number_of}"), f"entry {number_of}")
-            for gathering in self._gathered.values():
-                if gathering.is_full:
-                    yield from gathering.blocks()
-        for gathering in self._gathered.values():
-            yield from gathering.blocks()
+        try:
+            for number_of, (_, data) in enumerate(pieces(path), start=1):
+                self._add(parsed(path, data, f"entry {number_of}"), f"entry {number_of}")
+                yield from full(self._gathered.values())
+        except BadInputError:
+            yield from rest(self._gathered.values())
+            raise
+        if self._policy(ERRORED) == "wrong":
+            self._score_failed()
+        yield from rest(self._gathered.values())
         if self._problems:
             raise BadInputError(path, self._problems, count=self._n_problems)
         yield from self._notes()
@@ -93,20 +97,24 @@ class Statistics:
         gathering = self._gathered[told]
         row = gathering.row(self.folder.task, key, trial, Content(split=split))
         place = (key, told, trial)
-        if metric is None:
-            if value >= 0 and value == int(value) and self.states.lacking.get(place) != ERRORED:
-                gathering.answer(row, letter(int(value)))
-            return
-        low, high = metric.lower, metric.upper
-        if (low is not None and value < low) or (high is not None and value > high):
-            bounds = f"[{'-∞' if low is None else f'{low:g}'}, {'∞' if high is None else f'{high:g}'}]"
-            self._note_problem(f"{where}: {name} is {value:g}, outside {bounds}")
+        try:
+            if metric is None:
+                if value >= 0 and value == int(value) and self.states.lacking.get(place) != ERRORED:
+                    gathering.answer(row, letter(int(value)))
+                return
+            low, high = metric.lower, metric.upper
+            if (low is not None and value < low) or (high is not None and value > high):
+                bounds = f"[{'-∞' if low is None else f'{low:g}'}, {'∞' if high is None else f'{high:g}'}]"
+                self._note_problem(f"{where}: {name} is {value:g}, outside {bounds}")
+                return
+            gathering.score(row, metric, self._as_agreed(value, place))
+        except ValueError as error:
+            self._note_problem(f"{where}: {error}")
             return
         if not told and not math.isnan(value):
             total = self._sums[name, split].setdefault(trial, [0.0, 0.0])
             total[0] += value
             total[1] += 1
-        gathering.score(row, metric, self._as_agreed(value, place))
 
     def _as_agreed(self, value: float, place: tuple[str, str, int]) -> float:
         """The score, by what errored and empty answers count as."""
@@ -117,6 +125,17 @@ class Statistics:
         if self._policy(lack) == "missing":
             return math.nan
         return 0.0 if lack == ERRORED and math.isnan(value) else value
+
+    def _score_failed(self) -> None:
+        """Zero for requests that failed and that HELM kept no statistics of."""
+        metrics = [metric for metric in self._metrics.values() if metric is not None]
+        failed = [place for place, lack in self.states.lacking.items() if lack == ERRORED]
+        for place in failed:
+            key, told, trial = place
+            if place not in self._lacking[ERRORED] and told in self._gathered:
+                row = self._gathered[told].row(self.folder.task, key, trial)
+                for metric in metrics:
+                    self._gathered[told].score(row, metric, 0.0)
 
     def _policy(self, kind: str) -> str:
         options = self.folder.options
@@ -130,11 +149,12 @@ class Statistics:
     def _notes(self) -> Iterator[str]:
         passed = [name for name, metric in self._metrics.items() if metric is None and name != PREDICTED]
         if passed:
-            some = ", ".join(passed[:N_NAMED]) + (", …" if len(passed) > N_NAMED else "")
+            some = ", ".join(map(shortened, passed[:N_NAMED])) + (", …" if len(passed) > N_NAMED else "")
             what = "statistic that is no score was" if len(passed) == 1 else "statistics that are no scores were"
             yield f"{len(passed)} {what} passed over ({some}); --metric NAME takes one"
         for kind, what in ((ERRORED, "request failed|requests failed"), (EMPTY, "answer is empty|answers are empty")):
-            if n := len(self._lacking[kind]):
+            found = [place for place, lack in self.states.lacking.items() if lack == kind]
+            if n := len(found if kind == ERRORED else self._lacking[kind]):
                 yield counted_as(n, kind, self._policy(kind), what)
         yield from self._differing()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
+from tracker.ingest.cells import shortened
 from tracker.ingest.contents import GZIP, first_line, read_bytes
 from tracker.ingest.formats.lighteval.documents import Document, document
 from tracker.ingest.formats.lighteval.results import Results, TaskName
@@ -56,12 +57,15 @@ def read_details(path: Path, written: str | None, results: Results) -> Generator
         BadInputError: the Parquet is damaged, or a score is no number or out of bounds.
     """
     reading = _Reading(path, written, results)
-    for number, row in enumerate(_rows(path), start=1):
-        reading.add(document(row), number)
-        if reading.gathering is not None and reading.gathering.is_full:
-            yield from reading.gathering.blocks()
-    if reading.gathering is not None:
-        yield from reading.gathering.blocks()
+    try:
+        for number, row in enumerate(_rows(path), start=1):
+            reading.add(document(row), number)
+            if reading.gathering is not None and reading.gathering.is_full:
+                yield from reading.gathering.blocks()
+    except BadInputError:
+        yield from reading.rest()
+        raise
+    yield from reading.rest()
     if reading.problems:
         raise BadInputError(path, reading.problems, count=reading.n_problems)
     yield from reading.notes()
@@ -112,6 +116,11 @@ class _Reading:
                 self._passed_over.setdefault(name)
                 continue
             self._score(name, value, row, line, missing)
+
+    def rest(self) -> Iterator[Measurement]:
+        """What is left."""
+        if self.gathering is not None:
+            yield from self.gathering.blocks()
 
     def _key(self, doc: Document, line: int) -> str:
         """The hash of what was asked; where it was asked before in this task, with a count."""
@@ -170,7 +179,7 @@ class _Reading:
     def notes(self) -> Iterator[str]:
         """What the reader should be told."""
         if self._passed_over:
-            listed = ", ".join(self._passed_over)
+            listed = ", ".join(map(shortened, self._passed_over))
             yield f"{self.task.task}: metrics without one number per prompt were passed over: {listed}"
         if self._n_empty:
             what = "answer is empty|answers are empty"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import condition
+from tracker.ingest.cells import condition, shortened
 from tracker.ingest.json_files import read_json
 from tracker.ingest.json_values import contradicts, count, mapping, number, text
 from tracker.ingest.measurement import (
@@ -230,8 +230,12 @@ class Results:
             if (value := number(reported.get(name))) is not None and contradicts(value, mean)
         }
         if told:
-            listed = ", ".join(f"{name} {value:g} there, {mean:g} here" for name, (value, mean) in told.items())
-            yield f"{task.task}: the results report other numbers than the means of the details: {listed}"
+            one = next(iter(told))
+            value, mean = told[one]
+            yield (
+                f"{task.task}: of {len(told)} metrics the results report other numbers than the means of the details; "
+                f"{shortened(one)} is {value:g} there, {mean:g} here"
+            )
 
     def task_scores(self, *, without: Sequence[TaskName]) -> Iterator[TaskScores | str]:
         """Scores of whole tasks, for those of which no details are at hand.
@@ -271,4 +275,5 @@ class Results:
                 n_prompts=[row[3] for row in rows],
             )
         if tasks:
-            yield f"no details beside the results for {', '.join(tasks)}: the scores of the whole tasks were taken"
+            listed = ", ".join(map(shortened, tasks))
+            yield f"no details beside the results for {listed}: the scores of the whole tasks were taken"

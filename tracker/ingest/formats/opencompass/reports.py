@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
+from tracker.ingest.cells import shortened
 from tracker.ingest.contents import opened
 from tracker.ingest.formats.opencompass.places import Place
 from tracker.ingest.formats.opencompass.rows import (
@@ -68,22 +69,24 @@ class Rows:
         for trial in range(max(len(row.said), len(row.scores), 1)):
             at = self._gathering.row(self.place.dataset, key, trial, row.content)
             said = row.said[trial] if trial < len(row.said) else None
-            if trial < len(row.said):
-                self._gathering.answer(at, said, probability=row.probability if trial == 0 else math.nan)
-            if metric is None or trial >= len(row.scores):
-                continue
-            value = row.scores[trial]
-            if math.isnan(value):
-                self._n_unjudged += 1
-                continue
-            self._total += value
-            self._n_scored += 1
-            if trial < len(row.said) and said is None:
-                self._n_empty += 1
-                value = math.nan if self.options.empty == "missing" else value
-            self._gathering.score(at, metric, value)
+            try:
+                if trial < len(row.said):
+                    self._gathering.answer(at, said, probability=row.probability if trial == 0 else math.nan)
+                if metric is not None and trial < len(row.scores):
+                    self._score(at, metric, row.scores[trial], empty=trial < len(row.said) and said is None)
+            except ValueError as error:
+                raise BadInputError(self.place.path, f"{key!r} stands there twice: {error}.") from error
         if self._gathering.is_full:
             yield from self._gathering.blocks()
+
+    def _score(self, at: int, metric: MetricDescription, value: float, *, empty: bool) -> None:
+        if math.isnan(value):
+            self._n_unjudged += 1
+            return
+        self._total += value
+        self._n_scored += 1
+        self._n_empty += empty
+        self._gathering.score(at, metric, math.nan if empty and self.options.empty == "missing" else value)
 
     def rest(self) -> Iterator[Measurement]:
         """What is left."""
@@ -118,7 +121,7 @@ class Rows:
 
     def _said(self, reported: Mapping[str, float]) -> str:
         mean = f"Their mean is {self._total / self._n_scored:.6g}" if self._n_scored else "None could be compared"
-        listed = ", ".join(f"{name} {value:g}" for name, value in reported.items())
+        listed = ", ".join(f"{shortened(name)} {value:g}" for name, value in reported.items())
         return f"{mean}; the report says {listed} (percent)" if listed else f"{mean}; there is no report beside them"
 
 
@@ -130,13 +133,17 @@ def read_results(place: Place, options: ReadOptions) -> Iterator[Measurement | s
     """
     rows = Rows(place, options)
     told: dict[str, Any] = {}
-    for name, value in _results(place.path):
-        if isinstance(name, int):
-            yield from rows.add(str(name), detail(mapping(value)))
-        elif name == "error":
-            raise BadInputError(place.path, f"the evaluation failed: {str(value)[:200]}")
-        else:
-            told[name] = value
+    try:
+        for name, value in _results(place.path):
+            if isinstance(name, int):
+                yield from rows.add(str(name), detail(mapping(value)))
+            elif name == "error":
+                raise BadInputError(place.path, f"the evaluation failed: {str(value)[:200]}")
+            else:
+                told[name] = value
+    except BadInputError:
+        yield from rows.rest()
+        raise
     yield from rows.rest()
     reported = _percentages(told)
     if rows.n_rows:
@@ -168,12 +175,16 @@ def _predicted(
 ) -> Iterator[Measurement | str]:
     rows = Rows(place, options)
     offset = 0
-    for file in files:
-        largest = -1
-        for number_of, entry in _predictions(file, in_lines=place.is_in_lines and file == place.path):
-            largest = max(largest, number_of)
-            yield from rows.add(str(offset + number_of), prediction(entry))
-        offset += largest + 1
+    try:
+        for file in files:
+            largest = -1
+            for number_of, entry in _predictions(file, in_lines=place.is_in_lines and file == place.path):
+                largest = max(largest, number_of)
+                yield from rows.add(str(offset + number_of), prediction(entry))
+            offset += largest + 1
+    except BadInputError:
+        yield from rows.rest()
+        raise
     yield from rows.rest()
     yield from rows.notes(reported)
 
@@ -200,12 +211,12 @@ def _whole(place: Place, options: ReadOptions, told: Mapping[str, Any]) -> Itera
             continue
         metric = MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
         yield TaskScores(run=run, metric=metric, tasks=[place.dataset], values=np.array([found / 100]))
-        taken.append(f"{name} {found:g} became {found / 100:g}")
+        taken.append(f"{shortened(name)} {found:g} became {found / 100:g}")
     if taken:
         listed = ", ".join(taken)
         yield f"{place.dataset}: the score of the whole dataset was taken; percentages became proportions: {listed}"
     if passed:
-        yield f"{place.dataset}: what is no percentage was passed over: {', '.join(passed)}"
+        yield f"{place.dataset}: what is no percentage was passed over: {', '.join(map(shortened, passed))}"
     if not taken:
         raise BadInputError(place.path, "holds no details and no percentages, and there are no predictions beside it.")
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracker.ingest.formats.lm_eval.documents import letter
 from tracker.ingest.gathering import Content
-from tracker.ingest.json_values import count, mapping, number, text, words
+from tracker.ingest.json_values import count, mapping, number, text, texts, words
 
 CORRECT = ("correct", "is_correct", "cascade_correct")
 SAID = ("predictions", "pred", "prediction")
@@ -80,20 +81,21 @@ def prediction(entry: Mapping[str, Any]) -> Row:
 
 def _by_probability(entry: Mapping[str, Any]) -> Row:
     """The option with the largest probability; a gold answer is its place, or its name."""
-    options = entry.get("choices")
-    names = [said for one in options if (said := words(one)) is not None] if isinstance(options, list) else []
+    names = texts(entry.get("choices"))
     chosen, gold = count(entry.get("pred_label")), entry.get("gold")
-    listed = entry.get("prediction")
-    likely = None
-    if isinstance(listed, list) and chosen is not None and chosen < len(listed):
-        likely = number(listed[chosen])
-    said = names[chosen] if chosen is not None and chosen < len(names) else words(chosen)
     place = count(gold)
-    right = names[place] if place is not None and place < len(names) else words(gold)
-    content = Content(text(entry.get("testing input")), None, right, None, None)
-    score, how = _compared([said], [right] if right is not None and right.strip() else [])
+    if place is None:
+        place = names.index(gold) if gold in names else None
+    options = [name.strip() for name in names] if len(names) > 1 else None
+    right = letter(place) if place is not None else None
+    content = Content(text(entry.get("testing input")), options, right)
+    if chosen is None:
+        return Row(content, (), (), NOT_COMPARABLE)
+    listed = entry.get("prediction")
+    likely = number(listed[chosen]) if isinstance(listed, list) and chosen < len(listed) else None
     chance = likely if likely is not None and 0 <= likely <= 1 else math.nan
-    return Row(content, [said], score, how, chance)
+    said = letter(chosen)
+    return Row(content, [said], *_compared([said], [right] if right is not None else []), chance)
 
 
 def _compared(answers: Sequence[str | None], golds: Sequence[str]) -> tuple[Sequence[float], str]:

@@ -1,0 +1,384 @@
+"""Run folders of HELM."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, folder, spec, stat, state
+
+from tracker.errors import BadInputError
+from tracker.ingest.discovery import find, prepare
+from tracker.ingest.formats.helm.metrics import described
+from tracker.ingest.measurement import PROMPTS_PER_BLOCK, Answers, Prompts, Reading, ReadOptions, Scores
+
+JOINT_SPEC = spec("mmlu:subject=cities,method=multiple_choice_joint,model=org_model", "multiple_choice_joint")
+Rows = dict[tuple[str, str, str, int], float]
+
+
+def put(root: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+
+
+def run(
+    root: Path, entries: Sequence[Any] = JOINT, states: Sequence[Any] = JOINT_STATES, told: Any = JOINT_SPEC
+) -> Path:
+    put(root, folder("run", entries, states, told))
+    return root / "run" / "per_instance_stats.json"
+
+
+def read(path: Path, **options: Any) -> Reading:
+    return prepare(path, ReadOptions(**options))
+
+
+def scores(reading: Reading) -> Rows:
+    """Scores by metric, variant, instance and trial."""
+    found: Rows = {}
+    for block in reading.measurements:
+        if isinstance(block, Scores):
+            trials = np.broadcast_to(block.trials, len(block.values)).tolist()
+            for key, trial, value in zip(block.prompts.keys, trials, block.values.tolist(), strict=True):
+                if not math.isnan(value):
+                    assert (block.metric.name, block.run.variant, key, trial) not in found
+                    found[block.metric.name, block.run.variant, key, trial] = value
+    return found
+
+
+def under(reading: Reading, metric: str, variant: str = "") -> dict[tuple[str, int], float]:
+    """Scores of one metric by instance and trial."""
+    return {(key, trial): value for (name, told, key, trial), value in scores(reading).items()
+            if (name, told) == (metric, variant)}  # fmt: skip
+
+
+def said(reading: Reading, variant: str = "") -> dict[str, tuple[str | None, str]]:
+    """Answer and status by instance."""
+    return {
+        key: (text, status)
+        for block in reading.measurements
+        if isinstance(block, Answers) and block.run.variant == variant
+        for key, text, status in zip(block.prompts.keys, block.text, block.status or (), strict=True)
+    }
+
+
+def prompts(reading: Reading) -> dict[str, dict[str, Any]]:
+    """Content by instance, as far as the blocks have it."""
+    found: dict[str, dict[str, Any]] = {}
+    for block in reading.measurements:
+        told = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
+        for row, key in enumerate(told.keys if told is not None else ()):
+            assert told is not None
+            for name in ("text", "choices", "answer", "split", "details"):
+                column = getattr(told, name)
+                if column is not None and column[row] is not None:
+                    found.setdefault(key, {})[name] = column[row]
+    return found
+
+
+def noted(reading: Reading, part: str) -> str:
+    return next(note for note in reading.notes if part in note)
+
+
+class TestScores:
+    def test_scores_are_taken_and_costs_passed_over(self, tmp_path: Path) -> None:
+        reading = read(run(tmp_path))
+        assert {metric for metric, *_ in scores(reading)} == {"exact_match", "exact_match@5"}
+        assert under(reading, "exact_match") == {("id1", 0): 1, ("id2", 0): 0, ("id5", 0): 0}
+        assert noted(reading, "no scores").startswith(
+            "3 statistics that are no scores were passed over (num_prompt_tok"
+        )
+
+    def test_a_statistic_that_the_user_names_is_taken_too(self, tmp_path: Path) -> None:
+        reading = read(run(tmp_path), metric="logprob")
+        assert under(reading, "logprob")[("id1", 0)] == -1.5
+        assert under(reading, "exact_match")
+
+    def test_training_trials_are_trials(self, tmp_path: Path) -> None:
+        put(tmp_path, FILES)
+        reading = read(tmp_path / "story" / "per_instance_stats.json")
+        assert under(reading, "f1_score") == {("id7", 0): 0.5, ("id8", 0): 1, ("id7", 1): 0.25, ("id8", 1): 0.5}
+        assert not any("stats.json reports" in note for note in reading.notes)
+
+    def test_an_instance_may_stand_once_for_each_metric_class(self, tmp_path: Path) -> None:
+        apart = [entry("id1", {"exact_match": 1.0}), entry("id1", {"f1_score": 0.5})]
+        reading = read(run(tmp_path, apart, JOINT_STATES[:1]))
+        assert scores(reading) == {("exact_match", "", "id1", 0): 1, ("f1_score", "", "id1", 0): 0.5}
+
+    def test_a_perturbation_is_a_run_of_the_same_prompts(self, tmp_path: Path) -> None:
+        reading = read(run(tmp_path))
+        assert under(reading, "exact_match", "typos(prob=0.1)") == {("id1", 0): 0}
+        assert said(reading, "typos(prob=0.1)") == {"id1": ("B", "ok")}
+        assert prompts(reading)["id1"]["text"] == "Question of id1?"
+
+    def test_perturbations_with_other_parameters_are_other_runs(self, tmp_path: Path) -> None:
+        entries = [entry("id1", {"exact_match": p}, perturbation={**TYPOS, "prob": p}) for p in (0.25, 0.5)]
+        reading = read(run(tmp_path, entries, []))
+        assert [key[1] for key in scores(reading)] == ["typos(prob=0.25)", "typos(prob=0.5)"]
+
+    def test_what_helm_computes_over_several_perturbations_is_no_score_of_a_prompt(self, tmp_path: Path) -> None:
+        worst = [entry("id1", {"exact_match": 0.0}, perturbation={**TYPOS, "computed_on": "worst"})]
+        reading = read(run(tmp_path, [*JOINT, *worst]))
+        assert under(reading, "exact_match", "typos(prob=0.1)") == {("id1", 0): 0}
+
+    def test_the_mean_or_else_sum_over_count(self, tmp_path: Path) -> None:
+        one = entry("id1", {})
+        one["stats"] = [{"name": {"name": "exact_match", "split": "test"}, "count": 4, "sum": 3}]
+        two = entry("id2", {})
+        two["stats"] = [{"name": {"name": "exact_match", "split": "test"}, "count": 0, "sum": 0}]
+        three = entry("id3", {})
+        three["stats"] = [{"name": {"name": "exact_match", "split": "test"}, "mean": math.nan}]
+        path = run(tmp_path, [one, two, three], [])
+        path.with_name("stats.json").unlink()
+        assert under(read(path), "exact_match") == {("id1", 0): 0.75}
+
+    def test_other_means_in_stats_json_are_told(self, tmp_path: Path) -> None:
+        path = run(tmp_path)
+        assert not any("stats.json" in note for note in read(path).notes)
+        (path.parent / "stats.json").write_text(json.dumps([stat("exact_match", 0.9, "test")]))
+        assert noted(read(path), "stats.json").endswith("for 1 metrics: exact_match is 0.9 there and 0.25 here")
+
+    @pytest.mark.parametrize(
+        ("name", "bounds"),
+        [
+            ("exact_match", (0, 1, True)), ("rouge_2", (0, 1, True)), ("NDCG@10", (0, 1, True)),
+            ("final_number_exact_match", (0, 1, True)), ("math_equiv_chain_of_thought@3", (0, 1, True)),
+            ("wildbench_score", (None, None, True)), ("medec_error_accuracy", (None, None, True)),
+            ("absolute_value_difference", (0, None, False)), ("cer_score", (0, None, False)),
+            ("num_references", None), ("max_prob", None), ("perplexity", None), ("finish_reason_stop", None),
+            ("exact_match@many", None),
+        ],
+    )  # fmt: skip
+    def test_scores_are_known_by_name(self, name: str, bounds: tuple[Any, ...] | None) -> None:
+        found = described(name, ReadOptions())
+        assert (found and (found.lower, found.upper, found.higher_is_better)) == bounds
+
+
+class TestSplits:
+    def test_the_test_split_is_taken_and_others_named(self, tmp_path: Path) -> None:
+        reading = read(run(tmp_path))
+        assert ("id3", 0) not in under(reading, "exact_match")
+        assert noted(reading, "of the splits") == (
+            "of the splits test was taken and valid passed over (--split takes others)"
+        )
+
+    def test_the_user_chooses_others(self, tmp_path: Path) -> None:
+        path = run(tmp_path)
+        assert under(read(path, splits=("valid",)), "exact_match") == {("id3", 0): 1}
+        both = read(path, splits=("valid", "test"))
+        assert prompts(both)["id3"]["split"] == "valid"
+        assert prompts(both)["id1"]["split"] == "test"
+
+    def test_without_a_test_split_all_is_taken(self, tmp_path: Path) -> None:
+        put(tmp_path, FILES)
+        assert noted(read(tmp_path / "story" / "per_instance_stats.json"), "no test split").endswith("taken: valid")
+
+    def test_a_text_that_speaks_of_splits_names_none(self, tmp_path: Path) -> None:
+        one = entry('"split": "test"', {"exact_match": 1.0}, "valid")
+        assert under(read(run(tmp_path, [one], [])), "exact_match") == {('"split": "test"', 0): 1}
+
+    def test_a_split_that_is_not_there_is_refused_with_those_that_are(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInputError, match=r"no split 'train'; this run has: test, valid\."):
+            read(run(tmp_path), splits=("train",))
+
+
+class TestPromptsAndAnswers:
+    def test_letters_of_joint_options(self, tmp_path: Path) -> None:
+        reading = read(run(tmp_path))
+        assert said(reading)["id2"] == ("A", "ok")
+        assert prompts(reading)["id2"] == {
+            "text": "Question of id2?", "choices": OPTIONS_AB, "answer": "B", "split": "test",
+        }  # fmt: skip
+
+    def test_the_likeliest_completion_counts_as_for_helm_and_no_probability_is_made_of_zero(
+        self, tmp_path: Path
+    ) -> None:
+        sure = state("id2", " B", OPTIONS_AB, [1], lettered=True)
+        sure["result"]["completions"] = [{"text": " B", "logprob": 0.0}]
+        reading = read(run(tmp_path, states=[JOINT_STATES[0], sure]))
+        (block,) = (one for one in reading.measurements if isinstance(one, Answers))
+        assert block.probability is not None
+        assert block.probability.tolist() == pytest.approx([math.exp(-0.5), math.nan], nan_ok=True)
+
+    def test_options_asked_apart_are_one_prompt_whose_answer_helm_names(self, tmp_path: Path) -> None:
+        put(tmp_path, FILES)
+        reading = read(tmp_path / "two" / "per_instance_stats.json")
+        assert said(reading) == {"id1": ("B", "ok"), "id2": ("A", "ok")}
+        assert prompts(reading)["id1"]["choices"] == OPTIONS_AB
+
+    def test_several_right_references_are_all_kept(self, tmp_path: Path) -> None:
+        put(tmp_path, FILES)
+        told = prompts(read(tmp_path / "story" / "per_instance_stats.json"))["id7"]
+        assert (told["answer"], told["details"]) == ("a cat", {"accepted": ["a cat", "the cat"]})
+
+    def test_failed_requests_are_missing_and_empty_answers_wrong_unless_the_user_says_otherwise(
+        self, tmp_path: Path
+    ) -> None:
+        path = run(tmp_path)
+        reading = read(path)
+        found = under(reading, "exact_match")
+        assert ("id4", 0) not in found
+        assert found[("id5", 0)] == 0
+        assert (said(reading)["id4"], said(reading)["id5"]) == ((None, "error"), (None, "empty"))
+        assert noted(reading, "failed").startswith("1 request failed: counted as missing")
+        assert noted(reading, "empty").startswith("1 answer is empty: counted as wrong")
+        other = under(read(path, errored="wrong", empty="missing"), "exact_match")
+        assert other[("id4", 0)] == 0
+        assert ("id5", 0) not in other
+
+    def test_a_failed_request_without_statistics_can_count_as_wrong(self, tmp_path: Path) -> None:
+        entries = [one for one in JOINT if one["instance_id"] != "id4"]
+        path = run(tmp_path, entries)
+        assert ("id4", 0) not in under(read(path), "exact_match")
+        assert under(read(path, errored="wrong"), "exact_match")[("id4", 0)] == 0
+
+    def test_messages_and_media_have_text(self, tmp_path: Path) -> None:
+        chat, media = (state(key, "A", OPTIONS_AB, [0]) for key in ("id1", "id2"))
+        chat["instance"]["input"] = {"text": "", "messages": [{"role": "user", "content": "Why?"}]}
+        media["instance"]["input"] = {
+            "multimedia_content": {"media_objects": [{"text": "Look:"}, {"location": "a.png"}, {"text": "what?"}]}
+        }
+        found = prompts(read(run(tmp_path, states=[chat, media])))
+        assert (found["id1"]["text"], found["id2"]["text"]) == ("Why?", "Look:\nwhat?")
+
+
+class TestRun:
+    def test_model_scenario_and_settings_come_from_the_specification(self, tmp_path: Path) -> None:
+        (block, *_) = (one for one in read(run(tmp_path)).measurements if isinstance(one, Scores))
+        told = block.run
+        assert (told.model, told.benchmark, told.label, told.few_shot, told.limited) == (
+            "org/model",
+            "mmlu",
+            "",
+            5,
+            False,
+        )
+        assert set(block.prompts.tasks or ()) == {"cities"}
+        assert told.settings["model_deployment"] == "host/model"
+        assert told.settings["run_spec"].startswith("mmlu:subject=cities")
+
+    def test_as_many_instances_as_may_be_asked_are_a_part_of_the_benchmark(self, tmp_path: Path) -> None:
+        put(tmp_path, FILES)
+        (block, *_) = (
+            one for one in read(tmp_path / "story/per_instance_stats.json").measurements if isinstance(one, Scores)
+        )
+        assert block.run.limited
+
+    @pytest.mark.parametrize(
+        ("name", "benchmark", "task"),
+        [
+            ("story:model=org_model", "story", "story"),
+            ("two:dataset=x,level=1,method=m,model=org_model", "two", "dataset=x,level=1"),
+            ("legal:subset=a b,model=m", "legal", "a b"),
+        ],
+    )
+    def test_the_task_is_the_argument_of_the_scenario(
+        self, tmp_path: Path, name: str, benchmark: str, task: str
+    ) -> None:
+        (block, *_) = read(run(tmp_path, told=spec(name, "generation"))).measurements
+        assert isinstance(block, Answers)
+        assert (block.run.benchmark, block.prompts.tasks and block.prompts.tasks[0]) == (benchmark, task)
+
+    def test_without_a_specification_the_requests_and_the_folder_say_it(self, tmp_path: Path) -> None:
+        path = run(tmp_path / "x")
+        path.with_name("run_spec.json").unlink()
+        path = path.parent.rename(tmp_path / "mmlu-subject=cities,model=other_name") / path.name
+        (block, *_) = read(path).measurements
+        assert isinstance(block, Answers)
+        assert (block.run.model, block.run.benchmark) == ("org/model", "mmlu")
+        assert block.prompts.tasks
+        assert block.prompts.tasks[0] == "cities"
+
+    def test_statistics_alone_need_the_model_from_the_user(self, tmp_path: Path) -> None:
+        put(tmp_path, FILES)
+        path = tmp_path / "math:subject=sums,model=org_model/per_instance_stats.json.gz"
+        with pytest.raises(BadInputError, match=r"nothing says whose run this is.*add --model NAME"):
+            read(path)
+        assert scores(read(path, model="m")) == {("math_equiv", "", "id1", 0): 1}
+
+    def test_the_other_files_belong_to_the_statistics(self, tmp_path: Path) -> None:
+        path = run(tmp_path)
+        assert find([tmp_path]) == [path]
+        names = [file.name for file in read(path).files]
+        assert names == [
+            "per_instance_stats.json",
+            "run_spec.json",
+            "scenario.json",
+            "scenario_state.json",
+            "stats.json",
+        ]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("change", "problem"),
+        [
+            ({"instance_id": None}, r"entry 1: it has no instance_id"),
+            ({"train_trial_index": -1}, r"entry 1: its train_trial_index is no number from 0 up"),
+            ({"stats": {}}, r"entry 1: it has no list of stats"),
+            ({"stats": [{"name": {}}]}, r"entry 1 \(instance 'id1'\): a statistic without a name"),
+            ({"stats": [stat("exact_match", 2.0, "test")]}, r"exact_match is 2, outside \[0, 1\]"),
+            ({"stats": [stat("cider", 2**60, "test")]}, r"cider is 1152921504606846976, too large to be a score"),
+            ({"stats": [stat("cider", 1e-300, "test") | {"mean": "x"}]}, r"cider is 'x', not a number"),
+            ({"stats": [stat("f1_score", v, "test") for v in (0.5, 0.25)]}, r"has the score 0.5 and the score 0.25"),
+        ],
+    )
+    def test_entries_that_are_not_sound_are_named(self, tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+        path = run(tmp_path)
+        path.write_text(json.dumps([{**JOINT[0], **change}, *JOINT[1:]]))
+        with pytest.raises(BadInputError, match=problem):
+            prepare(path, ReadOptions(), format="helm")
+
+    def test_what_precedes_the_damage_is_read(self, tmp_path: Path) -> None:
+        path = run(tmp_path)
+        path.write_bytes(path.read_bytes()[:-900])
+        reading = prepare(path, ReadOptions(), format="helm", partial=True)
+        assert under(reading, "exact_match")[("id1", 0)] == 1
+        assert "ends too early" in reading.damage
+
+    def test_an_unknown_condition_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInputError, match="no condition 'half'"):
+            read(run(tmp_path), condition="half")
+
+
+class TestLaws:
+    def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path) -> None:
+        n = PROMPTS_PER_BLOCK + 10
+        entries = [{"instance_id": f"id{k}", "train_trial_index": 0, "stats": [stat("exact_match", k % 2, "test")]}
+                   for k in range(n)]  # fmt: skip
+        reading = read(run(tmp_path, entries, []))
+        sizes = [len(block.values) for block in reading.measurements if isinstance(block, Scores)]
+        assert sizes == [PROMPTS_PER_BLOCK, 10]
+
+
+def test_every_real_run_gives_the_counts_and_means_that_it_reports(shared: Path) -> None:
+    paths = find([shared / "samples" / "helm"])
+    assert len(paths) == 3
+    for path in paths:
+        specification = json.loads((path.parent / "run_spec.json").read_text())
+        listed = json.loads(path.read_text())
+        splits = {told["name"]["split"] for one in listed for told in one["stats"]}
+        for split in splits:
+            reading = read(path, splits=(split,))
+            asked = {one["instance_id"] for one in listed if one["stats"][0]["name"]["split"] == split}
+            checked = 0
+            for told in json.loads((path.parent / "stats.json").read_text()):
+                name = told["name"]
+                if name.get("perturbation") or name["split"] != split or described(name["name"], ReadOptions()) is None:
+                    continue
+                found = under(reading, name["name"])
+                assert {key for key, _ in found} == asked
+                assert np.mean(list(found.values())) == pytest.approx(told["mean"], rel=1e-12, abs=1e-300)
+                checked += 1
+            assert checked >= 6
+            assert set(said(reading)) == asked
+            assert all(told["text"] for told in prompts(reading).values())
+            assert not any("stats.json reports" in note for note in reading.notes)
+            (block, *_) = reading.measurements
+            assert isinstance(block, Answers)
+            assert block.run.model == specification["adapter_spec"]["model"]
