@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from tracker.errors import BadInputError, NotFoundError, SuffrageError, UnknownFormatError
+from tracker.ingest.archives.opening import Archive
 from tracker.ingest.contents import damage, is_named_like_a_table, reporting_to
 from tracker.ingest.copies import Copies
 from tracker.ingest.measurement import Reading, ReadOptions
@@ -153,7 +154,7 @@ def prepare(
         files = (path, *companions(path))
         way = _Way(sum(file.stat().st_size for file in files), progress)
         digest = _digest(files, way)
-        measurements, notes, why = _blocks(path, module, options, way, partial=partial)
+        measurements, notes, why, archive = _blocks(path, module, options, way, partial=partial)
         harness = getattr(module, "harness", lambda _: None)(path)
     except SuffrageError:
         raise
@@ -170,19 +171,23 @@ def prepare(
         measurements=measurements,
         notes=notes,
         damage=why,
+        archive=archive,
     )
 
 
 def _blocks(
     path: Path, module: ModuleType, options: ReadOptions, way: _Way, *, partial: bool
-) -> tuple[Spool, list[str], str]:
-    """What a format makes of a file, the notes on it, and why it could be read in part only."""
+) -> tuple[Spool, list[str], str, Archive | None]:
+    """What a format makes of a file, the notes on it, why it was read in part only, and the store that it holds."""
     spool, tally, copies, notes, why = Spool(), Tally(), Copies(), list[str](), ""
     try:
         with reporting_to(way.read):
             for part in module.read(path, options):
                 if isinstance(part, str):
                     notes.append(part)
+                elif isinstance(part, Archive):
+                    way.end()
+                    return spool, notes, "", part
                 else:
                     tally.add(part)
                     copies.add(part)
@@ -203,7 +208,7 @@ def _blocks(
     if not len(spool):
         raise BadInputError(path, "holds no scores, answers or prompts.", advice="\n".join(notes))
     way.end()
-    return spool, [*notes, *copies.notes()], why
+    return spool, [*notes, *copies.notes()], why, None
 
 
 class _Way:

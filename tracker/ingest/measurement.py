@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tracker.ingest.archives.opening import Archive
 
 Texts = Sequence[str | None]
 
@@ -253,6 +256,7 @@ class Reading:
             a temporary file each time.
         notes: what the reader should be told ("3 columns were not scores: ...").
         damage: why the file could be read in part only; '' where all of it was.
+        archive: the store that the file holds instead of measurements.
     """
 
     path: Path
@@ -264,8 +268,11 @@ class Reading:
     measurements: Sequence[Measurement]
     notes: Sequence[str] = ()
     damage: str = ""
+    archive: Archive | None = None
 
     def close(self) -> None:
         """Give up the measurements, and the temporary file that may hold them."""
         if callable(close := getattr(self.measurements, "close", None)):
             close()
+        if self.archive is not None:
+            self.archive.close()

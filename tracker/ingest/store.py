@@ -14,6 +14,7 @@ from sqlmodel import Session, select
 
 from tracker.ingest.answer_texts import write_answers
 from tracker.ingest.answers import Gold
+from tracker.ingest.archives.storing import store_archive
 from tracker.ingest.checksums import checksum, combined
 from tracker.ingest.columns import unpack
 from tracker.ingest.drafts import Drafting
@@ -50,7 +51,7 @@ class Stored:
     """What storing a file changed.
 
     Attributes:
-        source_id: key of the file.
+        source_id: key of the file; None where it leaves no row, as an archive does.
         already_known: whether the same file was taken in before with the same options; then nothing changed.
         benchmarks: names of those it concerns.
         runs_new, runs_extended, runs_unchanged: its runs; extended ones gained or changed a value.
@@ -63,7 +64,7 @@ class Stored:
         notes: what the reader should be told.
     """
 
-    source_id: int
+    source_id: int | None
     already_known: bool = False
     benchmarks: tuple[str, ...] = ()
     n_prompts_new: int = 0
@@ -131,6 +132,8 @@ def store(
         AmbiguousError: it is not clear which prompt is meant.
         ConflictError: it contradicts what is stored.
     """
+    if reading.archive is not None:
+        return store_archive(session, reading, reading.archive, options, on_conflict=on_conflict)
     source = session.scalar(select(Source).where(Source.identity == reading.identity))
     if source is not None and on_conflict != "update" and not _lost_its_runs(session, source, reading):
         assert source.id is not None

@@ -1,0 +1,163 @@
+"""Benchmarks, tasks, metrics, models and files of an archive, resolved to keys; those that are new are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session, select
+
+from tracker.errors import BadInputError, ConflictError
+from tracker.ingest.archives.opening import Archive
+from tracker.ingest.identities import MODEL_FACTS, Identities
+from tracker.ingest.measurement import MetricDescription
+from tracker.schema import Benchmark, Metric, Model, ModelAlias, Source, Task
+from tracker.schema.table import Table
+
+
+@dataclass(eq=False)
+class Names:
+    """What the rows of an archive are called, and their keys in the store.
+
+    Attributes:
+        session: the store.
+        archive: the archive.
+        identities: the names of the store's benchmarks.
+        keys: by table, ``(n,)`` int64 key of each row.
+        model_names: of each model of the archive.
+        notes: what the reader should be told.
+        n_other_names: names of models that were added.
+    """
+
+    session: Session
+    archive: Archive
+    identities: Identities
+    keys: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    model_names: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    n_other_names: int = 0
+
+    def resolve(self, benchmark: str | None = None) -> None:
+        """Find or make everything that has a name.
+
+        Args:
+            benchmark: what the user calls the only benchmark of the archive.
+
+        Raises:
+            BadInputError: the archive names something twice, or a benchmark is renamed and there are several.
+            ConflictError: the store says something else of a metric, or its models are others.
+        """
+        self._benchmarks(benchmark)
+        self._tasks()
+        metrics = [self.identities.metric(MetricDescription(**row)) for row in self._unique("metric", "name")]
+        self.keys["metric"] = _keys(metrics)
+        self._models()
+        self._sources()
+
+    def _benchmarks(self, renamed: str | None) -> None:
+        rows = self._unique("benchmark", "name", "revision")
+        if renamed is not None and len(rows) != 1:
+            text = f"holds {len(rows)} benchmarks; --benchmark names the benchmark of an archive of one."
+            raise BadInputError(self.archive.path, text)
+        if renamed is not None:
+            name, _, revision = renamed.partition("@")
+            rows = [{"name": name, "revision": revision}]
+        stored = {(one.name, one.revision): one for one in self.session.scalars(select(Benchmark))}
+        found = [stored.get((row["name"], row["revision"])) or Benchmark(**row) for row in rows]
+        self.keys["benchmark"] = self._made(found)
+        labels = [f"{one.name}@{one.revision}" if one.revision else one.name for one in found]
+        self.identities.benchmark_names.update(zip(self.keys["benchmark"].tolist(), labels, strict=True))
+
+    def _tasks(self) -> None:
+        owners = self.keys["benchmark"].tolist()
+        stored = {
+            (one.benchmark_id, one.name): one
+            for one in self.session.scalars(select(Task).where(sa.column("benchmark_id").in_(owners)))
+        }
+        rows = [(owners[row["benchmark"]], row["name"]) for row in self._unique("task", "benchmark", "name")]
+        found = [stored.get(row) or Task(benchmark_id=row[0], name=row[1]) for row in rows]
+        self.keys["task"] = self._made(found)
+        for key, (_, name) in zip(self.keys["task"].tolist(), rows, strict=True):
+            self.identities.task_names[key] = name
+
+    def _models(self) -> None:
+        """A model is known by any of its names; facts that the store lacks are filled in, none is overwritten."""
+        rows = self._unique("model", "name")
+        also: list[list[str]] = [[] for _ in rows]
+        for row in self._unique("model_alias", "name"):
+            also[row["model"]].append(row["name"])
+        stored = {one.id: one for one in self.session.scalars(select(Model))}
+        called = {one.name: stored[one.model_id] for one in self.session.scalars(select(ModelAlias))}
+        called |= {one.name: one for one in stored.values()}
+        found: list[Model] = []
+        n_different = 0
+        for row, others in zip(rows, also, strict=True):
+            names = [row["name"], *others]
+            known = {id(called[name]): called[name] for name in names if name in called}
+            if len(known) > 1:
+                told = " and ".join(sorted(one.name for one in known.values()))
+                raise ConflictError(
+                    f"{self.archive.path}: {', '.join(names)} are names of one model there, and of {told} in the "
+                    "store. Keep them apart in another --database."
+                )
+            if known:
+                (model,) = known.values()
+                for fact in MODEL_FACTS:
+                    held, said = getattr(model, fact), row[fact]
+                    if held is None and said is not None:
+                        setattr(model, fact, said)
+                    n_different += held is not None and said is not None and held != said
+            else:
+                model = Model(**row)
+                self.identities.n_models_new += 1
+            found.append(model)
+        self.keys["model"] = self._made(found)
+        self.model_names = [model.name for model in found]
+        fresh = [
+            (name, model)
+            for row, others, model in zip(rows, also, found, strict=True)
+            for name in (row["name"], *others)
+            if name not in called and name != model.name
+        ]
+        self._check_aliases(fresh, rows)
+        self.session.add_all(ModelAlias(name=name, model_id=model.id or 0) for name, model in fresh)
+        self.session.flush()
+        self.n_other_names = len(fresh)
+        if n_different:
+            self.notes.append(f"{n_different:,} facts of models differ from those stored, which were kept")
+
+    def _check_aliases(self, fresh: Sequence[tuple[str, Model]], rows: Sequence[dict[str, Any]]) -> None:
+        names = {row["name"] for row in rows}
+        for name, model in fresh:
+            if name in names and self.model_names[[row["name"] for row in rows].index(name)] != model.name:
+                raise BadInputError(self.archive.path, f"{name!r} is a model there and another name of {model.name!r}.")
+
+    def _sources(self) -> None:
+        rows = self._unique("source", "identity")
+        stored = {one.identity: one for one in self.session.scalars(select(Source))}
+        self.keys["source"] = self._made([stored.get(row["identity"]) or Source(**row) for row in rows])
+
+    def _unique(self, table: str, *names: str) -> list[dict[str, Any]]:
+        """The rows of a small table, no two of which are called the same."""
+        rows = list(self.archive.rows(table))
+        met: set[tuple[Any, ...]] = set()
+        for place, row in enumerate(rows):
+            name = tuple(row[part] for part in names)
+            if name in met:
+                raise self.archive.refuse(table, place, f"{name[-1]!r} is there already")
+            met.add(name)
+        return rows
+
+    def _made(self, found: Sequence[Benchmark | Task | Model | Source]) -> NDArray[np.int64]:
+        fresh: list[Table] = [one for one in found if one.id is None]
+        self.session.add_all(fresh)
+        self.session.flush()
+        return _keys(found)
+
+
+def _keys(found: Sequence[Benchmark | Task | Metric | Model | Source]) -> NDArray[np.int64]:
+    return np.array([one.id for one in found], dtype=np.int64)

@@ -1,0 +1,282 @@
+"""An archive, opened and found to be sound: every byte is as it was written, every row can be stored.
+
+What is checked here is what no store would have written. Whether it agrees with what another store holds is found
+out when it is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tracker.errors import BadInputError
+from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, VERSION, columns_of, member, schema_of
+from tracker.ingest.contents import first_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK = 1 << 20
+MOST_MANIFEST = 1 << 20
+LOCAL_HEADER = 30
+NEWER = "It was written by a newer program: pip install --upgrade suffrage"
+AGAIN = "Copy or download it again, or write it again with `suffrage export archive`."
+YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""First and last microsecond that a moment may have: those of the years 1 and 9999."""
+
+
+def starts_like_one(head: bytes) -> bool:
+    """Whether a file's first bytes are those of an archive."""
+    return head.startswith(b"PK\x03\x04") and head[LOCAL_HEADER : LOCAL_HEADER + len(MARK)] == MARK.encode()
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """An archive whose bytes have been checked.
+
+    Attributes:
+        path: the file.
+        file: the same, open; whoever opened the archive closes it.
+        places: where each table starts and how many bytes it has.
+        n_rows: rows of each table.
+    """
+
+    path: Path
+    file: IO[bytes]
+    places: Mapping[str, tuple[int, int]]
+    n_rows: Mapping[str, int]
+
+    def close(self) -> None:
+        """Give up the file."""
+        self.file.close()
+
+    def batches(self, table: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a table, each of them fit to be stored.
+
+        Raises:
+            BadInputError: one is not.
+        """
+        import pyarrow as pa
+
+        first = 0
+        try:
+            with self._parquet(table) as parquet:
+                for group in range(parquet.num_row_groups):
+                    for batch in parquet.read_row_group(group).to_batches(max_chunksize=65_536):
+                        batch.validate(full=True)
+                        whole = _completed(table, batch)
+                        self._check(table, whole, first)
+                        first += whole.num_rows
+                        yield whole
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            if isinstance(error, BadInputError):
+                raise
+            raise self._damaged(f"{member(table)} cannot be read ({first_line(error)}).") from error
+
+    def rows(self, table: str) -> Iterator[dict[str, Any]]:
+        """The same, a mapping for each row: for small tables."""
+        for batch in self.batches(table):
+            yield from batch.to_pylist()
+
+    def refuse(self, table: str, row: int, problem: str) -> BadInputError:
+        """What is wrong with a row, as an error to be raised."""
+        return BadInputError(self.path, f"{member(table)}, row {row + 1}: {problem}.", advice="Nothing was stored.")
+
+    def check_tables(self) -> None:
+        """Look whether each table has the columns and the number of rows that it should.
+
+        Raises:
+            BadInputError: one has not.
+        """
+        import pyarrow as pa
+
+        for table in ORDER:
+            try:
+                with self._parquet(table) as parquet:
+                    held, n_rows = parquet.schema_arrow, int(parquet.metadata.num_rows)
+            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+                raise self._damaged(f"{member(table)} cannot be read ({first_line(error)}).") from error
+            expected = {column.name: column for column in columns_of(table)}
+            unknown = [name for name in held.names if name not in expected]
+            if unknown or len(set(held.names)) < len(held.names):
+                named = ", ".join(map(repr, unknown or held.names))
+                raise BadInputError(self.path, f"{member(table)} has the columns {named}, unknown here.", advice=NEWER)
+            for name, column in expected.items():
+                if name not in held.names and not column.nullable:
+                    raise self._damaged(f"{member(table)} has no column {name!r}.")
+                if name in held.names and held.field(name).type != column.arrow:
+                    raise self._damaged(f"{member(table)}, column {name!r}: holds {held.field(name).type}.")
+            if n_rows != self.n_rows[table]:
+                raise self._damaged(f"{member(table)} has {n_rows:,} rows, not {self.n_rows[table]:,}.")
+
+    def _parquet(self, table: str) -> Any:
+        import pyarrow.parquet as pq
+
+        start, size = self.places[table]
+        return pq.ParquetFile(_Part(self.file, start, size))
+
+    def _damaged(self, problem: str) -> BadInputError:
+        return BadInputError(self.path, problem, advice=AGAIN)
+
+    def _check(self, table: str, batch: pa.RecordBatch, first: int) -> None:
+        """Refuse nulls, references, texts and numbers that no store has."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for column, values in zip(columns_of(table), batch.columns, strict=True):
+            wrong: tuple[str, pa.Array] | None = None
+            if not column.nullable and values.null_count:
+                wrong = "is missing", pc.is_null(values)
+            elif column.refers_to is not None:
+                known = self.n_rows[column.refers_to]
+                wrong = (
+                    f"is none of the {known:,} rows of {column.refers_to}",
+                    pc.or_(pc.less(values, 0), pc.greater_equal(values, known)),
+                )
+            elif pa.types.is_string(values.type):
+                wrong = "holds a zero byte", pc.match_substring(values, "\0")
+            elif pa.types.is_floating(values.type):
+                wrong = "is no finite number", pc.invert(pc.is_finite(values))
+            elif pa.types.is_timestamp(values.type):
+                instants = pc.cast(values, pa.int64())
+                wrong = "is no moment", pc.or_(pc.less(instants, YEARS[0]), pc.greater(instants, YEARS[1]))
+            elif pa.types.is_date(values.type):
+                days = pc.cast(pc.cast(values, pa.int32()), pa.int64())
+                low, high = (year // 86_400_000_000 for year in YEARS)
+                wrong = "is no day", pc.or_(pc.less(days, low), pc.greater(days, high))
+            elif column.name in ("trial", "occurrence", "dimensions", "n_scores"):
+                wrong = "is negative", pc.less(values, 0)
+            if wrong is not None and pc.any(wrong[1]).as_py():
+                row = pc.index(pc.fill_null(wrong[1], False), True).as_py()
+                raise self.refuse(table, first + row, f"its {column.name} {wrong[0]}")
+
+
+def open_archive(path: Path) -> Archive:
+    """Open an archive, and check every byte of it.
+
+    Raises:
+        BadInputError: it is no archive, is damaged, or was written by a newer program.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise BadInputError(path, f"cannot be opened: {error.strerror or error}.") from error
+    try:
+        places = _members(path, file)
+        tables = _manifest(path, file, places)
+        n_rows = {}
+        for table in ORDER:
+            start, size = places[member(table)]
+            file.seek(start)
+            hashed = hashlib.sha256()
+            left = size
+            while left and (chunk := file.read(min(CHUNK, left))):
+                hashed.update(chunk)
+                left -= len(chunk)
+            told_rows, told_hash = tables[table]
+            if hashed.hexdigest() != told_hash:
+                raise BadInputError(path, f"{member(table)} is not as it was written.", advice=AGAIN)
+            n_rows[table] = told_rows
+        archive = Archive(path, file, {table: places[member(table)] for table in ORDER}, n_rows)
+        archive.check_tables()
+    except BaseException:
+        file.close()
+        raise
+    return archive
+
+
+def _members(path: Path, file: IO[bytes]) -> dict[str, tuple[int, int]]:
+    """Where the bytes of each member are, and how many."""
+    try:
+        with zipfile.ZipFile(file) as told:
+            listed = told.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, OverflowError) as error:
+        raise BadInputError(path, f"is no whole archive ({first_line(error)}).", advice=AGAIN) from error
+    size = file.seek(0, io.SEEK_END)
+    found: dict[str, tuple[int, int]] = {}
+    for one in listed:
+        if one.compress_type != zipfile.ZIP_STORED or one.compress_size != one.file_size:
+            text = f"its member {one.filename!r} is compressed, so another program has packed it."
+            raise BadInputError(path, text, advice=AGAIN)
+        file.seek(max(one.header_offset, 0))
+        header = file.read(LOCAL_HEADER)
+        start = one.header_offset + LOCAL_HEADER
+        start += int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        if one.header_offset < 0 or len(header) < LOCAL_HEADER or start + one.file_size > size:
+            raise BadInputError(path, "is no whole archive.", advice=AGAIN)
+        found[one.filename] = start, one.file_size
+    wanted = {MARK, MANIFEST, *map(member, ORDER)}
+    if lacking := sorted(wanted - found.keys()):
+        raise BadInputError(path, f"lacks {', '.join(lacking)}.", advice=AGAIN)
+    return found
+
+
+def _manifest(path: Path, file: IO[bytes], places: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, str]]:
+    """Rows and SHA-256 of each table."""
+    start, size = places[MANIFEST]
+    file.seek(start)
+    try:
+        told = json.loads(file.read(min(size, MOST_MANIFEST)))
+        version = told["version"]
+        assert told["format"] == MARK
+        assert isinstance(version, int)
+    except (ValueError, RecursionError, KeyError, TypeError, AssertionError) as error:
+        raise BadInputError(path, f"{MANIFEST} is not as it was written.", advice=AGAIN) from error
+    if version > VERSION:
+        raise BadInputError(path, f"is an archive of version {version}; this program knows {VERSION}.", advice=NEWER)
+    try:
+        tables = {table: (told["tables"][table]["rows"], told["tables"][table]["sha256"]) for table in ORDER}
+        assert all(isinstance(rows, int) and 0 <= rows < 2**40 for rows, _ in tables.values())
+    except (KeyError, TypeError, AssertionError) as error:
+        raise BadInputError(path, f"{MANIFEST} is not as it was written.", advice=AGAIN) from error
+    if more := sorted(set(told["tables"]) - set(ORDER)):
+        raise BadInputError(path, f"holds tables unknown here: {', '.join(more)}.", advice=NEWER)
+    return tables
+
+
+def _completed(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch with all columns in their order; those that came later than the archive are null."""
+    import pyarrow as pa
+
+    columns = [
+        batch.column(field.name) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
+        for field in schema_of(table)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=schema_of(table).names)
+
+
+class _Part(io.RawIOBase):
+    """A part of a file as a file of its own."""
+
+    def __init__(self, file: IO[bytes], start: int, size: int) -> None:
+        self._file, self._start, self._size, self._at = file, start, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = max(0, offset + (0, self._at, self._size)[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        return self._size
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._start + self._at)
+        n = max(0, min(len(buffer), self._size - self._at))
+        read = self._file.read(n)
+        buffer[: len(read)] = read
+        self._at += len(read)
+        return len(read)

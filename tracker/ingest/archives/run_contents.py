@@ -1,0 +1,210 @@
+"""What an archive holds of its runs, one at a time: scores, answers and scores of whole tasks, by keys of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.archives.asking import ArchivedPrompts
+from tracker.ingest.archives.naming import Names
+from tracker.ingest.archives.opening import Archive
+from tracker.ingest.columns import ScoreColumn, outside, pack
+from tracker.schema import Metric
+from tracker.schema.measurements import ANSWER_STATUSES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+AnswerKey = tuple[int, str, int]
+"""Prompt, extraction and trial."""
+Said = tuple[str | None, float | None, str]
+"""Text, probability and status."""
+TaskKey = tuple[int, int]
+"""Metric and task."""
+TaskValue = tuple[float, float | None, int | None]
+"""Score, standard error and number of prompts."""
+
+
+@dataclass(eq=False)
+class RunContent:
+    """Values of one run.
+
+    Attributes:
+        columns: its scores, one for each metric.
+        answers: what the model said.
+        task_scores: of whole tasks.
+    """
+
+    columns: list[ScoreColumn]
+    answers: dict[AnswerKey, Said]
+    task_scores: dict[TaskKey, TaskValue]
+
+    @property
+    def n_values(self) -> int:
+        """How many there are."""
+        return sum(map(len, self.columns)) + len(self.answers) + len(self.task_scores)
+
+
+class RunContents:
+    """The values of the runs of an archive.
+
+    Args:
+        names, prompts: what its rows are in the store.
+        metrics: those of the store, by key.
+    """
+
+    def __init__(self, names: Names, prompts: ArchivedPrompts, metrics: Mapping[int, Metric]) -> None:
+        self.archive, self.names, self.prompts, self.metrics = names.archive, names, prompts, metrics
+        self._scores, self._said, self._of_tasks, self._sources = (
+            ByRun(self.archive, table) for table in ("score", "answer", "task_score", "run_source")
+        )
+
+    def of(self, place: int, n_scores: int) -> RunContent:
+        """The values of the run at a place; places must be asked for in order.
+
+        Args:
+            place: of the run.
+            n_scores: how many scores of prompts it should have.
+
+        Raises:
+            BadInputError: they contradict each other, the metric's bounds, or that number.
+        """
+        content = RunContent(
+            self._columns(place, self._scores.of(place)),
+            self._answers(place, self._said.of(place)),
+            self._task_scores(place, self._of_tasks.of(place)),
+        )
+        if sum(map(len, content.columns)) != n_scores:
+            raise self.archive.refuse("run", place, f"it has not the {n_scores:,} scores that it should")
+        return content
+
+    def sources(self, place: int) -> list[int]:
+        """Keys of the files that the run at a place came from."""
+        rows = self._sources.of(place)
+        return [] if rows is None else self.names.keys["source"][numbers(rows, "source")].tolist()
+
+    def end(self, n_runs: int) -> None:
+        """All runs have been asked for.
+
+        Raises:
+            BadInputError: rows are left.
+        """
+        for part in (self._scores, self._said, self._of_tasks, self._sources):
+            part.end(n_runs)
+
+    def _columns(self, place: int, rows: pa.Table | None) -> list[ScoreColumn]:
+        if rows is None:
+            return []
+        metrics = self.names.keys["metric"][numbers(rows, "metric")]
+        prompts = self.prompts.keys[numbers(rows, "prompt")]
+        keys, values = pack(prompts, numbers(rows, "trial")), numbers(rows, "value", np.float64)
+        found = []
+        for metric in sorted(set(metrics.tolist())):
+            of = metrics == metric
+            order = np.argsort(keys[of])
+            column = ScoreColumn(metric, keys[of][order], values[of][order])
+            if (column.keys[1:] == column.keys[:-1]).any():
+                raise self.archive.refuse("run", place, "it has two scores for the same prompt, metric and trial")
+            known = self.metrics[metric]
+            if wrong := int(outside(column.values, known.lower, known.upper).sum()):
+                text = f"{wrong:,} of its scores are outside the bounds of {known.name}"
+                raise self.archive.refuse("run", place, text)
+            found.append(column)
+        return found
+
+    def _answers(self, place: int, rows: pa.Table | None) -> dict[AnswerKey, Said]:
+        if rows is None:
+            return {}
+        prompts = self.prompts.keys[numbers(rows, "prompt")].tolist()
+        how, nth, text, chance, status = (
+            rows[name].to_pylist() for name in ("extraction", "trial", "text", "probability", "status")
+        )
+        if unknown := set(status) - set(ANSWER_STATUSES):
+            raise self.archive.refuse("run", place, f"an answer has the status {unknown.pop()!r}")
+        found = dict(zip(zip(prompts, how, nth, strict=True), zip(text, chance, status, strict=True), strict=True))
+        if len(found) < len(prompts):
+            raise self.archive.refuse("run", place, "it has two answers to the same prompt and trial")
+        return found
+
+    def _task_scores(self, place: int, rows: pa.Table | None) -> dict[TaskKey, TaskValue]:
+        if rows is None:
+            return {}
+        found: dict[TaskKey, TaskValue] = {}
+        for row in rows.to_pylist():
+            key = int(self.names.keys["metric"][row["metric"]]), int(self.names.keys["task"][row["task"]])
+            metric = self.metrics[key[0]]
+            if outside(np.array([row["value"]]), metric.lower, metric.upper).any():
+                raise self.archive.refuse("run", place, f"a score is outside the bounds of {metric.name}")
+            if key in found:
+                raise self.archive.refuse("run", place, "it has two scores for the same task and metric")
+            found[key] = row["value"], row["stderr"], row["n_prompts"]
+        return found
+
+
+class ByRun:
+    """The rows of a table that stands in the order of its runs, run by run."""
+
+    def __init__(self, archive: Archive, table: str) -> None:
+        self._archive, self._table = archive, table
+        self._batches = archive.batches(table)
+        self._held: pa.RecordBatch | None = None
+        self._ends: Sequence[tuple[int, int, int]] = ()
+        self._n = 0
+
+    def of(self, run: int) -> pa.Table | None:
+        """The rows of the run at a place, None where it has none; places must be asked for in order.
+
+        Raises:
+            BadInputError: the rows are not in order.
+        """
+        import pyarrow as pa
+
+        found: list[pa.RecordBatch] = []
+        while True:
+            if not self._ends:
+                self._held = next(self._batches, None)
+                if self._held is None:
+                    break
+                self._ends = self._runs(self._held)
+                continue
+            number, start, stop = self._ends[0]
+            if number > run:
+                break
+            if number < run:
+                raise self._refuse()
+            assert self._held is not None
+            found.append(self._held.slice(start, stop - start))
+            self._ends = self._ends[1:]
+        return pa.Table.from_batches(found) if found else None
+
+    def end(self, n_runs: int) -> None:
+        """All runs have been asked for.
+
+        Raises:
+            BadInputError: rows are left.
+        """
+        if self.of(n_runs) is not None or self._ends:
+            raise self._refuse()
+
+    def _runs(self, batch: pa.RecordBatch) -> list[tuple[int, int, int]]:
+        """Run, first row and row after the last, of each part of a batch."""
+        if not batch.num_rows:
+            return []
+        runs = numbers(batch, "run")
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(runs)) + 1, [len(runs)]]).tolist()
+        return [(int(runs[first]), first, stop) for first, stop in pairwise(starts)]
+
+    def _refuse(self) -> BadInputError:
+        return BadInputError(self._archive.path, f"{self._table}: its rows are not in the order of the runs.")
+
+
+def numbers(rows: pa.Table | pa.RecordBatch, name: str, kind: Any = np.int64) -> NDArray[Any]:
+    """A column without nulls."""
+    column = rows.column(name)
+    return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), kind)

@@ -1,0 +1,286 @@
+"""Runs of an archive, one at a time: which stored run each is, what it adds to it, and what it contradicts."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from tracker.errors import ConflictError
+from tracker.ingest.archives.asking import ArchivedPrompts, parsed
+from tracker.ingest.archives.naming import Names
+from tracker.ingest.archives.run_contents import AnswerKey, RunContent, RunContents, Said, TaskKey
+from tracker.ingest.checksums import checksum, combined
+from tracker.ingest.columns import compare, unpack
+from tracker.ingest.loading import insert_answers, insert_scores, raw_rows, stored_scores
+from tracker.ingest.runs import OUR_LABEL, OnConflict
+from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
+from tracker.schema.measurements import CONDITIONS, RUN_STATUSES
+
+if TYPE_CHECKING:
+    pass
+
+Identity = tuple[int, int, str, str]
+
+
+@dataclass(eq=False)
+class _Difference:
+    """A run of the archive beside a stored one: what is not there yet, and what is there otherwise."""
+
+    new: RunContent
+    changed: RunContent
+    n_alike: int = 0
+    lacking: dict[AnswerKey, Said] = field(default_factory=dict)
+    """Answers whose probability the store lacks."""
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """What was done with the values of runs; as in `tracker.ingest.store.Stored`."""
+
+    n_scores: int = 0
+    n_task_scores: int = 0
+    n_answers: int = 0
+    n_unchanged: int = 0
+    n_skipped: int = 0
+    n_updated: int = 0
+
+
+class ArchivedRuns:
+    """The runs of an archive on their way into the store.
+
+    Args:
+        names: what is called what.
+        prompts: the prompts, stored already.
+        on_conflict: what becomes of scores that contradict the stored ones.
+
+    Attributes:
+        new, extended, unchanged: runs of the store, with the model's name as the archive has it.
+        counts: of their values.
+        notes: what the reader should be told.
+    """
+
+    def __init__(self, names: Names, prompts: ArchivedPrompts, on_conflict: OnConflict) -> None:
+        self.session, self.archive, self.names, self.prompts = names.session, names.archive, names, prompts
+        self.on_conflict = on_conflict
+        self.new: list[tuple[Run, str]] = []
+        self.extended: list[tuple[Run, str]] = []
+        self.unchanged: list[tuple[Run, str]] = []
+        self.counts = Counts()
+        self.notes: list[str] = []
+        self._metrics: dict[int, Metric] = {}
+        self._labels: dict[Identity, dict[str, int]] = defaultdict(dict)
+        self._claimed: set[int] = set()
+
+    def store(self) -> None:
+        """Find or make them all, and write what the store lacks of them.
+
+        Raises:
+            BadInputError: the archive contradicts itself, or a metric's bounds.
+            ConflictError: it contradicts stored runs.
+        """
+        self._metrics = {one.id: one for one in self.session.scalars(sa.select(Metric)) if one.id is not None}
+        runs: Any = Run
+        asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, runs.label, runs.id).where(
+            runs.benchmark_id.in_(self.names.keys["benchmark"].tolist())
+        )
+        for benchmark, model, condition, variant, label, key in self.session.execute(asked.order_by(runs.id)):
+            self._labels[benchmark, model, condition, variant][label] = key
+        contents = RunContents(self.names, self.prompts, self._metrics)
+        rows = list(self.archive.rows("run"))
+        keys: list[int] = []
+        made: dict[int, Run] = {}
+        for place, row in enumerate(rows):
+            content = contents.of(place, row["n_scores"])
+            run, is_new = self._stored(place, row, content)
+            keys.append(run.id or 0)
+            if is_new:
+                made[place] = run
+            self._link(keys[-1], contents.sources(place))
+        contents.end(len(rows))
+        for place, run in made.items():
+            if (after := rows[place]["superseded_by"]) is not None:
+                run.superseded_by = keys[after]
+        self.session.flush()
+
+    # --- which run it is ---
+
+    def _stored(self, place: int, row: Mapping[str, Any], content: RunContent) -> tuple[Run, bool]:
+        """The run of the store that a row is, with what it brings; whether it was made."""
+        for name, words in (("condition", CONDITIONS), ("status", RUN_STATUSES)):
+            if row[name] not in words:
+                raise self.archive.refuse("run", place, f"its {name} is {row[name]!r}")
+        identity = (
+            int(self.names.keys["benchmark"][row["benchmark"]]),
+            int(self.names.keys["model"][row["model"]]),
+            str(row["condition"]),
+            str(row["variant"]),
+        )
+        labels, label = self._labels[identity], str(row["label"])
+        model = self.names.model_names[row["model"]]
+        key = labels.get(label)
+        if key is not None and key in self._claimed and not OUR_LABEL.match(label):
+            raise self.archive.refuse("run", place, f"the run {label!r} of {model} is there twice")
+        if key is None:
+            return self._make(place, row, identity, label, content), True
+        beside = self._beside(key, content)
+        different = beside.changed.n_values
+        if not different and key not in self._claimed:
+            return self._extend(key, row, beside, model), False
+        text = f"{model}: {different:,} of {different + beside.n_alike:,} values differ from those stored"
+        if OUR_LABEL.match(label) and self.on_conflict == "rerun":
+            for other in sorted((key for name, key in labels.items() if OUR_LABEL.match(name)), reverse=True):
+                again = self._beside(other, content) if other not in self._claimed else None
+                if again is not None and not again.changed.n_values and not again.new.n_values and again.n_alike:
+                    return self._extend(other, row, again, model), False
+            numbers = (re.fullmatch(OUR_LABEL, name) for name in labels)
+            last = max(int(number.group(1) or 1) for number in numbers if number)
+            self.notes.append(f"{text}: stored as a new run, #{last + 1}")
+            return self._make(place, row, identity, f"#{last + 1}", content), True
+        if self.on_conflict in ("rerun", "error") or key in self._claimed:
+            named = f" for the run {label!r}" if label else ""
+            raise ConflictError(
+                f"{self.archive.path}: {text}{named}. Keep what is stored with --on-conflict skip, or overwrite it "
+                "with --on-conflict update."
+            )
+        self.notes.append(f"{text}: {'the stored ones were kept' if self.on_conflict == 'skip' else 'overwritten'}")
+        return self._extend(key, row, beside, model), False
+
+    def _beside(self, key: int, content: RunContent) -> _Difference:
+        new, changed = RunContent([], {}, {}), RunContent([], {}, {})
+        found = _Difference(new, changed)
+        held = stored_scores(self.session, key) if content.columns else {}
+        for column in content.columns:
+            told = compare(column, held.get(column.metric_id))
+            new.columns.append(column.where(told.new))
+            changed.columns.append(column.where(told.different))
+            found.n_alike += int((~told.new & ~told.different).sum())
+        said = self._stored_answers(key) if content.answers else {}
+        for one, answer in content.answers.items():
+            known = said.get(one)
+            if known is None:
+                new.answers[one] = answer
+            elif (known[0], known[2]) != (answer[0], answer[2]) or (
+                None not in (known[1], answer[1]) and known[1] != answer[1]
+            ):
+                changed.answers[one] = answer
+            else:
+                found.n_alike += 1
+                if known[1] is None and answer[1] is not None:
+                    found.lacking[one] = answer
+        of_tasks = self._stored_task_scores(key) if content.task_scores else {}
+        for pair, value in content.task_scores.items():
+            if pair not in of_tasks:
+                new.task_scores[pair] = value
+            elif of_tasks[pair] != value[0]:
+                changed.task_scores[pair] = value
+            else:
+                found.n_alike += 1
+        return found
+
+    def _stored_answers(self, key: int) -> dict[AnswerKey, Said]:
+        a: Any = Answer
+        asked = sa.select(a.prompt_id, a.extraction, a.trial, a.text, a.probability, a.status).where(a.run_id == key)
+        return {(row[0], row[1], row[2]): (row[3], row[4], row[5]) for row in raw_rows(self.session, asked)}
+
+    def _stored_task_scores(self, key: int) -> dict[TaskKey, float]:
+        t: Any = TaskScore
+        asked = sa.select(t.metric_id, t.task_id, t.value).where(t.run_id == key)
+        return {(row[0], row[1]): row[2] for row in raw_rows(self.session, asked)}
+
+    # --- writing ---
+
+    def _make(self, place: int, row: Mapping[str, Any], identity: Identity, label: str, content: RunContent) -> Run:
+        told = {name: value for name, value in row.items() if name not in ("benchmark", "model", "superseded_by")}
+        told |= {
+            "benchmark_id": identity[0],
+            "model_id": identity[1],
+            "label": label,
+            "settings": parsed(self.archive, "run", place, "settings", row["settings"], dict),
+        }
+        run = Run(**told, checksum=checksum(content.columns))
+        self.session.add(run)
+        self.session.flush()
+        assert run.id is not None
+        self._labels[identity][label] = run.id
+        self._claimed.add(run.id)
+        self._insert(run.id, content)
+        self.new.append((run, self.names.model_names[row["model"]]))
+        return run
+
+    def _extend(self, key: int, row: Mapping[str, Any], beside: _Difference, model: str) -> Run:
+        run = self.session.get_one(Run, key)
+        self._claimed.add(key)
+        new, changed = beside.new, beside.changed
+        run.n_scores += sum(map(len, new.columns))
+        run.checksum = combined(run.checksum, checksum(new.columns))
+        self._insert(key, new)
+        self.counts.n_unchanged += beside.n_alike
+        update = self.on_conflict == "update"
+        if update:
+            self._overwrite(run, changed)
+            self.counts.n_updated += sum(map(len, changed.columns)) + len(changed.task_scores)
+        else:
+            self.counts.n_skipped += sum(map(len, changed.columns)) + len(changed.task_scores)
+        self._overwrite(run, RunContent([], beside.lacking, {}))
+        if new.n_values:
+            run.few_shot = run.few_shot if run.few_shot == row["few_shot"] else None
+            run.limited = run.limited or row["limited"]
+        run.started = run.started or row["started"]
+        adds = new.n_values or beside.lacking or (update and changed.n_values)
+        (self.extended if adds else self.unchanged).append((run, model))
+        return run
+
+    def _insert(self, key: int, content: RunContent) -> None:
+        insert_scores(self.session, ((key, column) for column in content.columns if len(column)))
+        insert_answers(self.session, [(key, *one, *said) for one, said in sorted(content.answers.items(), key=_first)])
+        self.session.add_all(
+            TaskScore(run_id=key, metric_id=metric, task_id=task, value=value, stderr=stderr, n_prompts=n)
+            for (metric, task), (value, stderr, n) in content.task_scores.items()
+        )
+        self.session.flush()
+        self.counts.n_scores += sum(map(len, content.columns))
+        self.counts.n_answers += len(content.answers)
+        self.counts.n_task_scores += len(content.task_scores)
+
+    def _overwrite(self, run: Run, content: RunContent) -> None:
+        key = run.id
+        scores = [
+            {"run": key, "metric": column.metric_id, "prompt": prompt, "nth": trial, "value": value}
+            for column in content.columns
+            for prompt, trial, value in zip(*(p.tolist() for p in (*unpack(column.keys), column.values)), strict=True)
+        ]
+        answers = [
+            {"run": key, "prompt": prompt, "how": how, "nth": nth, "text": text, "probability": chance, "status": word}
+            for (prompt, how, nth), (text, chance, word) in content.answers.items()
+        ]
+        tasks = [
+            {"run": key, "metric": metric, "task": task, "value": value, "stderr": stderr, "n_prompts": n}
+            for (metric, task), (value, stderr, n) in content.task_scores.items()
+        ]
+        connection = self.session.connection()
+        for table, rows, names in (
+            ("score", scores, {"run_id": "run", "metric_id": "metric", "prompt_id": "prompt", "trial": "nth"}),
+            ("answer", answers, {"run_id": "run", "prompt_id": "prompt", "extraction": "how", "trial": "nth"}),
+            ("task_score", tasks, {"run_id": "run", "metric_id": "metric", "task_id": "task"}),
+        ):
+            if rows:
+                described = metadata.tables[table]
+                terms = (described.c[column] == sa.bindparam(name) for column, name in names.items())
+                connection.execute(sa.update(described).where(*terms), rows)
+        if scores and key is not None:
+            columns = list(stored_scores(self.session, key).values())
+            run.n_scores, run.checksum = sum(map(len, columns)), checksum(columns)
+
+    def _link(self, key: int, sources: Sequence[int]) -> None:
+        known = set(self.session.scalars(sa.select(RunSource.source_id).where(RunSource.run_id == key)))  # type: ignore[call-overload]
+        fresh = [source for source in dict.fromkeys(sources) if source not in known]
+        self.session.add_all(RunSource(run_id=key, source_id=source) for source in fresh)
+
+
+def _first(pair: tuple[AnswerKey, Said]) -> AnswerKey:
+    return pair[0]

@@ -1,0 +1,153 @@
+"""An archive into the store: as it was where the store is empty, else merged with what is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import ConflictError
+from tracker.ingest.archives.asking import ArchivedPrompts
+from tracker.ingest.archives.naming import Names
+from tracker.ingest.archives.opening import Archive
+from tracker.ingest.archives.running import ArchivedRuns
+from tracker.ingest.identities import Identities
+from tracker.ingest.loading import raw_rows
+from tracker.ingest.measurement import Reading, ReadOptions
+from tracker.ingest.runs import OnConflict
+from tracker.ingest.vectors import EMBEDDING, EncoderName, add_vectors, encoder_key
+from tracker.schema import Run
+
+if TYPE_CHECKING:
+    from tracker.ingest.store import Stored, StoredRun
+
+N_NOTES = 5
+KEYS_AT_ONCE = 1000
+
+
+def store_archive(
+    session: Session, reading: Reading, archive: Archive, options: ReadOptions, *, on_conflict: OnConflict
+) -> Stored:
+    """Store an archive.
+
+    Its files count as taken in; it makes no row of its own, so that the store holds what the other held.
+
+    Args:
+        session: an open transaction that writes; on PostgreSQL an exclusive one.
+        reading: the file.
+        archive: what it holds.
+        options: what the user said of it; the name of the benchmark is heeded where there is one.
+        on_conflict: see `tracker.ingest.store.store`.
+
+    Raises:
+        BadInputError: it contradicts itself, a stored prompt, or a metric's bounds.
+        ConflictError: it contradicts what is stored.
+    """
+    from tracker.ingest.store import Stored, StoredRun
+
+    identities = Identities(session, archive.path)
+    names = Names(session, archive, identities)
+    names.resolve(options.benchmark)
+    prompts = ArchivedPrompts(names, on_conflict)
+    prompts.store()
+    runs = ArchivedRuns(names, prompts, on_conflict)
+    runs.store()
+    n_vectors = _store_vectors(session, archive, prompts)
+    session.flush()
+
+    def told(chosen: list[tuple[Run, str]]) -> tuple[StoredRun, ...]:
+        return tuple(
+            StoredRun(
+                id=run.id or 0,
+                benchmark=identities.benchmark_names[run.benchmark_id],
+                model=model,
+                condition=run.condition,
+                variant=run.variant,
+                label=run.label,
+            )
+            for run, model in chosen
+        )
+
+    remarks = runs.notes
+    if len(remarks) > N_NOTES:
+        remarks = [*remarks[:N_NOTES], f"and {len(remarks) - N_NOTES} more runs like these"]
+    further = [
+        f"{n:,} {what} added"
+        for n, what in (
+            (n_vectors, "vectors of prompts"),
+            (prompts.n_named, "other names of stored prompts"),
+            (names.n_other_names, "other names of models"),
+        )
+        if n
+    ]
+    counts = runs.counts
+    return Stored(
+        source_id=None,
+        benchmarks=tuple(identities.benchmark_names.values()),
+        n_prompts_new=prompts.n_new,
+        n_models_new=identities.n_models_new,
+        runs_new=told(runs.new),
+        runs_extended=told(runs.extended),
+        runs_unchanged=told(runs.unchanged),
+        n_scores=counts.n_scores,
+        n_task_scores=counts.n_task_scores,
+        n_scores_unchanged=counts.n_unchanged,
+        n_scores_skipped=counts.n_skipped,
+        n_scores_updated=counts.n_updated,
+        n_answers=counts.n_answers,
+        notes=(*reading.notes, *names.notes, *prompts.notes, *remarks, *further),
+    )
+
+
+def _store_vectors(session: Session, archive: Archive, prompts: ArchivedPrompts) -> int:
+    """Store the vectors that are not there; the number of them.
+
+    Raises:
+        ConflictError: stored vectors of an encoder are others, or of another length.
+    """
+    encoders = [
+        (EncoderName(name=row["name"], revision=row["revision"], template=row["template"]), row["dimensions"])
+        for row in archive.rows("encoder")
+    ]
+    keys = [encoder_key(session, *one) for one in encoders]
+    n_new = first = 0
+    for batch in archive.batches("embedding"):
+        of = np.asarray(batch.column("encoder").to_numpy())
+        asked = prompts.keys[np.asarray(batch.column("prompt").to_numpy())]
+        vectors = batch.column("vector").to_pylist()
+        for place in sorted(set(of.tolist())):
+            rows = np.flatnonzero(of == place).tolist()
+            encoder, dimensions = encoders[place]
+            wrong = [row for row in rows if len(vectors[row]) != 4 * dimensions]
+            if wrong:
+                raise archive.refuse("embedding", first + wrong[0], f"its vector has not {dimensions} numbers")
+            wanted = asked[rows].tolist()
+            if len(set(wanted)) < len(wanted):
+                raise archive.refuse("embedding", first + rows[0], "a prompt has two vectors by one encoder")
+            held = _stored_vectors(session, keys[place], wanted)
+            pairs = list(zip(rows, wanted, strict=True))
+            different = [row for row, prompt in pairs if held.get(prompt, vectors[row]) != vectors[row]]
+            if different:
+                raise ConflictError(
+                    f"{archive.path}: {len(different):,} vectors differ from those stored by {encoder.label}. Take the "
+                    "archive in to another --database."
+                )
+            fresh = [row for row, prompt in pairs if prompt not in held]
+            if fresh:
+                made = np.frombuffer(b"".join(vectors[row] for row in fresh), dtype="<f4").reshape(len(fresh), -1)
+                add_vectors(session, keys[place], asked[fresh], made)
+                n_new += len(fresh)
+        first += batch.num_rows
+    return n_new
+
+
+def _stored_vectors(session: Session, encoder: int, prompt_ids: list[int]) -> dict[int, bytes]:
+    held: dict[int, bytes] = {}
+    for first in range(0, len(prompt_ids), KEYS_AT_ONCE):
+        asked = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(
+            EMBEDDING.c.encoder_id == encoder, EMBEDDING.c.prompt_id.in_(prompt_ids[first : first + KEYS_AT_ONCE])
+        )
+        held.update((row[0], bytes(row[1])) for row in raw_rows(session, asked))
+    return held

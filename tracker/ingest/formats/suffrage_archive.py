@@ -1,0 +1,30 @@
+"""Archive of a store (`suffrage export archive`): prompts, models, runs, scores, answers and vectors as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tracker.ingest.archives.layout import MARK
+from tracker.ingest.archives.opening import LOCAL_HEADER, Archive, open_archive, starts_like_one
+from tracker.ingest.measurement import ReadOptions
+
+SPECIFICITY = 90
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no archive of a store."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(LOCAL_HEADER + len(MARK))
+    except OSError as error:
+        return f"cannot be opened: {error.strerror or error}"
+    return None if starts_like_one(head) else "is no archive of a store"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Archive | str]:
+    """The archive, once all of its bytes have been checked; its rows are read while they are stored."""
+    told = ("model", "metric", "condition", "splits")
+    if named := [f"--{name.removesuffix('s')}" for name in told if getattr(options, name)]:
+        yield f"an archive says these itself; passed over: {', '.join(named)}"
+    yield open_archive(path)
