@@ -88,7 +88,7 @@ class TestLaws:
     @given(arrays(np.float64, st.integers(1, 12), elements=st.floats(-2, 2).map(lambda x: round(x, 3))), st.randoms())
     def test_order_sign_scale_and_units_of_0_do_not_matter(self, values, random):
         expected = sign_flip_test(values).pvalue
-        changed = np.array(random.sample(values.tolist(), len(values)) + [0.0, 0.0]) * -4
+        changed = np.array([*random.sample(values.tolist(), len(values)), 0.0, 0.0]) * -4
         assert sign_flip_test(changed).pvalue == pytest.approx(expected, abs=1e-12)
         assert 0 < expected <= 1
 

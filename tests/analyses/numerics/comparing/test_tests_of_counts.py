@@ -39,11 +39,21 @@ class TestMcNemar:
 
 
 class TestManyTests:
-    @settings(max_examples=60)
-    @given(arrays(np.float64, st.integers(1, 20), elements=st.floats(0, 1).map(lambda x: round(x, 3))))
-    def test_adjusted_values_are_those_of_statsmodels_and_scipy(self, p):
+    @pytest.mark.parametrize("n", [1, 2, 9, 406])
+    def test_adjusted_values_are_those_of_statsmodels_and_scipy(self, n):
+        p = np.round(RNG.random(n) ** 3, 3)
         assert holm_values(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-12)
+        assert fdr_values(p) == pytest.approx(multipletests(p, method="fdr_bh")[1], abs=1e-12)
         assert fdr_values(p) == pytest.approx(scipy.stats.false_discovery_control(p), abs=1e-12)
+
+    @settings(max_examples=40)
+    @given(arrays(np.float64, st.integers(1, 9), elements=st.floats(0, 1).map(lambda x: round(x, 2))))
+    def test_holms_values_are_the_largest_so_far_of_what_bonferroni_would_give_for_those_left(self, p):
+        largest, expected = 0.0, np.empty(len(p))
+        for place, one in enumerate(np.argsort(p, kind="stable")):
+            largest = max(largest, min(1.0, p[one] * (len(p) - place)))
+            expected[one] = largest
+        assert holm_values(p) == pytest.approx(expected, abs=1e-12)
 
     @settings(max_examples=40)
     @given(arrays(np.float64, st.integers(0, 12), elements=st.sampled_from([0.0, 0.001, 0.04, 0.5, 1.0, np.nan])))

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import itertools
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis.extra.numpy import arrays
+from joblib import parallel_config
+from statsmodels.stats.multitest import multipletests
+
+from analyses.numerics.comparing.grouping import grouping
+from analyses.numerics.comparing.rank_sets import rank_intervals, ranks_of_rows, tie_groups
+from analyses.numerics.ranking import mean_ranks
+
+RNG = np.random.default_rng(10)
+
+
+def independent(n: int):
+    return grouping(np.full(n, ""))
+
+
+def tables(most_rows: int, most_columns: int, scores: list[float]) -> st.SearchStrategy[np.ndarray]:
+    shape = st.tuples(st.integers(1, most_rows), st.integers(1, most_columns))
+    return arrays(np.float64, shape, elements=st.sampled_from(scores))
+
+
+def slow_groups(rank: np.ndarray, better: np.ndarray) -> list[tuple[int, ...]]:
+    """Every run of two models or more without a separable pair, less those inside another one."""
+    order = np.argsort(rank, kind="stable").tolist()
+    runs = [
+        tuple(order[start:end])
+        for start, end in itertools.combinations(range(len(order) + 1), 2)
+        if end - start > 1 and not better[np.ix_(order[start:end], order[start:end])].any()
+    ]
+    return [run for run in runs if not any(set(run) < set(other) for other in runs)]
+
+
+def slow_intervals(Q: np.ndarray, alpha: float) -> tuple[list[int], list[int]]:
+    """Pair by pair through SciPy and statsmodels."""
+    k = Q.shape[1]
+    pairs = list(itertools.combinations(range(k), 2))
+    p = [scipy.stats.ttest_rel(Q[:, i], Q[:, j]).pvalue for i, j in pairs]
+    low, high = [1] * k, [k] * k
+    for (i, j), apart in zip(pairs, multipletests(p, alpha, method="holm")[0].tolist(), strict=True):
+        if apart:
+            first, second = (i, j) if Q[:, i].mean() > Q[:, j].mean() else (j, i)
+            low[second] += 1
+            high[first] -= 1
+    return low, high
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("seed", range(6))
+    def test_intervals_are_those_of_every_pair_tested_alone(self, seed):
+        rng = np.random.default_rng(seed)
+        Q = (rng.random((150, 7)) < np.linspace(0.3, 0.8, 7) ** (1 + seed % 2)).astype(float)
+        found = rank_intervals(Q, independent(150), n_resamples=0)
+        assert (found.rank_low.tolist(), found.rank_high.tolist()) == slow_intervals(Q, 0.05)
+        assert found.n_separable_pairs == sum(low - 1 for low in found.rank_low.tolist())
+
+    @settings(max_examples=60)
+    @given(st.integers(1, 8).flatmap(lambda k: arrays(np.bool_, (k, k))), st.randoms())
+    def test_groups_are_the_maximal_runs(self, marks, random):
+        k = len(marks)
+        rank = np.array(random.sample(range(1, k + 1), k), dtype=float)
+        better = marks & (rank[:, None] < rank[None, :])
+        assert list(tie_groups(rank, better)) == slow_groups(rank, better)
+
+    @settings(max_examples=40)
+    @given(
+        arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 6)), elements=st.sampled_from([0.1, 0.2, 0.3]))
+    )
+    def test_ranks_of_many_rows_are_those_of_each(self, scores):
+        assert ranks_of_rows(scores, 1e-12).tolist() == [mean_ranks(row).tolist() for row in scores]
+
+    def test_bootstrap_ranks_are_those_of_slow_resamples(self):
+        Q = (RNG.random((80, 5)) < [0.4, 0.5, 0.55, 0.6, 0.9]).astype(float)
+        found = rank_intervals(Q, independent(80), n_resamples=4000)
+        slow = [mean_ranks(Q[RNG.integers(0, 80, 80)].mean(axis=0)) for _ in range(4000)]
+        ends = np.quantile(slow, [0.025, 0.975], axis=0, method="inverted_cdf")
+        assert np.abs(found.bootstrap_low - ends[0]).max() <= 0.5
+        assert np.abs(found.bootstrap_high - ends[1]).max() <= 0.5
+
+    def test_intervals_of_means_are_those_of_the_leaderboard(self):
+        from tracker.queries.standard_errors import interval, means
+
+        Q, tasks = RNG.random((60, 3)), np.array(list("abcdef") * 10)
+        expected = means(Q, tasks, np.ones(60))
+        clustered, plain = (rank_intervals(Q, groups, n_resamples=0) for groups in (grouping(tasks), independent(60)))
+        for j in range(3):
+            mean = float(Q[:, j].mean())
+            ends = interval(mean, expected.clustered(j), 5), interval(mean, expected.plain(j), 59)
+            assert (clustered.low[j], clustered.high[j]) == pytest.approx(ends[0], rel=1e-10)
+            assert (plain.low[j], plain.high[j]) == pytest.approx(ends[1], rel=1e-10)
+
+
+class TestLaws:
+    @settings(max_examples=30)
+    @given(
+        arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=st.sampled_from([0.0, 1.0])),
+        st.randoms(),
+    )
+    def test_every_rank_lies_in_its_interval_and_the_order_of_models_does_not_matter(self, Q, random):
+        names = np.array([random.choice(["a", "b", ""]) for _ in Q])
+        found = rank_intervals(Q, grouping(names), n_resamples=20)
+        assert (found.rank_low <= found.rank).all()
+        assert (found.rank <= found.rank_high).all()
+        order = np.array(random.sample(range(Q.shape[1]), Q.shape[1]))
+        turned = rank_intervals(Q[:, order], grouping(names), n_resamples=20)
+        assert turned.rank_low.tolist() == found.rank_low[order].tolist()
+        assert turned.rank_high.tolist() == found.rank_high[order].tolist()
+        assert turned.bootstrap_low.tolist() == found.bootstrap_low[order].tolist()
+        lower = rank_intervals(-Q, grouping(names), higher_is_better=False, n_resamples=20)
+        assert lower.rank_low.tolist() == found.rank_low.tolist()
+        assert lower.bootstrap_high.tolist() == found.bootstrap_high.tolist()
+
+    def test_identical_models_are_never_told_apart(self):
+        one = (RNG.random(300) < 0.3).astype(float)
+        Q = np.stack([one, (RNG.random(300) < 0.9).astype(float), one], axis=1)
+        found = rank_intervals(Q, independent(300))
+        assert found.groups == ((0, 2),)
+        assert found.rank_low.tolist() == [2, 1, 2]
+        assert found.bootstrap_low.tolist() == [2.5, 1.0, 2.5]
+
+    def test_the_same_seed_gives_the_same_bytes_for_any_number_of_workers(self):
+        Q = RNG.random((50, 4))
+        found = rank_intervals(Q, independent(50), seed=3)
+        with parallel_config(n_jobs=2):
+            again = rank_intervals(Q, independent(50), seed=3)
+        assert again.bootstrap_low.tobytes() == found.bootstrap_low.tobytes()
+        assert again.bootstrap_high.tobytes() == found.bootstrap_high.tobytes()
+
+    def test_a_stricter_level_never_narrows_an_interval(self):
+        Q = (RNG.random((200, 6)) < np.linspace(0.4, 0.6, 6)).astype(float)
+        width = [
+            found.rank_high - found.rank_low
+            for found in (
+                rank_intervals(Q, independent(200), level=level, n_resamples=0) for level in (0.5, 0.9, 0.999)
+            )
+        ]
+        assert (width[0] <= width[1]).all()
+        assert (width[1] <= width[2]).all()
+
+
+class TestDegenerate:
+    def test_one_prompt_tells_nothing_apart(self):
+        found = rank_intervals(np.array([[0.0, 1.0, 0.5]]), independent(1))
+        assert found.rank_low.tolist() == [1, 1, 1]
+        assert found.rank_high.tolist() == [3, 3, 3]
+        assert np.isnan(found.low).all()
+
+    def test_one_model_has_rank_1(self):
+        found = rank_intervals(np.array([[0.0], [1.0]]), independent(2))
+        assert (found.rank_low.tolist(), found.rank_high.tolist(), found.groups) == ([1], [1], ())
+        assert found.n_pairs == 0
+
+    def test_models_that_differ_by_the_same_on_all_of_many_prompts_are_told_apart(self):
+        Q = np.column_stack([np.ones(20), np.zeros(20)])
+        assert rank_intervals(Q, independent(20), n_resamples=0).n_separable_pairs == 1
+        assert rank_intervals(Q[:4], independent(4), n_resamples=0).n_separable_pairs == 0  # 2 / 2**4 is 0.125
