@@ -6,7 +6,7 @@ import importlib.util
 import random
 import shutil
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,28 +57,33 @@ class Shop:
         self.empty, self.filled = template, folder / "filled.db"
         self.path = folder / "store.db"
         self.shown: Path | None = None
-        shutil.copy(template, self.filled)
+        shutil.copy(template, self.path)
+        self.engine = connect(f"sqlite:///{self.path}")  # one for all, since it remembers what it has compiled
+        sa.event.listen(self.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
 
-    def opened(self, which: Path) -> sa.Engine:
+    def show(self, which: Path) -> sa.Engine:
         """The store in one of its two states."""
         if self.shown != which:
+            self.engine.dispose()
             for end in ("", "-wal", "-shm"):
                 Path(f"{self.path}{end}").unlink(missing_ok=True)
             shutil.copy(which, self.path)
             self.shown = which
-        engine = connect(f"sqlite:///{self.path}")
-        sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
-        engine.dispose()
-        return engine
+        return self.engine
+
+    def keep(self) -> None:
+        """Take the store as it is for the filled one."""
+        self.engine.dispose()
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copy(self.path, self.filled)
+        self.shown = self.filled
 
     def everything(self) -> list[Any]:
         """Every row of every table."""
-        connection = sqlite3.connect(self.path)
-        try:
+        with closing(sqlite3.connect(self.path)) as connection:
             names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return [(name, connection.execute(f'SELECT * FROM "{name}"').fetchall()) for name in names]
-        finally:
-            connection.close()
 
 
 def read_in_words(module: ModuleType, path: Path, options: ReadOptions) -> None:
@@ -108,16 +113,10 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
     laid_out(files, results)
     own = [one for one in files if module.declines(results / one, options[0]) is None]
     shop = Shop(template, folder)
-    engine = shop.opened(shop.empty)
     for one in own:
         with suppress(SuffrageError):  # one of them may contradict another
-            take_in(engine, results / one, options[0], format=name)
-    engine.dispose()
-    with sqlite3.connect(shop.path) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    shutil.copy(shop.path, shop.filled)
-    shop.shown = None
+            take_in(shop.show(shop.filled if shop.shown else shop.empty), results / one, options[0], format=name)
+        shop.keep()
     for number in range(n_mutations):
         changed = chance.choice(list(files))
         (results / changed).write_bytes(mutated(changed, files[changed], chance))
@@ -130,7 +129,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
         }
         try:
             read_in_words(module, path, told)
-            engine = shop.opened(chance.choice((shop.empty, shop.filled)))
+            engine = shop.show(chance.choice((shop.empty, shop.filled)))
             before = shop.everything()
             try:
                 taken = take_in(engine, path, told, **asked)
@@ -144,8 +143,6 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
                     assert statuses <= {"complete", "partial"}
                 assert asked["partial"] or not taken.stored.damage
                 shop.shown = None
-            finally:
-                engine.dispose()
         except BaseException as error:
             kept = folder / "broken"
             laid_out({one: (results / one).read_bytes() for one in files}, kept)
@@ -182,16 +179,13 @@ def test_every_format_takes_in_its_sound_files_and_no_other_claims_them(
         path = tmp_path / "results" / one
         refusals = []
         for told in options:
-            engine = shop.opened(shop.empty)
-            shop.shown = None
             try:
-                taken = take_in(engine, path, told)
+                taken = take_in(shop.show(shop.empty), path, told)
+                shop.shown = None
                 assert taken.format == name
                 break
             except SuffrageError as error:
                 refusals.append(str(error))
-            finally:
-                engine.dispose()
         assert len(refusals) < len(options), refusals
 
 
