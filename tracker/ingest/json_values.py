@@ -33,7 +33,7 @@ def score(value: Any) -> float:
         return float(value)
     if not isinstance(value, (int, float)):
         raise ValueError(f"{_shown(value)}, not a number")
-    if math.isnan(value):
+    if value != value:
         return math.nan
     if abs(value) > EXACT:
         raise ValueError(f"{_shown(value)}, too large to be a score")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,17 +126,19 @@ def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, ever
 def _runs_of(session: Session, selection: Selection, every: bool) -> list[ExportedFile]:
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = chosen_tasks(session, benchmark, selection)
-    metric_ids: dict[str, dict[int, tuple[int, ...]]] = {}
-    problems: list[NotFoundError | SelectionError] = []
     units: tuple[Unit, ...] = ("prompt", "task") if selection.filter is None else ("prompt",)
-    for unit in units:
-        try:
-            found = exported_runs(session, benchmark, selection, unit, every=every and not selection.runs)
-            metric_ids[unit] = {run.id: run.metric_ids for run in found.runs}
-        except (NotFoundError, SelectionError) as problem:
-            problems.append(problem)
-    if not metric_ids:
-        raise problems[0]
+    metric_ids: dict[Unit, dict[int, tuple[int, ...]]] = {unit: {} for unit in units}
+    # One at a time: a run named by its key may have scores of one kind and not of the other.
+    for part in [replace(selection, runs=(key,)) for key in selection.runs] or [selection]:
+        problems: list[NotFoundError | SelectionError] = []
+        for unit in units:
+            try:
+                found = exported_runs(session, benchmark, part, unit, every=every and not selection.runs)
+                metric_ids[unit].update({run.id: run.metric_ids for run in found.runs})
+            except (NotFoundError, SelectionError) as problem:
+                problems.append(problem)
+        if len(problems) == len(units):
+            raise problems[0]
     kept = chosen_filter(session, benchmark, selection)
     prompt_ids, _ = read_prompts(session, tasks, kept)
     prompts = PromptParts(session, np.sort(prompt_ids))

@@ -197,7 +197,7 @@ class Aggregate:
         source, details = mapping(one.get("source_data")), mapping(one.get("score_details"))
         config = mapping(one.get("metric_config"))
         added = mapping(source.get("additional_details")).get(ours.TASK)
-        scale = 0.01 if self._is_percent(config) else 1.0
+        scale = 0.01 if not self.is_ours and self._is_percent(config) else 1.0
         value = self._number(details.get("score"), f"evaluation_results[{place}].score_details.score")
         if config.get("score_type") == "levels" and config.get("has_unknown_level") is True and value == -1:
             value = math.nan
