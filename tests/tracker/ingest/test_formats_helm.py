@@ -13,9 +13,10 @@ import pytest
 from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, folder, spec, stat, state
 
 from tracker.errors import BadInputError
+from tracker.ingest import gathering
 from tracker.ingest.discovery import find, prepare
 from tracker.ingest.formats.helm.metrics import described
-from tracker.ingest.measurement import PROMPTS_PER_BLOCK, Answers, Prompts, Reading, ReadOptions, Scores
+from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores
 
 JOINT_SPEC = spec("mmlu:subject=cities,method=multiple_choice_joint,model=org_model", "multiple_choice_joint")
 Rows = dict[tuple[str, str, str, int], float]
@@ -347,13 +348,14 @@ class TestErrors:
 
 
 class TestLaws:
-    def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path) -> None:
-        n = PROMPTS_PER_BLOCK + 10
+    def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(gathering, "PROMPTS_PER_BLOCK", 50)
+        n = 60
         entries = [{"instance_id": f"id{k}", "train_trial_index": 0, "stats": [stat("exact_match", k % 2, "test")]}
                    for k in range(n)]  # fmt: skip
         reading = read(run(tmp_path, entries, []))
         sizes = [len(block.values) for block in reading.measurements if isinstance(block, Scores)]
-        assert sizes == [PROMPTS_PER_BLOCK, 10]
+        assert sizes == [50, 10]
 
 
 def test_every_real_run_gives_the_counts_and_means_that_it_reports(shared: Path) -> None:
