@@ -171,6 +171,16 @@ def prepare_store(tracking_uri: str) -> MlflowStore:
         return store
 
 
+def reached(tracking_uri: str) -> str:
+    """MLflow's version, once it has been seen to answer.
+
+    Raises:
+        PublishingError: MLflow could not be reached or used.
+    """
+    with _client(mlflow_store(tracking_uri)):
+        return f"MLflow {version('mlflow')}"
+
+
 def _publish(
     engine: sa.Engine, wanted: Wanted, tracking_uri: str, progress: Progress | None = None, *, withdraw: bool = False
 ) -> Published:

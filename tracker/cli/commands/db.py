@@ -66,20 +66,16 @@ def copy(source: str, target: str, new_identity: bool, output_format: str) -> No
 @command.command()
 @database_option
 def check(database: str | None) -> None:
-    """Check the store: its tables, its references, the checksum of every run. Exit 1 if anything is wrong."""
+    """Check the store: its tables, its references, the checksum of every run. Exit 1 if anything is wrong.
+
+    `suffrage doctor` checks more, and says what to do.
+    """
     import sys
 
-    from tracker.database import connect, schema_differences, stray_rows, transaction
-    from tracker.ingest.checksums import verify_checksums
+    from tracker.database import connect
+    from tracker.recording.examination import faults
 
-    engine = connect(database)
-    wrong = [f"schema: {difference}" for difference in schema_differences(engine)]
-    with transaction(engine, write=False) as session:
-        wrong += [f"references: {row}" for row in stray_rows(session)]
-        wrong += [
-            f"run {run}: its scores are not those that were stored; ingest its file again with --on-conflict update"
-            for run in verify_checksums(session)
-        ]
+    wrong = [f"{about}: {sentence}" for about, sentence in faults(connect(database))]
     for line in wrong:
         click.echo(line)
     if wrong:

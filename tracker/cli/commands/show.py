@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tracker.cli.options import database_option, format_option
 from tracker.cli.output import in_words, print_numbers, print_record, print_rows, say
 from tracker.errors import OutputError
-from tracker.queries.selection import WHOLE
-
-if TYPE_CHECKING:
-    from tracker.queries.findings import FindingRecord
 
 
 @click.command()
@@ -35,6 +29,7 @@ def command(
     from tracker.database import connect, transaction
     from tracker.queries.catalogue import run
     from tracker.queries.findings import artifact, finding
+    from tracker.recording.asking_again import ask_again
 
     engine = connect(database)
     if is_run:
@@ -60,7 +55,7 @@ def command(
         click.echo(f"{found.name}{about}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
         click.echo(f"\n{found.summary}\n")
         if found.stale:
-            say(f"Stale: {found.stale}. {_again(found)}\n")
+            say(f"Stale: {found.stale}. {ask_again(found)}\n")
         print_numbers(found.numbers)
         click.echo("")
         for name, value in (("data", found.selection), ("options", found.parameters)):
@@ -80,18 +75,3 @@ def command(
         except OSError as error:
             raise OutputError(f"{save} cannot be written: {error.strerror}. Give --save another folder.") from error
         say(f"Wrote {len(contents)} files to {save}.")
-
-
-def _again(found: FindingRecord) -> str:
-    """What to do about a stale finding."""
-    from tracker.queries.recorded_findings import SIMULATED
-
-    if told := found.parameters.get(SIMULATED):
-        return f"It is simulated ({told}): `suffrage simulate --help` says how to do it again."
-    asked = ["suffrage", "analyze", found.name, *filter(None, [found.benchmark])]
-    for name, value in (found.selection or {}).items():
-        if name != "benchmark" and value != WHOLE.get(name):
-            listed = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            listed = listed[:19] if name == "as_of" else listed  # the option takes no time zone: it is UTC
-            asked += [f"--{name.replace('_', '-')}", listed]
-    return f"Ask again with `{shlex.join(asked)}`."

@@ -1,0 +1,163 @@
+"""`suffrage doctor`: what is wrong is found, each with what to do next; what is right is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+from commands_asked import run
+
+from tracker.cli import suffrage
+from tracker.database import connect, downgrade, transaction
+from tracker.ingest.checksums import checksum
+from tracker.ingest.loading import stored_scores
+from tracker.queries import tables
+from tracker.queries.selection import Selection
+from tracker.recording.pipeline import run_analysis
+from tracker.recording.publishing import publish_missing
+
+ARITHMETIC = Selection(benchmark="arithmetic")
+
+
+def examined(engine: sa.Engine, *options: str) -> tuple[int, dict[str, tuple[str, str, str]]]:
+    """Exit code, and verdict, words and advice of each check."""
+    url = engine.url.render_as_string(hide_password=False)
+    options = options or ("--no-mlflow",)
+    result = CliRunner().invoke(suffrage, ["doctor", "--database", url, "--format", "json", *options])
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    checks = {one["name"]: (one["verdict"], one["found"], one["advice"]) for one in json.loads(result.stdout)}
+    return result.exit_code, checks
+
+
+@pytest.fixture
+def sound(filled: sa.Engine) -> sa.Engine:
+    """A store whose runs have the checksums of their scores."""
+    with transaction(filled) as session:
+        for key in range(1, 6):
+            said = checksum(list(stored_scores(session, key).values()))
+            session.execute(sa.update(tables.run).where(tables.run.c.id == key).values(checksum=said))
+    return filled
+
+
+@pytest.mark.usefixtures("toys")
+class TestSound:
+    def test_a_sound_store_is_all_well(self, sound: sa.Engine, tracking_uri: str) -> None:
+        run_analysis(sound, "toy", ARITHMETIC, publish_to=tracking_uri)
+        publish_missing(sound, tracking_uri)
+        code, checks = examined(sound, "--tracking-uri", tracking_uri)
+        assert (code, {verdict for verdict, _, _ in checks.values()}) == (0, {"ok"}), checks
+        assert list(checks) == [
+            "program", "store", "schema", "references", "scores", "runs", "prompts", "metrics", "findings", "room",
+            "MLflow", "published",
+        ]  # fmt: skip
+        assert checks["prompts"][1] == "40, 40 of them without text"
+        assert checks["runs"][1] == "5 complete"
+        assert checks["published"][1] == "6 runs and findings, all as they are"
+        assert run(sound, "db", "check").exit_code == 0
+
+    def test_the_table_has_a_line_for_each_check(self, sound: sa.Engine) -> None:
+        said = run(sound, "doctor", "--no-mlflow")
+        assert [line.split()[:2] for line in said.stdout.splitlines() if line[0] != " "][:3] == [
+            ["ok", "program"], ["ok", "store"], ["ok", "schema"],
+        ]  # fmt: skip
+        assert said.stderr == "10 checks: no problems, no warnings.\n"
+
+
+@pytest.mark.usefixtures("toys")
+class TestWarnings:
+    def test_stale_findings_are_named_with_the_command_that_asks_again(self, sound: sa.Engine) -> None:
+        run_analysis(sound, "toy", ARITHMETIC)
+        run(sound, "runs", "hide", "2", "--reason", "odd", "--no-mlflow")
+        code, checks = examined(sound)
+        assert code == 2
+        assert checks["findings"][0] == "warning"
+        assert checks["findings"][1] == "1 of 1 are stale: 1; of 1: hidden since: run 2 (odd)"
+        assert "`suffrage analyze toy arithmetic`" in checks["findings"][2]
+        assert checks["runs"][1] == "4 complete, 1 hidden"
+
+    def test_partial_runs_are_named(self, sound: sa.Engine) -> None:
+        with transaction(sound) as session:
+            session.execute(sa.update(tables.run).where(tables.run.c.id == 4).values(status="partial"))
+        code, checks = examined(sound)
+        assert (code, checks["runs"][:2]) == (2, ("warning", "4 complete, 1 partial"))
+        assert "Of run 4 only what came before the damage" in checks["runs"][2]
+
+    def test_what_mlflow_does_not_show_as_it_is_is_counted(self, sound: sa.Engine, tracking_uri: str) -> None:
+        publish_missing(sound, tracking_uri)
+        run_analysis(sound, "toy", ARITHMETIC)
+        run(sound, "runs", "hide", "2", "--no-mlflow")
+        with transaction(sound) as session:
+            session.execute(sa.update(tables.publication).where(tables.publication.c.ref_id == 3).values(version="old"))
+        code, checks = examined(sound, "--tracking-uri", tracking_uri)
+        assert code == 2
+        assert checks["published"] == (
+            "warning",
+            "5 shown; 1 not shown, 1 shown as they were, 1 shown and not to be used",
+            "Run: suffrage publish",
+        )
+
+    def test_mlflow_that_is_away_is_a_warning(self, sound: sa.Engine, tmp_path: Path) -> None:
+        (tmp_path / "bad.db").write_text("no database" * 500)
+        code, checks = examined(sound, "--tracking-uri", f"sqlite:///{tmp_path}/bad.db")
+        assert (code, checks["MLflow"][:2]) == (2, ("warning", "it cannot be reached"))
+        assert examined(sound, "--tracking-uri", "file:///nowhere")[0] == 2
+
+    def test_mlflow_that_was_never_used_is_not_made(self, sound: sa.Engine, tmp_path: Path) -> None:
+        code, checks = examined(sound, "--tracking-uri", f"sqlite:///{tmp_path}/none.db")
+        assert (code, checks["MLflow"][0]) == (0, "ok")
+        assert not (tmp_path / "none.db").exists()
+
+    def test_a_store_that_is_not_there_yet_is_not_made(self, tmp_path: Path) -> None:
+        result = CliRunner().invoke(suffrage, ["doctor", "--database", f"sqlite:///{tmp_path}/none.db"])
+        assert (result.exit_code, (tmp_path / "none.db").exists()) == (2, False)
+        assert "holds nothing yet" in result.stdout
+
+
+class TestProblems:
+    def test_changed_scores_are_found_by_run(self, sound: sa.Engine) -> None:
+        with transaction(sound) as session:
+            session.execute(sa.update(tables.score).where(tables.score.c.run_id == 3).values(value=0.5))
+            session.execute(sa.update(tables.run).where(tables.run.c.id == 5).values(n_scores=41))
+        code, checks = examined(sound)
+        assert (code, checks["scores"][:2]) == (1, ("problem", "run 3, run 5"))
+        assert "suffrage ingest --on-conflict update" in checks["scores"][2]
+
+    def test_stray_references_and_changed_tables_are_found(self, sound: sa.Engine) -> None:
+        with sound.connect() as connection:
+            if sound.dialect.name == "sqlite":
+                connection.connection.dbapi_connection.execute("PRAGMA foreign_keys=OFF")
+            else:
+                connection.execute(sa.text("SET session_replication_role = replica"))
+            connection.execute(sa.text("DELETE FROM prompt WHERE id = 1"))
+            connection.execute(sa.text("ALTER TABLE model ADD COLUMN extra INTEGER"))
+            connection.commit()
+        code, checks = examined(sound)
+        assert code == 1
+        assert checks["references"][0] == checks["schema"][0] == "problem"
+        assert "extra" in checks["schema"][1]
+
+    def test_an_older_store_is_told_to_be_upgraded(self, sound: sa.Engine) -> None:
+        downgrade(sound, "0002")
+        code, checks = examined(sound)
+        assert (code, list(checks)) == (1, ["program", "store"])
+        assert "is at version 0002, this program needs 0003" in checks["store"][1]
+        assert "suffrage db upgrade" in checks["store"][2]
+
+    def test_a_file_that_is_no_store_is_one_problem(self, tmp_path: Path) -> None:
+        (tmp_path / "x.db").write_text("no database" * 500)
+        result = CliRunner().invoke(suffrage, ["doctor", "--database", f"sqlite:///{tmp_path}/x.db"])
+        assert result.exit_code == 1
+        assert "problem  store" in result.stdout
+
+    def test_a_damaged_file_is_one_problem(self, sqlite_url: str) -> None:
+        connect(sqlite_url).dispose()
+        path = Path(sqlite_url.removeprefix("sqlite:///"))
+        content = bytearray(path.read_bytes())
+        content[5000:60000] = bytes(55000)
+        path.write_bytes(content)
+        result = CliRunner().invoke(suffrage, ["doctor", "--no-mlflow", "--database", sqlite_url])
+        assert isinstance(result.exception, SystemExit), result.exception
+        assert result.exit_code == 1
