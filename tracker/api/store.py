@@ -39,7 +39,7 @@ def open_store(url: str | None = None) -> Store:
 
     Examples:
         >>> import tracker
-        >>> with tracker.open("sqlite:///results.db") as store:
+        >>> with tracker.open("sqlite:///new.db") as store:
         ...     store.benchmarks()
         []
     """
@@ -160,7 +160,7 @@ class Store(StoredThings):
             >>> store = tracker.open("sqlite:///quiz.db")
             >>> answer = store.analyze("rank-intervals", "quiz", seed=0, n_resamples=100)
             >>> answer.metrics["n_models"], answer.absent["n_clusters"]
-            (2.0, 'the prompts name no task')
+            (2.0, 'no prompt names a cluster')
         """
         from tracker.recording.declaration import load_declaration
         from tracker.recording.pipeline import run_analysis

@@ -15,7 +15,7 @@ SPELLS = (
     f'<img src=x onerror="{ATTACK}">',
     f"</script><script>{ATTACK}</script>",
     f'"><svg onload={ATTACK}>',
-    f"<a href='javascript:{ATTACK}'>&lt;b&gt; {{{{ 7*7 }}}} %{{x}} {{% raw %}}</a>",
+    f"<b>x</b><br><a href='javascript:{ATTACK}'>&lt;b&gt; {{{{ 7*7 }}}} %{{x}} {{% raw %}}</a>",
 )
 BENCHMARK = f"quiz {SPELLS[3]}"
 TASKS = tuple(f"task {place} {spell}" for place, spell in enumerate(SPELLS[:3]))

@@ -1,0 +1,162 @@
+"""`import tracker`: light, one screen, and as documented."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracker
+from tracker.api import answer, store, stored_things
+from tracker.api.store import Store
+from tracker.errors import BadInputError, NotFoundError, OutputError, SelectionError, SqlError
+
+EXAMPLE = Path(__file__).parents[2] / "docs/python_example.md"
+PAGE = Path(__file__).parents[2] / "docs/python.md"
+HEAVY = ("numpy", "sqlalchemy", "pyarrow", "mlflow", "matplotlib", "scipy", "numba", "alembic", "click", "jinja2")
+SCORES = "prompt_id,model a,model b\np1,1,0\np2,1,1\np3,0,0\n"
+
+
+@pytest.fixture
+def quiz(sqlite_url: str) -> Iterator[Store]:
+    """A store with three prompts and two models."""
+    Path("scores.csv").write_text(SCORES)
+    with tracker.open(sqlite_url) as opened:
+        opened.ingest("scores.csv", benchmark="quiz", metric="accuracy")
+        yield opened
+
+
+class TestImport:
+    def test_nothing_is_imported_before_it_is_used(self) -> None:
+        ask = f"import sys, tracker; print([one for one in {HEAVY} if one in sys.modules])"
+        said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+        assert said.stdout.strip() == "[]"
+
+    def test_opening_a_store_imports_neither_mlflow_nor_pictures(self, sqlite_url: str) -> None:
+        unneeded = ("mlflow", "matplotlib", "scipy", "numba", "click", "jinja2")
+        use = f"import sys, tracker; tracker.open({sqlite_url!r}).benchmarks()"
+        ask = f"{use}; print([one for one in {unneeded} if one in sys.modules])"
+        said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+        assert said.stdout.strip() == "[]"
+
+    def test_what_is_offered_is_there_and_what_is_not_is_an_ordinary_error(self) -> None:
+        assert set(tracker.__all__) <= set(dir(tracker))
+        for name in tracker.__all__:
+            assert getattr(tracker, name) is not None
+        with pytest.raises(AttributeError, match="has no attribute 'opem'"):
+            tracker.opem  # noqa: B018
+
+
+class TestDocumented:
+    @pytest.mark.parametrize("module", [store, stored_things])
+    def test_every_example_of_a_docstring_does_what_it_shows(self, module: object) -> None:
+        Path("scores.csv").write_text(SCORES)
+        with tracker.open("sqlite:///quiz.db") as made:
+            made.ingest("scores.csv", benchmark="quiz", metric="accuracy")
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        found = [one for one in doctest.DocTestFinder().find(module) if one.examples]
+        assert len(found) >= 2
+        for one in found:
+            one.globs["Path"] = Path
+            runner.run(one)
+        assert runner.summarize(verbose=False).failed == 0
+
+    def test_every_public_method_says_what_it_does_and_stands_on_the_page(self) -> None:
+        page = PAGE.read_text()
+        for kind in (Store, answer.Answer):
+            for name, member in inspect.getmembers(kind):
+                if not name.startswith("_") and (callable(member) or isinstance(member, property)):
+                    assert inspect.getdoc(member), name
+                    assert f"{name}" in page, name
+
+    def test_the_worked_example_prints_what_it_says(self) -> None:
+        cells = re.findall(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", EXAMPLE.read_text(), re.DOTALL)
+        assert len(cells) >= 8
+        names: dict[str, object] = {}
+        for code, wanted in cells:
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                exec(compile(code, str(EXAMPLE), "exec"), names)
+            assert printed.getvalue() == wanted, code
+
+
+class TestLaws:
+    def test_arrays_are_those_of_the_queries_and_choices_are_those_of_the_command_line(self, quiz: Store) -> None:
+        scores = quiz.performance_matrix("quiz")
+        np.testing.assert_array_equal(scores.Q, [[1, 0], [1, 1], [0, 0]])
+        one = quiz.performance_matrix("quiz", models="model b", condition="full")
+        assert one.models == ("model b",)
+        np.testing.assert_array_equal(quiz.performance_matrix("quiz", models=["model b"]).Q, one.Q)
+        by_run = quiz.performance_matrix("quiz", runs=int(one.run_ids[0]))
+        np.testing.assert_array_equal(by_run.Q, one.Q)
+
+    def test_an_answer_is_recorded_and_is_the_one_that_is_stored(self, quiz: Store) -> None:
+        told = quiz.analyze("rank-intervals", "quiz", models=["model a", "model b"], n_resamples=20, seed=3)
+        stored = quiz.finding(told.id)
+        assert stored.summary == told.summary()
+        assert {one.name: one.value for one in stored.numbers} == {
+            name: None if np.isnan(value) else value for name, value in told.metrics.items()
+        }
+        assert {one.name: one.reason for one in stored.numbers if one.reason} == dict(told.absent)
+        assert stored.parameters["n_resamples"] == 20
+        assert stored.seed == 3
+        assert quiz.table(told.id, "models").equals(told.tables["models"])
+        assert quiz.figure(told.id, told.figures[0]).startswith(b"\x89PNG")
+        assert told.figure(told.figures[0]).axes
+        assert str(told) == f"rank-intervals, finding {told.id}: {told.summary()}"
+        assert told.mlflow_run_id is None
+        assert told.publishing_problem is None
+        assert not Path("mlflow.db").exists()
+
+    def test_it_is_published_only_where_asked(self, quiz: Store, tracking_uri: str) -> None:
+        told = quiz.analyze("rank-intervals", "quiz", n_resamples=20, publish_to=tracking_uri)
+        assert told.mlflow_run_id
+
+    def test_sql_gives_columns_also_where_there_are_no_rows(self, quiz: Store) -> None:
+        assert quiz.sql("select name, id from model where id < 0").column_names == ["name", "id"]
+        assert quiz.sql("select count(*) as n from score").to_pylist() == [{"n": 6}]
+
+    def test_a_dry_run_changes_nothing(self, quiz: Store) -> None:
+        Path("more.csv").write_text("prompt_id,model c\np1,1\n")
+        (told,) = quiz.ingest(Path("more.csv"), benchmark="quiz", metric="accuracy", dry_run=True)
+        assert "would be" in told.summary()
+        assert [one.name for one in quiz.models()] == ["model a", "model b"]
+
+    def test_a_closed_store_opens_again_when_it_is_used(self, quiz: Store) -> None:
+        quiz.close()
+        assert [one.name for one in quiz.benchmarks()] == ["quiz"]
+
+
+class TestErrors:
+    def test_every_mistake_is_a_sentence(self, quiz: Store) -> None:
+        mistakes = [
+            (NotFoundError, lambda: quiz.leaderboard("quix")),
+            (NotFoundError, lambda: quiz.analyze("prompt-corelation", "quiz")),
+            (SelectionError, lambda: quiz.performance_matrix("quiz", model="model a")),
+            (SelectionError, lambda: quiz.analyze("rank-intervals", "quiz", n_resample=3)),
+            (SelectionError, lambda: quiz.analyze("tradeoff", metric="accuracy")),
+            (SelectionError, lambda: quiz.ingest("scores.csv", benchmrk="quiz")),
+            (BadInputError, lambda: quiz.ingest("nowhere.csv")),
+            (SqlError, lambda: quiz.sql("delete from score")),
+            (OutputError, lambda: quiz.report("quiz", "scores.csv")),
+            (NotFoundError, lambda: quiz.analyze("rank-intervals", "quiz", n_resamples=20).figure("ranc")),
+            (NotFoundError, lambda: quiz.finding(99)),
+        ]
+        for kind, mistake in mistakes:
+            with pytest.raises(kind) as caught:
+                mistake()
+            assert isinstance(caught.value, tracker.SuffrageError)
+            assert len(str(caught.value)) > 20
+
+    def test_a_name_that_is_no_choice_is_told_with_those_that_are(self, quiz: Store) -> None:
+        with pytest.raises(SelectionError, match=r"There is no choice 'model'. There are: .*models"):
+            quiz.leaderboard("quiz", model="x")
