@@ -1,0 +1,153 @@
+"""Results of promptfoo, written with `promptfoo eval -o results.json`.
+
+Each provider is a model, each prompt template a variant of its run, each test a prompt; repeated tests are trials.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tracker.ingest.contents import reporting_to
+from tracker.ingest.formats.promptfoo.rows import PASS, SCORE, Result
+from tracker.ingest.formats.promptfoo.survey import Survey, results_of
+from tracker.ingest.json_values import first_bytes
+from tracker.ingest.measurement import (
+    PROMPTS_PER_BLOCK,
+    Answers,
+    Measurement,
+    Prompts,
+    ReadOptions,
+    RunDescription,
+    Scores,
+)
+
+SPECIFICITY = 31
+"""One more than other harnesses: results of old versions look at their start like those of lm-evaluation-harness."""
+NAMESPACE = "promptfoo"
+START = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*[23]\b')
+END_BYTES = 1 << 16
+VERSION = re.compile(rb'"promptfooVersion"\s*:\s*"([^"\\]{1,40})"')
+LETTERS_PER_BLOCK = 8_000_000
+
+
+def declines(path: Path, options: ReadOptions) -> str | None:
+    """Why the file is no result of promptfoo."""
+    if path.suffix != ".json":
+        return "the name does not end in .json"
+    start = first_bytes(path, 4096)
+    if isinstance(start, str):
+        return start
+    return None if START.match(start) else "the text does not begin with results of version 2 or 3"
+
+
+def harness(path: Path) -> str | None:
+    """The program, with its version where the results name it."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - END_BYTES))
+            version = VERSION.findall(file.read())
+    except OSError:
+        version = []
+    return f"promptfoo {version[-1].decode(errors='replace')}" if version else "promptfoo"
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
+    """The scores under each metric, and what was answered, of each model and template."""
+    with reporting_to(None):  # the second reading moves the progress
+        survey = Survey(path, options)
+    yield from Blocks(survey).read()
+
+
+class Blocks:
+    """A second reading of the results."""
+
+    def __init__(self, survey: Survey) -> None:
+        self.survey, self.options, self.runs = survey, survey.options, survey.runs()
+        self.n_empty = 0
+
+    def read(self) -> Iterator[Measurement | str]:
+        """The blocks, and what is to be told; damage last."""
+        survey = self.survey
+        rows: list[tuple[int, Result]] = []
+        letters = 0
+        results = results_of(survey.path, {})
+        for n in range(survey.n):
+            one = next(results)
+            if not survey.superseded[n]:
+                rows.append((n, one))
+                letters += len(one.text or "") + len(one.output or "")
+            if len(rows) >= PROMPTS_PER_BLOCK or letters >= LETTERS_PER_BLOCK:
+                yield from self._measurements(rows)
+                rows, letters = [], 0
+        yield from self._measurements(rows)
+        yield from survey.remarks()
+        if self.n_empty:
+            counted = "missing (--empty missing)" if self.options.empty == "missing" else "scored by promptfoo"
+            yield f"{self.n_empty:,} answers hold nothing; they count as {counted}"
+        for _ in results:  # tells of damage, if there is any
+            pass
+
+    def _measurements(self, rows: Sequence[tuple[int, Result]]) -> Iterator[Measurement]:
+        by_column: dict[int, list[tuple[int, Result]]] = {}
+        for n, one in rows:
+            by_column.setdefault(self.survey.columns[one.column], []).append((n, one))
+        shared: dict[tuple[str, ...], Prompts] = {}
+        for column, own in by_column.items():
+            keys = tuple(one.key for _, one in own)
+            if keys not in shared:
+                shared[keys] = self._prompts([one for _, one in own])
+            yield from self._of_column(self.runs[column], shared[keys], own)
+
+    def _prompts(self, results: Sequence[Result]) -> Prompts:
+        known = [one.has_variables or self.survey.one_template for one in results]
+        return Prompts(
+            keys=[one.key for one in results],
+            namespace=NAMESPACE,
+            # A prompt without variables is worded otherwise in each template.
+            text=[one.text if told else None for one, told in zip(results, known, strict=True)],
+            answer=[one.gold for one in results],
+            details=[one.details for one in results],
+        )
+
+    def _of_column(
+        self, run: RunDescription, prompts: Prompts, rows: Sequence[tuple[int, Result]]
+    ) -> Iterator[Measurement]:
+        survey, results = self.survey, [one for _, one in rows]
+        trials = survey.trials[[n for n, _ in rows]]
+        metrics = survey.metrics or ([SCORE, PASS] if self.options.errored == "wrong" else [])
+        empty = np.array([one.output == "" and not one.errored for one in results])
+        self.n_empty += int(empty.sum())
+        scored = False
+        for metric in metrics:
+            values = np.array([self._value(one, metric) for one in results])
+            if self.options.empty == "missing":
+                values[empty] = math.nan
+            if np.isnan(values).all():
+                continue
+            scored = True
+            place = f"result of {run.model}"
+            yield Scores(
+                run=run, metric=survey.metric(metric), prompts=prompts, values=values, trials=trials, places=place
+            )
+        if any(one.output is not None for one in results):
+            yield Answers(
+                run=run,
+                prompts=prompts,
+                text=[None if one.errored else one.output or None for one in results],
+                status=["error" if one.errored else "ok" if one.output else "empty" for one in results],
+                trials=trials,
+                predicted=np.array([one.errored or one.output is not None for one in results]),
+            )
+        elif not scored:
+            yield prompts
+
+    def _value(self, one: Result, metric: str) -> float:
+        if one.errored:
+            return 0.0 if self.options.errored == "wrong" else math.nan
+        value = one.values.get(metric, math.nan)
+        return math.nan if value is None else value

@@ -1,0 +1,172 @@
+"""One result of promptfoo: which test it is, what was asked and answered, and what it scored."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from tracker.ingest.json_values import count, mapping, text, words
+
+FIELDS = (
+    "promptIdx", "testIdx", "testCase", "promptId", "provider", "prompt", "vars", "response", "error",
+    "failureReason", "success", "score", "namedScores", "gradingResult",
+)  # fmt: skip
+"""What is read of a result."""
+SCORE, PASS = "score", "pass"
+TECHNICAL = 2
+"""The reason of a failure that was no wrong answer."""
+LONGEST_DETAIL = 200
+EXACT = 2**53
+
+
+class NotAResultError(Exception):
+    """What stands where a result should; says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Who answered, to which wording: a column of promptfoo's table.
+
+    Attributes:
+        provider, label: the model's id, and the user's name for it; '' where there is none.
+        template: what tells the wording from the others.
+        wording: its label.
+        number: of the column; None in old versions.
+    """
+
+    provider: str
+    label: str
+    template: str
+    wording: str
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What is read of a result.
+
+    Attributes:
+        key: of the test, made of its variables and of what is asserted, so that repetitions share it.
+        test: number of the test; None in old versions.
+        text: the variables, or the whole prompt where there are none.
+        gold: the one text that the answer should equal.
+        output: what the model said; None where the file does not hold it.
+        errored: whether the provider failed.
+        success: None where the file does not say.
+        values: by metric; NaN is missing, None is no number.
+    """
+
+    column: Column
+    key: str
+    test: int | None
+    text: str | None
+    has_variables: bool
+    gold: str | None
+    details: dict[str, Any] | None
+    output: str | None
+    errored: bool
+    success: bool | None
+    values: Mapping[str, float | None]
+
+
+def result(data: Any) -> Result:
+    """Read a result.
+
+    Raises:
+        NotAResultError: it is none.
+    """
+    if not isinstance(data, dict):
+        raise NotAResultError("is no result")
+    case, prompt = mapping(data.get("testCase")), mapping(data.get("prompt"))
+    told = data.get("vars") if isinstance(data.get("vars"), dict) else case.get("vars")
+    variables = {str(name): value for name, value in mapping(told).items() if not str(name).startswith("_")}
+    asserted = case.get("assert")
+    success = data.get("success")
+    grading = data.get("gradingResult")
+    reason = data.get("failureReason")
+    errored = (
+        reason == TECHNICAL if count(reason) is not None else bool(data.get("error")) and not isinstance(grading, dict)
+    )
+    raw = text(prompt.get("raw"))
+    values = {SCORE: _number(data.get("score")), PASS: float(success) if isinstance(success, bool) else math.nan}
+    for name, value in mapping(data.get("namedScores")).items():
+        values[f"named/{name}" if name in values else str(name)] = _number(value)
+    return Result(
+        column=_column(data, prompt),
+        key=_hash(variables, asserted if asserted else None, None if variables else case.get("description")),
+        test=count(data.get("testIdx")),
+        text=_asked(variables) if variables else raw,
+        has_variables=bool(variables),
+        gold=_gold(asserted),
+        details=_details(case),
+        output=_output(data),
+        errored=errored,
+        success=success if isinstance(success, bool) else None,
+        values=values,
+    )
+
+
+def _column(data: Mapping[str, Any], prompt: Mapping[str, Any]) -> Column:
+    told = data.get("provider")
+    provider = mapping(told)
+    wording = text(prompt.get("label")) or text(prompt.get("display")) or ""
+    return Column(
+        provider=text(told) or text(provider.get("id")) or "",
+        label=text(provider.get("label")) or "",
+        template=text(data.get("promptId")) or wording,
+        wording=wording,
+        number=count(data.get("promptIdx")),
+    )
+
+
+def _hash(*parts: Any) -> str:
+    try:
+        told = json.dumps(parts, sort_keys=True)
+    except (RecursionError, ValueError) as error:
+        raise NotAResultError("has variables that are nested too deeply") from error
+    return sha256(told.encode()).hexdigest()[:16]
+
+
+def _asked(variables: Mapping[str, Any]) -> str | None:
+    """The one variable, or all by name."""
+    told = {name: said for name, value in variables.items() if (said := words(value)) is not None and said.strip()}
+    if len(told) == 1:
+        return next(iter(told.values())).strip()
+    return "\n".join(f"{name}: {told[name].strip()}" for name in sorted(told)) or None
+
+
+def _gold(asserted: Any) -> str | None:
+    listed = [one for one in asserted if isinstance(one, dict)] if isinstance(asserted, list) else []
+    equal = [one.get("value") for one in listed if one.get("type") == "equals"]
+    if len(equal) != 1 or isinstance(equal[0], (dict, list)):
+        return None
+    said = words(equal[0])
+    return said.strip() or None if said is not None else None
+
+
+def _details(case: Mapping[str, Any]) -> dict[str, Any] | None:
+    told = {**mapping(case.get("metadata")), "description": case.get("description")}
+    found = {
+        str(name): value
+        for name, value in told.items()
+        if (isinstance(value, str) and 0 < len(value) <= LONGEST_DETAIL)
+        or (isinstance(value, (bool, int, float)) and -EXACT <= value <= EXACT)
+    }
+    return found or None
+
+
+def _output(data: Mapping[str, Any]) -> str | None:
+    response = data.get("response")
+    told = response.get("output") if isinstance(response, dict) else None
+    said = words(told)
+    return None if said is None else said.strip()
+
+
+def _number(value: Any) -> float | None:
+    if value is None or value != value:
+        return math.nan
+    return float(value) if isinstance(value, (bool, int, float)) and -EXACT <= value <= EXACT else None
