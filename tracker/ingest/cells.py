@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MISSING = ("", "na", "n/a", "<na>", "null", "none", "-", "--")
 BOOLEANS = {"true": 1.0, "false": 0.0}
+WHOLE = 2.0**53
+"""Floats from here on do not tell every two whole numbers apart."""
 NOT_FINITE = "is not a finite number; leave the cell empty where nothing was measured"
 
 
@@ -78,6 +80,8 @@ def numbers(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
     if len(wrong):
         problems.add(wrong, name, [f"{values[row]} {NOT_FINITE}" for row in wrong[: BadInputError.shown]])
         values[wrong] = np.nan
+    if not pa.types.is_floating(kind):
+        _note_lost_digits(table, name, values, problems)
     return values
 
 
@@ -89,6 +93,7 @@ def _numbers_of_texts(table: Table, name: str, problems: Problems) -> NDArray[np
     try:
         values = _float64(pc.cast(column, pa.float64()))
         if np.isfinite(values).sum() + column.null_count == len(values):
+            _note_lost_digits(table, name, values, problems)
             return values
     except pa.ArrowInvalid:
         pass
@@ -113,7 +118,26 @@ def _numbers_of_texts(table: Table, name: str, problems: Problems) -> NDArray[np
     if reasons:
         wrong = np.flatnonzero(np.isin(coded.rows, list(reasons)))
         problems.add(wrong, name, [reasons[coded.rows[row]] for row in wrong[: BadInputError.shown]])
-    return parsed[coded.rows]
+    values = parsed[coded.rows]
+    _note_lost_digits(table, name, values, problems)
+    return values
+
+
+def _note_lost_digits(table: Table, name: str, values: NDArray[np.float64], problems: Problems) -> None:
+    """Notes whole numbers that have more digits than a float keeps."""
+    column = table.arrow[name]
+    wrong = []
+    for row in np.flatnonzero(np.abs(values) >= WHOLE).tolist():
+        try:
+            whole = int(column[row].as_py())
+        except ValueError:  # written with a point or an exponent
+            continue
+        if whole != int(values[row]):
+            wrong.append(row)
+    if wrong:
+        texts = [f"{column[row].as_py()} has more digits than a score can keep" for row in wrong[: BadInputError.shown]]
+        problems.add(np.array(wrong), name, texts)
+        values[wrong] = np.nan
 
 
 def whole_numbers(table: Table, name: str, problems: Problems, *, what: str) -> NDArray[np.int64]:
