@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tracker.reporting.html.contents import Contents, RankIntervals
 
 SAID = (
-    "The ranks beside it are those that comparisons of every two models on the same prompts leave open; all of them "
-    "hold at once with 95 % probability (paired t{clustered}, Holm)."
+    "Under “between ranks” stand the ranks that comparisons of every two models on the same prompts leave open; all of "
+    "them hold at once with 95 % probability (paired t{clustered}, Holm)."
 )
 
 EPOCH = datetime.fromtimestamp(0, UTC)
