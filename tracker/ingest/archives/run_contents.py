@@ -103,7 +103,7 @@ class RunContents:
             return []
         metrics = self.names.keys["metric"][numbers(rows, "metric")]
         prompts = self.prompts.keys[numbers(rows, "prompt")]
-        keys, values = pack(prompts, numbers(rows, "trial")), numbers(rows, "value", np.float64)
+        keys, values = pack(prompts, numbers(rows, "trial")), numbers(rows, "value", np.float64) + 0.0  # no -0.0
         found = []
         for metric in sorted(set(metrics.tolist())):
             of = metrics == metric
