@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import matplotlib.image
+import numpy as np
+import pytest
+import scipy.stats
+import statsmodels.api as sm
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from analyses.comparison import analyze
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries.clusters import Clusters
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.prompts import Prompts
+from tracker.recording.finding import Absent
+
+RNG = np.random.default_rng(12)
+N = 240
+TASKS = np.array(["art", "history", "law", "logic", "math", "physics"] * (N // 6))
+BINARY = (RNG.random((N, 3)) < RNG.beta(2, 2, (N, 1)) * [0.95, 0.75, 0.5] + [0.1, 0.1, 0.0]).astype(float)
+CONTINUOUS = BINARY * 0.5 + RNG.random((N, 3))
+FEW = {"n_resamples": 299}
+
+
+def inputs(Q: np.ndarray, tasks: np.ndarray = TASKS, field: str = "task", **others):
+    n, k = Q.shape
+    ids = np.arange(100, 100 + n, dtype=np.int64)
+    scores = PerformanceMatrix(
+        Q=Q,
+        prompt_ids=ids,
+        tasks=tasks[:n],
+        models=tuple("ABCDE"[:k]),
+        run_ids=np.arange(k),
+        benchmark="b",
+        metric="accuracy",
+        **others,
+    )
+    prompts = Prompts(
+        prompt_ids=ids,
+        tasks=tuple(tasks[:n].tolist()),
+        names=tuple(f"p{i}" for i in range(n)),
+        texts=tuple(None if i % 7 == 0 else f"What is\n{i} \x1b[31mplus {i}?" for i in range(n)),
+        choices=(None,) * n,
+        answers=(None,) * n,
+        details=({},) * n,
+    )
+    names = {"task": tasks[:n], "none": np.full(n, ""), "passage": np.array([f"text {i // 3}" for i in range(n)])}
+    return scores, prompts, Clusters(field=field, prompt_ids=ids, names=names[field])
+
+
+def asked(Q: np.ndarray = BINARY, field: str = "task", tasks: np.ndarray = TASKS, **options):
+    others = {"higher_is_better": options.pop("higher_is_better", True)}
+    return analyze(*inputs(Q, tasks, field, **others), **{"model_a": "A", "model_b": "B"} | FEW | options)
+
+
+class TestAgainstReference:
+    def test_numbers_are_those_of_scipy_and_statsmodels(self):
+        metrics = asked().finding.metrics
+        a, b = BINARY[:, 0], BINARY[:, 1]
+        d = a - b
+        plain = sm.OLS(d, np.ones(N)).fit()
+        clustered = plain.get_robustcov_results("cluster", groups=np.unique(TASKS, return_inverse=True)[1], use_t=True)
+        for kind, expected in (("naive", plain), ("clustered", clustered)):
+            low, high = expected.conf_int()[0]
+            found = [metrics[f"{kind}.{name}"] for name in ("stderr", "low", "high", "pvalue")]
+            assert found == pytest.approx([expected.bse[0], low, high, expected.pvalues[0]], abs=1e-10)
+        n_a, n_b = int((d > 0).sum()), int((d < 0).sum())
+        assert (metrics["n_a_better"], metrics["n_b_better"], metrics["n_equal"]) == (n_a, n_b, N - n_a - n_b)
+        assert metrics["mcnemar.pvalue"] == pytest.approx(mcnemar([[0, n_a], [n_b, 0]], exact=True).pvalue, abs=1e-10)
+        assert metrics["flips.pvalue"] == pytest.approx(metrics["mcnemar.pvalue"], rel=1e-10)
+        z = (a.mean() - b.mean()) / np.hypot(scipy.stats.sem(a), scipy.stats.sem(b))
+        assert metrics["unpaired.z"] == pytest.approx(z, rel=1e-12)
+        assert metrics["unpaired.pvalue"] == pytest.approx(2 * scipy.stats.norm.sf(abs(z)), rel=1e-10)
+        assert metrics["correlation"] == pytest.approx(np.corrcoef(a, b)[0, 1], rel=1e-10)
+
+    def test_clusters_of_equal_size_have_the_same_error_by_both_corrections(self):
+        metrics = asked().finding.metrics
+        for name in ("stderr", "low", "high", "pvalue"):
+            assert metrics[f"cr2.{name}"] == pytest.approx(metrics[f"clustered.{name}"], rel=1e-10)
+        assert metrics["cr2.degrees"] == pytest.approx(5)
+
+    def test_tasks_are_adjusted_for_being_many(self):
+        table = asked().tables["tasks"].to_pydict()
+        assert table["task"] == sorted(set(TASKS.tolist()))
+        p = []
+        for task in table["task"]:
+            d = (BINARY[:, 0] - BINARY[:, 1])[task == TASKS]
+            p.append(scipy.stats.binomtest(int((d > 0).sum()), int((d != 0).sum())).pvalue)
+        assert table["pvalue"] == pytest.approx(p, abs=1e-10)
+        assert table["holm"] == pytest.approx(multipletests(p, method="holm")[1], abs=1e-10)
+        assert table["benjamini_hochberg"] == pytest.approx(multipletests(p, method="fdr_bh")[1], abs=1e-10)
+        assert set(table["test"]) == {"exact McNemar"}
+
+    def test_tasks_are_clustered_by_what_is_finer_than_a_task(self):
+        order = np.argsort(TASKS, kind="stable")
+        report = asked(BINARY[order], "passage", TASKS[order])
+        row = report.tables["tasks"].to_pylist()[0]
+        d = (BINARY[order][:, 0] - BINARY[order][:, 1])[:40]
+        passages = np.arange(40) // 3
+        expected = sm.OLS(d, np.ones(40)).fit(cov_type="cluster", cov_kwds={"groups": passages}, use_t=True)
+        assert row["test"] == "clustered t"
+        assert row["stderr"] == pytest.approx(expected.bse[0], rel=1e-10)
+        assert row["pvalue"] == pytest.approx(expected.pvalues[0], rel=1e-10)
+
+    def test_other_scores_have_no_mcnemar_but_flipped_signs(self):
+        metrics = asked(CONTINUOUS, n_resamples=2999).finding.metrics
+        assert isinstance(metrics["mcnemar.pvalue"], Absent)
+        d = CONTINUOUS[:, 0] - CONTINUOUS[:, 1]
+        assert metrics["flips.pvalue"] == pytest.approx(scipy.stats.ttest_1samp(d, 0).pvalue, abs=0.01)
+        assert metrics["flips.n_drawn"] == 2999
+        half = 1.96 * scipy.stats.sem(d)
+        assert [metrics["bca.low"], metrics["bca.high"]] == pytest.approx([d.mean() - half, d.mean() + half], abs=0.01)
+        assert set(asked(CONTINUOUS).tables["tasks"].to_pydict()["test"]) == {"paired t"}
+
+    def test_the_real_table_of_mmlu_pro(self, mmlu_pro):
+        pair = mmlu_pro.Q[:, :2]
+        metrics = asked(pair, "none", np.full(len(pair), "")).finding.metrics
+        n_a, n_b = int((pair[:, 0] > pair[:, 1]).sum()), int((pair[:, 0] < pair[:, 1]).sum())
+        assert metrics["mcnemar.pvalue"] == pytest.approx(scipy.stats.binomtest(n_a, n_a + n_b).pvalue, rel=1e-10)
+
+
+class TestLaws:
+    def test_the_other_way_round_everything_changes_sides(self):
+        one, other = asked().finding.metrics, asked(model_a="B", model_b="A").finding.metrics
+        assert other["difference"] == -one["difference"]
+        assert (other["clustered.low"], other["n_a_better"]) == (-one["clustered.high"], one["n_b_better"])
+        for name in ("clustered.pvalue", "mcnemar.pvalue", "clustered.flips.pvalue", "detectable", "n_needed"):
+            assert other[name] == pytest.approx(one[name], rel=1e-12)
+
+    @pytest.mark.parametrize("Q", [BINARY, CONTINUOUS])
+    def test_where_lower_is_better_the_first_is_better_by_being_lower(self, Q):
+        one, other = asked(Q).finding.metrics, asked(1 - Q, higher_is_better=False).finding.metrics
+        for name in ("difference", "clustered.low", "clustered.high", "unpaired.z", "n_a_better", "flips.pvalue"):
+            assert other[name] == pytest.approx(one[name], rel=1e-9)
+        assert other["mean_a"] == pytest.approx(1 - one["mean_a"])
+        notes = " ".join(asked(1 - Q, higher_is_better=False).notes)
+        assert "lower is better" in notes
+
+    def test_two_models_need_not_be_named(self):
+        named, open_ = asked(BINARY[:, :2]), asked(BINARY[:, :2], model_a="", model_b="")
+        assert named.finding.metrics == open_.finding.metrics
+        assert asked(BINARY[:, :2], model_a="", model_b="A").finding.models == ("B", "A")
+
+    def test_only_shared_prompts_count_and_the_others_are_said(self):
+        Q = BINARY.copy()
+        Q[:10, 0], Q[10:14, 1], Q[:20, 2], Q[20, :2] = np.nan, np.nan, np.nan, np.nan
+        report = asked(Q)
+        rest = np.delete(np.arange(N), [*range(14), 20])
+        alone = asked(BINARY[rest], tasks=TASKS[rest])
+        metrics = dict(report.finding.metrics)
+        assert metrics.pop("n_left_out") == 14
+        assert metrics == {name: value for name, value in alone.finding.metrics.items() if name != "n_left_out"}
+        said = " ".join(report.notes)
+        assert "10 prompts of B are left out" in said
+        assert "4 prompts of A are left out" in said
+
+    def test_flips_are_all_in_the_table_and_a_few_of_each_side_are_shown(self):
+        report = asked(n_flips=3)
+        rows = report.tables["flips"].to_pylist()
+        d = BINARY[:, 0] - BINARY[:, 1]
+        assert sorted(row["prompt"] for row in rows) == sorted(f"p{i}" for i in np.flatnonzero(d))
+        for row in rows:
+            place = int(row["prompt"][1:])
+            assert (row["score_a"], row["score_b"], row["task"]) == (*BINARY[place, :2], TASKS[place])
+            assert row["better"] == ("A" if d[place] > 0 else "B")
+        shown = [note for note in report.notes if "alone does better on" in note]
+        assert [note[0] for note in shown] == ["A"] * 3 + ["B"] * 3
+        assert not any("\x1b" in note or "\n" in note for note in report.notes)
+        assert not [note for note in asked(n_flips=0).notes if "alone does better on" in note]
+
+    def test_the_largest_differences_come_first(self):
+        sizes = np.abs(asked(CONTINUOUS).tables["flips"].column("advantage_of_a").to_numpy())
+        assert (np.diff(sizes) <= 0).all()
+
+    def test_the_verdict_is_by_cr2_where_one_task_holds_most_prompts(self):
+        tasks = np.array(["large"] * 180 + ["b", "c", "d", "e", "f", "g"] * 10)
+        report = asked(tasks=tasks)
+        assert report.finding.found.best is report.finding.found.uneven
+        assert "of very unequal sizes" in report.finding.summary()
+        assert any("CR2" in note for note in report.notes)
+        found = asked().finding.found
+        assert found.best is found.clustered
+
+    def test_the_same_seed_gives_the_same_numbers(self):
+        one, again, other = (asked(CONTINUOUS, seed=seed).finding.metrics for seed in (1, 1, 2))
+        assert one == again != other
+
+    @pytest.mark.parametrize("Q", [BINARY, CONTINUOUS, BINARY[:1], BINARY[:, [0, 0]]])
+    def test_pictures_are_drawn_with_labelled_axes(self, Q):
+        for draw in asked(Q).figures.values():
+            figure, written = draw(), io.BytesIO()
+            figure.savefig(written, format="png", dpi=40)
+            written.seek(0)
+            assert matplotlib.image.imread(written).std() > 0.01
+            assert figure.axes[0].get_xlabel()
+            assert figure.axes[0].get_ylabel()
+
+
+class TestWords:
+    def test_a_clear_difference_is_a_verdict_with_the_unpaired_test_beside_it(self):
+        said = asked(np.column_stack([BINARY[:, 0], BINARY[:, 2]])).finding.summary()
+        assert said.startswith("A is better than B by 0.")
+        assert "clustered by task (6 clusters)" in said
+        assert "An unpaired z-test, which forgets that the prompts are the same, would have said p = " in said
+
+    def test_what_may_be_chance_is_no_verdict(self):
+        Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 1)])
+        said = asked(Q, "none").finding.summary()
+        assert "cannot be told apart" in said or "have equal means" in said
+        assert "prompts taken as independent" in said
+
+    def test_identical_models_are_said_to_be(self):
+        report = asked(BINARY[:, [0, 0]])
+        assert "the same score on every one of 240 shared prompts" in report.finding.summary()
+        metrics = report.finding.metrics
+        assert (metrics["difference"], metrics["clustered.pvalue"], metrics["mcnemar.pvalue"]) == (0, 1, 1)
+        assert isinstance(metrics["bca.low"], Absent)
+        assert isinstance(metrics["detectable"], Absent)
+
+    def test_one_prompt_is_too_few(self):
+        report = asked(np.array([[1.0, 0.0]]))
+        assert "too few to say how sure" in report.finding.summary()
+        assert isinstance(report.finding.metrics["naive.stderr"], Absent)
+        assert isinstance(report.finding.metrics["unpaired.pvalue"], Absent)
+
+    @pytest.mark.parametrize(
+        ("field", "tasks", "reason"),
+        [
+            ("none", TASKS, "no clusters were asked for"),
+            ("task", np.full(N, ""), "no prompt names a cluster"),
+            ("task", np.full(N, "art"), "all prompts are in one cluster"),
+        ],
+    )
+    def test_without_clusters_the_reason_is_given(self, field, tasks, reason):
+        metrics = asked(BINARY, field, tasks).finding.metrics
+        absent = [name for name in metrics if name.startswith(("clustered.", "cr2.", "n_clusters"))]
+        assert len(absent) == 13
+        assert {metrics[name] for name in absent} == {Absent(reason)}
+
+    def test_prompts_without_a_cluster_are_counted_in_a_note(self):
+        tasks = TASKS.copy()
+        tasks[:5] = ""
+        report = asked(tasks=tasks)
+        assert report.finding.metrics["n_clusters"] == 11
+        assert "5 of 240 prompts name no task; each is a cluster of its own." in report.notes
+
+    def test_every_difference_the_same_is_defined(self):
+        Q = np.column_stack([np.full(30, 0.75), np.full(30, 0.25)])
+        metrics = asked(Q, "none").finding.metrics
+        assert metrics["naive.stderr"] == 0
+        assert metrics["flips.pvalue"] == pytest.approx(2 / 2**30)
+        assert isinstance(metrics["n_needed"], Absent)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "error", "words"),
+        [
+            ({"model_a": "Z"}, NotFoundError, "No model 'Z' with scores on b"),
+            ({"model_a": ""}, SelectionError, "--model-a"),
+            ({"model_b": "A"}, SelectionError, "Name two different ones"),
+            ({"level": 1.0}, SelectionError, "between 0 and 1"),
+            ({"n_resamples": 0}, SelectionError, "at least 1"),
+            ({"n_flips": -1}, SelectionError, "at least 0"),
+            ({"seed": -1}, SelectionError, "at least 0"),
+        ],
+    )
+    def test_what_cannot_be_compared_is_refused_with_words_that_help(self, options, error, words):
+        with pytest.raises(error, match=words):
+            asked(**options)
+
+    def test_models_without_a_common_prompt_are_refused(self):
+        Q = BINARY.copy()
+        Q[::2, 0], Q[1::2, 1] = np.nan, np.nan
+        with pytest.raises(SelectionError, match="no prompt in common"):
+            asked(Q)
+
+    def test_infinite_scores_are_refused(self):
+        Q = CONTINUOUS.copy()
+        Q[0, 0] = np.inf
+        with pytest.raises(SelectionError, match="infinite"):
+            asked(Q)
+
+    def test_an_infinite_score_of_another_model_does_not_matter(self):
+        scores, prompts, clusters = inputs(CONTINUOUS)
+        other = dataclasses.replace(scores, Q=np.where(np.arange(3) == 2, np.inf, CONTINUOUS))
+        assert analyze(other, prompts, clusters, model_a="A", model_b="B", **FEW).finding.metrics

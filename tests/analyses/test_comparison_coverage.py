@@ -1,0 +1,141 @@
+"""How often intervals hold the truth of simulated benchmarks, which is what their level says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from simulated_comparisons import MMLU_PRO_SIZES, binary_pair, clustered_binary, continuous_pair
+
+from analyses.numerics.comparing.bootstrap import bca_interval, jackknife_means, resampled_means
+from analyses.numerics.comparing.grouping import Grouping, grouping
+from analyses.numerics.comparing.paired import Correction, clustered_estimate, estimate
+from analyses.numerics.comparing.rank_sets import rank_intervals
+
+ALIKE = (859,) * 14
+"""As many clusters, and nearly as many prompts, as in MMLU-Pro."""
+UNEQUAL = (6000,) + (300,) * 13
+"""One cluster with 61 % of the prompts."""
+Pair = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, float]]
+
+
+def clusters(codes: np.ndarray) -> Grouping:
+    return Grouping(codes=codes, sizes=np.bincount(codes), n_alone=0)
+
+
+def naive_coverage(pair: Pair, n: int, n_benchmarks: int) -> float:
+    held = []
+    for seed in range(n_benchmarks):
+        a, b, truth = pair(np.random.default_rng([1, seed]), n)
+        found = estimate(a - b, scale=1.0)
+        held.append(found.low <= truth <= found.high)
+    return float(np.mean(held))
+
+
+def bca_coverage(pair: Pair, n: int, n_benchmarks: int, n_resamples: int) -> float:
+    held, ones = [], np.ones(n)
+    for seed in range(n_benchmarks):
+        a, b, truth = pair(np.random.default_rng([2, seed]), n)
+        drawn = resampled_means(a - b, ones, n_resamples=n_resamples, seed=seed)
+        low, high = bca_interval(drawn, float((a - b).mean()), jackknife_means(a - b, ones))
+        held.append(low <= truth <= high)
+    return float(np.mean(held))
+
+
+def clustered_coverage(
+    sizes: tuple[int, ...], n_benchmarks: int, correction: Correction = "CR1", by_cluster: float = 0.25
+) -> float:
+    held = []
+    for seed in range(n_benchmarks):
+        rng = np.random.default_rng([3, seed])
+        Q, codes, truth = clustered_binary(rng, sizes, np.array([0.45, 0.3]), by_cluster=by_cluster)
+        found = clustered_estimate(Q[:, 0] - Q[:, 1], clusters(codes), scale=1.0, correction=correction)
+        held.append(found.low <= truth[0] - truth[1] <= found.high)
+    return float(np.mean(held))
+
+
+def rank_coverage(sizes: tuple[int, ...], n_benchmarks: int, *, clustered: bool) -> float:
+    """How often all intervals at once hold every rank that the truth allows a model; models are tied in truth."""
+    ability = np.array([0.1, 0.1, 0.1, 0.2, 0.35, 0.35, 0.6, 0.62, 0.9, 0.9])
+    ahead = (ability[:, None] > ability).sum(axis=0)
+    behind = (ability[:, None] < ability).sum(axis=0)
+    held = []
+    for seed in range(n_benchmarks):
+        rng = np.random.default_rng([4, seed])
+        Q, codes, _ = clustered_binary(rng, sizes, ability, by_cluster=0.25 if clustered else 0.0)
+        groups = clusters(codes) if clustered else grouping(np.full(len(codes), ""))
+        found = rank_intervals(Q, groups, n_resamples=0)
+        held.append(bool(((found.rank_low <= 1 + ahead) & (found.rank_high >= len(ability) - behind)).all()))
+    return float(np.mean(held))
+
+
+class TestFew:
+    """A hundredth of what the soak measures: an interval that is far off is found at once."""
+
+    @pytest.mark.parametrize("pair", [binary_pair, continuous_pair])
+    def test_intervals_of_independent_prompts_hold_the_truth(self, pair):
+        assert 0.9 <= naive_coverage(pair, 200, 400) <= 0.99
+        assert 0.88 <= bca_coverage(pair, 100, 150, 199) <= 1
+
+    def test_clustered_intervals_hold_the_truth_where_plain_ones_do_not(self):
+        few = tuple(size // 10 for size in MMLU_PRO_SIZES)
+        assert 0.9 <= clustered_coverage(few, 300, by_cluster=0.5) <= 0.99
+        held = []
+        for seed in range(100):
+            Q, _, truth = clustered_binary(np.random.default_rng([5, seed]), few, np.array([0.45, 0.3]), by_cluster=0.5)
+            found = estimate(Q[:, 0] - Q[:, 1], scale=1.0)
+            held.append(found.low <= truth[0] - truth[1] <= found.high)
+        assert np.mean(held) < 0.6
+
+    def test_where_one_cluster_holds_most_prompts_cr2_holds_the_truth_and_cr1_does_not(self):
+        few = tuple(size // 10 for size in UNEQUAL)
+        assert not clusters(np.repeat(np.arange(14), few)).is_even
+        assert clustered_coverage(few, 200, "CR1", by_cluster=0.5) < 0.8
+        assert clustered_coverage(few, 200, "CR2", by_cluster=0.5) >= 0.9
+
+    @pytest.mark.parametrize("clustered", [True, False])
+    def test_all_ranks_lie_in_their_intervals_at_once(self, clustered):
+        assert rank_coverage(tuple(size // 10 for size in MMLU_PRO_SIZES), 150, clustered=clustered) >= 0.9
+
+
+@pytest.mark.soak
+class TestMany:
+    @pytest.mark.parametrize("n", [60, 400])
+    @pytest.mark.parametrize("pair", [binary_pair, continuous_pair])
+    def test_naive_intervals_hold_the_truth_of_93_to_97_of_a_hundred_benchmarks(self, pair, n, capsys):
+        found = naive_coverage(pair, n, 2000)
+        with capsys.disabled():
+            print(f"\nnaive t, {pair.__name__}, {n} prompts: {found:.2%}")
+        assert 0.93 <= found <= 0.97
+
+    @pytest.mark.parametrize("n", [100, 400])
+    def test_bca_intervals_do_so_for_skewed_scores(self, n, capsys):
+        found = bca_coverage(continuous_pair, n, 2000, 1999)
+        with capsys.disabled():
+            print(f"\nBCa, {n} prompts: {found:.2%}")
+        assert 0.93 <= found <= 0.97
+
+    @pytest.mark.parametrize("by_cluster", [0.0, 0.05, 0.25, 0.6])
+    @pytest.mark.parametrize("sizes", [ALIKE, MMLU_PRO_SIZES])
+    def test_clustered_intervals_do_so_with_fourteen_clusters(self, sizes, by_cluster, capsys):
+        found = clustered_coverage(sizes, 2000, by_cluster=by_cluster)
+        with capsys.disabled():
+            print(f"\nCR1, clusters of {min(sizes)} to {max(sizes)}, sd {by_cluster}: {found:.2%}")
+        assert 0.93 <= found <= 0.97
+
+    @pytest.mark.parametrize("by_cluster", [0.0, 0.25])
+    def test_very_unequal_clusters_need_cr2(self, by_cluster, capsys):
+        one, other = (clustered_coverage(UNEQUAL, 2000, by, by_cluster) for by in ("CR1", "CR2"))
+        with capsys.disabled():
+            print(f"\none cluster of 61 %, sd {by_cluster}: CR1 {one:.2%}, CR2 {other:.2%}")
+        assert one < 0.9
+        assert other >= 0.93
+
+    @pytest.mark.parametrize("clustered", [True, False])
+    @pytest.mark.parametrize("sizes", [ALIKE, MMLU_PRO_SIZES])
+    def test_all_ranks_lie_in_their_intervals_at_once_in_at_least_94_of_a_hundred(self, sizes, clustered, capsys):
+        found = rank_coverage(sizes, 2000, clustered=clustered)
+        with capsys.disabled():
+            print(f"\nall ranks at once, clusters of {min(sizes)} to {max(sizes)}, clustered {clustered}: {found:.2%}")
+        assert found >= 0.94

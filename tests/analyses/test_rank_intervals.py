@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import io
+
+import matplotlib.image
+import numpy as np
+import pytest
+import scipy.stats
+from statsmodels.stats.multitest import multipletests
+
+from analyses.rank_intervals import analyze
+from tracker.errors import SelectionError
+from tracker.queries.clusters import Clusters
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Absent
+
+RNG = np.random.default_rng(13)
+N, K = 300, 6
+TASKS = np.array(list("abcdefghijkl") * (N // 12))
+Q = (RNG.random((N, K)) < np.array([0.5, 0.8, 0.52, 0.2, 0.79, 0.5])).astype(float)
+MODELS = tuple("UVWXYZ")
+FEW = {"n_resamples": 200}
+
+
+def asked(Q: np.ndarray = Q, field: str = "none", tasks: np.ndarray = TASKS, higher_is_better: bool = True, **options):
+    n, k = Q.shape
+    ids = np.arange(7, 7 + n, dtype=np.int64)
+    scores = PerformanceMatrix(
+        Q=Q,
+        prompt_ids=ids,
+        tasks=tasks[:n],
+        models=MODELS[:k],
+        run_ids=np.arange(k),
+        metric="accuracy",
+        higher_is_better=higher_is_better,
+    )
+    names = np.full(n, "") if field == "none" else tasks[:n]
+    return analyze(scores, Clusters(field=field, prompt_ids=ids, names=names), **FEW | options)
+
+
+class TestAgainstReference:
+    def test_pairs_are_those_of_scipy_and_statsmodels(self):
+        rows = asked().tables["pairs"].to_pylist()
+        assert len(rows) == K * (K - 1) // 2
+        p = []
+        for row in rows:
+            a, b = (Q[:, MODELS.index(row[name])] for name in ("model", "other"))
+            expected = scipy.stats.ttest_rel(a, b)
+            p.append(expected.pvalue)
+            assert row["difference"] == pytest.approx(a.mean() - b.mean(), abs=1e-12)
+            assert row["difference"] >= 0
+            n_a, n_b = int((a > b).sum()), int((a < b).sum())
+            assert (row["n_only_model"], row["n_only_other"]) == (n_a, n_b)
+            assert row["mcnemar_pvalue"] == pytest.approx(scipy.stats.binomtest(n_a, n_a + n_b).pvalue, rel=1e-10)
+        rejected, holm, *_ = multipletests(p, 0.05, method="holm")
+        assert [row["pvalue"] for row in rows] == pytest.approx(p, abs=1e-10)
+        assert [row["holm"] for row in rows] == pytest.approx(holm, abs=1e-10)
+        assert [row["separable"] for row in rows] == rejected.tolist()
+        assert asked().finding.metrics["n_separable_pairs"] == rejected.sum()
+
+    def test_the_models_planted_close_are_one_group(self):
+        report = asked()
+        groups: dict[int, set[str]] = {}
+        for row in report.tables["groups"].to_pylist():
+            groups.setdefault(row["group"], set()).add(row["model"])
+        assert list(groups.values()) == [{"V", "Y"}, {"U", "W", "Z"}]
+        ranking = report.rankings["rank-intervals"]
+        ends = dict(zip(ranking.models, zip(ranking.rank_low, ranking.rank_high, strict=True), strict=True))
+        assert ends == {"V": (1, 2), "Y": (1, 2), "U": (3, 5), "W": (3, 5), "Z": (3, 5), "X": (6, 6)}
+        assert "Cannot be told apart: ranks 1–2; ranks 3–5." in report.finding.summary()
+        assert "may lead too" in report.finding.summary()
+
+    def test_mmlu_pro_can_be_told_apart_in_seconds(self, mmlu_pro_full):
+        n = mmlu_pro_full.n_prompts
+        names = np.array([f"part {i % 14}" for i in range(n)])
+        report = analyze(mmlu_pro_full, Clusters(field="task", prompt_ids=mmlu_pro_full.prompt_ids, names=names))
+        assert report.finding.metrics["n_models"] == 26
+        assert report.finding.metrics["n_left_out"] == 3
+        assert "have not been measured on every prompt" in report.notes[0]
+
+
+class TestLaws:
+    def test_where_lower_is_better_everything_is_turned_round(self):
+        one, other = asked(field="task"), asked(1 - Q, field="task", higher_is_better=False)
+        assert one.finding.metrics == pytest.approx(other.finding.metrics)
+        for name in ("rank", "rank_low", "rank_high"):
+            found = [getattr(report.rankings["rank-intervals"], name).tolist() for report in (one, other)]
+            assert found[0] == found[1]
+
+    def test_clusters_that_disagree_widen_the_intervals(self):
+        favours = RNG.normal(0, 0.25, (12, K))
+        scores = Q * 0.2 + favours[np.unique(TASKS, return_inverse=True)[1]]
+        one, other = (asked(scores, field).finding.metrics for field in ("none", "task"))
+        assert other["width.mean"] > one["width.mean"]
+        assert other["n_clusters"] == 12
+        assert one["n_clusters"] == Absent("no clusters were asked for")
+
+    def test_models_with_gaps_have_no_rank_and_change_no_other(self):
+        gaps = Q.copy()
+        gaps[3, 2] = np.nan
+        report = asked(gaps)
+        rest = [0, 1, 3, 4, 5]
+        found = asked(Q[:, rest])
+        assert report.rankings["rank-intervals"].models == tuple(MODELS[j] for j in rest)
+        assert report.rankings["rank-intervals"].rank_low.tolist() == found.rankings["rank-intervals"].rank_low.tolist()
+        assert "W has not been measured on every prompt" in report.notes[0]
+
+    def test_arrays_are_in_the_order_of_the_models(self):
+        report = asked()
+        better = report.finding.arrays["better"]
+        ranking = report.rankings["rank-intervals"]
+        assert ranking.rank_low.tolist() == (1 + better.sum(axis=0)).tolist()
+        assert ranking.score.tolist() == Q.mean(axis=0).tolist()
+
+    @pytest.mark.parametrize("table", [Q, Q[:1], Q[:, [0, 0]], RNG.random((60, 6))])
+    def test_pictures_are_drawn_with_labelled_axes(self, table):
+        for draw in asked(table).figures.values():
+            figure, written = draw(), io.BytesIO()
+            figure.savefig(written, format="png", dpi=40)
+            written.seek(0)
+            assert matplotlib.image.imread(written).std() > 0.01
+            assert figure.axes[0].get_xlabel()
+            assert figure.axes[0].get_ylabel()
+
+
+class TestDegenerate:
+    def test_identical_models_are_named(self):
+        report = asked(Q[:, [0, 1, 0]])
+        assert any("do not differ" in note and "U = W" in note for note in report.notes)
+        assert report.finding.metrics["n_groups"] == 1
+
+    def test_without_resamples_there_are_no_bootstrap_ranks(self):
+        report = asked(n_resamples=0)
+        assert report.finding.metrics["width.bootstrap"] == Absent("nothing was resampled")
+        assert set(report.tables["models"].to_pydict()["bootstrap_low"]) == {None}
+
+    def test_few_or_unequal_clusters_are_said(self):
+        tasks = np.array(["a"] * 200 + ["b", "c", "d", "e"] * 25)
+        said = " ".join(asked(field="task", tasks=tasks).notes)
+        assert "only 5 clusters" in said
+        assert "very unequal sizes, the largest 67% of the prompts" in said
+        assert asked(field="task", tasks=tasks).finding.ranks.correction == "CR2"
+
+    def test_scores_other_than_0_and_1_have_no_mcnemar(self):
+        assert "mcnemar_pvalue" not in asked(RNG.random((30, 3))).tables["pairs"].column_names
+
+    def test_one_cluster_is_none(self):
+        report = asked(field="task", tasks=np.full(N, "a"))
+        assert report.finding.metrics["n_clusters"] == Absent("all prompts are in one cluster")
+        assert "prompts taken as independent" in report.finding.summary()
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"Q": Q[:, :1]}, "Choose more models"),
+            ({"Q": np.full((3, 3), np.nan)}, "3 lack scores"),
+            ({"Q": np.full((3, 3), np.inf)}, "infinite"),
+            ({"level": 0.0}, "between 0 and 1"),
+            ({"n_resamples": -1}, "at least 0"),
+            ({"seed": -1}, "at least 0"),
+        ],
+    )
+    def test_what_cannot_be_ranked_is_refused_with_words_that_help(self, options, words):
+        with pytest.raises(SelectionError, match=words):
+            asked(**options)
