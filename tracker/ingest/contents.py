@@ -94,13 +94,20 @@ def damage(path: Path) -> str | None:
     """Why a file that is named like results cannot hold any: empty, UTF-16, gzip or Parquet that breaks off."""
     if Path(path.name.removesuffix(".gz")).suffix.lower() not in (*TABLE_SUFFIXES, *RECORD_SUFFIXES):
         return None
+    first, last, holds_something = b"", b"", False
     try:
-        data = read_bytes(path)
+        with opened(path) as file:
+            while chunk := file.read(READ_BYTES):
+                first = first or chunk[: len(PARQUET)]
+                last = (last + chunk)[-len(PARQUET) :]
+                holds_something = holds_something or not chunk.isspace()
     except BadInputError as error:
         return error.problems[0]
-    if data.startswith(UTF16):
+    if not holds_something:
+        return "is empty."
+    if first.startswith(UTF16):
         return "is UTF-16 text; save it as UTF-8."
-    return "the Parquet data end too early." if data.startswith(PARQUET) and not data.endswith(PARQUET) else None
+    return "the Parquet data end too early." if first == PARQUET and last != PARQUET else None
 
 
 def check_text(path: Path, data: bytes) -> None:

@@ -1,0 +1,175 @@
+"""Blocks that have left memory are the blocks that were put in."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from readings import B, answers, held, prompts, reading, scores, task_scores
+from sqlmodel import Session
+
+from tracker.ingest import shelf
+from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, Scores
+from tracker.ingest.spool import Spool
+from tracker.ingest.store import store as store_reading
+
+MOST_MEGABYTES = 300
+
+keys = st.lists(st.text(max_size=5), min_size=1, max_size=6, unique=True)
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> list[Measurement]:
+    found: list[Measurement] = []
+    for _ in range(draw(st.integers(1, 6))):
+        of = prompts([("t", key) for key in draw(keys)], text=[draw(st.text(max_size=20))] * 1 or None)
+        of = Prompts(keys=of.keys, tasks=of.tasks, details=[{"n": n, "é\ud800": [n]} for n in range(len(of))])
+        found += [
+            scores({str(n): float(n % 2) for n in range(len(of))}, of=of),
+            Answers(run=found[0].run, prompts=of, text=[None, *"x" * (len(of) - 1)])
+            if found and isinstance(found[0], Scores)
+            else of,
+            task_scores({"t": 0.5}, draw(st.sampled_from("mn"))),
+        ]
+    return found
+
+
+def spooled(measurements: list[Measurement], limit: int) -> Spool:
+    spool = Spool(limit)
+    for block in measurements:
+        spool.append(block)
+    return spool
+
+
+def told(block: Measurement) -> list[Any]:
+    """A block as plain values."""
+    own = [block] if isinstance(block, Prompts) else [block, getattr(block, "prompts", None)]
+    return [
+        [np.asarray(value).tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()
+         if name != "prompts"]
+        for part in own if part is not None
+    ]  # fmt: skip
+
+
+class TestLaws:
+    @settings(max_examples=40)
+    @given(measurements=blocks(), limit=st.sampled_from([0, 500, 1 << 20]))
+    def test_what_comes_out_is_what_was_put_in_as_often_as_asked(
+        self, measurements: list[Measurement], limit: int
+    ) -> None:
+        spool = spooled(measurements, limit)
+        assert len(spool) == len(measurements)
+        for _ in range(2):
+            assert [told(block) for block in spool] == [told(block) for block in measurements]
+        assert told(spool[-1]) == told(measurements[-1])
+        assert [told(block) for block in spool[1:3]] == [told(block) for block in measurements[1:3]]
+        spool.close()
+
+    def test_blocks_that_share_prompts_and_runs_still_do(self) -> None:
+        of = prompts(["a", "b"])
+        first = scores({"a": 1, "b": 0}, of=of)
+        second = Scores(run=first.run, metric=first.metric, prompts=of, values=first.values)
+        spool = spooled([first, second], 0)
+        assert spool.is_in_file
+        one, other = list(spool)
+        assert isinstance(one, Scores)
+        assert isinstance(other, Scores)
+        assert one.prompts is other.prompts
+        assert one.run is other.run is first.run
+        assert one.metric is other.metric
+
+    def test_few_prompts_are_in_memory_at_a_time(self) -> None:
+        spool = spooled([scores({f"q{n}": 1.0}) for n in range(50)], 0)
+        for _ in spool:
+            pass
+        gc.collect()
+        assert len(spool._loaded) < 10
+        assert len(spool._weighed) == 0
+
+    def test_what_cannot_be_copied_is_kept_as_it_is(self) -> None:
+        odd = Prompts(keys=["a"], details=[{"f": lambda: 1}])
+        spool = spooled([prompts(["b"]), odd], 0)
+        assert spool[1] is odd
+        assert told(spool[0]) == told(prompts(["b"]))
+
+    def test_no_file_is_left_behind(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        spool = spooled([scores({"a": 1})], 0)
+        assert spool.is_in_file
+        assert list(tmp_path.iterdir()) == []  # it has no name even while it is in use
+        spool.close()
+
+
+class TestAgainstMemory:
+    def outcome(self, engine: sa.Engine, *files: Reading) -> dict[str, Any]:
+        with Session(engine) as session:
+            for file in files:
+                store_reading(session, file, B)
+            session.flush()
+            found = held(session)
+            session.rollback()
+        return found
+
+    @pytest.mark.parametrize("sought", [False, True])
+    def test_the_store_makes_the_same_of_it(
+        self, store: sa.Engine, monkeypatch: pytest.MonkeyPatch, sought: bool
+    ) -> None:
+        if sought:
+            monkeypatch.setattr(shelf, "READ_WHOLE", -1)
+            monkeypatch.setattr(shelf, "FEW_TIMES", 0)
+            monkeypatch.setattr(shelf, "AT_ONCE", 2)
+        names = [("t", "k"), ("t", "k#1"), ("u", "k"), ("t", "j")]
+        files: list[list[Measurement]] = []
+        for details in ([3, 4, 5, 6], [4, 3, 5, 6]):
+            content = {"text": ["same", "same", "same", "other"], "told_apart_by": "n"}
+            whole = prompts(names, details=[{"n": n} for n in details], **content)
+            values = {name: float(n % 2) for name, n in zip(names, details, strict=True)}
+            files.append([scores(values, "m", of=whole), answers({"j": "x"}, "m"), scores({"k": 1}, "n", of=None)][:2])
+        plain = self.outcome(store, *(reading(*file) for file in files))
+        assert len(plain["prompts"]) == 4
+        spools = [spooled(file, 0) for file in files]
+        read_back = [Reading(path=Path("x"), files=(), format="made", digest=str(n), identity=str(n), measurements=one)
+                     for n, one in enumerate(spools)]  # fmt: skip
+        assert self.outcome(store, *read_back) == plain
+        cut = []
+        for n, details in enumerate(([3, 4, 5, 6], [4, 3, 5, 6])):
+            spool = Spool(0)
+            for name, text, number in zip(names, ["same", "same", "same", "other"], details, strict=True):
+                of = prompts([name], text=[text], details=[{"n": number}], told_apart_by="n")
+                spool.append(scores({name: float(number % 2)}, "m", of=of))
+            spool.append(answers({"j": "x"}, "m"))
+            cut.append(Reading(path=Path("x"), files=(), format="made", digest=str(n), identity=str(n),
+                               measurements=spool))  # fmt: skip
+        assert self.outcome(store, *cut) == plain
+
+
+@pytest.mark.soak
+class TestMemory:
+    def test_a_gigabyte_of_samples_is_taken_in_with_less_than_300_megabytes(
+        self, tmp_path: Path, sqlite_url: str
+    ) -> None:
+        from benchmarks.harness_samples import write_samples
+
+        path = tmp_path / "samples_exam_2026-01-02T03-04-05.678901.jsonl"
+        n_rows = write_samples(path, 1_000_000_000)
+        measured = (
+            "import resource, sys; from tracker.cli import main\n"
+            "try: main()\n"
+            "except SystemExit as end: assert not end.code, end.code\n"
+            "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+        )
+        words = ["ingest", str(path), "--model", "m", "--no-mlflow", "--database", sqlite_url]
+        done = subprocess.run(
+            [sys.executable, "-c", measured, *words], capture_output=True, text=True, check=True, env=os.environ
+        )
+        assert f"{n_rows:,} new prompts" in done.stderr
+        assert int(done.stdout.rpartition("peak ")[2]) < MOST_MEGABYTES
