@@ -163,21 +163,23 @@ class Aggregate:
 
     def task_scores(self, without: Sequence[Result]) -> Iterator[TaskScores]:
         """The results of which no instances are at hand, as scores of whole tasks."""
-        for metric in dict.fromkeys(one.metric for one in self.results):
-            rows = [
-                one
-                for one in self.results
-                if one.metric == metric and one not in without and not one.is_summary and not math.isnan(one.value)
-            ]
-            if rows:
-                yield TaskScores(
-                    run=self.run,
-                    metric=metric,
-                    tasks=[one.task for one in rows],
-                    values=np.array([one.value for one in rows]),
-                    stderr=np.array([one.stderr for one in rows]),
-                    n_prompts=[one.n_prompts for one in rows],
-                )
+        wanted = [
+            one
+            for one in self.results
+            if one not in without
+            and not (one.is_summary or math.isnan(one.value))
+            and (not self.options.splits or one.split in (None, *self.options.splits))
+        ]
+        for metric in dict.fromkeys(one.metric for one in wanted):
+            rows = [one for one in wanted if one.metric == metric]
+            yield TaskScores(
+                run=self.run,
+                metric=metric,
+                tasks=[one.task for one in rows],
+                values=np.array([one.value for one in rows]),
+                stderr=np.array([one.stderr for one in rows]),
+                n_prompts=[one.n_prompts for one in rows],
+            )
 
     def task(self, name: str) -> str:
         """The task that an evaluation_name means: without the benchmark before it."""

@@ -46,25 +46,57 @@ def verified(path: Path, told: Mapping[str, Any]) -> str | None:
 
 @dataclass
 class _Seen:
-    """Prompts of one result: sum and number of their scores; a prompt is a number of 64 bits."""
+    """Of one result, by the prompts' places: number of rows, and number and sum of scores."""
 
-    places: dict[int, int] = field(default_factory=dict)
     rows: array[int] = field(default_factory=lambda: array("i"))
     counts: array[int] = field(default_factory=lambda: array("i"))
     sums: array[float] = field(default_factory=lambda: array("d"))
 
-    def place(self, prompt: int) -> int:
-        if prompt not in self.places:
-            self.places[prompt] = len(self.rows)
-            self.rows.append(0)
-            self.counts.append(0)
-            self.sums.append(0.0)
-        return self.places[prompt]
+    def reach(self, place: int) -> None:
+        """Have room for a prompt."""
+        lacking = place + 1 - len(self.rows)
+        if lacking > 0:
+            self.rows.extend([0] * lacking)
+            self.counts.extend([0] * lacking)
+            self.sums.extend([0.0] * lacking)
 
     def mean(self) -> float:
         """The mean over prompts, trials averaged; NaN where there is no score."""
         means = [total / n for total, n in zip(self.sums, self.counts, strict=True) if n]
         return math.fsum(means) / len(means) if means else math.nan
+
+
+@dataclass
+class _Known:
+    """The prompts met so far, a number of 64 bits each, so that a million of them need little room.
+
+    Attributes:
+        places: by task and name, and by task, name and ordinal for further prompts of that name.
+        contents: hash of the content, by place.
+        further: hashes of the contents of further prompts of one name, by the first one's place.
+    """
+
+    places: dict[int, int] = field(default_factory=dict)
+    contents: array[int] = field(default_factory=lambda: array("Q"))
+    further: dict[int, list[int]] = field(default_factory=dict)
+
+    def named(self, task: str, key: str, content: Content) -> tuple[str, int]:
+        """Name and place of a prompt: the same name with other content is another prompt."""
+        held = _number64(content.text or "", *(content.choices or ()), content.answer or "")
+        place = self._place(held, task, key)
+        if self.contents[place] == held:
+            return key, place
+        others = self.further.setdefault(place, [])
+        if held not in others:
+            others.append(held)
+        ordinal = others.index(held) + 1
+        return f"{key}#{ordinal}", self._place(held, task, key, str(ordinal))
+
+    def _place(self, held: int, *name: str) -> int:
+        place = self.places.setdefault(_number64(*name), len(self.contents))
+        if place == len(self.contents):
+            self.contents.append(held)
+        return place
 
 
 class Instances:
@@ -82,8 +114,7 @@ class Instances:
         self._gatherings: dict[str, Gathering] = {}
         self._results: dict[tuple[str | None, str], Result] = {}
         self._seen: dict[Result, _Seen] = {}
-        self._contents: dict[int, int] = {}
-        self._further: dict[int, list[int]] = {}
+        self._known = _Known()
         self._raw_scales: dict[Result, float] = {}
         self._n_errored = self._n_empty = self._n_orphans = self._n_other_split = self._n_contrary = 0
 
@@ -166,7 +197,7 @@ class Instances:
         if key is None:
             raise BadInputError(self.path, f"line {line}: has neither sample_id nor sample_hash.")
         content = _content(asked, metadata, result.split, as_written=self.aggregate.is_ours)
-        if self.options.splits and content.split not in self.options.splits:
+        if self.options.splits and content.split not in (None, *self.options.splits):
             self._n_other_split += 1
             return
         namespace = metadata.get(ours.NAMED_BY)
@@ -174,9 +205,9 @@ class Instances:
         gathering = self._gatherings.get(namespace)
         if gathering is None:
             gathering = self._gatherings[namespace] = Gathering(self.aggregate.run, namespace, self.path.name)
-        name, prompt = self._named(result.task, key, content)
+        name, place = self._known.named(result.task, key, content)
         seen = self._seen.setdefault(result, _Seen())
-        place = seen.place(prompt)
+        seen.reach(place)
         trial = self._trial(line, metadata, seen.rows[place])
         seen.rows[place] += 1
         at = gathering.row(result.task, name, trial, content, line)
@@ -243,19 +274,6 @@ class Instances:
         if not isinstance(said, str) or not said.isdecimal() or len(said) > 10 or int(said) > MAX_TRIAL:
             raise BadInputError(self.path, f"line {line}: {ours.TRIAL} is {str(said)[:40]!r}, not a number from 0 up.")
         return int(said)
-
-    def _named(self, task: str, key: str, content: Content) -> tuple[str, int]:
-        """What a prompt is called, and its number: the same id with other content is another prompt."""
-        named = _number64(task, key)
-        held = _number64(content.text or "", *(content.choices or ()), content.answer or "")
-        first = self._contents.setdefault(named, held)
-        if first == held:
-            return key, named
-        others = self._further.setdefault(named, [])
-        if held not in others:
-            others.append(held)
-        ordinal = others.index(held) + 1
-        return f"{key}#{ordinal}", _number64(task, key, str(ordinal))
 
     def _look_ahead(self) -> None:
         """Whether the instances of results in percent are percent too: where one of them is larger than 1."""
