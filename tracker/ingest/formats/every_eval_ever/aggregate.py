@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,51 +14,17 @@ import numpy as np
 
 from tracker.errors import BadInputError
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.ingest.formats.every_eval_ever.results import Result, are_one, is_percent, metric_of
 from tracker.ingest.json_files import read_json
 from tracker.ingest.json_values import count, instant, mapping, number, score, setting, text
 from tracker.ingest.measurement import (
-    KNOWN_METRICS,
     MetricDescription,
     ReadOptions,
     RunDescription,
     TaskScores,
-    metric_description,
 )
 
 READ_VERSIONS = ("0.2", "0.3")
-UNNAMED = "score"
-PERCENT = ("percent", "percentage", "percents", "%", "pct")
-NOT_PERCENT = ("proportion", "fraction", "probability", "ratio")
-BINARY_KINDS = ("accuracy", "exact_match", "f1", "pass_rate", "win_rate", "pass@1", "acc")
-"""Kinds of metrics that lie in [0, 1] wherever they are not given as percent."""
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """One of the results of an aggregate file.
-
-    Attributes:
-        id: by which rows of instances point to it; None where it has none.
-        name: its evaluation_name.
-        task: the part of the benchmark it is about.
-        metric: how it was scored, on the scale that is stored.
-        scale: what a value of the file is multiplied with: 0.01 for percent.
-        value, stderr: as stored; NaN where not given.
-        n_prompts: behind it; None where not said.
-        split: of the prompts; None where not said.
-        is_summary: whether it sums up others of the file and is not one more.
-    """
-
-    id: str | None
-    name: str
-    task: str
-    metric: MetricDescription
-    scale: float = 1.0
-    value: float = math.nan
-    stderr: float = math.nan
-    n_prompts: int | None = None
-    split: str | None = None
-    is_summary: bool = False
 
 
 class Aggregate:
@@ -199,7 +165,7 @@ class Aggregate:
         source, details = mapping(one.get("source_data")), mapping(one.get("score_details"))
         config = mapping(one.get("metric_config"))
         added = mapping(source.get("additional_details")).get(ours.TASK)
-        scale = 0.01 if not self.is_ours and self._is_percent(config) else 1.0
+        scale = 0.01 if not self.is_ours and is_percent(config) else 1.0
         value = self._number(details.get("score"), f"evaluation_results[{place}].score_details.score")
         if config.get("score_type") == "levels" and config.get("has_unknown_level") is True and value == -1:
             value = math.nan
@@ -210,7 +176,7 @@ class Aggregate:
             id=text(one.get("evaluation_result_id")),
             name=name,
             task=added if isinstance(added, str) else self.task(name),
-            metric=self._metric(config, scale),
+            metric=metric_of(config, scale, self.options, as_written=self.is_ours),
             scale=scale,
             value=value * scale,
             stderr=math.nan if stderr is None or stderr < 0 else stderr * scale,
@@ -218,33 +184,6 @@ class Aggregate:
             split=text(source.get("hf_split")),
             is_summary=ours.SUMMARY in mapping(details.get("details")),
         )
-
-    def _metric(self, config: Mapping[str, Any], scale: float) -> MetricDescription:
-        told = (text(config.get(name)) for name in ("metric_id", "metric_kind", "metric_name"))
-        name = next(filter(None, told), None) or self.options.metric or UNNAMED
-        known = MetricDescription(name=name) if self.is_ours else metric_description(name, self.options)
-        lower, upper = (number(config.get(bound)) for bound in ("min_score", "max_score"))
-        if config.get("score_type") == "binary":
-            lower, upper = (0.0 if lower is None else lower), (1.0 if upper is None else upper)
-        better = config.get("lower_is_better")
-        if self.options.higher_is_better is None and isinstance(better, bool):
-            known = replace(known, higher_is_better=not better)
-        if lower is not None and upper is not None and lower > upper:
-            lower = upper = None
-        return replace(
-            known,
-            lower=known.lower if known.lower is not None or lower is None else lower * scale,
-            upper=known.upper if known.upper is not None or upper is None else upper * scale,
-        )
-
-    def _is_percent(self, config: Mapping[str, Any]) -> bool:
-        """Whether the unit says so; else whether a share, by its kind or name, is said to go from 0 to 100."""
-        unit = (text(config.get("metric_unit")) or "").strip().lower()
-        if unit in PERCENT or unit in NOT_PERCENT:
-            return unit in PERCENT
-        named = {str(config.get(name)).lower() for name in ("metric_id", "metric_kind", "metric_name")}
-        share = bool(named & {*BINARY_KINDS, *KNOWN_METRICS})
-        return share and number(config.get("max_score")) == 100 and number(config.get("min_score")) in (0, None)
 
     def _told_apart(self, results: list[Result]) -> list[Result]:
         """The results with one description for each metric, and one metric for each result of a task."""
@@ -259,7 +198,7 @@ class Aggregate:
             one = replace(one, metric=metric)
             before = taken.get((one.task, metric.name, one.is_summary))
             # Published for whole tasks beside what the prompts give, as our export writes it, is no second metric.
-            if before is not None and not (self.is_ours or _are_one(before, one)):
+            if before is not None and not (self.is_ours or are_one(before, one)):
                 again = f"{metric.name}#{sum(key[0] == one.task for key in taken) + 1}"
                 named = one.id if one.id and one.id != before.id else again
                 one = replace(one, metric=replace(metric, name=named))
@@ -337,11 +276,6 @@ class Aggregate:
         if self.is_ours:
             facts |= {name: said for name in ("family", "released") if (said := text(details.get(name)))}
         return facts
-
-
-def _are_one(one: Result, other: Result) -> bool:
-    """Whether a result is said twice: nothing could tell the instances of the two apart."""
-    return one.value == other.value and other.id in (None, one.id)
 
 
 def _parsed(said: str) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from array import array
 from collections import Counter
@@ -16,10 +15,12 @@ from typing import Any
 from tracker.errors import BadInputError
 from tracker.ingest.contents import opened
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
-from tracker.ingest.formats.every_eval_ever.aggregate import UNNAMED, Aggregate, Result
+from tracker.ingest.formats.every_eval_ever.aggregate import Aggregate
+from tracker.ingest.formats.every_eval_ever.results import UNNAMED, Result
+from tracker.ingest.formats.every_eval_ever.row import answers, content, number64
 from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
 from tracker.ingest.json_files import json_lines
-from tracker.ingest.json_values import identity, mapping, number, score, text, texts
+from tracker.ingest.json_values import identity, mapping, number, score, text
 from tracker.ingest.measurement import Measurement, ReadOptions, metric_description
 
 CHUNK = 1 << 20
@@ -82,7 +83,7 @@ class _Known:
 
     def named(self, task: str, key: str, content: Content) -> tuple[str, int]:
         """Name and place of a prompt: the same name with other content is another prompt."""
-        held = _number64(content.text or "", *(content.choices or ()), content.answer or "")
+        held = number64(content.text or "", *(content.choices or ()), content.answer or "")
         place = self._place(held, task, key)
         if self.contents[place] == held:
             return key, place
@@ -93,7 +94,7 @@ class _Known:
         return f"{key}#{ordinal}", self._place(held, task, key, str(ordinal))
 
     def _place(self, held: int, *name: str) -> int:
-        place = self.places.setdefault(_number64(*name), len(self.contents))
+        place = self.places.setdefault(number64(*name), len(self.contents))
         if place == len(self.contents):
             self.contents.append(held)
         return place
@@ -196,8 +197,8 @@ class Instances:
         key = identity(row.get("sample_id")) or text(row.get("sample_hash"))
         if key is None:
             raise BadInputError(self.path, f"line {line}: has neither sample_id nor sample_hash.")
-        content = _content(asked, metadata, result.split, as_written=self.aggregate.is_ours)
-        if self.options.splits and content.split not in (None, *self.options.splits):
+        told = content(asked, metadata, result.split, as_written=self.aggregate.is_ours)
+        if self.options.splits and told.split not in (None, *self.options.splits):
             self._n_other_split += 1
             return
         namespace = metadata.get(ours.NAMED_BY)
@@ -205,13 +206,13 @@ class Instances:
         gathering = self._gatherings.get(namespace)
         if gathering is None:
             gathering = self._gatherings[namespace] = Gathering(self.aggregate.run, namespace, self.path.name)
-        name, place = self._known.named(result.task, key, content)
+        name, place = self._known.named(result.task, key, told)
         seen = self._seen.setdefault(result, _Seen())
         seen.reach(place)
         trial = self._trial(line, metadata, seen.rows[place])
         seen.rows[place] += 1
-        at = gathering.row(result.task, name, trial, content, line)
-        said = _answers(row, metadata)
+        at = gathering.row(result.task, name, trial, told, line)
+        said = answers(row, metadata)
         value = self._value(line, row, result, said)
         several = not self.aggregate.is_ours and self._n_results[result.task] > 1
         try:
@@ -285,72 +286,3 @@ class Instances:
                 largest[result] = max(largest.get(result, 0.0), abs(value))
         self._raw_scales = {result: result.scale for result, value in largest.items() if value > 1}
         self._n_orphans = 0
-
-
-def _content(asked: Mapping[str, Any], metadata: Mapping[str, Any], split: str | None, *, as_written: bool) -> Content:
-    choices = asked.get("choices")
-    choices = (
-        choices if isinstance(choices, list) and choices and all(isinstance(one, str) for one in choices) else None
-    )
-    references = texts(asked.get("reference"))
-    gold = references[0] if references else None
-    if gold is not None and choices and not as_written and not set(LETTERS[: len(choices)]) & set(choices):
-        named = [one.strip() for one in choices[:26]]
-        gold = LETTERS[named.index(gold.strip())] if gold.strip() in named else gold
-    listed = _parsed(metadata.get(ours.AS_JSON))
-    encoded = listed if isinstance(listed, list) else []
-    details = {
-        name: _parsed(value) if name in encoded else value
-        for name, value in metadata.items()
-        if isinstance(value, str) and not name.startswith(ours.OURS)
-    }
-    if len(references) > 1:
-        details[ours.ACCEPTED] = references
-    told = text(metadata.get(ours.SPLIT)) or (None if as_written else text(metadata.get("split"))) or split
-    return Content(text(asked.get("raw")), choices, gold, told, details or None)
-
-
-def _answers(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, tuple[str | None, str, float]]:
-    """By extraction: what was read off, its status and probability."""
-    more = mapping(_parsed(metadata.get(ours.ANSWERS)))
-    found: dict[str, tuple[str | None, str, float]] = {}
-    listed = row.get("answer_attribution")
-    for one in listed if isinstance(listed, list) else ():
-        value = mapping(one).get("extracted_value")
-        if not isinstance(value, str) or one.get("is_terminal") is False:
-            continue
-        method = text(one.get("extraction_method"))
-        extraction = "" if method is None or method == ours.UNKNOWN else method
-        found[extraction] = _answer(value, more.get(extraction))
-    if not found:
-        raw = mapping(row.get("output")).get("raw")
-        if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], str):
-            found[""] = _answer(raw[0], None)
-    if text(row.get("error")) and not more:
-        first = next(iter(found), "")
-        found = {**(found or {}), first: (found[first][0] if found else None, "error", math.nan)}
-    return found
-
-
-def _answer(value: str, more: Any) -> tuple[str | None, str, float]:
-    status, probability = more if isinstance(more, list) and len(more) == 2 else (None, None)
-    if status not in ("ok", "error", "empty"):
-        status = "ok" if value.strip() else "empty"
-    chance = number(probability)
-    inside = chance is not None and 0 <= chance <= 1
-    return (value if value or status == "ok" else None), status, chance if inside and chance is not None else math.nan
-
-
-def _parsed(said: Any) -> Any:
-    """What a text spells in JSON; the text itself where it spells nothing."""
-    if not isinstance(said, str):
-        return None
-    try:
-        return json.loads(said)
-    except (ValueError, RecursionError):
-        return said
-
-
-def _number64(*parts: str) -> int:
-    data = "\0".join(parts).encode("utf-8", errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
