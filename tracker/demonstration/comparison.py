@@ -104,7 +104,10 @@ EXPECTED: Mapping[str, str] = {
         "neighbours should not: ranks should have intervals of several places, and groups of neighbours overlap. With "
         "few tasks, of which each favours other models, the intervals are wide."
     ),
-    "drift": "Every model was run once, so nothing can have changed from run to run, and the question should refuse.",
+    "drift": (
+        "Planted: one model was run twice, and three months before it got about an eighth of what it now gets right "
+        "wrong. So its rise should be more than chance, as it stands in nearly every task."
+    ),
     "weight-robustness": (
         "Planted: abilities from far apart to next to each other. So under random weights models far apart should keep "
         "their order in every draw, neighbours should change it, and the spread should be that of the number of "

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracker.demonstration.earlier import LABEL, earlier_run
 from tracker.demonstration.simulation import Responses, Simulation, letters
 from tracker.ingest.measurement import ReadOptions
 
@@ -116,6 +117,25 @@ def _scores(simulation: Simulation) -> bytes:
     return _parquet(pa.table(_long(simulation, simulation.full, "full")))
 
 
+def _earlier(simulation: Simulation) -> bytes:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    then = earlier_run(simulation)
+    n_prompts = len(then.right)
+    table = {
+        "model": [then.model] * n_prompts,
+        "run": [LABEL] * n_prompts,
+        "prompt_id": list(simulation.keys),
+        "task": simulation.tasks.tolist(),
+        "metric": [METRIC] * n_prompts,
+        "score": then.right.astype(np.int64),
+    }
+    buffer = io.BytesIO()
+    csv.write_csv(pa.table(table), buffer)
+    return gzip.compress(buffer.getvalue(), mtime=0)
+
+
 def _answer_only(simulation: Simulation) -> bytes:
     import pyarrow as pa
     from pyarrow import csv
@@ -162,6 +182,12 @@ RESULT_FILES = (
         holds="the questions, their options and gold answers",
         options=ReadOptions(benchmark=BENCHMARK),
         write=_prompts,
+    ),
+    ResultFile(
+        name="earlier.csv.gz",
+        holds="an earlier run of one of the models",
+        options=ReadOptions(benchmark=BENCHMARK),
+        write=_earlier,
     ),
     ResultFile(
         name="scores.parquet",

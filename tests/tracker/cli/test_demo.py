@@ -41,7 +41,7 @@ def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
     again = suffrage("demo", "--no-mlflow", folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert "were there already" in again.stdout
-    assert again.stderr.count("taken in before, nothing changed") == 3
+    assert again.stderr.count("taken in before, nothing changed") == 4
 
     def found(output: str) -> list[str]:
         return re.findall(r"observed .*", output)

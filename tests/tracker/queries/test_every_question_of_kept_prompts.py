@@ -67,6 +67,15 @@ def fill(engine: sa.Engine, kept: NDArray[np.bool_]) -> None:
     E = rng.normal(size=(N, 6)).astype(np.float32)
     texts = np.array([f"What is {i} plus {i}?" for i in range(N)])
     models = [f"maker {j}/model" for j in range(K)]
+    earlier = (rng.random((N, 1)) < 0.5).astype(float)  # of one model, which the later run then goes before
+    add_scores(
+        engine,
+        earlier[kept],
+        tasks=tasks[kept].tolist(),
+        texts=texts[kept].tolist(),
+        models=models[:1],
+        label="earlier",
+    )
     add_scores(engine, Q[kept], tasks=tasks[kept].tolist(), texts=texts[kept].tolist(), models=models)
     with transaction(engine, exclusive=True) as session:
         ids = session.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)).all()
