@@ -42,4 +42,5 @@ clean:
 # them; those it does import are there already.
 .venv/bench.stamp: .venv/all.stamp
 	$(PIP) --no-deps benchbench girth
+	$(PIP) inspect-ai
 	touch $@

@@ -1,0 +1,114 @@
+"""The summaries of an Inspect log: ours beside Inspect's own readers, on a log made with its own writer.
+
+Ours reads all that is stored of a log: prompts, scores and answers, checked, in blocks. `read_eval_log` reads the
+transcripts too, which is what people call it for and pay for when they want the scores;
+`read_eval_log_sample_summaries` reads the same part of the file as ours.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from benchmarks._peers import peer
+from tracker.ingest.formats import inspect_ai
+from tracker.ingest.measurement import ReadOptions, Scores
+
+N_SAMPLES = 20_000
+N_TURNS = 3
+REPEATS = 3
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """Ours beside each reader of the peer; the log's size says what each had to read."""
+    log = peer("inspect_ai.log")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.eval"
+        _write(log, path)
+        ours, n = _timed(lambda: _n_scores(path), REPEATS)
+        assert n == N_SAMPLES
+        for name, read, repeats in (
+            ("read_eval_log", lambda: len(log.read_eval_log(str(path)).samples), 1),
+            ("read_eval_log_sample_summaries", lambda: len(log.read_eval_log_sample_summaries(str(path))), REPEATS),
+        ):
+            theirs, n = _timed(read, repeats)
+            assert n == N_SAMPLES
+            yield {
+                "name": f"Inspect log of {N_SAMPLES} samples, beside {name}",
+                "megabytes": round(path.stat().st_size / 1e6, 1),
+                "ours_s": round(ours, 3),
+                "peer": f"inspect_ai.log.{name}",
+                "peer_s": round(theirs, 3),
+                "ratio": round(theirs / ours, 1),
+            }
+
+
+def _timed(read: Callable[[], int], repeats: int) -> tuple[float, int]:
+    seconds = []
+    for _ in range(repeats):
+        gc.collect()
+        begun = time.perf_counter()
+        n = read()
+        seconds.append(time.perf_counter() - begun)
+    return median(seconds), n
+
+
+def _n_scores(path: Path) -> int:
+    blocks = inspect_ai.read(path, ReadOptions())
+    return sum(len(block.values) for block in blocks if isinstance(block, Scores))
+
+
+def _write(log: ModuleType, path: Path) -> None:
+    """SIMULATED multiple-choice answers: short conversations, an event for each call of the model, one score."""
+    model, event = peer("inspect_ai.model"), peer("inspect_ai.event")
+    score = peer("inspect_ai.scorer").Score
+    random = np.random.default_rng(0)
+    words = np.array([f"word{n}" for n in range(5000)])
+
+    def text(n_words: int) -> str:
+        return " ".join(words[random.integers(len(words), size=n_words)])
+
+    def sample(number: int) -> Any:
+        question, target = text(60), "ABCD"[number % 4]
+        messages, events = [model.ChatMessageUser(content=question)], []
+        for _ in range(N_TURNS):
+            output = model.ModelOutput.from_content("org/model", text(80))
+            events.append(
+                event.ModelEvent(model="org/model", input=list(messages), tools=[], tool_choice="none",
+                                 config=model.GenerateConfig(), output=output)
+            )  # fmt: skip
+            messages += [output.choices[0].message, model.ChatMessageUser(content=text(10))]
+        said = "ABCD"[int(random.integers(4))]
+        scored = score(value="C" if said == target else "I", answer=said, explanation=text(40))
+        events.append(event.ScoreEvent(score=scored, target=target))
+        return log.EvalSample(
+            id=number, epoch=1, input=question, choices=[text(5) for _ in range(4)], target=target, messages=messages,
+            output=output, events=events, scores={"choice": scored}, metadata={"subject": f"subject {number % 57}"},
+        )  # fmt: skip
+
+    samples = [sample(number) for number in range(N_SAMPLES)]
+    right = sum(one.scores["choice"].value == "C" for one in samples)
+    accuracy = log.EvalMetric(name="accuracy", value=right / N_SAMPLES)
+    spec = log.EvalSpec(
+        created="2026-01-01T00:00:00+00:00", task="questions", model="org/model", config=log.EvalConfig(),
+        dataset=log.EvalDataset(name="questions", samples=N_SAMPLES),
+    )  # fmt: skip
+    results = log.EvalResults(
+        total_samples=N_SAMPLES, completed_samples=N_SAMPLES,
+        scores=[log.EvalScore(name="choice", scorer="choice", metrics={"accuracy": accuracy})],
+    )  # fmt: skip
+    log.write_eval_log(log.EvalLog(status="success", eval=spec, samples=samples, results=results), str(path))
+
+
+if __name__ == "__main__":
+    for line in measurements():
+        print(json.dumps(line), flush=True)
