@@ -112,8 +112,10 @@ def find(
         if not results:
             raise BadInputError(path, _nothing_in(path, others, known))
         if skipped is not None:
+            taken = _belonging(found)
             for file, reason in others.items():
-                skipped(file, reason)
+                if file.absolute() not in taken:
+                    skipped(file, reason)
     first = [path for path, module in found.items() if getattr(module, "NAMES_PROMPTS", False)]
     return first + _primaries({path: module for path, module in found.items() if path not in first})
 
@@ -369,11 +371,18 @@ def _primaries(found: Mapping[Path, ModuleType | None]) -> list[Path]:
     for path, module in found.items():
         if path.absolute() in claimed:
             continue
-        belonging = {file.absolute() for file in getattr(module, "companions", lambda _: ())(path)}
+        belonging = _belonging({path: module})
         claimed |= belonging
         kept = [file for file in kept if file.absolute() not in belonging]
         kept.append(path)
     return kept
+
+
+def _belonging(found: Mapping[Path, ModuleType | None]) -> set[Path]:
+    """The files that are read with others."""
+    return {
+        file.absolute() for path, module in found.items() for file in getattr(module, "companions", lambda _: ())(path)
+    }
 
 
 def _nothing_in(folder: Path, others: Mapping[Path, str], known: Mapping[str, ModuleType]) -> str:

@@ -15,6 +15,7 @@ from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, fol
 from tracker.errors import BadInputError
 from tracker.ingest import gathering
 from tracker.ingest.discovery import find, prepare
+from tracker.ingest.formats.helm import run_folder
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores
 
@@ -303,8 +304,9 @@ class TestRun:
         assert scores(read(path, model="m")) == {("math_equiv", "", "id1", 0): 1}
 
     def test_the_other_files_belong_to_the_statistics(self, tmp_path: Path) -> None:
-        path = run(tmp_path)
-        assert find([tmp_path]) == [path]
+        path, unknown = run(tmp_path), dict[str, str]()
+        assert find([tmp_path], skipped=lambda file, reason: unknown.update({file.name: reason})) == [path]
+        assert not unknown, "they are not called unknown"
         names = [file.name for file in read(path).files]
         assert names == [
             "per_instance_stats.json",
@@ -348,6 +350,15 @@ class TestErrors:
 
 
 class TestLaws:
+    def test_it_does_not_matter_where_reading_pauses(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = run(tmp_path)
+        whole = read(path)
+        monkeypatch.setattr(run_folder, "CHUNK", 7)
+        apart = read(path)
+        assert scores(apart) == scores(whole)
+        assert apart.notes == whole.notes
+        assert said(apart) == said(whole)
+
     def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(gathering, "PROMPTS_PER_BLOCK", 50)
         n = 60

@@ -22,7 +22,8 @@ OTHERS = ("run_spec.json", "scenario.json", "scenario_state.json", "stats.json")
 TEST = "test"
 CHUNK = 1 << 20
 LONGEST_NAME = 1 << 12
-NAMED = re.compile(rb'"(split|instance_id)"\s*:\s*"((?:[^"\\]|\\.){0,400})"')
+NAME = rb'\s*:\s*"((?:[^"\\]|\\.){0,400})"'
+SPLIT, INSTANCE = re.compile(rb'"split"' + NAME), re.compile(rb'"instance_id"' + NAME)
 """Names of splits and instances. No text can be taken for one: within a text a quote has a backslash before it."""
 HOW_ASKED = frozenset({
     "model", "model_deployment", "method", "data_augmentation", "max_train_instances", "max_eval_instances",
@@ -135,21 +136,16 @@ class RunFolder:
     @cached_property
     def _said(self) -> tuple[Sequence[str], int]:
         """Splits, and the number of instances."""
-        splits: dict[str, None] = {}
+        splits: set[bytes] = set()
         instances: set[bytes] = set()
         kept = b""
         with reporting_to(None), opened(self.path) as file:
             while chunk := file.read(CHUNK):
                 data = kept + chunk
-                stop = 0
-                for found in NAMED.finditer(data):
-                    stop = found.end()
-                    if found[1] == b"instance_id":
-                        instances.add(found[2])
-                    else:
-                        splits.setdefault(found[2].decode(errors="replace"))
-                kept = data[max(stop, len(data) - LONGEST_NAME) :]
-        return list(splits), len(instances)
+                splits.update(SPLIT.findall(data))
+                instances.update(INSTANCE.findall(data))
+                kept = data[-LONGEST_NAME:]
+        return sorted(split.decode(errors="replace") for split in splits), len(instances)
 
     @cached_property
     def splits(self) -> frozenset[str] | None:

@@ -34,6 +34,7 @@ class Statistics:
     def __init__(self, folder: RunFolder, states: States) -> None:
         self.folder, self.states = folder, states
         self._metrics: dict[str, MetricDescription | None] = {}
+        self._passed: set[str] = set()
         self._gathered: dict[str, Gathering] = {}
         self._sums: dict[tuple[str, str | None], dict[int, list[float]]] = defaultdict(dict)
         self._problems: list[str] = []
@@ -72,6 +73,10 @@ class Statistics:
             return
         where = f"{where} (instance {key!r})"
         for one in listed:
+            named = one.get("name") if isinstance(one, dict) else None
+            name = named.get("name") if isinstance(named, dict) else None
+            if isinstance(name, str) and name in self._passed:
+                continue  # most are such, and need not be looked at
             self._add_stat(mapping(one), key, trial, entry.get("perturbation"), where)
 
     def _add_stat(self, stat: Mapping[str, Any], key: str, trial: int, perturbation: Any, where: str) -> None:
@@ -86,6 +91,7 @@ class Statistics:
             self._metrics[name] = described(name, self.folder.options)
         metric = self._metrics[name]
         if metric is None and not (name == PREDICTED and self.folder.asks_options_apart):
+            self._passed.add(name)
             return
         try:
             value = _mean(stat)
