@@ -188,6 +188,25 @@ class TestContents:
         assert "its scores are of whole tasks" in text
         assert "Nothing has been asked of this benchmark yet" in text
 
+    def test_every_engine_tells_the_same(
+        self, hostile: Store, made: MadeReport, tmp_path: Path, store_url: str
+    ) -> None:
+        with tracker.open(store_url) as store:
+            take_in(store, tmp_path)
+            found = report(store.engine, Selection(benchmark=BENCHMARK)).contents
+        assert found.board.rows == made.contents.board.rows
+        assert found.ranks == made.contents.ranks
+        assert found.examples == made.contents.examples
+
+    def test_scores_too_large_to_be_squared_have_no_interval(self, tmp_path: Path, sqlite_url: str) -> None:
+        rows = [["prompt_id", "x", "y"], *([f"p{row}", 1e300 * (row % 2), 1] for row in range(9))]
+        with tracker.open(sqlite_url) as store:
+            store.ingest(written(tmp_path / "t.csv", rows), benchmark="huge", metric="points")
+            with np.errstate(over="ignore", invalid="ignore"):
+                page = report(store.engine, Selection(benchmark="huge")).page
+        assert "4.444 × 10²⁹⁹" in Page(page).text
+        assert not re.search(r'(x1|x2|cx)="(nan|-?inf)"', page.decode())
+
     def test_one_model_and_one_prompt_make_a_report_too(self, tmp_path: Path, sqlite_url: str) -> None:
         (tmp_path / "t.csv").write_text("prompt_id,a\np1,1\n")
         with tracker.open(sqlite_url) as store:

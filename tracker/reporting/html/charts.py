@@ -44,7 +44,7 @@ def _means(contents: Contents) -> Chart:
     rows = board.rows[:MOST_MODELS]
     hover = [
         f"mean {score(row.mean)}"
-        + (f", 95 % interval {score(row.low)} to {score(row.high)}" if row.low is not None else "")
+        + (f", 95 % interval {score(row.low)} to {score(row.high)}" if _plain(row.low) is not None else "")
         + f"; {row.n:,} {board.unit}s"
         + (f"; no rank: {row.unranked}" if row.unranked else "")
         for row in rows

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from tracker.queries.leaderboard import Leaderboard
 from tracker.reporting.html.contents import RankIntervals
@@ -15,8 +16,8 @@ LEFT, RIGHT = 6.0, 144.0
 
 def axis_of(board: Leaderboard) -> tuple[float, float]:
     """The smallest and the largest value that a row's drawing has to hold."""
-    ends = [value for row in board.rows for value in (row.mean, row.low, row.high) if value is not None]
-    low, high = min(ends), max(ends)
+    ends = [value for row in board.rows for value in (row.mean, row.low, row.high) if _is_finite(value)]
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
@@ -37,9 +38,9 @@ def leaderboard_rows(board: Leaderboard, ranks: RankIntervals) -> list[dict[str,
             "span_value": _sortable(ranks.low.get(row.model)),
             "mean": score(row.mean),
             "mean_value": _sortable(row.mean),
-            "interval": NOTHING if row.low is None else f"{score(row.low)} to {score(row.high)}",
+            "interval": f"{score(row.low)} to {score(row.high)}" if _is_finite(row.low) else NOTHING,
             "low_value": _sortable(row.low),
-            "line": None if row.low is None or row.high is None else (place(row.low), place(row.high)),
+            "line": (place(row.low), place(row.high)) if _is_finite(row.low) and _is_finite(row.high) else None,
             "dot": place(row.mean),
             "n": f"{row.n:,}",
             "n_value": row.n,
@@ -92,7 +93,7 @@ def _best(board: Leaderboard) -> list[str]:
         return [
             f"{len(first)} models share the best mean, {score(first[0].mean)}: {_listed([r.model for r in first])}."
         ]
-    within = f" (95 % interval {score(first[0].low)} to {score(first[0].high)})" if first[0].low is not None else ""
+    within = f" (95 % interval {score(first[0].low)} to {score(first[0].high)})" if _is_finite(first[0].low) else ""
     best = "Best mean of the models with a rank" if len(ranked) < len(board.rows) else "Best mean"
     return [f"{best}: {first[0].model}, {score(first[0].mean)}{within}."]
 
@@ -130,5 +131,9 @@ def _listed(names: Sequence[str], shown: int = 5) -> str:
     return ", ".join(names[:shown]) + rest
 
 
+def _is_finite(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
 def _sortable(value: float | None) -> str:
-    return "" if value is None else repr(float(value))
+    return repr(float(value)) if _is_finite(value) else ""

@@ -64,18 +64,18 @@ def same_scores(Q: NDArray[np.float64]) -> NDArray[np.float64]:
 def correlations(Q: NDArray[np.float64]) -> NDArray[np.float64]:
     """``(n_models, n_models)`` Pearson correlation of the scores of two models, over the prompts that both have.
 
-    NaN where there are fewer than two, or where one of the models has the same score on all of them.
+    NaN where there are fewer than two, where one of the models has the same score on all of them, and where scores are
+    too large to be squared.
 
     Args:
         Q: ``(n_prompts, n_models)`` scores, NaN = not measured.
     """
     there = (~np.isnan(Q)).astype(np.float64)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         centred = np.nan_to_num(Q - np.nanmean(Q, axis=0))  # sums of squares of small numbers, not of large ones
-    n = there.T @ there
-    sums = centred.T @ there  # of the row's model, over the prompts that the column's model has too
-    squares = (centred**2).T @ there
-    with np.errstate(invalid="ignore", divide="ignore"):
+        n = there.T @ there
+        sums = centred.T @ there  # of the row's model, over the prompts that the column's model has too
+        squares = (centred**2).T @ there
         spread = squares - sums**2 / n
         covered = (centred.T @ centred - sums * sums.T / n) / np.sqrt(spread * spread.T)
     flat = (spread <= 1e-12 * squares) | (n < 2)

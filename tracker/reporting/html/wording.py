@@ -38,7 +38,7 @@ def score(value: float | None) -> str:
         return NOTHING
     size = abs(value)
     said = f"{size:,.1f}" if size >= 100 else f"{size:.2f}" if size >= 10 else f"{size:.3f}"
-    said = number(size) if 0 < size < 0.001 else said
+    said = number(size) if 0 < size < 0.001 or size >= 1e9 else said
     return f"−{said}" if value < 0 and float(value) != 0 else said
 
 
