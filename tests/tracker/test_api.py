@@ -19,6 +19,7 @@ import tracker
 from tracker.api import answer, store, stored_things
 from tracker.api.store import Store
 from tracker.errors import BadInputError, NotFoundError, OutputError, SelectionError, SqlError
+from tracker.reporting.html import wording
 
 EXAMPLE = Path(__file__).parents[2] / "docs/python_example.md"
 PAGE = Path(__file__).parents[2] / "docs/python.md"
@@ -57,7 +58,7 @@ class TestImport:
 
 
 class TestDocumented:
-    @pytest.mark.parametrize("module", [store, stored_things])
+    @pytest.mark.parametrize("module", [store, stored_things, wording])
     def test_every_example_of_a_docstring_does_what_it_shows(self, module: object) -> None:
         Path("scores.csv").write_text(SCORES)
         with tracker.open("sqlite:///quiz.db") as made:
