@@ -21,6 +21,8 @@ VERSION_TABLE = "suffrage_version"
 BUSY_SECONDS = 60
 UPGRADE_LOCK = 0x5AFF_7A6E
 WRITER_LOCK = 0x5AFF_7A6F
+NOT_ALLOWED = ("42501", "25006")
+"""PostgreSQL's codes for a right that was not granted, and for writing where only reading is allowed."""
 
 
 def database_url(given: str | None = None) -> str:
@@ -103,7 +105,8 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
         exclusive: on PostgreSQL, wait until no other exclusive transaction runs (SQLite writers always do).
 
     Raises:
-        DatabaseError: the disk is full, the server is gone, or another program held the store for too long.
+        DatabaseError: the disk is full, the server is gone, another program held the store for too long, or the role
+            may not do this.
     """
     bound = engine.execution_options(begin="IMMEDIATE" if write else "DEFERRED")
     try:
@@ -111,7 +114,9 @@ def transaction(engine: sa.Engine, *, write: bool = True, exclusive: bool = Fals
             if exclusive and engine.dialect.name == "postgresql":
                 session.execute(sa.select(sa.func.pg_advisory_xact_lock(WRITER_LOCK)))
             yield session
-    except exc.OperationalError as error:
+    except exc.DBAPIError as error:
+        if not isinstance(error, exc.OperationalError) and getattr(error.orig, "sqlstate", None) not in NOT_ALLOWED:
+            raise
         raise DatabaseError(explain(error, engine)) from error
 
 
@@ -123,6 +128,8 @@ def explain(error: exc.DBAPIError, engine: sa.Engine) -> str:
         return f"{where}: the disk is full ({said}). Nothing of this step was stored; free some space and run it again."
     if "locked" in said:
         return f"{where}: another program has been writing for over {BUSY_SECONDS} s. Try again when it has finished."
+    if getattr(error.orig, "sqlstate", None) in NOT_ALLOWED:
+        return f"{where}: this role may not do that ({said}). Connect as one that may; docs/team.md says how."
     if "readonly" in said or "read-only" in said:
         return f"{where}: the store cannot be written ({said}). Check the permissions of the file and its folder."
     if "unable to open" in said:
@@ -267,7 +274,7 @@ def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
             finally:
                 if sqlite:
                     _raw(connection).execute("PRAGMA foreign_keys=ON")
-    except (exc.OperationalError, exc.ProgrammingError) as error:
+    except (exc.OperationalError, exc.ProgrammingError, exc.InternalError) as error:
         if version is None and "already exists" in str(error.orig):
             where = shown_url(engine.url)
             raise DatabaseError(f"{where} holds tables of another program. Give another --database.") from error

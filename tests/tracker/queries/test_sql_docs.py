@@ -27,7 +27,9 @@ def fill(store: sa.Engine) -> None:
     models, tasks = ["Yi-34B", "Yi-6B", "gemma-7b"], ["law", "math", "math", "law"]
     add_scores(store, Q * 0, benchmark="mmlu_pro", models=models, tasks=tasks, label="first")
     runs = add_scores(store, Q, benchmark="mmlu_pro", models=models, tasks=tasks, label="second")
+    add_scores(store, Q[:, 1:2], benchmark="mmlu_pro", models=["Yi-6B"], tasks=tasks, label="third", status="hidden")
     with transaction(store) as session:
+        session.execute(sa.update(schema.Run).where(schema.Run.id == 7).values(reason="odd"))
         session.add(schema.Source(identity="i", digest="d", path="scores.csv", format="wide"))
         session.add(
             schema.Analysis(
@@ -37,6 +39,7 @@ def fill(store: sa.Engine) -> None:
                 selection={},
                 input_digest="",
                 code_version="",
+                stale="deleted since: run 9",
             )
         )
         session.flush()
@@ -64,8 +67,8 @@ def fill(store: sa.Engine) -> None:
 
 
 class TestCookbook:
-    def test_there_are_thirteen_questions(self) -> None:
-        assert len(QUERIES) == 13
+    def test_there_are_sixteen_questions(self) -> None:
+        assert len(QUERIES) == 16
 
     def test_every_query_answers_the_same_on_both_engines(self, sqlite_url: str, postgres_url: str) -> None:
         answers: list[dict[str, object]] = []
@@ -95,6 +98,9 @@ class TestCookbook:
             (11, ("law", 1, "easy", None, "Question 0?")),
             (12, ("law", 1, 0, 1)),
             (13, ("law", 4, "Question 3?")),
+            (14, ("law", 1, 0.0, 1.0, "Question 0?")),
+            (15, (7, "mmlu_pro", "Yi-6B", "hidden", None, "odd")),
+            (16, (1, "prompt-correlation", 4, "complete", None, "deleted since: run 9")),
         ],
     )
     def test_answers_are_right(self, sqlite_url: str, number: int, first: tuple[object, ...]) -> None:
