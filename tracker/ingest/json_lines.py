@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import check_text, read_bytes
-from tracker.ingest.tables import Table
+from tracker.ingest.contents import GZIP, HEAD_BYTES, check_text, read_bytes
+from tracker.ingest.tables import Table, read_table
+from tracker.ingest.texts import storable
+
+
+def is_json_lines(path: Path) -> bool:
+    """Whether the name says that a file is JSON Lines."""
+    return path.name.lower().removesuffix(".gz").endswith(".jsonl")
+
+
+def first_names(path: Path) -> list[str] | str:
+    """The fields of the first object of a file, or why there are none; reads at most a megabyte."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(HEAD_BYTES)
+    except OSError as error:
+        return f"cannot be opened: {error.strerror or error}"
+    try:
+        data = zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES) if data.startswith(GZIP) else data
+        row = json.loads(data.lstrip().partition(b"\n")[0].decode("utf-8-sig"))
+    except (zlib.error, ValueError, RecursionError):
+        row = None
+    return list(row) if isinstance(row, dict) else "its first line is no JSON object"
+
+
+def read_rows(path: Path) -> Table:
+    """A table in whatever of its formats: CSV, Parquet or JSON Lines; see `read_table` and `read_json_lines`."""
+    return read_json_lines(path) if is_json_lines(path) else read_table(path)
 
 
 def read_json_lines(path: Path) -> Table:
@@ -23,7 +50,8 @@ def read_json_lines(path: Path) -> Table:
     check_text(path, data)
     rows: list[dict[str, Any]] = []
     problems = []
-    for number, line in enumerate(data.decode("utf-8-sig").splitlines(), start=1):
+    # Texts may hold other characters at which Python would break lines.
+    for number, line in enumerate(data.decode("utf-8-sig").split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -37,11 +65,11 @@ def read_json_lines(path: Path) -> Table:
     if problems:
         raise BadInputError(path, problems)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: pa.array([_text(row.get(name)) for row in rows], pa.large_string()) for name in names}
+    columns = {storable(name): pa.array([_text(row.get(name)) for row in rows], pa.large_string()) for name in names}
     return Table(path, pa.table(columns), None)
 
 
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
+        return None if value is None else storable(value)
+    return storable(json.dumps(value, ensure_ascii=False))

@@ -9,6 +9,7 @@ import click
 
 from tracker.cli.exports.destination import say_all, table_options, told_format, write_table
 from tracker.cli.options import database_option, selection_options, split
+from tracker.cli.output import say
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -48,12 +49,20 @@ def scores(
     """Write the scores of a benchmark, a row for each: a long table, as `suffrage ingest` takes it in.
 
     Columns: benchmark, model, prompt_id, task, metric, score, trial, condition, variant, run, few_shot, and what the
-    model said (predicted, confidence) where the store holds it.
+    model said (predicted, confidence) where the store holds it. With --format every-eval-ever: a folder of files in
+    the format of that name, two for each run.
     """
     if all_runs and (selection.runs or selection.as_of):
         raise click.UsageError("--all-runs takes every complete run; leave --runs and --as-of out.")
     if file_format == "every-eval-ever":
-        raise click.UsageError("every-eval-ever is not written yet.")
+        if unit or no_answers:
+            raise click.UsageError(
+                "Every Eval Ever has room for all; leave --of, --no-answers, --for-spreadsheets out."
+            )
+        if output is None:
+            raise click.UsageError("Every Eval Ever is a folder of files: add --output FOLDER.")
+        _every_eval_ever(selection, all_runs, output, force, database)
+        return
     told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
     from tracker.database import connect, transaction
 
@@ -78,6 +87,24 @@ def scores(
             return table
 
         write_table(made, told, output, force=force, for_spreadsheets=for_spreadsheets)
+
+
+def _every_eval_ever(selection: Selection, all_runs: bool, output: Path, force: bool, database: str | None) -> None:
+    from tracker.database import connect, transaction
+    from tracker.reporting.every_eval_ever import every_eval_ever
+    from tracker.reporting.folders import check_folder, written_folder
+
+    check_folder(output, force=force)
+    with transaction(connect(database), write=False) as session:
+        files = every_eval_ever(session, selection, every=all_runs)
+        with written_folder(output, force=force) as folder:
+            for name, pieces in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with (folder / name).open("wb") as file:
+                    for piece in pieces:
+                        file.write(piece)
+    say_all(files.notes)
+    say(f"Wrote {output}: {len(files):,} files.")
 
 
 @click.command("runs")

@@ -1,8 +1,8 @@
-"""CSV or Parquet table with one row per answer: model, prompt, metric, score, and what else is known."""
+"""CSV, Parquet or JSON Lines with one row per answer: model, prompt, metric, score, and what else is known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.asked_rows import AskedRows, described_runs
 from tracker.ingest.cells import check_bounds, codes, is_missing, numbers, whole_numbers
 from tracker.ingest.headings import is_row_number, plain, roles
+from tracker.ingest.json_lines import first_names, is_json_lines, read_rows
 from tracker.ingest.measurement import (
     KNOWN_METRICS,
     Answers,
@@ -23,21 +24,29 @@ from tracker.ingest.measurement import (
 )
 from tracker.ingest.prompt_columns import named_prompts
 from tracker.ingest.sniffing import head
-from tracker.ingest.tables import Problems, read_table
+from tracker.ingest.tables import Problems
 
 SPECIFICITY = 30
 PROBABILITY = "gold_probability"
+FIELDS = frozenset(
+    ("benchmark", "model", "prompt_id", "task", "metric", "score", "trial", "condition", "variant", "run", "few_shot",
+     "predicted", "confidence", "text", "choices", "gold_answer", "split")
+)  # fmt: skip
+"""What a line of JSON may have."""
 
 
 def declines(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no long table."""
+    if is_json_lines(path):
+        names = first_names(path)
+        return names if isinstance(names, str) else _lacks_in_lines(names)
     top = head(path)
     return top if isinstance(top, str) else _lacks(roles(top.names), _score_columns(top.names), options)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Blocks of one run, metric and trial each; they share their prompts where they are asked most of them."""
-    table = read_table(path)
+    table = read_rows(path)
     role = roles(table.names)
     scored = _score_columns(table.names)
     if lack := _lacks(role, scored, options):
@@ -59,6 +68,17 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     used = {*role.values(), *scored}
     if ignored := [name for name in table.names if name not in used and not is_row_number(name)]:
         yield f"columns that mean nothing here were passed over: {', '.join(ignored)}"
+
+
+def _lacks_in_lines(names: Sequence[str]) -> str | None:
+    """What is lacking of a long table in JSON Lines, which must have the names of ours: too many files have some field
+    for a model, and some for a score."""
+    if lacking := [name for name in ("model", "prompt_id") if name not in names]:
+        return f"no field {lacking[0]}"
+    if "score" not in names and "predicted" not in names:
+        return "no field score or predicted"
+    strange = [name for name in names if name not in FIELDS]
+    return f"the field {strange[0]!r} means nothing in a long table" if strange else None
 
 
 def _score_columns(names: tuple[str, ...] | list[str]) -> dict[str, str | None]:

@@ -1,4 +1,4 @@
-"""CSV or Parquet table with one row per prompt: text, choices, gold answer, task."""
+"""CSV, Parquet or JSON Lines with one row per prompt: text, choices, gold answer, task."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ from pathlib import Path
 from tracker.errors import BadInputError
 from tracker.ingest.cells import is_missing, is_number
 from tracker.ingest.headings import CONTENT, is_row_number, plain, roles
+from tracker.ingest.json_lines import first_names, is_json_lines, read_rows
 from tracker.ingest.measurement import Measurement, ReadOptions
 from tracker.ingest.prompt_columns import named_prompts
 from tracker.ingest.sniffing import head
-from tracker.ingest.tables import Problems, read_table
+from tracker.ingest.tables import Problems
 
 SPECIFICITY = 20
 NAMES_PROMPTS = True
+FIELDS = ("prompt_id", "text", "choices", "gold_answer")
+"""What the lines of JSON must have: most files of lines that hold texts are something else."""
 
 
 def declines(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no prompt table."""
+    if is_json_lines(path):
+        names = first_names(path)
+        if isinstance(names, str):
+            return names
+        lacking = [f"no field {name}" for name in FIELDS if name not in names]
+        lacking += ["the field 'model' says that it holds what models did"] * ("model" in names)
+        return lacking[0] if lacking else None
     top = head(path)
     if isinstance(top, str):
         return top
@@ -47,7 +57,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """The prompts, one block per benchmark."""
-    table = read_table(path)
+    table = read_rows(path)
     role = _roles(table.names)
     if "prompt" not in role and "text" not in role:
         raise BadInputError(path, "no column names the prompts: name one prompt_id, or give their text.")

@@ -14,6 +14,8 @@ LONG = (
 FILES = {
     "long.csv": LONG,
     "long.csv.gz": gzip.compress(LONG, mtime=0),
+    "long.jsonl": b'{"model": "A", "prompt_id": "1", "task": "t", "score": 1, "predicted": "B", "trial": 0}\n'
+    b'{"model": "B", "prompt_id": "1", "task": "t", "score": 0.5, "predicted": null, "confidence": 0.25}\n',
     "bare.csv": b"model,id,score\nA,1,1\nA,2,0.5\nB,1,\n",
 }
 OPTIONS = [
