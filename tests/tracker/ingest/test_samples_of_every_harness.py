@@ -1,0 +1,65 @@
+"""Real and faithful files of every harness: none is overlooked, and all go into one store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tracker.database import transaction
+from tracker.errors import UnknownFormatError
+from tracker.ingest.checksums import verify_checksums
+from tracker.ingest.discovery import find, formats, prepare
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.taking_in import take_in
+
+NO_RESULTS = {
+    "README.md": "prose",
+    "every_eval_ever/data/README.md": "prose",
+    "every_eval_ever/eval.schema.json": "the schema of the aggregates",
+    "every_eval_ever/instance_level_eval.schema.json": "the schema of the instances",
+}
+"""Files that hold no results, and what they hold."""
+
+
+@pytest.fixture
+def samples(shared: Path) -> Path:
+    folder = shared / "samples"
+    if not folder.is_dir():
+        pytest.skip(f"no samples of harnesses in {shared}")
+    return folder
+
+
+def test_every_file_is_a_result_or_belongs_to_one_or_is_known_to_hold_none(samples: Path) -> None:
+    known = formats()
+    accounted: set[Path] = {samples / name for name in NO_RESULTS}
+    for path in find([samples], ReadOptions()):
+        reading = prepare(path, ReadOptions(model="m", benchmark="b"))
+        accounted.update(reading.files)
+        assert reading.format in known
+    for path in sorted(samples.rglob("per_instance_stats.json")):
+        accounted.update(path.parent.iterdir())  # a run folder is one result, whichever of its files were needed
+    assert {path for path in samples.rglob("*") if path.is_file()} - accounted == set()
+
+
+@pytest.mark.parametrize("name", NO_RESULTS)
+def test_what_holds_no_results_is_refused_with_the_formats_that_were_tried(samples: Path, name: str) -> None:
+    with pytest.raises(UnknownFormatError, match=r"no format recognises this file\. Tried .*lm-eval"):
+        prepare(samples / name, ReadOptions())
+
+
+def test_all_of_them_go_into_one_store_which_stays_sound(samples: Path, store: sa.Engine) -> None:
+    for path in find([samples], ReadOptions()):
+        told = "org/model" if "lm_eval" in path.parts else None
+        taken = take_in(store, path, ReadOptions(model=told, benchmark="small" if "tabular" in path.parts else None))
+        assert taken.stored is not None
+    with transaction(store, write=False) as session:
+        assert verify_checksums(session) == []
+        of_formats = set(session.scalars(sa.text("SELECT DISTINCT format FROM source")))
+        n_scores = session.scalar(sa.text("SELECT count(*) FROM score"))
+    assert of_formats >= {
+        "evalplus", "every-eval-ever", "helm", "inspect-ai", "lighteval", "lm-eval", "openai-evals", "opencompass",
+        "swe-bench", "long-table", "wide-table",
+    }  # fmt: skip
+    assert n_scores > 200
