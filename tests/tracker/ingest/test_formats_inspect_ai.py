@@ -1,75 +1,31 @@
-"""Logs of Inspect AI: archives and JSON, finished, broken off and damaged."""
+"""Logs of Inspect AI: archives and JSON, of whatever the scorers returned."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sound.inspect_ai import DEFLATED, STORED, ZSTD, archive, header, reported, sample, start, whole
+from inspect_readings import prompts, read, scores, until_damage, write
+from sound.inspect_ai import DEFLATED, STORED, ZSTD, archive, header, reported, sample, whole
 
 from tracker.errors import BadInputError
-from tracker.ingest.discovery import prepare
 from tracker.ingest.formats import inspect_ai
-from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, ReadOptions, Scores, TaskScores
+from tracker.ingest.measurement import Answers, ReadOptions, Scores, TaskScores
 
 NAN = float("nan")
-NOT_READ = ("messages", "output", "events", "attachments", "scores")
 VALUES = [
     *[("C", 1.0), ("I", 0.0), ("P", 0.5), ("N", 0.0), ("yes", 1.0), ("No", 0.0), ("TRUE", 1.0), (True, 1.0)],
     *[(False, 0.0), (0.25, 0.25), (7, 7.0), ("0.75", 0.75), ("-3", -3.0), (NAN, NAN), (None, NAN)],
     *[("good", NAN), (2**60, NAN), ("1e99", NAN), ([1, 0], NAN), ("inf", NAN)],
 ]
-
-
-def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str, Any], **told: Any) -> Path:
-    """A log in the shape that the name of the file says."""
-    head = header(*scores, **told)
-    if path.suffix == ".json":
-        path.write_text(json.dumps({**head, "samples": [whole(one) for one in samples]}))
-    else:
-        path.write_bytes(archive({"summaries.json": list(samples), "header.json": head}, ZSTD))
-    return path
-
-
-def read(path: Path, **options: Any) -> Reading:
-    return prepare(path, ReadOptions(**options))
-
-
-def until_damage(path: Path, **options: Any) -> tuple[list[Measurement | str], str]:
-    """What a reading yields, and what is wrong with the file."""
-    found: list[Measurement | str] = []
-    try:
-        for block in inspect_ai.read(path, ReadOptions(**options)):
-            found.append(block)
-    except BadInputError as error:
-        return found, str(error)
-    return found, ""
-
-
-def scores(reading: Reading | Sequence[Measurement | str]) -> dict[str, dict[tuple[str, int], float]]:
-    """Scores by metric, prompt and trial; those that are missing are left out."""
-    found: dict[str, dict[tuple[str, int], float]] = {}
-    for block in reading.measurements if isinstance(reading, Reading) else reading:
-        if isinstance(block, Scores):
-            trials = np.broadcast_to(block.trials, block.values.shape)
-            for key, trial, value in zip(block.prompts.keys, trials.tolist(), block.values.tolist(), strict=True):
-                if not math.isnan(value):
-                    found.setdefault(block.metric.name, {})[key, trial] = value
-    return found
-
-
-def prompts(reading: Reading) -> Prompts:
-    block = reading.measurements[0]
-    assert isinstance(block, (Scores, Answers))
-    return block.prompts
 
 
 @pytest.fixture(params=["log.eval", "log.json"])
@@ -278,6 +234,24 @@ class TestShapes:
         expected: dict[tuple[int, int, str], Any] = {(k, e, t.strip()): v for k, e, v, t in rows}  # the later wins
         assert sum(len(of) for of in scores(found[0]).values()) == sum(v == v for v in expected.values())
 
+    @pytest.mark.parametrize("whole_table", [True, False])
+    def test_archives_in_the_form_for_very_large_files(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_table: bool
+    ) -> None:
+        monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 10)
+        monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 1)
+        path = tmp_path / "x.eval"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, told in (("summaries.json", [sample(n) for n in range(20)]), ("header.json", header())):
+                with file.open(name, "w", force_zip64=True) as member:
+                    member.write(json.dumps(told).encode())
+        if not whole_table:
+            data = path.read_bytes()
+            path.write_bytes(data[: data.index(b"PK\x01\x02") + 5])
+        found, told_damage = until_damage(path)
+        assert len(scores(found)["match"]) == 20
+        assert bool(told_damage) != whole_table
+
     def test_blocks_do_not_grow_with_the_log(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tracker.ingest.formats.inspect_ai.blocks.PROMPTS_PER_BLOCK", 3)
         reading = read(write(path, [sample(n, value=n % 2) for n in range(8)], reported(0.5)))
@@ -294,101 +268,3 @@ class TestShapes:
         reading = read(path)
         assert scores(reading) == {"score": {("1", 0): 1.0}}
         assert "the log reports score accuracy = 0.5" in reading.notes[0]
-
-
-class TestDamage:
-    def test_a_log_without_head_is_of_an_evaluation_that_was_cut_off(self, tmp_path: Path) -> None:
-        path = tmp_path / "x.eval"
-        journal = {"_journal/summaries/2.json": [sample(1, value="I")], "_journal/summaries/10.json": [sample(2)]}
-        path.write_bytes(archive({"_journal/start.json": start(), **journal}, ZSTD))
-        reading = read(path)
-        assert scores(reading) == {"match": {("1", 0): 0.0, ("2", 0): 1.0}}
-        assert "cut off" in reading.notes[0]
-
-    @pytest.mark.parametrize("method", [DEFLATED, ZSTD])
-    def test_of_an_archive_that_breaks_off_the_journal_is_read(self, tmp_path: Path, method: int) -> None:
-        members = {
-            "_journal/start.json": start(),
-            "samples/1_epoch_1.json": whole(sample(1)),
-            "_journal/summaries/1.json": [sample(1), sample(2, value="I")],
-            "samples/3_epoch_1.json": whole(sample(3)),
-            "_journal/summaries/2.json": [sample(3)],
-        }
-        data = archive(members, method)
-        path = tmp_path / "x.eval"
-        path.write_bytes(data[: data.index(b"_journal/summaries/2.json") + 60])
-        found, told = until_damage(path)
-        assert scores(found) == {"match": {("1", 0): 1.0, ("2", 0): 0.0}}
-        assert "breaks off" in told
-        assert "2 samples precede the damage" in told
-
-    def test_of_a_json_log_that_breaks_off_the_samples_before_are_read(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "x.json", [sample(1), sample(2), sample(3)])
-        data = path.read_bytes()
-        path.write_bytes(data[: data.index(b'"id": 3') + 40])
-        found, told = until_damage(path)
-        assert scores(found) == {"match": {("1", 0): 1.0, ("2", 0): 1.0}}
-        assert "ends too early" in told
-
-    def test_a_byte_that_changed_is_found(self, tmp_path: Path) -> None:
-        path = tmp_path / "x.eval"
-        data = archive({"summaries.json": [sample(1), sample(2)], "header.json": header()}, STORED)
-        path.write_bytes(data.replace(b'"value": "C"', b'"value": "I"', 1))
-        found, told = until_damage(path)
-        assert len(scores(found)["match"]) == 2
-        assert "summaries.json: is damaged: its checksum differs" in told
-
-    def test_a_damaged_head_gives_way_to_the_start_of_the_journal(self, tmp_path: Path) -> None:
-        path = tmp_path / "x.eval"
-        members = {"_journal/start.json": start(), "summaries.json": [sample()], "header.json": b"{"}
-        path.write_bytes(archive(members))
-        found, told = until_damage(path)
-        assert scores(found) == {"match": {("1", 0): 1.0}}
-        assert "header.json in the archive is damaged" in told
-
-    @pytest.mark.parametrize(
-        ("name", "data", "words"),
-        [
-            ("x.eval", b"PK\x03\x04nonsense", "nothing in it can be read"),
-            ("x.eval", archive({"other.json": {}}), "neither header.json nor _journal/start.json"),
-            ("x.eval", archive({"summaries.json": [3], "header.json": header()}), "sample 1 is no sample"),
-            ("x.eval", archive({"summaries.json": [{"epoch": 1}], "header.json": header()}), "sample 1 has no id"),
-            ("x.eval", archive({"summaries.json": [sample(1, 0)], "header.json": header()}), "its epoch is '0'"),
-            ("x.eval", archive({"summaries.json": {}, "header.json": header()}), "does not begin as it should"),
-            ("x.eval", archive({"summaries.json": [], "header.json": []}), "is no head of a log"),
-            ("x.eval", archive({"header.json": header()}, 14), "compressed in a way that is not known"),
-            ("x.json", b'{"version": 2, "status": "success", "eval": {"model": "m', "ends too early"),
-            ("x.json", b'{"status": "success", "eval": {}, "samples": []} x', "more after its end"),
-        ],
-    )
-    def test_what_cannot_be_read_is_refused_in_words(self, tmp_path: Path, name: str, data: bytes, words: str) -> None:
-        path = tmp_path / name
-        path.write_bytes(data)
-        with pytest.raises(BadInputError, match=words):
-            list(inspect_ai.read(path, ReadOptions()))
-
-    def test_an_encrypted_archive_is_refused(self, tmp_path: Path) -> None:
-        path = tmp_path / "x.eval"
-        data = bytearray(archive({"header.json": header()}))
-        data[6] |= 1
-        data[data.index(b"PK\x01\x02") + 8] |= 1
-        path.write_bytes(data)
-        with pytest.raises(BadInputError, match="is encrypted"):
-            list(inspect_ai.read(path, ReadOptions()))
-
-
-class TestDeclines:
-    @pytest.mark.parametrize(
-        ("name", "data"),
-        [
-            ("x.eval", b"not a zip"),
-            ("x.zip", archive({"header.json": header()})),
-            ("x.json", b'{"results": {"version": 3}}'),
-            ("x.json", b'{"status": "done", "eval": {}}'),
-            ("x.jsonl", b'{"status": "success", "eval": {}}'),
-        ],
-    )
-    def test_what_is_no_log(self, tmp_path: Path, name: str, data: bytes) -> None:
-        path = tmp_path / name
-        path.write_bytes(data)
-        assert inspect_ai.declines(path, ReadOptions())

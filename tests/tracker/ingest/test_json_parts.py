@@ -29,7 +29,7 @@ JSON = st.recursive(
 class TestAgainstReference:
     """The parts of a JSON value, against a reader that holds all of it."""
 
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     @given(
         elements=st.lists(JSON, max_size=4), before=JSON, after=JSON, size=st.integers(1, 40),
         indent=st.sampled_from([None, 1]), ascii=st.booleans(),
@@ -54,6 +54,7 @@ class TestAgainstReference:
         kept = told(data, of=("in", "list"), only=("a", "list"), beside=("b", "after"))
         assert kept == [("b", before), *slim, ("after", after)]
 
+    @settings(max_examples=40)
     @given(data=JSON.map(lambda one: json.dumps([one]).encode()), at=st.integers(0, 60))
     def test_what_breaks_off_is_refused(self, data: bytes, at: int) -> None:
         if at < len(data):
