@@ -25,7 +25,7 @@ from analyses.numerics.streams import SHOWN_PROMPTS, generator
 from analyses.tables import comparison as tables
 from analyses.wording import comparison as wording
 from analyses.wording.clusters import clustering_notes, unclustered
-from analyses.wording.refusals import infinite, refuse
+from analyses.wording.refusals import infinite, refuse, unsquarable
 from tracker.errors import NotFoundError
 from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
@@ -159,7 +159,7 @@ def analyze(
     there = ~np.isnan(pair)
     shared = np.asarray(there.all(axis=1))
     n_only = int((there[:, 0] & ~shared).sum()), int((there[:, 1] & ~shared).sum())
-    refuse({**wording.unshared(names, int(shared.sum()), n_only), **infinite(pair)})
+    refuse({**wording.unshared(names, int(shared.sum()), n_only), **infinite(pair), **unsquarable(pair)})
     kept = scores.rows(shared)
     a, b = np.ascontiguousarray(pair[shared].T)
     groups = grouping(clusters.of(kept.prompt_ids))

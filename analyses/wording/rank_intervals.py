@@ -11,7 +11,7 @@ from analyses.numerics.comparing.grouping import Grouping
 from analyses.numerics.comparing.rank_sets import RankIntervals
 from analyses.wording.clusters import clustering_notes
 from analyses.wording.names import first_by, listed
-from analyses.wording.refusals import Problems, below, infinite
+from analyses.wording.refusals import Problems, below, infinite, unsquarable
 
 SAID_GROUPS = 3
 """Groups that the summary names; the table has all."""
@@ -30,6 +30,7 @@ def problems(Q: NDArray[np.float64], n_left_out: int, *, n_resamples: int, level
         **below(0, n_resamples=n_resamples, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
         **infinite(Q),
+        **unsquarable(Q),
         f"Ranks need 2 models that were measured on every prompt, here: {Q.shape[1]}."
         f"{left_out or ' Choose more models.'}": Q.shape[1] < 2,
     }

@@ -12,6 +12,8 @@ from tracker.errors import SelectionError
 
 A = TypeVar("A")
 B = TypeVar("B")
+LARGEST = 1e140
+"""Of scores whose squares are added up; one over it is the smallest largest one."""
 Problems = Mapping[str, bool]
 """What would be wrong, in a sentence that says what to do, and whether it is so."""
 
@@ -65,3 +67,14 @@ def infinite(Q: NDArray[np.float64]) -> Problems:
     """Scores without a bound, of which there is no mean."""
     n_infinite = int(np.isinf(Q).sum())
     return {f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.": n_infinite > 0}
+
+
+def unsquarable(Q: NDArray[np.float64]) -> Problems:
+    """Scores whose squares no number can hold, so that there is no standard error."""
+    largest = float(np.abs(Q).max(initial=0.0, where=np.isfinite(Q)))
+    what = "large" if largest > LARGEST else "small"
+    return {
+        f"The largest score is {largest:.3g}, too {what} to be squared. Rescale them, or choose another metric.": (
+            largest > LARGEST or 0 < largest < 1 / LARGEST
+        )
+    }

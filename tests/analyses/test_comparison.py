@@ -281,9 +281,16 @@ class TestErrors:
 
     def test_infinite_scores_are_refused(self):
         Q = CONTINUOUS.copy()
-        Q[0, 0] = np.inf
-        with pytest.raises(SelectionError, match="infinite"):
-            asked(Q)
+        for score, words in ((np.inf, "infinite"), (1e200, "too large to be squared"), (-1e200, "too large")):
+            Q[0, 0] = score
+            with pytest.raises(SelectionError, match=words):
+                asked(Q)
+
+    @pytest.mark.parametrize("size", [1e130, 1e-9, 1e-130])
+    def test_very_large_and_small_scores_give_the_same_tests(self, size):
+        one, other = asked(CONTINUOUS).finding.metrics, asked(CONTINUOUS * size).finding.metrics
+        for name in ("naive.pvalue", "clustered.pvalue", "flips.pvalue", "unpaired.pvalue", "correlation", "n_needed"):
+            assert other[name] == pytest.approx(one[name], rel=1e-6)
 
     def test_an_infinite_score_of_another_model_does_not_matter(self):
         scores, prompts, clusters = inputs(CONTINUOUS)

@@ -85,7 +85,8 @@ def bca_interval(
     bias = ndtri((1 + (below.mean() - above.mean())) / 2)
     if not np.isfinite(bias):
         return np.nan, np.nan
-    acceleration = float((apart**3).sum()) / 6 / spread**1.5
+    sizes = apart / np.sqrt(spread)  # so that no cube leaves what a number can hold
+    acceleration = float((sizes**3).sum()) / 6
     ends = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     shares = ndtr(bias + ends / (1 - acceleration * ends))
     low, high = np.quantile(distribution, shares).tolist()

@@ -80,7 +80,10 @@ def _enumerated(sizes: NDArray[np.float64], observed: float) -> float:
 
 def _on_a_lattice(values: NDArray[np.float64]) -> float | None:
     """Exactly, where values are multiples of one number; None where they are not, or it would take long."""
+    sizes = np.abs(values[values != 0])
     for denominator in DENOMINATORS:
+        if sizes.min() * denominator < 0.5 or float(sizes.sum()) * denominator > AFFORDED:
+            continue
         scaled = values * denominator
         whole = np.rint(scaled)
         if (np.abs(scaled - whole) <= MULTIPLE).all():

@@ -143,5 +143,7 @@ def _bca(
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64], scale: float) -> float:
     x, y = a - a.mean(), b - b.mean()
-    size = float(np.sqrt((x**2).sum() * (y**2).sum()))
-    return float((x * y).sum() / size) if size > (NOTHING * scale) ** 2 * len(a) else np.nan
+    lengths = np.sqrt((x**2).sum()), np.sqrt((y**2).sum())
+    if min(lengths) <= NOTHING * scale * np.sqrt(len(a)):
+        return np.nan
+    return float(((x / lengths[0]) * (y / lengths[1])).sum())

@@ -92,6 +92,12 @@ class TestLaws:
         assert sign_flip_test(changed).pvalue == pytest.approx(expected, abs=1e-12)
         assert 0 < expected <= 1
 
+    @pytest.mark.parametrize("size", [1e-12, 1e-9, 1e9, 1e300])
+    @pytest.mark.parametrize("n", [12, 40])
+    def test_very_small_and_large_differences_are_no_multiples_of_anything(self, size, n):
+        values = np.random.default_rng(n).normal(0.3, 1, n)
+        assert sign_flip_test(values * size).pvalue == pytest.approx(sign_flip_test(values).pvalue, rel=1e-6)
+
     def test_the_same_seed_gives_the_same_number_for_any_number_of_workers(self):
         values = RNG.normal(0.1, 1, 101)
         found = sign_flip_test(values, n_draws=999, seed=4)
