@@ -176,6 +176,10 @@ class StoredRuns:
                     decision.n_skipped += 1
         if run.status == "partial":
             decision.covers_stored = n_compared >= self._n_stored(run)
+        if run.status in ("hidden", "superseded"):
+            again = f"to use it again: suffrage runs unhide {run.id}"
+            aside = f"{draft.model}: run {run.id} is {run.status} and stays so; {again}"
+            decision.note = f"{aside}; {decision.note}" if decision.note else aside
         return decision, different, n_compared
 
     def _n_stored(self, run: Run) -> int:

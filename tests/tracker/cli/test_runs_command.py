@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from commands_asked import run
+from commands_asked import run, written
 
 from tracker.cli import suffrage
+from tracker.database import connect
 from tracker.errors import NotFoundError
 from tracker.queries.selection import Selection
 from tracker.recording.pipeline import run_analysis
@@ -71,6 +73,16 @@ class TestSettingAside:
         away = run(filled_file, "runs", "unhide", "2", "--tracking-uri", "sqlite:////nowhere/mlflow.db")
         assert "Warning: " in away.stderr
         assert publish_missing(filled_file, tracking_uri).n_marked == 1
+
+    def test_taking_in_what_belongs_to_a_hidden_run_says_so(self, sqlite_url: str, tmp_path: Path) -> None:
+        engine = connect(sqlite_url)
+        known = ("--benchmark", "b", "--metric", "accuracy", "--no-mlflow")
+        run(engine, "ingest", written(tmp_path / "a.csv", "prompt_id,m\np1,1\n"), *known)
+        run(engine, "runs", "hide", "1", "--no-mlflow")
+        said = run(engine, "ingest", written(tmp_path / "b.csv", "prompt_id,m\np1,1\np2,0\n"), *known).stderr
+        assert "m: run 1 is hidden and stays so; to use it again: suffrage runs unhide 1" in said
+        assert listed(engine, "--all") == {1: "hidden"}
+        engine.dispose()
 
 
 class TestErrors:

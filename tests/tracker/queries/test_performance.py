@@ -263,7 +263,7 @@ class TestErrors:
 
     def test_a_benchmark_without_a_complete_run_says_so(self, store: sa.Engine) -> None:
         add_scores(store, Q[:, :1], status="hidden")
-        with pytest.raises(SelectionError, match="No run of b is complete: .* suffrage runs list --all --benchmark b"):
+        with pytest.raises(SelectionError, match=r"No run of b is complete: .* suffrage runs list --all --benchmark b"):
             matrix(store)
 
     def test_a_run_without_the_metric_is_refused(self, store: sa.Engine) -> None:
