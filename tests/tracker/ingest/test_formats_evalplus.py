@@ -90,16 +90,6 @@ class TestScores:
         assert block.status is not None
         assert list(block.status[4:]) == ["error", "empty"]
 
-    def test_a_large_file_read_problem_by_problem_says_the_same(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        whole = read(tmp_path)
-        monkeypatch.setattr(evalplus, "LARGE", 0)
-        apart = read(tmp_path)
-        assert scores(apart) == scores(whole)
-        assert apart.notes == whole.notes
-        assert apart.measurements[0].run == whole.measurements[0].run  # type: ignore[union-attr]
-
 
 class TestNames:
     @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import GZIP, first_line, opened
 from tracker.ingest.gathering import EMPTY, ERRORED, Gathering, counted_as
 from tracker.ingest.json_files import read_json
 from tracker.ingest.json_values import contradicts, first_bytes, instant, mapping, number, text, words
@@ -26,6 +25,7 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 30
+RECOGNISES = "*_eval_results.json"
 NAMESPACE = "evalplus"
 NAME = re.compile(r"(?P<stem>.*?)[._-]?eval_results\.json(?:\.gz)?")
 START = re.compile(rb'\s*\{\s*"(?:date|hash|eval)"\s*:')
@@ -36,8 +36,6 @@ PASSED = {"pass": True, "success": True, "fail": False, "failed": False, "timeou
 BASE, PLUS = (
     MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0) for name in ("pass_base", "pass_plus")
 )
-LARGE = 64 << 20
-"""Bytes from which on a file is read problem by problem."""
 
 
 def declines(path: Path, options: ReadOptions) -> str | None:
@@ -108,27 +106,16 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 
 
 def _parts(path: Path) -> Iterator[tuple[str, Any]]:
-    """The fields of the file, each problem on its own as ``eval/<task id>``, pass_at_k last."""
-    with path.open("rb") as file:
-        zipped = file.read(2) == GZIP
-    if path.stat().st_size < (LARGE >> 4 if zipped else LARGE):
-        content = read_json(path)
-        if not isinstance(content, dict) or not isinstance(content.get("eval"), dict):
-            raise BadInputError(path, "holds no results of problems (its field eval), so EvalPlus did not write it.")
-        solved = content.pop("eval")
-        yield from content.items()
-        yield from ((f"eval/{name}", value) for name, value in solved.items())
-        return
-    import ijson
+    """The fields of the file, each problem on its own as ``eval/<task id>``, pass_at_k last.
 
-    try:
-        for name in ("date", "hash", "pass_at_k"):
-            with opened(path) as file:
-                yield from ((name, value) for value in ijson.items(file, name, use_float=True))
-        with opened(path) as file:
-            yield from ((f"eval/{name}", value) for name, value in ijson.kvitems(file, "eval", use_float=True))
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        raise BadInputError(path, f"the JSON is broken or ends too early ({first_line(error)}).") from error
+    The file is read whole: a hundred solutions to every problem are some tens of megabytes.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("eval"), dict):
+        raise BadInputError(path, "holds no results of problems (its field eval), so EvalPlus did not write it.")
+    solved = content.pop("eval")
+    yield from content.items()
+    yield from ((f"eval/{name}", value) for name, value in solved.items())
 
 
 def _run(path: Path, task_id: str, facts: Mapping[str, Any], options: ReadOptions) -> RunDescription:
