@@ -54,3 +54,22 @@ def test_what_is_wrong_with_a_file_of_its_format_is_said(site: Path, tmp_path: P
     refused = suffrage(site, tmp_path, "ingest", "bad.scores", "--benchmark", "exam", "--no-mlflow")
     assert refused.returncode == 1
     assert "bad.scores: line 2: 'good' is no number." in refused.stderr
+
+
+def test_what_is_sound_of_a_damaged_file_of_its_format_can_be_stored(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.scores").write_text("q1 = 1\nq2 = good\nq3 = 0\n")
+    words = ("ingest", "bad.scores", "--benchmark", "exam", "--no-mlflow")
+    refused = suffrage(site, tmp_path, *words)
+    assert "What could be read: 2 prompts, 2 scores\n  bad, score: mean 0.5 of 2\n" in refused.stderr
+    stored = suffrage(site, tmp_path, *words, "--partial")
+    assert stored.returncode == 0, stored.stderr
+    kept = suffrage(site, tmp_path, "sql", "select status, n_scores from run", "--format", "csv")
+    assert kept.stdout.split() == ["status,n_scores", "partial,2"]
+
+
+def test_its_format_is_listed_with_the_package_that_brings_it(site: Path, tmp_path: Path) -> None:
+    listed = suffrage(site, tmp_path, "formats", "--format", "csv").stdout.splitlines()
+    assert (
+        'scores-file,"One model\'s scores, a line `prompt = score` each",names that end in .scores,telling 0.1'
+        in listed
+    )

@@ -14,6 +14,7 @@ and, where it has them,
 - ``companions(path) -> Sequence[Path]``: other files that belong to this one and are read with it,
 - ``harness(path) -> str | None``: program and version that wrote the file,
 - ``SPECIFICITY``: where several formats recognise a file, the one with the largest number has it; 0 by default,
+- ``RECOGNISES``: in a few words, what a file is recognised by; `suffrage formats` shows it,
 - ``NAMES_PROMPTS``: true where the files hold nothing but prompts: they are stored before others of a folder.
 
 The first line of its docstring says what it is. Other packages bring formats through the entry-point group

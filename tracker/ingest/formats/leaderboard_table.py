@@ -15,6 +15,7 @@ from tracker.ingest.sniffing import Head, head
 from tracker.ingest.tables import Problems, Table, read_table
 
 SPECIFICITY = 10
+RECOGNISES = "a column for the model; the other columns are tasks"
 N_NAMED = 5
 SUMMARIES = ("average", "avg", "mean", "overall", "rank", "#")
 

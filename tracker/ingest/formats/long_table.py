@@ -27,6 +27,7 @@ from tracker.ingest.sniffing import head
 from tracker.ingest.tables import Problems
 
 SPECIFICITY = 30
+RECOGNISES = "columns for model, prompt, and score, predicted answer or gold probability"
 PROBABILITY = "gold_probability"
 FIELDS = frozenset(
     ("benchmark", "model", "prompt_id", "task", "metric", "score", "trial", "condition", "variant", "run", "few_shot",

@@ -37,6 +37,7 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 30
+RECOGNISES = ".jsonl that begins with a spec"
 NAMESPACE = "openai_evals"
 START = re.compile(rb'\s*\{\s*"spec"\s*:\s*\{')
 SETTINGS = ("eval_name", "base_eval", "split", "run_config", "completion_fns", "created_by")

@@ -15,6 +15,7 @@ from tracker.ingest.sniffing import head
 from tracker.ingest.tables import Problems
 
 SPECIFICITY = 20
+RECOGNISES = "a column that names prompts, and text, choices, gold answer, task or split; no model, no score"
 NAMES_PROMPTS = True
 FIELDS = ("prompt_id", "text", "choices", "gold_answer")
 """What the lines of JSON must have: most files of lines that hold texts are something else."""

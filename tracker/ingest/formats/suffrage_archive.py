@@ -10,6 +10,7 @@ from tracker.ingest.archives.opening import LOCAL_HEADER, Archive, open_archive,
 from tracker.ingest.measurement import ReadOptions
 
 SPECIFICITY = 90
+RECOGNISES = "a zip that begins with a member suffrage-archive"
 
 
 def declines(path: Path, options: ReadOptions) -> str | None:

@@ -23,6 +23,7 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 30
+RECOGNISES = "<model>.<run id>.json with counts of instances"
 NAMESPACE = "swe_bench"
 BENCHMARK = "swe-bench"
 VERSIONS = (2,)

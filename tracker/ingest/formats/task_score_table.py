@@ -16,6 +16,7 @@ from tracker.ingest.sniffing import head
 from tracker.ingest.tables import Problems, read_table
 
 SPECIFICITY = 25
+RECOGNISES = "columns for model, task and score, none for prompts"
 
 
 def declines(path: Path, options: ReadOptions) -> str | None:

@@ -37,6 +37,8 @@ from tracker.ingest.prompt_columns import NamedPrompts, named_prompts
 from tracker.ingest.sniffing import Head, head
 from tracker.ingest.tables import Problems, Table, read_table
 
+RECOGNISES = "a column that names prompts; the other columns are models"
+
 Column = tuple[NDArray[Any], NDArray[np.bool_]]
 """Cells of a column, and whether each says anything."""
 

@@ -17,6 +17,7 @@ from tracker.ingest.json_values import contradicts, count, first_bytes, mapping,
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
+RECOGNISES = "<uuid>.json with schema_version and evaluation_id, <uuid>_samples.jsonl"
 SAMPLES_NAME = re.compile(r"(?P<stem>.*)_samples\.jsonl(?:\.gz)?")
 AGGREGATE_NAME = re.compile(r"(?P<stem>.*)\.json(?:\.gz)?")
 START = re.compile(rb'\s*\{\s*"')

@@ -18,6 +18,7 @@ from tracker.ingest.json_values import first_bytes
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
+RECOGNISES = "per_instance_stats.json in a run folder"
 START = re.compile(rb'\s*\[\s*\{\s*"(?:instance_id|perturbation|train_trial_index|stats)"\s*:')
 
 

@@ -20,6 +20,7 @@ from tracker.ingest.formats.inspect_ai.survey import Survey
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
+RECOGNISES = ".eval archives; .json that begins with status and eval"
 ARCHIVE_START = b"PK\x03\x04"
 JSON_START = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*(?:"version"\s*:\s*\d+\s*,\s*)?'

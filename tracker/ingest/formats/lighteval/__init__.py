@@ -17,6 +17,7 @@ from tracker.ingest.measurement import Measurement, ReadOptions
 from tracker.ingest.sniffing import head
 
 SPECIFICITY = 30
+RECOGNISES = "details_<task>_<time>.parquet, results_<time>.json"
 START = re.compile(rb'\s*\{\s*"config_general"\s*:')
 
 

@@ -17,6 +17,7 @@ from tracker.ingest.formats.lm_eval.samples import read_samples
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
+RECOGNISES = "results_<time>.json, samples_<task>_<time>.jsonl"
 STAMP = r"\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?"
 RESULTS_NAME = re.compile(rf"(?:.*_(?P<stamp>{STAMP})|results.*)\.json(?:\.gz)?")
 SAMPLES_NAME = re.compile(rf"(?:samples_)?(?P<task>.*?)(?:_(?P<stamp>{STAMP}))?\.jsonl(?:\.gz)?")

@@ -17,6 +17,7 @@ from tracker.ingest.json_values import first_bytes
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
+RECOGNISES = "<time>/results/<model>/<dataset>.json, the same under predictions/"
 ROWS_START = re.compile(rb'\s*\{\s*(?:"\d{1,9}"\s*:\s*\{|\})')
 LINES_START = re.compile(rb'\s*\{\s*"idx"\s*:\s*"?\d')
 RESULTS_START = re.compile(rb'\s*\{\s*"(?P<name>(?:[^"\\]|\\.){1,100})"\s*:\s*(?P<value>-?\d|NaN|-?Infinity|["{\[])')

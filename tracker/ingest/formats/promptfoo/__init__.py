@@ -27,6 +27,7 @@ from tracker.ingest.measurement import (
 )
 
 SPECIFICITY = 31
+RECOGNISES = ".json that begins with results of version 2 or 3"
 """One more than other harnesses: results of old versions look at their start like those of lm-evaluation-harness."""
 NAMESPACE = "promptfoo"
 START = re.compile(rb'\s*\{\s*(?:"evalId"\s*:\s*(?:"[^"]*"|null)\s*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*[23]\b')
