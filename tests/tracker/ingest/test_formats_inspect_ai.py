@@ -252,8 +252,10 @@ class TestShapes:
         assert len(scores(found)["match"]) == 20
         assert bool(told_damage) != whole_table
 
-    def test_blocks_do_not_grow_with_the_log(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("kept", [0, 10_000, 1_000_000])
+    def test_blocks_do_not_grow_with_the_log(self, path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
         monkeypatch.setattr("tracker.ingest.formats.inspect_ai.blocks.PROMPTS_PER_BLOCK", 3)
+        monkeypatch.setattr("tracker.ingest.formats.inspect_ai.survey.KEPT", kept)
         reading = read(write(path, [sample(n, value=n % 2) for n in range(8)], reported(0.5)))
         sizes = [len(one.prompts) for one in reading.measurements if isinstance(one, Scores)]
         assert sizes == [3, 3, 2]

@@ -1,7 +1,7 @@
 """Logs of Inspect AI: .eval archives, read from their summaries, and .json logs; transcripts are never read.
 
-A log is read twice as a stream: first to learn which samples are of one prompt, which were asked again and which
-metrics there are, then for its measurements.
+A log is read as a stream, and a large one twice: first to learn which samples are of one prompt, which were asked again
+and which metrics there are, then for its measurements.
 """
 
 from __future__ import annotations

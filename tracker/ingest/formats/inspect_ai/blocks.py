@@ -73,7 +73,7 @@ class Blocks:
         """
         rows = _Rows()
         damage: BadInputError | None = None
-        samples = self.log.samples()
+        samples = self.log.samples() if self.survey.kept is None else iter(self.survey.kept)
         for row in range(len(self.survey)):
             n, one = next(samples)
             if not self.places.superseded[row]:

@@ -59,6 +59,14 @@ class EvalLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.archive = Archive.open(path, _is_read)
+        self._head: dict[str, Any] | None = None
+        if HEADER in self.archive.members:
+            try:
+                self._head = self._read(HEADER)
+            except BadInputError:
+                if START not in self.archive.members:
+                    raise
+                self.archive = replace(self.archive, damage=f"{HEADER} in the archive is damaged")
 
     def samples(self) -> Iterator[tuple[int, Sample]]:
         """See `Log`."""
@@ -72,15 +80,9 @@ class EvalLog:
 
     def header(self, options: ReadOptions) -> Header:
         """See `Log`."""
-        members = self.archive.members
-        if HEADER in members:
-            try:
-                return Header(self.path, self._read(HEADER), options)
-            except BadInputError:
-                if START not in members:
-                    raise
-                self.archive = replace(self.archive, damage=f"{HEADER} in the archive is damaged")
-        if START in members:
+        if self._head is not None:
+            return Header(self.path, self._head, options)
+        if START in self.archive.members:
             return Header(self.path, self._read(START), options, complete=False)
         lacking = self.archive.damage or "is no log of Inspect"
         raise BadInputError(self.path, f"{lacking}: neither {HEADER} nor {START} can be found in the archive.")
@@ -142,7 +144,7 @@ def log(path: Path) -> EvalLog | JsonLog:
     """The log of a file.
 
     Raises:
-        BadInputError: it is an archive in which nothing can be read.
+        BadInputError: it is an archive in which nothing can be read, or without a head that can.
     """
     with opened(path) as file:
         start = file.read(2)

@@ -19,6 +19,8 @@ REMOVED = "Key removed from summary (> 1k)"
 LONGEST_DETAIL = 200
 LONGEST_ANSWER, ANSWER_BYTES_READ = 1024, 8192
 MOST_EPOCHS = 1_000_000
+PER_SAMPLE = 2_000
+"""Bytes of a sample beside its texts, its scores and what they hold included."""
 
 
 class NotASampleError(Exception):
@@ -47,6 +49,11 @@ class Sample:
     details: dict[str, Any] | None
     errored: bool
     scores: Mapping[str, Any]
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, roughly."""
+        return PER_SAMPLE + len(self.text or "") + sum(map(len, self.choices or ()))
 
     @property
     def content(self) -> int:
@@ -100,7 +107,10 @@ def sample(data: Any) -> Sample:
 
 def question(asked: Any) -> tuple[str | None, bool]:
     """The text that was asked, the user's messages where there are messages; and whether the log cut it short."""
-    texts = [asked] if isinstance(asked, str) else list(_said_by_user(asked))
+    if isinstance(asked, str):
+        cut = asked.endswith(CUT)
+        return None if cut or asked.startswith(ELSEWHERE) else asked.strip() or None, cut
+    texts = list(_said_by_user(asked))
     if not texts or any(text.startswith(ELSEWHERE) for text in texts):
         return None, False
     if any(text.endswith(CUT) for text in texts):
@@ -177,6 +187,8 @@ def _choices(listed: Any) -> list[str] | None:
 
 
 def _targets(told: Any) -> list[str]:
+    if isinstance(told, str):
+        return [] if told.endswith(CUT) or not told.strip() else [told.strip()]
     listed = told if isinstance(told, list) else [told]
     texts = [str(one).strip() for one in listed if isinstance(one, (str, int, float))]
     return [] if any(text.endswith(CUT) for text in texts) else [text for text in texts if text]
@@ -187,9 +199,8 @@ def _gold(targets: list[str], choices: list[str] | None) -> str | None:
     if len(targets) != 1:
         return None
     (target,) = targets
-    letters = [letter(place) for place in range(len(choices or ()))]
-    if choices and target not in letters and choices.count(target) == 1:
-        return letters[choices.index(target)]
+    if choices and choices.count(target) == 1 and target not in map(letter, range(len(choices))):
+        return letter(choices.index(target))
     return target
 
 

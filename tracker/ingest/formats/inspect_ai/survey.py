@@ -15,6 +15,8 @@ from tracker.errors import BadInputError
 from tracker.ingest.formats.inspect_ai.samples import Sample, number, number_of, values
 
 MOST_METRICS = 200
+KEPT = 64 << 20
+"""Bytes of samples, roughly, up to which they are kept from the first reading."""
 
 
 @dataclass(eq=False)
@@ -27,6 +29,7 @@ class Survey:
         lows, highs: smallest and largest score by metric; only metrics that have one.
         passed_over: values that are no scores, by metric.
         n_unscored: values that say that nothing was scored.
+        kept: the samples, so that small logs need not be read again; None of large ones and of damaged ones.
         n_errored, n_cut: samples that ended with an error, and those of whose text the log holds only a part.
     """
 
@@ -39,16 +42,23 @@ class Survey:
     n_unscored: int = 0
     n_errored: int = 0
     n_cut: int = 0
+    kept: list[tuple[int, Sample]] | None = field(default_factory=list)
 
     @classmethod
     def of(cls, samples: Iterable[tuple[int, Sample]]) -> Survey:
         """The samples before the first damage; of that whoever reads them again is told again."""
         found = cls()
+        room = KEPT
         try:
-            for _, one in samples:
+            for number_in_log, one in samples:
                 found._add(one)
+                room -= one.size
+                if found.kept is not None and room >= 0:
+                    found.kept.append((number_in_log, one))
+                else:
+                    found.kept = None
         except BadInputError:
-            pass
+            found.kept = None
         return found
 
     def __len__(self) -> int:
