@@ -95,6 +95,8 @@ def exported_runs(
             unit=one,
             n_left_out=there - len(runs),
         )
+    if unit == "task" and selection.metric is None:
+        raise SelectionError(f"{benchmark.label} has no scores of whole tasks. Export those of its prompts.")
     find_metric(session, benchmark, selection, units)  # says what is lacking
     raise SelectionError(f"{benchmark.label} has no scores.")
 

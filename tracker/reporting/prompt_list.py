@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.ingest.headings import SYNONYMS, plain
+from tracker.ingest.headings import CONTENT, SYNONYMS, plain
 from tracker.queries import tables
 from tracker.queries.filters import chosen_filter
 from tracker.queries.resolution import BenchmarkKey, chosen_tasks
@@ -27,7 +27,8 @@ ROWS_TOGETHER = 2_000
 COLUMNS = ("benchmark", "prompt_id", "task", "text", "choices", "gold_answer", "split")
 PREFIX = "detail_"
 """Before the name of a further field that would be taken for something else."""
-SPOKEN_FOR = frozenset([*COLUMNS, "id"]).union(*SYNONYMS.values())
+SPOKEN_FOR = frozenset(COLUMNS).union(*(SYNONYMS[part] for part in ("prompt", "model", "score", "predicted", *CONTENT)))
+"""Names that play a part in a table of prompts, or make it another one."""
 
 
 def prompts_of(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StreamedTable:

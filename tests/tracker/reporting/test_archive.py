@@ -96,7 +96,7 @@ class TestRoundTrip:
                 engine.dispose()
 
     @pytest.mark.soak
-    @settings(max_examples=600, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+    @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
     @given(rows=stores())
     def test_hundreds_of_stores_come_back(self, sqlite_url: str, other_url: str, tmp_path: Path, rows: Rows) -> None:
         there, here = connect(sqlite_url), connect(other_url)
