@@ -1,71 +1,22 @@
-"""File formats, found through the entry-point group `suffrage.formats`, and the files that they recognise."""
+"""The files that formats recognise, and what these make of them."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
-import pkgutil
-import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 
 from tracker.errors import BadInputError, NotFoundError, SuffrageError, UnknownFormatError
-from tracker.ingest.archives.opening import Archive
-from tracker.ingest.contents import damage, is_named_like_a_table, reporting_to
-from tracker.ingest.copies import Copies
+from tracker.ingest.contents import damage, is_named_like_a_table
+from tracker.ingest.known_formats import GROUP, formats
 from tracker.ingest.measurement import Reading, ReadOptions
+from tracker.ingest.reading import Way, blocks_of, digest_of
 from tracker.ingest.sniffing import Head, head
-from tracker.ingest.spool import Spool
-from tracker.ingest.tally import Tally
 
-GROUP = "suffrage.formats"
-OURS = "suffrage"
-CHUNK = 1 << 20
-
-
-def formats() -> Mapping[str, ModuleType]:
-    """Every format by name, such as ``wide-table``; ours keep their names.
-
-    A plug-in that cannot be used is warned of and left out.
-    """
-    return MappingProxyType({name: module for name, (module, _) in _formats(tuple(sys.path)).items()})
-
-
-@dataclass(frozen=True, kw_only=True)
-class FormatDescription:
-    """A format, for people.
-
-    Attributes:
-        format: its name.
-        holds: what its files are.
-        recognised_by: names or content by which a file is known; None where the format does not say.
-        package: where it comes from, with the version.
-    """
-
-    format: str
-    holds: str
-    recognised_by: str | None
-    package: str | None
-
-
-def described() -> list[FormatDescription]:
-    """Every format, by name."""
-    return [
-        FormatDescription(
-            format=name,
-            holds=(module.__doc__ or "").strip().partition("\n")[0].rstrip("."),
-            recognised_by=getattr(module, "RECOGNISES", None),
-            package=package,
-        )
-        for name, (module, package) in sorted(_formats(tuple(sys.path)).items())
-    ]
+__all__ = ["GROUP", "find", "formats", "prepare"]
 
 
 def find(
@@ -154,9 +105,9 @@ def prepare(
         name, module = _chosen(path, options, known, forced=format is not None)
         companions = getattr(module, "companions", lambda _: ())
         files = (path, *companions(path))
-        way = _Way(sum(file.stat().st_size for file in files), progress)
-        digest = _digest(files, way)
-        measurements, notes, why, archive = _blocks(path, module, options, way, partial=partial)
+        way = Way(sum(file.stat().st_size for file in files), progress)
+        digest = digest_of(files, way)
+        measurements, notes, why, archive = blocks_of(path, module, options, way, partial=partial)
         harness = getattr(module, "harness", lambda _: None)(path)
     except SuffrageError:
         raise
@@ -175,118 +126,6 @@ def prepare(
         damage=why,
         archive=archive,
     )
-
-
-def _blocks(
-    path: Path, module: ModuleType, options: ReadOptions, way: _Way, *, partial: bool
-) -> tuple[Spool, list[str], str, Archive | None]:
-    """What a format makes of a file, the notes on it, why it was read in part only, and the store that it holds."""
-    spool, tally, copies, notes, why = Spool(), Tally(), Copies(), list[str](), ""
-    try:
-        with reporting_to(way.read):
-            for part in module.read(path, options):
-                if isinstance(part, str):
-                    notes.append(part)
-                elif isinstance(part, Archive):
-                    way.end()
-                    return spool, notes, "", part
-                else:
-                    tally.add(part)
-                    copies.add(part)
-                    spool.append(part)
-    except BadInputError as error:
-        said = tally.said()
-        if not said:
-            raise
-        if not partial:
-            spool.close()
-            advice = f"What could be read: {said}\nNothing was stored; --partial stores this much."
-            advice = f"{error.advice}\n{advice}" if error.advice else advice
-            raise BadInputError(error.path, error.problems, count=error.count, advice=advice) from error
-        why = str(error)
-    except BaseException:
-        spool.close()
-        raise
-    if not len(spool):
-        raise BadInputError(path, "holds no scores, answers or prompts.", advice="\n".join(notes))
-    way.end()
-    return spool, [*notes, *copies.notes()], why, None
-
-
-class _Way:
-    """How far a file has come: its bytes are read twice, to be known again and to be understood.
-
-    Args:
-        total: bytes of all its files.
-        progress: told how many of them count as done.
-    """
-
-    KNOWING = 0.1
-    """Share of the time that the first reading takes."""
-
-    def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
-        self.total, self.progress = total, progress
-        self.known = self.understood = 0
-
-    def know(self, n_bytes: int) -> None:
-        """More bytes have been read for the first time."""
-        self.known += n_bytes
-        self._tell(self.KNOWING * self.known)
-
-    def read(self, n_bytes: int) -> None:
-        """More bytes have been read by the format."""
-        self.understood = min(self.understood + n_bytes, self.total)
-        self._tell(self.KNOWING * self.total + (1 - self.KNOWING) * self.understood)
-
-    def end(self) -> None:
-        """All is done, however it was read."""
-        self._tell(self.total)
-
-    def _tell(self, done: float) -> None:
-        if self.progress is not None:
-            self.progress(int(done), self.total)
-
-
-@lru_cache(maxsize=4)
-def _formats(_search_path: tuple[str, ...]) -> Mapping[str, tuple[ModuleType, str | None]]:
-    found: dict[str, tuple[ModuleType, str | None]] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name != OURS, entry.name, entry.value)):
-        package = None if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-        for module in _modules(entry):
-            name = module.__name__.rpartition(".")[2].replace("_", "-")
-            if not callable(getattr(module, "declines", None)) or not callable(getattr(module, "read", None)):
-                _warn(f"{module.__name__} is no format: it needs the functions declines and read")
-            elif name in found and found[name][0] is not module:
-                found[f"{entry.name}:{name}"] = module, package
-            else:
-                found[name] = module, package
-    return MappingProxyType(found)
-
-
-def _modules(entry: EntryPoint) -> Iterator[ModuleType]:
-    package = _imported(entry.module, entry.name)
-    if package is None:
-        return
-    folders = getattr(package, "__path__", None)
-    if folders is None or hasattr(package, "read"):
-        yield package
-        return
-    for info in sorted(pkgutil.iter_modules(folders), key=lambda info: info.name):
-        module = None if info.name.startswith("_") else _imported(f"{package.__name__}.{info.name}", entry.name)
-        if module is not None:
-            yield module
-
-
-def _imported(name: str, entry: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001 - whatever a plug-in raises must cost only itself
-        _warn(f"the format {name} of the entry point {entry!r} cannot be used: {type(error).__name__}: {error}")
-        return None
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _asked(format: str | None) -> Mapping[str, ModuleType]:
@@ -392,16 +231,3 @@ def _nothing_in(folder: Path, others: Mapping[Path, str], known: Mapping[str, Mo
     file, reason = next(iter(others.items()))
     count = f"{len(others)} files" if len(others) > 1 else "one file"
     return f"this folder holds no results: {count}, none recognised ({looked}). {file.relative_to(folder)}: {reason}."
-
-
-def _digest(files: Sequence[Path], way: _Way) -> str:
-    """SHA-256 of a file, or of the SHA-256 of each of several."""
-    digests = []
-    for path in files:
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while chunk := file.read(CHUNK):
-                digest.update(chunk)
-                way.know(len(chunk))
-        digests.append(digest.hexdigest())
-    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import sqlalchemy as sa
@@ -15,7 +15,8 @@ from sqlalchemy import exc
 from sqlmodel import Session
 
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
-from tracker.ingest.alike import MARK, Name, plain, told_apart
+from tracker.ingest.alike import Name, plain, told_apart
+from tracker.ingest.alike_in_file import FileName, numbers_of_alike
 from tracker.ingest.details import DetailsLedger
 from tracker.ingest.identities import Identities
 from tracker.ingest.loading import fresh_keys
@@ -23,9 +24,6 @@ from tracker.ingest.measurement import Measurement, Prompts
 from tracker.ingest.shelf import ALIAS, PROMPT, Content, Shelf
 from tracker.ingest.texts import Given, accepted_answers, content_hash, given, storable
 from tracker.schema import Prompt
-
-FileName = tuple[str | None, str, str, str]
-"""Benchmark, namespace, task and key, as a file has them."""
 
 
 class PromptBook:
@@ -61,7 +59,7 @@ class PromptBook:
     def expect(self, measurements: Sequence[Measurement]) -> None:
         """Look through a file for prompts that it calls alike; which is which depends on all of them."""
         if getattr(measurements, "has_alike", True):
-            self.numbers_of_alike = _numbers_of_alike(measurements)
+            self.numbers_of_alike = numbers_of_alike(measurements)
 
     def keys(self, prompts: Prompts, benchmark_id: int) -> NDArray[np.int64]:
         """Keys of the prompts, ``(n,)`` int64, -1 for those left out; the same object is resolved once.
@@ -81,34 +79,6 @@ class PromptBook:
         """Count prompts that are left out, and keep the words of the first."""
         self.n_left_out += len(problems)
         self.left_out += problems[: BadInputError.shown - len(self.left_out)]
-
-
-def _numbers_of_alike(measurements: Sequence[Measurement]) -> dict[FileName, dict[str, Any]]:
-    """The numbers of prompts that a file calls alike, by their keys, by what they have in common."""
-
-    def parts() -> Iterator[tuple[Prompts, list[FileName]]]:
-        seen: WeakSet[Prompts] = WeakSet()
-        for block in measurements:
-            prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
-            if prompts is None or prompts.told_apart_by is None or prompts.tasks is None or prompts in seen:
-                continue
-            seen.add(prompts)
-            tasks = {task: storable(task) for task in set(prompts.tasks)}
-            space = (prompts.benchmark, storable(prompts.namespace))
-            pairs = zip(prompts.tasks, prompts.keys, strict=True)
-            yield prompts, [(*space, tasks[task], storable(key).partition(MARK)[0]) for task, key in pairs]
-
-    marked = {
-        group for prompts, names in parts() for key, group in zip(prompts.keys, names, strict=True) if MARK in key
-    }
-    found: dict[FileName, dict[str, Any]] = defaultdict(dict)
-    for prompts, names in parts() if marked else ():
-        field = prompts.told_apart_by or ""
-        for row, group in enumerate(names):
-            if group in marked:
-                details = None if prompts.details is None else prompts.details[row]
-                found[group].setdefault(storable(prompts.keys[row]), (details or {}).get(field))
-    return dict(found)
 
 
 class _Resolution:

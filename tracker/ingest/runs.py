@@ -16,7 +16,7 @@ from sqlmodel import Session, select
 from tracker.errors import ConflictError
 from tracker.ingest.answers import AnswerColumn, compared, stored_answers
 from tracker.ingest.columns import Comparison, ScoreColumn, compare, unpack
-from tracker.ingest.drafts import Draft, TaskValue
+from tracker.ingest.draft import Draft, TaskValue
 from tracker.ingest.loading import stored_scores
 from tracker.schema import Answer, Run, RunSource, TaskScore
 

@@ -1,0 +1,48 @@
+"""A file into the store from Python: one call, one transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from readings import everything
+
+from tracker.errors import BadInputError
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.taking_in import take_in
+
+OPTIONS = ReadOptions(benchmark="b")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "wide.csv"
+    path.write_text("prompt_id,A,B\n" + "".join(f"q{n},1,0\n" for n in range(500)))
+    return path
+
+
+class TestLaws:
+    def test_progress_never_falls_and_ends_at_the_whole(self, store: sa.Engine, table: Path) -> None:
+        told: list[tuple[int, int]] = []
+        take_in(store, table, OPTIONS, progress=lambda done, total: told.append((done, total)))
+        size = table.stat().st_size
+        assert told == sorted(told)
+        assert {total for _, total in told} == {size}
+        assert told[0][0] < told[-1][0] == size
+
+    def test_a_dry_run_says_what_would_change_and_changes_nothing(self, store: sa.Engine, table: Path) -> None:
+        before = everything(store)
+        taken = take_in(store, table, OPTIONS, dry_run=True)
+        assert taken.summary() == f"{table} (wide-table): would be {taken.stored.summary()}"
+        assert taken.stored.n_scores == 1000
+        assert everything(store) == before
+        assert take_in(store, table, OPTIONS).stored.summary() == taken.stored.summary()
+
+
+class TestErrors:
+    def test_what_the_store_refuses_is_not_stored(self, store: sa.Engine, table: Path) -> None:
+        before = everything(store)
+        with pytest.raises(BadInputError, match="which benchmark"):
+            take_in(store, table)
+        assert everything(store) == before

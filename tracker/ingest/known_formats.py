@@ -1,0 +1,96 @@
+"""Every file format that is installed: ours, and those of other packages."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType, ModuleType
+
+GROUP = "suffrage.formats"
+OURS = "suffrage"
+
+
+def formats() -> Mapping[str, ModuleType]:
+    """Every format by name, such as ``wide-table``; ours keep their names.
+
+    A plug-in that cannot be used is warned of and left out.
+    """
+    return MappingProxyType({name: module for name, (module, _) in _formats(tuple(sys.path)).items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatDescription:
+    """A format, for people.
+
+    Attributes:
+        format: its name.
+        holds: what its files are.
+        recognised_by: names or content by which a file is known; None where the format does not say.
+        package: where it comes from, with the version.
+    """
+
+    format: str
+    holds: str
+    recognised_by: str | None
+    package: str | None
+
+
+def described() -> list[FormatDescription]:
+    """Every format, by name."""
+    return [
+        FormatDescription(
+            format=name,
+            holds=(module.__doc__ or "").strip().partition("\n")[0].rstrip("."),
+            recognised_by=getattr(module, "RECOGNISES", None),
+            package=package,
+        )
+        for name, (module, package) in sorted(_formats(tuple(sys.path)).items())
+    ]
+
+
+@lru_cache(maxsize=4)
+def _formats(_search_path: tuple[str, ...]) -> Mapping[str, tuple[ModuleType, str | None]]:
+    found: dict[str, tuple[ModuleType, str | None]] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name != OURS, entry.name, entry.value)):
+        package = None if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+        for module in _modules(entry):
+            name = module.__name__.rpartition(".")[2].replace("_", "-")
+            if not callable(getattr(module, "declines", None)) or not callable(getattr(module, "read", None)):
+                _warn(f"{module.__name__} is no format: it needs the functions declines and read")
+            elif name in found and found[name][0] is not module:
+                found[f"{entry.name}:{name}"] = module, package
+            else:
+                found[name] = module, package
+    return MappingProxyType(found)
+
+
+def _modules(entry: EntryPoint) -> Iterator[ModuleType]:
+    package = _imported(entry.module, entry.name)
+    if package is None:
+        return
+    folders = getattr(package, "__path__", None)
+    if folders is None or hasattr(package, "read"):
+        yield package
+        return
+    for info in sorted(pkgutil.iter_modules(folders), key=lambda info: info.name):
+        module = None if info.name.startswith("_") else _imported(f"{package.__name__}.{info.name}", entry.name)
+        if module is not None:
+            yield module
+
+
+def _imported(name: str, entry: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - whatever a plug-in raises must cost only itself
+        _warn(f"the format {name} of the entry point {entry!r} cannot be used: {type(error).__name__}: {error}")
+        return None
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=2)
