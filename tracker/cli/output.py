@@ -10,9 +10,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import click
+
+from tracker.queries.grouped_numbers import Number, grouped
 
 
 def say(text: str) -> None:
@@ -69,49 +71,25 @@ def print_record(record: Mapping[str, Any], output_format: str) -> None:
         print_rows([{"name": k, "value": _text(v, full=True)} for k, v in record.items()], output_format)
 
 
-class Number(Protocol):
-    """A number of a finding, as recorded."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def value(self) -> float | None: ...  # noqa: D102
-    @property
-    def reason(self) -> str | None: ...  # noqa: D102
-    @property
-    def headline(self) -> bool: ...  # noqa: D102
-
-
-BESIDE = ("null_mean", "permuted_mean", "null_sd", "permuted_sd", "pvalue")
-"""Suffixes that stand beside the number they belong to: ``hamming.variance.pvalue`` beside ``hamming.variance``.
-
-A suffix ``discrete`` that is not 0 is a remark: the null takes so few values that p-values move in jumps.
-"""
-
-
 def print_numbers(numbers: Sequence[Number]) -> None:
     """Print the headline numbers of a finding for reading: plain ones, then statistics with what belongs to them."""
-    known = {number.name: number for number in numbers}
-    statistics = {n.name for n in numbers if any(f"{n.name}.{suffix}" in known for suffix in BESIDE)}
-    stems = [n for n in numbers if n.headline and n.name.rpartition(".")[0] not in statistics]
-    plain = [n for n in stems if n.name not in statistics]
-    tested = [n for n in stems if n.name in statistics]
-    if plain:
-        reasons = any(n.reason for n in plain)
-        rows = [{"number": n.name, "value": _whole(n.value), "why not": n.reason or ""} for n in plain]
+    found = grouped(numbers)
+    if found.plain:
+        reasons = any(n.reason for n in found.plain)
+        rows = [{"number": n.name, "value": _whole(n.value), "why not": n.reason or ""} for n in found.plain]
         print_rows(rows, "table", columns=("number", "value", "why not")[: 3 if reasons else 2])
-    if plain and tested:
+    if found.plain and found.statistics:
         click.echo()
-    if tested:
-        suffixes = [s for s in BESIDE if any(f"{n.name}.{s}" in known for n in tested)]
-        rows = []
-        for n in tested:
-            parts = {suffix: known.get(f"{n.name}.{suffix}") for suffix in suffixes}
-            remark = n.reason or next((part.reason for part in parts.values() if part and part.reason), "")
-            if not remark and (flag := known.get(f"{n.name}.discrete")) is not None and flag.value:
-                remark = "discrete"
-            values = {suffix: part.value if part else None for suffix, part in parts.items()}
-            rows.append({"statistic": n.name, "value": n.value, **values, "remark": remark or ""})
+    if found.statistics:
+        rows = [
+            {
+                "statistic": one.number.name,
+                "value": one.number.value,
+                **one.beside,
+                "remark": one.reason or ("discrete" if one.is_discrete else ""),
+            }
+            for one in found.statistics
+        ]
         print_rows(rows, "table", columns=list(rows[0])[: None if any(r["remark"] for r in rows) else -1])
 
 

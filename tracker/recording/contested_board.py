@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sqlmodel import Session
 
-from tracker.errors import NotFoundError
+from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.clusters import TASK, Clusters
 from tracker.queries.leaderboard import Leaderboard, leaderboard
 from tracker.queries.missing import Policy
@@ -88,7 +88,10 @@ def contested_board(
         return ContestedBoard(board=board, without=f"no installed package brings the question {QUESTION}")
     scores = _columns(board.scores, ranked)
     clusters = Clusters.load(session, selection) if selection.cluster else _tasks(scores)
-    report = question.function(scores, clusters, n_resamples=n_resamples, seed=seed)
+    try:
+        report = question.function(scores, clusters, n_resamples=n_resamples, seed=seed)
+    except SelectionError as error:
+        return ContestedBoard(board=board, without=str(error).rstrip("."))
     rows = report.tables["models"].to_pylist()
     groups: dict[int, list[str]] = {}
     for row in report.tables["groups"].to_pylist():
