@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -162,14 +163,14 @@ class Drafting:
                 model=run.model,
                 few_shot=run.few_shot,
                 limited=run.limited,
-                started=run.started,
+                started=_utc(run.started),
                 settings=_settings(run.settings),
             )
             self._drafts[identity] = draft
         else:
             draft.few_shot = draft.few_shot if draft.few_shot == run.few_shot else None
             draft.limited = draft.limited or run.limited
-            draft.started = min((t for t in (draft.started, run.started) if t is not None), default=None)
+            draft.started = min((t for t in (draft.started, _utc(run.started)) if t is not None), default=None)
             draft.settings = _settings(run.settings) | draft.settings
         self._by_description[described] = (run, draft)
         return draft
@@ -258,3 +259,8 @@ class Drafting:
 def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = storable_json(settings)
     return plain
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    """A moment in UTC; SQLite keeps the hour and forgets the zone."""
+    return None if moment is None else moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

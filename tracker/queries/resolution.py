@@ -297,7 +297,9 @@ def _no_scores(
     if not here:
         if units == ("prompt",) and session.execute(every.where(measured("task"))).first():
             return SelectionError(f"{benchmark.label} holds scores of whole tasks only; this needs scores per prompt.")
-        if n := session.scalar(sa.select(sa.func.count()).where(tables.run.c.benchmark_id == benchmark.id)):
+        mine = sa.select(sa.func.count()).where(tables.run.c.benchmark_id == benchmark.id)
+        n = session.scalar(mine) or 0
+        if n and not session.scalar(mine.where(tables.run.c.status == "complete")):
             return SelectionError(
                 f"No run of {benchmark.label} is complete: its {n} are hidden, superseded or partial, and are chosen "
                 f"by --runs only. List them: suffrage runs list --all --benchmark {benchmark.label}"
@@ -309,7 +311,9 @@ def _no_scores(
     if (selection.condition, selection.variant) not in {(row.condition, row.variant) for row in here}:
         stored = sorted({row.condition + (f" ({row.variant})" if row.variant else "") for row in here})
         asked = selection.condition + (f" ({selection.variant})" if selection.variant else "")
-        return SelectionError(f"No run of {benchmark.label} is {asked}. Stored: {', '.join(stored)}.")
+        return SelectionError(
+            f"No run of {benchmark.label} is {asked}. Stored: {', '.join(stored)}. Choose by --condition and --variant."
+        )
     if selection.as_of is not None:
         return SelectionError(f"Of {benchmark.label} nothing was stored by {selection.as_of}. Choose a later date.")
     where = f" under {selection.metric}" if selection.metric else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -343,3 +343,11 @@ class TestOrganizations:
         with transaction(store) as session:
             Identities(session, Path("f.csv")).model(name, {})
             assert session.scalar(sa.select(schema.Model.organization).where(schema.Model.name == name)) == organization
+
+
+def test_a_run_keeps_the_instant_at_which_it_was_made_whatever_the_time_zone(store: sa.Engine) -> None:
+    made = datetime(2026, 5, 6, 12, 0, tzinfo=timezone(timedelta(hours=2)))
+    keep(store, scores({"q1": 1.0}, started=made))
+    with transaction(store, write=False) as session:
+        (stored,) = session.scalars(sa.select(schema.Run.started))
+    assert stored.replace(tzinfo=UTC) == made if stored.tzinfo is None else stored == made
