@@ -50,8 +50,8 @@ class _Column:
     @property
     def by_task(self) -> dict[str, float]:
         ordered = sorted(self.tasks, key=lambda task: (-task[1], task[0])) if len(self.tasks) > 1 else []
-        # MLflow draws a section for each prefix, in their order: the means over everything come before those of tasks.
-        return {f"tasks/{self.metric}/{name.replace('/', '_') or 'other'}": mean for name, _, mean in ordered}
+        # MLflow draws what has a slash in sections before all else; without, the mean over everything comes first.
+        return {f"{self.metric}: {name.replace('/', '_') or 'other'}": mean for name, _, mean in ordered}
 
 
 def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:

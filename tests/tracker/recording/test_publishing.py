@@ -198,7 +198,7 @@ class TestRuns:
             assert run.data.tags["suffrage.run_id"] == str(run_id)
             assert metrics[name] == pytest.approx(mean)
             assert (metrics[f"{name}.n"], metrics[f"{name}.coverage"]) == (40, 1)
-            by_task = [metrics[f"tasks/{name}/task {number}"] for number in range(3)]
+            by_task = [metrics[f"{name}: task {number}"] for number in range(3)]
             assert sum(w * m for w, m in zip((14, 13, 13), by_task, strict=True)) / 40 == pytest.approx(mean)
             assert run.data.params["settings.temperature"] == "0.5"
             assert run.data.params["settings.nested.a"] == "1, 2"
