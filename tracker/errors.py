@@ -11,6 +11,11 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from tracker.wording import listed
+
+KNOWN_NAMED = 8
+"""Names that are offered where one is not known."""
+
 
 class SuffrageError(Exception):
     """An error with a sentence for the person who can mend it."""
@@ -114,5 +119,4 @@ def _known(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=3, cutoff=0.6)
     if near and not name.lstrip("-").isdigit():  # numbers with equal digits are not alike
         return f"Did you mean {' or '.join(near)}?"
-    listed = ", ".join(known[:8])
-    return f"Known: {listed}{f' and {len(known) - 8} more' if len(known) > 8 else ''}."
+    return f"Known: {listed(known, KNOWN_NAMED)}."

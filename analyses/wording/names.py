@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker import wording
+
 NAMED = 3
 """Names that a sentence lists before it counts the rest."""
 
 
 def listed(names: Sequence[str], most: int = NAMED) -> str:
     """Names with commas; of long lists the first few, and how many more there are."""
-    more = len(names) - most
-    return f"{', '.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
+    return wording.listed(names, most)
 
 
 def first_by(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from tracker.ingest.column_means import ColumnMean, column_means
 from tracker.ingest.measurement import Answers, Measurement, Prompts, RunDescription, Scores, TaskScores
+from tracker.wording import listed
 
 LEAST_TASKS = 3
 """Models that are alike on fewer tasks, and tasks on which fewer models are alike, are not spoken of."""
@@ -182,14 +183,13 @@ def _digest(parts: Iterable[bytes]) -> bytes:
 
 
 def _listed(groups: Iterable[str]) -> str:
-    listed = list(groups)
-    more = f"; and {len(listed) - N_GROUPS} more" if len(listed) > N_GROUPS else ""
-    return "; ".join(listed[:N_GROUPS]) + more
+    told = list(groups)
+    more = f"; and {len(told) - N_GROUPS} more" if len(told) > N_GROUPS else ""
+    return "; ".join(told[:N_GROUPS]) + more
 
 
 def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:N_NAMED]))
-    return shown if len(names) <= N_NAMED else f"{shown} and {len(names) - N_NAMED} more"
+    return listed(map(repr, names), N_NAMED)
 
 
 def _tasks_named(names: Sequence[str]) -> str:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tracker.wording import listed
+
 N_NAMED = 5
 
 
@@ -31,6 +33,5 @@ class DetailsLedger:
             (self.kept, "details that differ from those stored, which were kept"),
         ):
             if counted:
-                named = ", ".join(f"{name} ({n:,})" for name, n in counted.most_common(N_NAMED))
-                more = f" and {len(counted) - N_NAMED} more" if len(counted) > N_NAMED else ""
-                yield f"{what}: {named}{more}"
+                named = listed((f"{name} ({n:,})" for name, n in counted.most_common()), N_NAMED)
+                yield f"{what}: {named}"

@@ -12,8 +12,10 @@ from tracker.errors import SelectionError
 from tracker.queries.answers import Answers
 from tracker.queries.confidence import KINDS, AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.performance import PerformanceMatrix
+from tracker.wording import listed
 
 MOST_PROMPTS = 0.5
+N_NAMED = 3
 """Share of the prompts for which something must be stored of a model before it counts as known of the model."""
 
 
@@ -59,9 +61,9 @@ class Evidence:
         kind = wanted or min(KINDS, key=lambda kind: len(lacking[kind]))
         which = f" of the option {kind}" if wanted or kind in self.gold else ""
         raise SelectionError(
-            f"No probability of the gold answer{which} is stored of {_some(lacking[kind])}, so it cannot be said "
-            "whether the models that filter are sure. Take such probabilities in (see docs/formats.md), choose models "
-            "that have them with --models, or go by right and wrong alone with --without-confidence."
+            f"No probability of the gold answer{which} is stored of {listed(lacking[kind], N_NAMED)}, so it cannot be "
+            "said whether the models that filter are sure. Take such probabilities in (see docs/formats.md), choose "
+            "models that have them with --models, or go by right and wrong alone with --without-confidence."
         )
 
     def is_known(self, kind: str, *, with_blind: bool) -> NDArray[np.bool_]:
@@ -88,22 +90,20 @@ class Evidence:
         if not self.blind_asked.any():
             return "no answer-only run is stored"
         if lacking := _lacking(self.blind_asked, columns, names):
-            return f"no answer-only run is stored of {_some(lacking)}"
+            return f"no answer-only run is stored of {listed(lacking, N_NAMED)}"
         if not kind:
             return ""
         sure = ~np.isnan(self.blind_gold[kind]) if kind in self.blind_gold else np.zeros(self.right.shape, np.bool_)
         if lacking := _lacking(sure, columns, names):
-            return f"no probability of the option {kind} is stored of the answer-only runs of {_some(lacking)}"
+            return (
+                f"no probability of the option {kind} is stored of the answer-only runs of {listed(lacking, N_NAMED)}"
+            )
         return ""
 
 
 def _lacking(known: NDArray[np.bool_], columns: NDArray[np.intp], names: Sequence[str]) -> list[str]:
     """Names of those of some models of which too little is known."""
     return [names[column] for column in columns.tolist() if known[:, column].mean() < MOST_PROMPTS]
-
-
-def _some(names: Sequence[str], shown: int = 3) -> str:
-    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 def evidence(scores: PerformanceMatrix, probabilities: GoldProbabilities, answer_only: AnswerOnlyRuns) -> Evidence:

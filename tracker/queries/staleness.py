@@ -12,8 +12,10 @@ from sqlmodel import Session
 
 from tracker.queries import tables
 from tracker.queries.resolution import measured
+from tracker.wording import listed
 
 KEYS_AT_ONCE = 500
+N_NAMED = 3
 
 SET_ASIDE = {"hidden": "hidden since", "superseded": "superseded since", "partial": "only partial now"}
 """How a status is told where a run had another one when it was read."""
@@ -112,15 +114,15 @@ def _weigh(session: Session, asked: Mapping[int, _Asked]) -> None:
         elif not one.is_pinned:
             later[row.analysis_id][row.run_id] = row.model
     for key, keys in changed.items():
-        asked[key].withdrawn.append(f"changed since: run {_some(keys)}")
+        asked[key].withdrawn.append(f"changed since: run {listed(sorted(keys), N_NAMED)}")
     for (key, status), told in sorted(aside.items()):
-        asked[key].withdrawn.append(f"{SET_ASIDE[status]}: {_some(told)}")
+        asked[key].withdrawn.append(f"{SET_ASIDE[status]}: {listed(sorted(told), N_NAMED)}")
     newest = _LaterRuns(session, {run for runs in later.values() for run in runs})
     for key, runs in later.items():
         metric = (asked[key].selection or {}).get("metric")
         told = {f"{model} (run {new})" for run, model in runs.items() if (new := newest.of(run, metric))}
         if told:
-            asked[key].later.append(f"a later run exists of {_some(told)}")
+            asked[key].later.append(f"a later run exists of {listed(sorted(told), N_NAMED)}")
 
 
 def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[Any]]:
@@ -178,12 +180,6 @@ class _LaterRuns:
 
 
 def _parts(keys: Collection[int]) -> Iterator[list[int]]:
-    listed = sorted(keys)
-    for start in range(0, len(listed), KEYS_AT_ONCE):
-        yield listed[start : start + KEYS_AT_ONCE]
-
-
-def _some(things: Collection[object], shown: int = 3) -> str:
-    named = sorted(str(thing) for thing in things)
-    rest = f" and {len(named) - shown} more" if len(named) > shown else ""
-    return ", ".join(named[:shown]) + rest
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), KEYS_AT_ONCE):
+        yield ordered[start : start + KEYS_AT_ONCE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,6 +23,7 @@ from tracker.queries.staleness import stale_findings
 from tracker.recording.asking_again import ask_again
 from tracker.recording.mlflow_store import mlflow_store
 from tracker.recording.publications import published_versions, wanted_versions, withdrawn_runs
+from tracker.wording import listed
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -106,7 +107,7 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
     for name, wrong in found.items():
         sound, advice = said[name]
         yield (
-            Check(name=name, verdict="problem", found=_some(wrong), advice=advice)
+            Check(name=name, verdict="problem", found=listed(wrong, N_NAMED), advice=advice)
             if wrong
             else Check(name=name, verdict="ok", found=sound)
         )
@@ -166,7 +167,7 @@ def _contents(session: Session) -> Iterator[Check]:
     if statuses.get("partial"):
         partial = session.scalars(sa.select(run.id).where(run.status == "partial").order_by(run.id)).all()
         advice = (
-            f"Of run {_some(partial)} only what came before the damage of a file is there. "
+            f"Of run {listed(partial, N_NAMED)} only what came before the damage of a file is there. "
             "Take the whole file in, then: suffrage runs delete ID"
         )
         yield Check(name="runs", verdict="warning", found=told, advice=advice)
@@ -182,9 +183,9 @@ def _contents(session: Session) -> Iterator[Check]:
     open_ended = metric.lower.is_(None) | metric.upper.is_(None)
     unbounded = session.scalars(sa.select(metric.name).where(open_ended).order_by(metric.name)).all()
     n_metrics = session.scalar(sa.select(sa.func.count()).select_from(tables.metric)) or 0
-    said = (
-        f"{n_metrics:,}, {len(unbounded)} of them without bounds: {_some(unbounded)}" if unbounded else f"{n_metrics:,}"
-    )
+    said = f"{n_metrics:,}"
+    if unbounded:
+        said += f", {len(unbounded)} of them without bounds: {listed(unbounded, N_NAMED)}"
     yield Check(name="metrics", verdict="ok", found=said)
 
 
@@ -197,7 +198,7 @@ def _stale(session: Session) -> Check:
     return Check(
         name="findings",
         verdict="warning",
-        found=f"{len(stale):,} of {n:,} are stale: {_some(sorted(stale))}; of {latest}: {stale[latest]}",
+        found=f"{len(stale):,} of {n:,} are stale: {listed(sorted(stale), N_NAMED)}; of {latest}: {stale[latest]}",
         advice=f"{ask_again(finding(session, latest))} `suffrage show ID` says it of each.",
     )
 
@@ -248,11 +249,6 @@ def _mlflow(engine: sa.Engine, tracking_uri: str) -> Iterator[Check]:
         yield Check(name="published", verdict="warning", found=found, advice="Run: suffrage publish")
     else:
         yield Check(name="published", verdict="ok", found=f"{len(there):,} runs and findings, all as they are")
-
-
-def _some(things: Iterable[object]) -> str:
-    listed = [str(thing) for thing in things]
-    return ", ".join(listed[:N_NAMED]) + (f" and {len(listed) - N_NAMED} more" if len(listed) > N_NAMED else "")
 
 
 def _bytes(n: int) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tracker.errors import SelectionError
 from tracker.ingest.formats.lm_eval.documents import DOC_ID
 from tracker.reporting.filtered_prompts import FilteredPrompts
+from tracker.wording import listed
 
 N_NAMED = 5
 AGAIN = (
@@ -48,16 +49,16 @@ class HarnessSamples:
         """What a reader should know before using it."""
         if self.counted:
             yield (
-                f"{_counted(len(self.counted), 'task')} ({_listed(self.counted)}): documents were numbered from 0 in "
-                "the order in which they were taken in. That this is the harness's order, and that the tasks are "
-                "called as there, is for you to know."
+                f"{_counted(len(self.counted), 'task')} ({listed(self.counted, N_NAMED)}): documents were numbered "
+                "from 0 in the order in which they were taken in. That this is the harness's order, and that the tasks "
+                "are called as there, is for you to know."
             )
         yield (
             f"{_counted(len(self.documents), 'task')} in all. Name in --tasks only those of the file: the harness asks "
             "every document of a task that --samples does not list."
         )
         if self.left_out:
-            yield f"Nothing stays of {_counted(len(self.left_out), 'task')}: {_listed(self.left_out)}."
+            yield f"Nothing stays of {_counted(len(self.left_out), 'task')}: {listed(self.left_out, N_NAMED)}."
 
 
 def harness_samples(filtered: FilteredPrompts, *, number_by_order: bool = False) -> HarnessSamples:
@@ -112,24 +113,20 @@ def _refuse(benchmark: str, lacking: Mapping[str, tuple[int, int]], doubtful: li
     if lacking:
         named = [f"{task} ({n:,} of {of:,} kept prompts)" for task, (n, of) in lacking.items()]
         raise SelectionError(
-            f"Numbers of documents are not known in {_counted(len(lacking), 'task')}: {_listed(named)}. "
+            f"Numbers of documents are not known in {_counted(len(lacking), 'task')}: {listed(named, N_NAMED)}. "
             f"{AGAIN.format(benchmark=shlex.quote(benchmark))} {BY_ORDER}"
         )
     if disordered:
         raise SelectionError(
-            f"The prompts of {_listed(disordered)} were not taken in in the harness's order: the numbers that are "
-            f"known contradict it. {AGAIN.format(benchmark=shlex.quote(benchmark))}"
+            f"The prompts of {listed(disordered, N_NAMED)} were not taken in in the harness's order: the numbers that "
+            f"are known contradict it. {AGAIN.format(benchmark=shlex.quote(benchmark))}"
         )
     if doubtful:
         raise SelectionError(
-            f"In {_listed(doubtful)} two prompts have the same number, so that it does not say which document stays: "
-            "the task's documents have changed between the files. Take in output of one version of it, under a "
+            f"In {listed(doubtful, N_NAMED)} two prompts have the same number, so that it does not say which document "
+            "stays: the task's documents have changed between the files. Take in output of one version of it, under a "
             "benchmark of its own, and filter that."
         )
-
-
-def _listed(names: list[str] | tuple[str, ...]) -> str:
-    return ", ".join(names[:N_NAMED]) + (f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else "")
 
 
 def _counted(n: int, what: str) -> str:

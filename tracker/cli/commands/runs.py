@@ -10,6 +10,7 @@ import click
 
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import in_words, print_record, print_rows, say
+from tracker.wording import listed
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -205,5 +206,4 @@ def _tell(engine: Engine, change: Change, state: str, publish_to: str | None) ->
 
 
 def _findings(keys: tuple[int, ...]) -> str:
-    more = f" and {len(keys) - N_NAMED} more" if len(keys) > N_NAMED else ""
-    return f"finding{'s' * (len(keys) > 1)} {in_words(keys[:N_NAMED])}{more}"
+    return f"finding{'s' * (len(keys) > 1)} {listed(keys, N_NAMED)}"

@@ -13,6 +13,7 @@ from tracker.ingest.headings import is_row_number, plain, roles
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores, metric_description
 from tracker.ingest.sniffing import Head, head
 from tracker.ingest.tables import Problems, Table, read_table
+from tracker.wording import listed
 
 SPECIFICITY = 10
 RECOGNISES = "a column for the model; the other columns are tasks"
@@ -85,13 +86,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         yield f"rows that repeat an earlier one of their model were left out: {_places(table, models, repeated)}"
 
 
-def _places(table: Table, models: Codes, listed: Mapping[int, Sequence[int]]) -> str:
+def _places(table: Table, models: Codes, stand: Mapping[int, Sequence[int]]) -> str:
     """Models, and the rows in which they stand."""
-    told = [
-        f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})"
-        for code, rows in list(listed.items())[:N_NAMED]
-    ]
-    return ", ".join(told) + (f" and {len(listed) - N_NAMED} more models" if len(listed) > N_NAMED else "")
+    told = (f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})" for code, rows in stand.items())
+    return listed(told, N_NAMED, rest="more models")
 
 
 def _candidates(top: Head, model: str) -> list[str]:

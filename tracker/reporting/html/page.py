@@ -14,6 +14,7 @@ from tracker.reporting.html.number_tables import NumberTable
 from tracker.reporting.html.prompt_examples import Example
 from tracker.reporting.html.told_findings import chosen, pictures_that_fit, told_findings
 from tracker.reporting.html.wording import cut, day, minute, score, several
+from tracker.wording import listed
 
 LARGEST = 4_900_000
 """Bytes of the whole file; older pictures are left out where it would be larger."""
@@ -186,6 +187,4 @@ def _origin(contents: Contents) -> list[tuple[str, str]]:
 
 
 def _listed(names: list[str]) -> str:
-    unique = list(dict.fromkeys(names))
-    rest = f" and {len(unique) - SHOWN_SOURCES} more" if len(unique) > SHOWN_SOURCES else ""
-    return ", ".join(unique[:SHOWN_SOURCES]) + rest
+    return listed(dict.fromkeys(names), SHOWN_SOURCES)

@@ -1,0 +1,15 @@
+"""Lists in a sentence name the first few, and count the rest."""
+
+from __future__ import annotations
+
+from tracker.wording import listed
+
+
+def test_short_lists_are_whole() -> None:
+    assert listed([], 3) == ""
+    assert listed(["a", "b", "c"], 3) == "a, b, c"
+
+
+def test_long_lists_say_how_many_more_there_are() -> None:
+    assert listed(range(5), 3) == "0, 1, 2 and 2 more"
+    assert listed((str(n) for n in range(2003)), 2, between="; ", rest="more models") == "0; 1 and 2,001 more models"
