@@ -23,7 +23,7 @@ from analyses.numerics.comparing.steps import Step, changes, steps
 from analyses.tables import drift as tables
 from analyses.wording import drift as wording
 from analyses.wording.clusters import clustering_notes, unclustered
-from analyses.wording.refusals import infinite, refuse
+from analyses.wording.refusals import infinite, refuse, unsquarable
 from tracker.queries.clusters import Clusters
 from tracker.queries.history import RunHistory
 from tracker.queries.prompts import Prompts
@@ -110,11 +110,11 @@ def analyze(
         level: of intervals and tests.
 
     Raises:
-        SelectionError: no model has two runs, scores are infinite, or the level is out of range.
+        SelectionError: no model has two runs, scores are infinite or cannot be squared, or the level is out of range.
     """
     scores = history.scores
     series = [columns for columns in history.columns_of.values() if len(columns) > 1]
-    refuse({**wording.problems(len(series), scores.benchmark, level), **infinite(scores.Q)})
+    refuse({**wording.problems(len(series), scores.benchmark, level), **infinite(scores.Q), **unsquarable(scores.Q)})
     groups = grouping(clusters.of(scores.prompt_ids))
     found = steps(scores.Q, series, groups, higher_is_better=scores.higher_is_better, level=level)
     models = tuple(run.model for run in history.runs)

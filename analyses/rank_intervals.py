@@ -93,7 +93,7 @@ class SeparableRanks(Finding):
 
     def summary(self) -> str:
         """What was found, in plain words."""
-        return wording.summary(self.ranks, self.models, self.cluster)
+        return wording.summary(self.ranks, self.models, self.cluster, self.n_left_out)
 
 
 @analysis

@@ -32,7 +32,7 @@ def clustering_notes(groups: Grouping, by: str) -> list[str]:
     if not groups.is_even:
         said.append(
             f"Clusters ({by}) are of very unequal sizes, the largest {groups.sizes.max() / groups.sizes.sum():.0%} of "
-            f"the prompts: errors are CR2 with {groups.degrees:.1f} degrees of freedom, not CR1 with "
+            f"the prompts: errors of differences are CR2 with {groups.degrees:.1f} degrees of freedom, not CR1 with "
             f"{groups.n_groups - 1}, by which too much would look certain."
         )
     if groups.n_groups < FEW_CLUSTERS:

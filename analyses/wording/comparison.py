@@ -67,6 +67,8 @@ def _verdict(found: TwoModels, names: tuple[str, str], by: str) -> str:
             f"{ahead} is ahead of {behind} by {abs(best.mean):.4f} on {n} ({means}): too few to say how sure that is."
         )
     interval = f"{found.level:.0%} interval {_ends(best.low, best.high, best.mean)}"
+    if best.stderr == 0:
+        interval = f"no interval, since {'clusters' if found.clustered is not None else 'prompts'} all say the same"
     clustered = f", clustered by {by} ({best.n_units} clusters{'' if found.is_even else ' of very unequal sizes'})"
     clustered = clustered if found.clustered is not None else ", prompts taken as independent"
     size = f"{abs(best.mean):.4f} (standard error {best.stderr:.4f})"
@@ -90,7 +92,8 @@ def _tests(found: TwoModels) -> str:
     if not found.advantage.any() or found.n < 2:
         return ""
     others = []
-    if found.flips_clustered is not None:
+    flat = found.best.stderr == 0
+    if found.flips_clustered is not None and not flat:
         others.append(f"flipped signs of whole clusters {_p(found.flips_clustered.pvalue)}")
     if found.clustered is not None:
         alone = "exact McNemar" if not np.isnan(found.mcnemar) else "flipped signs"
@@ -98,7 +101,13 @@ def _tests(found: TwoModels) -> str:
         others.append(f"{alone}, as if prompts were independent, {_p(p)}")
     else:
         alone = "exact McNemar test" if not np.isnan(found.mcnemar) else "flipped signs"
-        return f"The test is {'the ' if 'McNemar' in alone else 'that of '}{alone}, on the same prompts."
+        said = f"The test is {'the ' if 'McNemar' in alone else 'that of '}{alone}, on the same prompts."
+        inside = found.best.low <= 0 <= found.best.high
+        if not flat and inside != (found.pvalue > 1 - found.level):
+            said += " The interval is Student's t and says otherwise; the verdict is the test's."
+        return said
+    if flat:
+        return f"The test is that of flipped signs of whole clusters; beside it: {'; '.join(others)}."
     return f"The test is paired t with {found.best.degrees:.3g} degrees of freedom; beside it: {'; '.join(others)}."
 
 
@@ -121,8 +130,16 @@ def _power(found: TwoModels) -> str:
         return ""
     said = f"With this error a true difference of {found.detectable:.4f} would be found in {POWER:.0%} of the cases"
     if np.isfinite(found.n_needed) and found.n_needed > found.n:
-        said += f"; to find the one observed it would take about {found.n_needed:,.0f} prompts like these"
-    return f"{said} (two-sided, at {ALPHA:g})."
+        said += f"; for one as large as the observed it would take about {_enough(found)}"
+    return f"{said} (t-test, two-sided, at {ALPHA:g})."
+
+
+def _enough(found: TwoModels) -> str:
+    """How many units would be enough: more prompts of the same clusters would not do."""
+    if found.clustered is None:
+        return f"{found.n_needed:,.0f} prompts like these"
+    n_clusters = round(found.n_needed * found.best.n_units / found.n)
+    return f"{n_clusters:,} clusters like these {found.best.n_units:,}, of {found.n_needed:,.0f} prompts together"
 
 
 def _flips(found: TwoModels, names: tuple[str, str]) -> str:

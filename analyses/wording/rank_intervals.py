@@ -36,7 +36,7 @@ def problems(Q: NDArray[np.float64], n_left_out: int, *, n_resamples: int, level
     }
 
 
-def summary(found: RankIntervals, models: Sequence[str], by: str) -> str:
+def summary(found: RankIntervals, models: Sequence[str], by: str, n_left_out: int = 0) -> str:
     """What was found, with its numbers."""
     k, level = len(models), found.level
     error = f"standard errors clustered by {by}" if found.is_clustered else "prompts taken as independent"
@@ -47,12 +47,9 @@ def summary(found: RankIntervals, models: Sequence[str], by: str) -> str:
     leaders = first_by(found.rank, models)
     may_lead = [models[column] for column in np.flatnonzero(found.rank_low == 1).tolist()]
     others = [name for name in may_lead if name not in leaders]
-    if not others:
-        said.append(f"{listed(leaders)} {'leads' if len(leaders) == 1 else 'share the lead'}, and no other model may.")
-    else:
-        said.append(
-            f"{listed(leaders)} {'leads' if len(leaders) == 1 else 'share the lead'}; {listed(others)} may lead too."
-        )
+    lead = f"{listed(leaders)} {'leads' if len(leaders) == 1 else 'share the lead'}"
+    of = f" of these {k} (the {n_left_out} without a rank may do better)" if n_left_out else ""
+    said.append(f"{lead}; {listed(others)} may lead too." if others else f"{lead}, and no other model{of} may.")
     if found.groups:
         shown = "; ".join(group_in_words(found, group) for group in found.groups[:SAID_GROUPS])
         more = len(found.groups) - SAID_GROUPS
@@ -86,6 +83,8 @@ def notes(
             f"Not ranked, since scores are missing: {listed(left_out)} {verb} not been measured on every prompt."
         )
     said += clustering_notes(groups, by)
+    if found.is_clustered and found.correction == "CR2":
+        said.append("Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters.")
     flat = (found.pairs.stderr if not found.is_clustered else found.pairs.stderr_clustered) == 0
     i, j = np.nonzero(np.triu(flat, 1))
     same = int((found.pairs.difference[i, j] == 0).sum())

@@ -255,6 +255,36 @@ class TestWords:
         assert metrics["flips.pvalue"] == pytest.approx(2 / 2**30)
         assert isinstance(metrics["n_needed"], Absent)
 
+    def test_where_all_clusters_say_the_same_there_is_no_interval_and_no_t(self):
+        report = asked(np.column_stack([np.ones(N), np.zeros(N)]))
+        said = report.finding.summary()
+        assert "no interval, since clusters all say the same" in said
+        assert "The test is that of flipped signs of whole clusters; beside it: exact McNemar" in said
+        assert "paired t" not in said
+        continuous = asked(np.column_stack([np.full(N, 0.75), np.full(N, 0.25)])).tables["tasks"]
+        assert set(continuous["test"].to_pylist()) == {"flipped signs"}
+
+    def test_an_interval_that_disagrees_with_the_exact_test_is_owned_up_to(self):
+        Q = np.zeros((100, 2))
+        Q[:5, 0] = 1
+        assert "The interval is Student's t and says otherwise" in asked(Q, "none").finding.summary()
+        Q[:9, 0] = 1
+        assert "says otherwise" not in asked(Q, "none").finding.summary()
+
+    def test_more_clusters_are_asked_for_where_errors_are_clustered(self):
+        Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 7)])
+        Q[:20] = [1.0, 0.0]
+        for field, words in (("passage", "clusters like these 80, of"), ("none", "prompts like these (t-test")):
+            report = asked(Q, field)
+            n_needed = report.finding.metrics["n_needed"]
+            assert n_needed > N, "or there is nothing to ask for"
+            assert words in report.finding.summary()
+            assert f"{n_needed:,.0f} prompts" in report.finding.summary()
+
+    def test_means_that_differ_by_rounding_are_equal(self):
+        Q = np.column_stack([[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]])
+        assert "have equal means" in asked(Q, "none").finding.summary()
+
 
 class TestErrors:
     @pytest.mark.parametrize(

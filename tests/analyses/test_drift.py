@@ -104,6 +104,10 @@ class TestFinding:
         with pytest.raises(SelectionError, match="level is 95"):
             asked(three_runs()[:, :2], [run(1), run(2)], level=95.0)
 
+    def test_scores_that_cannot_be_squared_are_refused(self) -> None:
+        with pytest.raises(SelectionError, match="too large to be squared"):
+            asked(1e200 * three_runs()[:, :2], [run(1), run(2)])
+
 
 class TestWords:
     def test_settings_that_changed_are_named(self) -> None:

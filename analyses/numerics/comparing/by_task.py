@@ -13,7 +13,7 @@ from analyses.numerics.comparing.multiplicity import holm_values
 from analyses.numerics.comparing.paired import Correction, clustered_estimate, estimate
 from analyses.numerics.false_discovery import fdr_values
 
-CLUSTERED, MCNEMAR, STUDENT = "clustered t", "exact McNemar", "paired t"
+CLUSTERED, MCNEMAR, STUDENT, FLIPPED = "clustered t", "exact McNemar", "paired t", "flipped signs"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +29,7 @@ class TaskDifference:
         stderr, low, high: clustered within the task where it has two clusters or more; NaN below two prompts.
         pvalue: of ``test``; NaN where there is none.
         holm, benjamini_hochberg: the same adjusted for all tasks.
-        test: by which; '' where there is none.
+        test: by which; '' where there is none. Where the error is 0, t gives way to flipped signs.
     """
 
     task: str
@@ -83,6 +83,8 @@ def task_differences(
         else:
             known, test = estimate(d, scale=scale, level=level), MCNEMAR if is_binary else STUDENT
             pvalue = float(mcnemar_pvalues(n_a, n_b)) if is_binary else known.pvalue
+        if known.stderr == 0 and test != MCNEMAR:
+            test = FLIPPED  # of prompts or clusters that all say the same
         found.append(
             TaskDifference(
                 task=task,

@@ -24,7 +24,7 @@ class Estimate:
     """A mean difference with its error.
 
     Attributes:
-        mean: in the unit of the scores.
+        mean: in the unit of the scores; exactly 0 where only rounding is left.
         stderr: NaN below two units; exactly 0 where all units say the same.
         n_units: prompts or clusters that count as independent.
         degrees: of freedom; 0 below two units.
@@ -86,6 +86,8 @@ def clustered_estimate(
 def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: float, level: float) -> Estimate:
     if error <= NOTHING * scale:
         error = 0.0
+    if abs(mean) <= NOTHING * scale:
+        mean = 0.0
     reach = float(t_quantile(level, degrees)) * error
     return Estimate(
         mean=mean,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from analyses.numerics.comparing.grouping import Grouping
 from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
 from analyses.numerics.comparing.multiplicity import holm_values
-from analyses.numerics.comparing.paired import clustered_estimate, estimate
+from analyses.numerics.comparing.paired import Correction, clustered_estimate, estimate
+from analyses.numerics.comparing.student import NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +28,8 @@ class Step:
         n: shared prompts.
         n_only_before, n_only_after: prompts that only one of the two has a score for.
         change: mean of after less before, turned so that positive means better; NaN where nothing is shared.
-        stderr, low, high: of the change, clustered where there are two clusters or more; NaN where there is none.
+        stderr, low, high: of the change, clustered where there are two clusters or more, by CR2 where they are of very
+            unequal sizes, else by CR1; NaN where there is none.
         pvalue: clustered: paired t. Else exact McNemar where scores are 0 and 1, else paired t. NaN below two prompts.
         holm: the same, adjusted for all steps.
         n_better, n_worse: prompts whose score rose, and fell, in merit.
@@ -85,8 +87,15 @@ def steps(
 
 def changes(Q: NDArray[np.float64], step: Step, *, higher_is_better: bool = True) -> NDArray[np.float64]:
     """After less before on each row, positive where it became better; NaN where one of the two was not measured."""
-    d = Q[:, step.after] - Q[:, step.before]
-    return d if higher_is_better else -d
+    return _turned(Q[:, step.before], Q[:, step.after], higher_is_better)
+
+
+def _turned(old: NDArray[np.float64], new: NDArray[np.float64], higher_is_better: bool) -> NDArray[np.float64]:
+    """New less old, positive where it is better; what is only rounding is 0."""
+    d = new - old if higher_is_better else old - new
+    both = np.abs(np.concatenate([old, new]))
+    scale = float(both.max(initial=0.0, where=~np.isnan(both)))
+    return np.where(np.abs(d) <= NOTHING * scale, 0.0, d)
 
 
 def _step(
@@ -94,7 +103,7 @@ def _step(
 ) -> Step:
     old, new = Q[:, before], Q[:, after]
     shared = ~(np.isnan(old) | np.isnan(new))
-    d = (new - old)[shared] * (1.0 if higher_is_better else -1.0)
+    d = _turned(old, new, higher_is_better)[shared]
     n, better, worse = len(d), int((d > 0).sum()), int((d < 0).sum())
     change = stderr = low = high = pvalue = np.nan
     clusters = 0
@@ -106,7 +115,9 @@ def _step(
         if mine.problem:
             made = estimate(d, scale=scale, level=level)
         else:
-            made, clusters = clustered_estimate(d, mine, scale=scale, level=level), mine.n_groups
+            correction: Correction = "CR1" if mine.is_even else "CR2"
+            made = clustered_estimate(d, mine, scale=scale, level=level, correction=correction)
+            clusters = mine.n_groups
         change, stderr, low, high, pvalue = made.mean, made.stderr, made.low, made.high, made.pvalue
         if not clusters and binary:
             pvalue = float(mcnemar_pvalues(better, worse))

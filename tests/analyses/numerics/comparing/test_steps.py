@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from statsmodels.stats.multitest import multipletests
 
 from analyses.numerics.comparing.grouping import grouping
+from analyses.numerics.comparing.paired import clustered_estimate
 from analyses.numerics.comparing.steps import changes, steps
 
 NAN = float("nan")
@@ -47,6 +48,19 @@ class TestAgainstReference:
             assert step.stderr == pytest.approx(fit.bse[0], rel=1e-10)
             assert step.pvalue == pytest.approx(fit.pvalues[0], rel=1e-9)
             assert (step.low, step.high) == pytest.approx(tuple(fit.conf_int(0.05)[0]), abs=1e-10)
+
+    def test_clusters_of_very_unequal_sizes_have_the_errors_for_them(self) -> None:
+        Q, uneven = scores(5), grouping(np.array(["large"] * 45 + [f"t{i % 5}" for i in range(15)]))
+        (step,) = steps(Q, [[0, 1]], uneven)
+        expected = clustered_estimate(Q[:, 1] - Q[:, 0], uneven, scale=1.0, correction="CR2")
+        assert not uneven.is_even
+        assert (step.stderr, step.low, step.pvalue) == (expected.stderr, expected.low, expected.pvalue)
+
+    def test_what_is_only_rounding_is_no_change(self) -> None:
+        Q = np.column_stack([np.full(20, 0.1 + 0.2), np.full(20, 0.3)])
+        (step,) = steps(Q, [[0, 1]], grouping(np.array(["a", "b"] * 10)))
+        assert (step.n_better, step.n_worse, step.change) == (0, 0, 0)
+        assert not changes(Q, step).any()
 
     def test_without_clusters_right_and_wrong_are_tested_by_mcnemar(self) -> None:
         Q = scores(2)
