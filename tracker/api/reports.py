@@ -127,10 +127,10 @@ def _ranks(contested: ContestedBoard) -> RankIntervals:
 
     if contested.without:
         return RankIntervals(said=f"Which ranks could be swapped is not told: {contested.without}.")
-    clustered = any(row.stderr_clustered is not None for row in contested.board.rows)
+    by = f" with errors clustered by {contested.board.cluster}" if contested.is_clustered else ""
     return RankIntervals(
         low={model: interval.low for model, interval in contested.intervals.items()},
         high={model: interval.high for model, interval in contested.intervals.items()},
-        said=SAID.format(clustered=f" with errors clustered by {contested.board.cluster}" if clustered else ""),
+        said=" ".join((SAID.format(clustered=by), *contested.further_notes)),
         groups=in_words(contested),
     )

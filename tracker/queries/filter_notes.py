@@ -20,7 +20,7 @@ NAMED = 5
 
 
 def filter_notes(session: Session, benchmark: BenchmarkKey, selection: Selection) -> tuple[str, ...]:
-    """What to say where a selection names a filter: how much it keeps, what it never judged, whether it is stale.
+    """What to say where a selection names a filter: how much it keeps, of what, whether it is stale, who chose.
 
     Args:
         session: the store; only what is committed is seen.
@@ -48,6 +48,11 @@ def filter_notes(session: Session, benchmark: BenchmarkKey, selection: Selection
         )
     if chosen.stale:
         notes.append(f"Filter {key} was made of scores that are no longer the latest ({chosen.stale}). {again}.")
+    if chosen.models:
+        notes.append(
+            f"Filter {key} chose prompts by the answers of {len(chosen.models)} models: their means, differences and "
+            "ranks here are those of a selection that they had a part in, of which no error or p-value knows."
+        )
     return tuple(notes)
 
 

@@ -92,7 +92,10 @@ def settle(
                 f"The metric {metric} has no bound, so no worst score. Say its bounds when you ingest (--bounds LOW "
                 "HIGH), or choose another --missing."
             )
-        note = f"Missing scores count as {worst:g}, the worst there is: {said}."
+        note = (
+            f"Missing scores count as {worst:g}, the worst there is: {said}. The means of these models are the worst "
+            "they could be, and errors and intervals are around that, as if it had been measured."
+        )
         return Settled(Q=np.where(missing & shown, worst, Q), kept=everything, notes=(note,))
     filled = imputed(Q)
     low, high = (worst, best) if worst is None or best is None or worst <= best else (best, worst)

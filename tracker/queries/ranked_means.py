@@ -140,6 +140,12 @@ def rank_by_prompts(
     clusters = kept.tasks if how.clusters is None else how.clusters.of(kept.prompt_ids)
     cluster_field = TASK if how.clusters is None else how.clusters.field
     found = means(kept.Q, clusters, w)
+    n_alone = int((clusters == "").sum())
+    alone = (
+        (f"{n_alone:,} of {len(clusters):,} prompts name no {cluster_field}; each is a cluster of its own.",)
+        if 0 < n_alone < len(clusters)
+        else ()
+    )
     measured = (~np.isnan(asked.Q)).sum(axis=0)
     rows = []
     for j in np.flatnonzero(shown & (found.n > 0)).tolist():
@@ -175,7 +181,7 @@ def rank_by_prompts(
         n_units=kept.n_prompts,
         n_tasks=len(set(kept.tasks.tolist()) - {""}),
         rows=_ranked(rows, scores.higher_is_better),
-        notes=(*chosen.notes, *settled.notes),
+        notes=(*chosen.notes, *settled.notes, *alone),
         weights=chosen.weights_name,
         n_effective=float(w.sum() ** 2 / (w**2).sum()) if chosen.weights_name else float(kept.n_prompts),
         missing=how.missing,
@@ -251,8 +257,6 @@ def _unclustered(n: int, n_without: int, n_clusters: int, field: str) -> str:
     named = "name no tasks" if field == TASK else f"have no {field}"
     if n_without == n:
         return f"its prompts {named}"
-    if n_without:
-        return f"{n_without:,} of its prompts {named.replace('tasks', 'task')}"
     return f"its prompts are in one {field} only" if n_clusters < 2 else ""
 
 

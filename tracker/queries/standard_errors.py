@@ -26,7 +26,7 @@ class Means:
         total: ``(k,)`` Σw over them.
         squares: ``(k,)`` Σ(w·residual)².
         between: ``(k,)`` sum over tasks of the square of Σ(w·residual) in the task.
-        n_clusters: ``(k,)`` tasks with a measured row.
+        n_clusters: ``(k,)`` tasks with a measured row; a row whose task has no name is one of its own.
         n_without_task: ``(k,)`` measured rows whose task has no name.
         n_effective: ``(k,)`` (Σw)² / Σw² over measured rows.
     """
@@ -58,11 +58,14 @@ def means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.f
 
     Args:
         Q: ``(n, k)`` scores, NaN = not measured; at least one row.
-        tasks: ``(n,)`` name of each row's task; '' where it has none.
+        tasks: ``(n,)`` name of each row's task; '' where it has none, so that it is one of its own.
         weights: ``(n,)`` positive; where all are exactly 1, everything is what it is without weights, byte for byte.
     """
-    order = np.argsort(tasks, kind="stable")
-    _, starts = np.unique(tasks[order], return_index=True)
+    _, codes = np.unique(tasks, return_inverse=True)
+    alone = tasks == ""
+    codes[alone] = len(tasks) + np.arange(alone.sum())
+    order = np.argsort(codes, kind="stable")
+    _, starts = np.unique(codes[order], return_index=True)
     seen = ~np.isnan(Q)
     n = seen.sum(axis=0)
     w = weights[:, None]
@@ -77,7 +80,7 @@ def means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.f
         squares=(residuals**2).sum(axis=0),
         between=(np.add.reduceat(residuals, starts, axis=0) ** 2).sum(axis=0),
         n_clusters=np.add.reduceat(seen[order], starts, axis=0, dtype=np.int64).astype(bool).sum(axis=0),
-        n_without_task=(seen & (tasks == "")[:, None]).sum(axis=0),
+        n_without_task=(seen & alone[:, None]).sum(axis=0),
         n_effective=np.divide(total**2, squared, out=np.zeros(len(n)), where=n > 0),
     )
 

@@ -58,6 +58,16 @@ class ContestedBoard:
     without: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_clustered(self) -> bool:
+        """Whether errors are clustered."""
+        return any(row.stderr_clustered is not None for row in self.board.rows)
+
+    @property
+    def further_notes(self) -> tuple[str, ...]:
+        """What the question says that the leaderboard does not say itself, where errors are clustered."""
+        return tuple(note for note in self.notes if self.is_clustered and note not in self.board.notes)
+
 
 def contested_board(
     session: Session, selection: Selection, missing: Policy = "unranked", *, n_resamples: int = 1000, seed: int = 0

@@ -83,7 +83,7 @@ class TestCompare:
         assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
     def test_a_name_that_is_no_model_is_answered_with_the_models(self, url: str) -> None:
-        with pytest.raises(NotFoundError, match="Did you mean org/[ab] or org/[ab]"):
+        with pytest.raises(NotFoundError, match=r"Did you mean org/[ab] or org/[ab]"):
             call("compare", "b", "org/a", "org/x", "--database", url)
 
     def test_models_are_named_once(self, url: str) -> None:
@@ -128,7 +128,7 @@ class TestHistory:
 class TestLeaderboard:
     def test_ranks_have_intervals_and_what_cannot_be_told_apart_is_said(self, url: str) -> None:
         result = call("leaderboard", "b", "--missing", "complete", "--database", url)
-        assert "Every two ranked models can be told apart." in result.stderr
+        assert "Every two neighbours in rank can be told apart." in result.stderr
         rows = json.loads(
             call("leaderboard", "b", "--missing", "complete", "--format", "json", "--database", url).stdout
         )

@@ -282,6 +282,10 @@ class TestNotes:
         )
         assert board(scored, filter=key).n_units == 10
 
+    def test_that_models_chose_the_prompts_is_said(self, small: sa.Engine) -> None:
+        key = add_filter(small, KEPT.tolist(), models=["m0"])
+        assert notes(small, key)[1].startswith(f"Filter {key} chose prompts by the answers of 1 models: their means")
+
     def test_five_are_named_before_the_list_breaks_off(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         new = grow(small, 7)

@@ -274,14 +274,14 @@ class TestMissing:
         assert row.stderr == pytest.approx(0.5)
         assert row.high - row.mean == pytest.approx(12.7062047 * 0.5)
 
-    def test_prompts_without_a_task_are_not_taken_for_one_more_task(self) -> None:
+    def test_prompts_without_a_task_are_each_one_of_their_own(self) -> None:
         Q = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, NAN]])
         found = rank_by_prompts(matrix(Q, ["a", "a", "b", ""]))
         some, none = (next(row for row in found.rows if row.model == name) for name in ("m0", "m1"))
         assert found.n_tasks == 2
-        assert some.stderr_clustered is None
-        assert some.unclustered == "1 of its prompts name no task"
-        assert some.high - some.mean == pytest.approx(3.1824463 * some.stderr)
+        assert some.stderr_clustered == pytest.approx(np.sqrt(3 / 2 * (0 + 0.5**2 + 0.5**2)) / 4)
+        assert some.high - some.mean == pytest.approx(4.3026527 * some.stderr_clustered)
+        assert found.notes == ("1 of 4 prompts name no task; each is a cluster of its own.",)
         assert none.stderr_clustered == pytest.approx(np.sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)
 
     def test_one_prompt_has_no_error_at_all(self, store: sa.Engine) -> None:

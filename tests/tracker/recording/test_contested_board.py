@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from analyses.rank_intervals import analyze
 from tracker.database import connect, transaction
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.taking_in import take_in
+from tracker.queries.clusters import Clusters
+from tracker.queries.leaderboard import leaderboard
+from tracker.queries.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
 from tracker.recording.contested_board import ContestedBoard, contested_board, in_words
 
@@ -87,6 +93,37 @@ def test_only_the_models_named_are_ranked_against_each_other(engine: sa.Engine, 
         "close-a": (1, 1),
         "far-behind": (2, 2),
     }
+
+
+@pytest.mark.parametrize("nameless", [slice(0, 0), slice(0, 30), slice(0, 300)])
+def test_the_same_prompts_depend_on_each_other_in_means_and_in_ranks(
+    engine: sa.Engine, tmp_path: object, nameless: slice
+) -> None:
+    put(engine, tmp_path, scores())
+    with transaction(engine, write=False) as session:
+        board = leaderboard(session, Selection(benchmark="b"))
+    assert board.scores is not None
+    tasks = board.scores.tasks.copy()
+    tasks[nameless] = ""
+    asked = replace(board.scores, tasks=tasks)
+    order = np.argsort(asked.prompt_ids)
+    clusters = Clusters(field="task", prompt_ids=asked.prompt_ids[order], names=tasks[order])
+    rows = {row["model"]: row for row in analyze(asked, clusters, n_resamples=0).tables["models"].to_pylist()}
+    for row in rank_by_prompts(asked).rows:
+        assert row.stderr_clustered is not None
+        assert (row.low, row.high) == pytest.approx((rows[row.model]["low"], rows[row.model]["high"]), abs=1e-12)
+
+
+def test_few_and_unequal_clusters_are_told_beside_the_ranks(engine: sa.Engine, tmp_path: object) -> None:
+    path = tmp_path / "wide.csv"  # type: ignore[operator]
+    lines = [f"{'big' if i < 300 else f't{i % 5}'},q{i},{i % 2},{i % 3 // 2}" for i in range(400)]
+    path.write_text("\n".join(["task,prompt_id,a,b", *lines]) + "\n")
+    take_in(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
+    said = " ".join(board(engine).further_notes)
+    assert "Clusters (task) are of very unequal sizes" in said
+    assert "Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters." in said
+    assert "There are only 6 clusters (task)" in said
+    assert board(engine, cluster="none").further_notes == ()
 
 
 def test_weighted_ranks_and_single_models_say_why_they_have_no_intervals(engine: sa.Engine, tmp_path: object) -> None:

@@ -223,7 +223,9 @@ class TestUse:
         filtered = replace(ARITHMETIC, filter=key)
         used = run_analysis(filled, "toy", filtered)
         assert 0 < used.report.finding.n_prompts == n_kept < 40
-        assert used.report.notes == (f"Only the {n_kept} of 40 prompts that filter {key} keeps.", "This is a toy.")
+        only, chosen, toy = used.report.notes
+        assert (only, toy) == (f"Only the {n_kept} of 40 prompts that filter {key} keeps.", "This is a toy.")
+        assert chosen.startswith(f"Filter {key} chose prompts by the answers of 2 models")
         row = analysis_row(filled, used.analysis_id)
         assert (row.filter_id, row.selection["filter"]) == (key, key)
         with transaction(filled, write=False) as session:
@@ -253,7 +255,7 @@ class TestUse:
             row = analysis_row(filled_file, used.analysis_id)
             assert (row.filter_id, row.weights_id) == (key, weights)
             assert used.report.notes[0].startswith("Only the ")
-            assert used.report.notes[1].startswith("Prompts are weighted by")
+            assert used.report.notes[2].startswith("Prompts are weighted by")
             assert used.report.finding.n_effective <= used.report.finding.n_prompts <= sieve_kept(filled_file, key)
 
     def test_a_finding_made_of_kept_prompts_is_stale_when_its_runs_change(self, filled_file: sa.Engine) -> None:

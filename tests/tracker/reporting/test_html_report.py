@@ -25,7 +25,11 @@ import tracker
 from tracker.api.reports import MadeReport, report
 from tracker.api.store import Store
 from tracker.queries.findings import Number
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
+from tracker.reporting.html.contents import RankIntervals
+from tracker.reporting.html.leaderboard_rows import in_short
 from tracker.reporting.html.number_tables import number_tables
 from tracker.reporting.html.page import LARGEST
 from tracker.reporting.html.pictures import MOST_COLOURS, WIDEST, size_of, smaller
@@ -365,3 +369,26 @@ class TestPictures:
         assert smaller(b"no picture") == b"no picture"
         assert len(smaller(small)) <= len(small)
         assert size_of(b"no picture") is None
+
+
+class TestWhoMayBeFirst:
+    """A model without a rank may be the best for all that is known."""
+
+    @pytest.mark.parametrize("missing", [0, 1])
+    def test_a_sure_first_is_first_of_the_ranked_models_only(self, missing: int) -> None:
+        Q = np.column_stack([np.ones(40), np.zeros(40), np.ones(40)])
+        Q[:missing, 2] = np.nan
+        Q[missing:, 2] *= missing
+        scores = PerformanceMatrix(
+            Q=Q,
+            prompt_ids=np.arange(40),
+            tasks=np.full(40, "t"),
+            models=("a", "b", "c"),
+            run_ids=np.arange(3),
+            benchmark="x",
+            metric="accuracy",
+        )
+        ranks = RankIntervals(low={"a": 1, "b": 2, "c": 2}, high={"a": 1, "b": 3, "c": 3})
+        said = " ".join(in_short(rank_by_prompts(scores), ranks, 0, 0))
+        assert ("no other ranked model could be first" in said) == bool(missing)
+        assert ("no other model could be first" in said) == (not missing)

@@ -41,8 +41,8 @@ def command(selection: Selection, changed: int, picture: Path | None, database: 
     """Show how scores changed from run to run, of one model or of all models of a benchmark.
 
     Each run is compared with the model's run before it on the prompts that both were asked, with errors clustered by
-    task or by --cluster, and p-values adjusted for all steps. A model is followed over every benchmark that it
-    answered. Nothing is recorded: `suffrage analyze drift BENCHMARK` records.
+    task or by --cluster, and p-values adjusted for all steps on that benchmark. A model is followed over every
+    benchmark that it answered. Nothing is recorded: `suffrage analyze drift BENCHMARK` records.
     """
     from tracker.database import connect
 

@@ -77,7 +77,7 @@ def command(selection: Selection, missing: str, database: str | None, output_for
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and selection.cluster != "none":
         say(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
-    for note in board.notes:
+    for note in (*board.notes, *contested.further_notes):
         say(note)
     said = list(in_words(contested))
     for line in said[:MOST_GROUPS]:
@@ -85,7 +85,7 @@ def command(selection: Selection, missing: str, database: str | None, output_for
     if len(said) > MOST_GROUPS:
         say(f"and {len(said) - MOST_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
     if contested.intervals and not said:
-        say("Every two ranked models can be told apart.")
+        say("Every two neighbours in rank can be told apart.")
     if contested.without and board.unit == "prompt":
         say(f"No intervals of ranks: {contested.without}.")
 

@@ -66,7 +66,9 @@ def interval_note(board: Leaderboard) -> str:
         return "The intervals are about how a model would do on other tasks like these."
     if "" not in reasons:
         return "The intervals take every prompt as drawn by itself."
-    return "Some intervals take every prompt as drawn by itself, since their prompts name no tasks."
+    return (
+        "Some intervals take every prompt as drawn by itself, since the model's prompts are not of two groups or more."
+    )
 
 
 def in_short(board: Leaderboard, ranks: RankIntervals, n_findings: int, n_stale: int) -> list[str]:
@@ -115,7 +117,8 @@ def _first(board: Leaderboard, ranks: RankIntervals) -> list[str]:
         return []
     possible = [row.model for row in board.rows if ranks.low.get(row.model) == 1]
     if len(possible) <= 1:
-        return ["By the intervals of ranks, no other model could be first."]
+        ranked = "ranked " if any(row.unranked for row in board.rows) else ""
+        return [f"By the intervals of ranks, no other {ranked}model could be first."]
     return [f"By the intervals of ranks, {len(possible)} models could be first: {_listed(possible)}."]
 
 
