@@ -16,7 +16,8 @@ EXACT = 2**53
 """Whole numbers up to here are floats without rounding."""
 LONGEST_SETTING = 2000
 """Letters, as JSON, up to which something counts as a setting of a run."""
-DEEPEST_SETTING = 50
+MOST_BRACKETS = 50
+"""Opening brackets, as JSON, below which it does: so it is nested less deeply than any reader of JSON refuses."""
 ROUNDED_TO = 3
 """Decimals that a reported number is held to at least, though it be written with fewer."""
 
@@ -80,9 +81,9 @@ def words(value: Any) -> str | None:
 def setting(value: Any) -> Any:
     """A setting that is short and not deeply nested, as it is; None for anything else."""
     said = words(value)
-    return (
-        value if said is not None and len(said) <= LONGEST_SETTING and said.count("[") + said.count("{") < 50 else None
-    )
+    if said is None or len(said) > LONGEST_SETTING or said.count("[") + said.count("{") >= MOST_BRACKETS:
+        return None
+    return value
 
 
 def identity(value: Any) -> str | None:
