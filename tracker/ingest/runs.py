@@ -15,6 +15,7 @@ from sqlmodel import Session, select
 
 from tracker.errors import ConflictError
 from tracker.ingest.answers import AnswerColumn, compared, stored_answers
+from tracker.ingest.checksums import checksum
 from tracker.ingest.columns import Comparison, ScoreColumn, compare, unpack
 from tracker.ingest.draft import Draft, TaskValue
 from tracker.ingest.loading import stored_scores
@@ -37,6 +38,8 @@ class Decision:
         changed_columns, changed_answers, changed_task_scores: what overwrites stored values.
         covers_stored: whether the file holds every value that is stored of the run, alike or otherwise.
         n_unchanged, n_skipped: scores that were stored already, alike or otherwise.
+        is_trusted: whether the scores stored of the run beside those of the file are as they were stored; known, and
+            of meaning, only where the file may overwrite them, None elsewhere.
         note: what the reader should be told.
     """
 
@@ -52,6 +55,7 @@ class Decision:
     n_unchanged: int = 0
     n_skipped: int = 0
     covers_stored: bool = True
+    is_trusted: bool | None = None
     note: str = ""
 
     @property
@@ -152,6 +156,10 @@ class StoredRuns:
                 decision.changed_columns.append(changed)
             else:
                 decision.n_skipped += len(changed)
+        if update and draft.columns:
+            n_held = sum(map(len, held.values()))
+            unharmed = n_held == run.n_scores and checksum(list(held.values())) == run.checksum
+            decision.is_trusted = unharmed or n_compared == n_held
         stored = stored_answers(self.session, run.id) if draft.answers else {}
         for extraction, answers in draft.answers.items():
             said = compared(answers, stored.get(extraction))

@@ -135,7 +135,7 @@ def store(
     if reading.archive is not None:
         return store_archive(session, reading, reading.archive, options, on_conflict=on_conflict)
     source = session.scalar(select(Source).where(Source.identity == reading.identity))
-    if source is not None and on_conflict != "update" and not _lost_its_runs(session, source, reading):
+    if source is not None and on_conflict != "update" and not _lost_runs(session, source, reading, options):
         assert source.id is not None
         return Stored(source_id=source.id, already_known=True, notes=tuple(reading.notes))
     identities = Identities(session, reading.path)
@@ -201,19 +201,22 @@ def _left_out(book: PromptBook, drafting: Drafting) -> Iterator[str]:
             yield f"{n:,} {what}:\n  " + "\n  ".join([*first, *more])
 
 
-def _lost_its_runs(session: Session, source: Source, reading: Reading) -> bool:
-    """Whether a file's runs were all deleted since, so that it may come in again."""
-    has_runs = any(not isinstance(block, Prompts) for block in reading.measurements)
-    linked = sa.exists().where(RunSource.source_id == source.id)  # type: ignore[arg-type]
-    return has_runs and not session.scalar(sa.select(linked))
+def _lost_runs(session: Session, source: Source, reading: Reading, options: ReadOptions) -> bool:
+    """Whether some of a file's runs were deleted since, so that it may come in again."""
+    described = {
+        (options.benchmark or run.benchmark, run.model, run.condition, run.variant, run.label)
+        for run in (block.run for block in reading.measurements if not isinstance(block, Prompts))
+    }
+    linked = sa.select(sa.func.count()).select_from(RunSource).where(RunSource.source_id == source.id)  # type: ignore[arg-type]
+    return (session.scalar(linked) or 0) < len(described)
 
 
 def _write(session: Session, decisions: Sequence[Decision], *, whole: bool) -> None:
     for decision in decisions:
         run, draft = decision.run, decision.draft
-        added = checksum(decision.columns)
-        run.n_scores += sum(map(len, decision.columns))
-        run.checksum = combined(run.checksum, added)
+        if decision.is_trusted is None:
+            run.n_scores += sum(map(len, decision.columns))
+            run.checksum = combined(run.checksum, checksum(decision.columns))
         if decision.is_new and not whole:
             run.status = "partial"
         elif whole and run.status == "partial" and decision.covers_stored:
@@ -250,7 +253,7 @@ def _overwrite(session: Session, run_id: int, decision: Decision) -> None:
         for (metric, task), (value, stderr, n) in decision.changed_task_scores.items()
     ]:
         connection.execute(_where(TaskScore, run_id="run", metric_id="metric", task_id="task"), rows)
-    if any(map(len, decision.changed_columns)):
+    if decision.is_trusted and any(map(len, (*decision.columns, *decision.changed_columns))):
         columns = list(stored_scores(session, run_id).values())
         decision.run.n_scores, decision.run.checksum = sum(map(len, columns)), checksum(columns)
 

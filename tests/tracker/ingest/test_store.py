@@ -97,6 +97,31 @@ class TestKnownFiles:
         assert keep(store, scores({Q1: 1}), identity="f").n_scores == 1
         assert values(store) == {Q1: 1.0}
 
+    def test_a_file_of_which_one_run_was_deleted_brings_that_run_again(self, store: sa.Engine) -> None:
+        both = [scores({Q1: 1}), scores({Q1: 0}, model="other")]
+        keep(store, *both, identity="f")
+        with transaction(store) as session:
+            session.execute(sa.text("DELETE FROM run WHERE id = 1"))
+        said = keep(store, *both, identity="f")
+        assert (said.n_scores, len(said.runs_new), len(said.runs_unchanged)) == (1, 1, 1)
+        assert keep(store, *both, identity="f").already_known
+
+    def test_a_file_mends_scores_that_are_gone_but_not_those_that_it_does_not_hold(self, store: sa.Engine) -> None:
+        keep(store, scores({Q1: 1, Q2: 1}), identity="f")
+        keep(store, scores({Q3: 1}), identity="g")
+        for broken, wrong in (("DELETE FROM score WHERE value = 1 AND prompt_id = 1", []),
+                              ("UPDATE score SET value = 0 WHERE prompt_id IN (1, 3)", [1])):  # fmt: skip
+            with transaction(store) as session:
+                session.execute(sa.text(broken))
+                assert verify_checksums(session) == [1]
+            keep(store, scores({Q1: 1, Q2: 1}), identity="f", on_conflict="update")
+            with transaction(store, write=False) as session:
+                assert verify_checksums(session) == wrong
+        keep(store, scores({Q3: 1}), identity="g", on_conflict="update")
+        assert values(store) == {Q1: 1.0, Q2: 1.0, Q3: 1.0}
+        with transaction(store, write=False) as session:
+            assert verify_checksums(session) == []
+
     def test_a_file_taken_in_again_to_update_mends_its_own_run(self, store: sa.Engine) -> None:
         keep(store, scores({Q1: 1, Q2: 1}), identity="f")
         keep(store, scores({Q1: 0, Q2: 0}))
