@@ -107,6 +107,17 @@ class TestHistory:
             ("org/b", "4", ""),
         ]
 
+    def test_rows_of_benchmarks_asked_once_and_twice_have_the_same_columns(self, url: str, tmp_path: Path) -> None:
+        path = tmp_path / "other.csv"
+        path.write_text("model,prompt_id,correct,condition\norg/a,p,1,answer_only\norg/a,q,0,full\n")
+        call("ingest", str(path), "--benchmark", "a", "--database", url, "--no-mlflow")
+        told = json.loads(call("history", "org/a", "--format", "json", "--database", url).stdout)
+        assert {tuple(row) for row in told} == {tuple(told[0])}
+        places = [(row["benchmark"], row["condition"]) for row in told]
+        assert sorted(places) == [("a", "answer_only"), ("a", "full"), *[("b", "full")] * 3]
+        said = csv.DictReader(io.StringIO(call("history", "org/a", "--format", "csv", "--database", url).stdout))
+        assert [row["run"] for row in said] == [str(row["run"]) for row in told]
+
     def test_a_single_run_has_a_mean_and_no_change(self, url: str, tmp_path: Path) -> None:
         result = call("history", "org/b", "--database", url)
         assert "239" in result.stdout

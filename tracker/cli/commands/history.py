@@ -48,10 +48,11 @@ def command(selection: Selection, changed: int, picture: Path | None, database: 
 
     engine = connect(database)
     answers = [(chosen, _asked(engine, chosen)) for chosen in _selections(engine, selection)]
-    rows = [{"benchmark": chosen.benchmark, "metric": chosen.metric, **row}
-            for chosen, (table, _) in answers for row in table]  # fmt: skip
+    rows = [{"benchmark": chosen.benchmark, "condition": chosen.condition, "variant": chosen.variant,
+             "metric": chosen.metric, **row} for chosen, (table, _) in answers for row in table]  # fmt: skip
     if output_format != "table":
-        print_rows(rows, output_format)
+        names = dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row)
+        print_rows([{name: row.get(name) for name in names} for row in rows], output_format)
     else:
         _print(answers, changed)
     if picture is not None:
