@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
 
+from tracker.binary_copy import copy_scores, packed_scores
 from tracker.copying.values import Row, converted, readers, score_array, writers
 
 NUMBERS_AT_ONCE = 100_000
@@ -21,14 +21,7 @@ FILES_AT_ONCE = 8
 """Rows held in memory: of scores, of texts and vectors, of files."""
 
 ROWS_PER_STATEMENT = 100
-COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-COPY_END = b"\xff\xff"
 
-_PACKED = np.dtype(
-    [("fields", ">i2")]
-    + [(f"{part}{n}", ">i4") for n in range(4) for part in ("length", "key")]
-    + [("length", ">i4"), ("value", ">f8")]
-)
 _TYPES = {
     sa.Boolean: "bool", sa.DateTime: "timestamptz", sa.Date: "date", sa.JSON: "jsonb", sa.LargeBinary: "bytea",
     sa.BigInteger: "int8", sa.Integer: "int4", sa.Double: "float8",
@@ -161,12 +154,5 @@ def _loosened(cursor: Any) -> Iterator[None]:
 
 def _copy_scores(cursor: Any, rows: Sequence[Row]) -> None:
     scores = score_array(rows)
-    packed = np.empty(len(scores), dtype=_PACKED)
-    packed["fields"] = 5
-    for n, name in enumerate(("run", "metric", "prompt", "trial")):
-        packed[f"length{n}"], packed[f"key{n}"] = 4, scores[name]
-    packed["length"], packed["value"] = 8, scores["value"]
-    with cursor.copy("COPY score (run_id, metric_id, prompt_id, trial, value) FROM STDIN (FORMAT BINARY)") as copy:
-        copy.write(COPY_HEADER)
-        copy.write(packed.tobytes())
-        copy.write(COPY_END)
+    packed = packed_scores(scores["run"], scores["metric"], scores["prompt"], scores["trial"], scores["value"])
+    copy_scores(cursor, [packed])

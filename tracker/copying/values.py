@@ -12,11 +12,11 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from tracker.mixing import SEEDS, WORD, mixed
+
 Convert = Callable[[Any], Any]
 Row = Sequence[Any]
 
-_WORD = 1 << 64
-_SEEDS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
 _NUMBERS = np.dtype([(name, np.int64) for name in ("run", "metric", "prompt", "trial")] + [("value", np.float64)])
 
 
@@ -68,15 +68,15 @@ class Checksum:
         self.n_rows += len(rows)
         if self._is_scores:
             scores = score_array(rows)
-            self._add(*(int(_hashes(scores, seed).sum(dtype=np.uint64)) for seed in _SEEDS))
+            self._add(*(int(_hashes(scores, seed).sum(dtype=np.uint64)) for seed in SEEDS))
             return
         for row in converted(rows, self._plain):
             said = repr(tuple(row)).encode("utf-8", "surrogatepass")
-            self._add(*divmod(int.from_bytes(hashlib.blake2b(said, digest_size=16).digest()), _WORD))
+            self._add(*divmod(int.from_bytes(hashlib.blake2b(said, digest_size=16).digest()), WORD))
 
     def _add(self, high: int, low: int) -> None:
         """Each word for itself: a carry from one to the other would depend on how rows came in batches."""
-        self._words = [(word + more) % _WORD for word, more in zip(self._words, (high, low), strict=True)]
+        self._words = [(word + more) % WORD for word, more in zip(self._words, (high, low), strict=True)]
 
     @property
     def value(self) -> str:
@@ -90,18 +90,14 @@ def score_array(rows: Sequence[Row]) -> NDArray[Any]:
 
 
 def _hashes(scores: NDArray[Any], seed: int) -> NDArray[np.uint64]:
-    mixed = np.full(len(scores), seed, dtype=np.uint64)
+    words = np.full(len(scores), seed, dtype=np.uint64)
     for name in ("run", "metric", "prompt", "trial"):
-        mixed = _mixed(mixed + scores[name].astype(np.uint64))
-    return _mixed(mixed + (scores["value"] + 0.0).view(np.uint64))
+        words = _next(words + scores[name].astype(np.uint64))
+    return _next(words + (scores["value"] + 0.0).view(np.uint64))
 
 
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Source: splitmix64, as in the checksums of runs."""
-    words = words + np.uint64(_SEEDS[0])
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+def _next(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return mixed(words + np.uint64(SEEDS[0]))
 
 
 def _kept(kind: Any, converts: dict[type, Convert]) -> Convert | None:

@@ -3,9 +3,6 @@
 Each row is hashed to 128 bits from metric, prompt, trial and the bits of the value; the checksum is
 the sum of the hashes, so that it does not depend on the order of the rows, and rows can be added and
 taken away without reading the others.
-
-Source: the mixing function is that of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable
-pseudorandom number generators").
 """
 
 from __future__ import annotations
@@ -19,21 +16,19 @@ from sqlmodel import Session
 
 from tracker.ingest.columns import ScoreColumn
 from tracker.ingest.loading import stored_scores
+from tracker.mixing import SEEDS, WORD, mixed
 from tracker.schema import Run
-
-_SEEDS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)
-_WORD = 1 << 64
 
 
 def checksum(columns: Sequence[ScoreColumn]) -> str:
     """The checksum of scores, 32 hexadecimal digits; of none it is all zeros."""
-    high, low = (sum(int(_hashes(column, seed).sum(dtype=np.uint64)) for column in columns) for seed in _SEEDS)
-    return f"{high % _WORD:016x}{low % _WORD:016x}"
+    high, low = (sum(int(_hashes(column, seed).sum(dtype=np.uint64)) for column in columns) for seed in SEEDS)
+    return f"{high % WORD:016x}{low % WORD:016x}"
 
 
 def combined(first: str, second: str, sign: int = 1) -> str:
     """The checksum of two sets of rows together; with ``sign=-1`` of the first without the second."""
-    parts = ((int(first[i : i + 16], 16) + sign * int(second[i : i + 16], 16)) % _WORD for i in (0, 16))
+    parts = ((int(first[i : i + 16], 16) + sign * int(second[i : i + 16], 16)) % WORD for i in (0, 16))
     return "".join(f"{part:016x}" for part in parts)
 
 
@@ -56,11 +51,5 @@ def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> 
 
 
 def _hashes(column: ScoreColumn, seed: int) -> NDArray[np.uint64]:
-    keys = _mixed(column.keys.astype(np.uint64) ^ np.uint64((column.metric_id * seed) % _WORD))
-    return _mixed(keys + column.values.view(np.uint64) + np.uint64(seed))
-
-
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    keys = mixed(column.keys.astype(np.uint64) ^ np.uint64((column.metric_id * seed) % WORD))
+    return mixed(keys + column.values.view(np.uint64) + np.uint64(seed))

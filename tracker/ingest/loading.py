@@ -18,19 +18,12 @@ from numpy.typing import NDArray
 from sqlalchemy import exc
 from sqlmodel import Session
 
+from tracker.binary_copy import copy_scores, packed_scores
 from tracker.ingest.columns import ScoreColumn, pack, unpack
 from tracker.schema import Answer, Score
 
 ROWS_PER_STATEMENT = 200
 ROWS_PER_COPY = 1_000_000
-COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-COPY_END = b"\xff\xff"
-
-_PACKED_SCORE = np.dtype(
-    [("fields", ">i2")]
-    + [(f"{part}{n}", ">i4") for n in range(4) for part in ("length", "key")]
-    + [("length", ">i4"), ("value", ">f8")]
-)
 
 
 def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) -> None:
@@ -50,13 +43,15 @@ def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) 
     held: list[NDArray[Any]] = []
     size = 0
     for run_id, column in columns:
-        held.append(_packed(run_id, column))
+        held.append(packed_scores(run_id, column.metric_id, *unpack(column.keys), column.values))
         size += len(column)
         if size >= ROWS_PER_COPY:
-            _copy_scores(session, held)
+            with driver(session) as cursor:
+                copy_scores(cursor, held)
             held, size = [], 0
     if held:
-        _copy_scores(session, held)
+        with driver(session) as cursor:
+            copy_scores(cursor, held)
 
 
 def insert_answers(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -183,24 +178,3 @@ def _insert_into_sqlite(session: Session, run_id: int, column: ScoreColumn) -> N
                 f"INSERT INTO score (run_id, metric_id, prompt_id, trial, value) VALUES {holes}",
                 ((run_id, column.metric_id, *row) for row in part.reshape(-1, 3 * n_rows).tolist()),
             )
-
-
-def _packed(run_id: int, column: ScoreColumn) -> NDArray[Any]:
-    packed = np.empty(len(column), dtype=_PACKED_SCORE)
-    packed["fields"] = 5
-    keys = (run_id, column.metric_id, *unpack(column.keys))
-    for n, key in enumerate(keys):
-        packed[f"length{n}"], packed[f"key{n}"] = 4, key
-    packed["length"], packed["value"] = 8, column.values
-    return packed
-
-
-def _copy_scores(session: Session, packed: Sequence[NDArray[Any]]) -> None:
-    with (
-        driver(session) as cursor,
-        cursor.copy("COPY score (run_id, metric_id, prompt_id, trial, value) FROM STDIN (FORMAT BINARY)") as copy,
-    ):
-        copy.write(COPY_HEADER)
-        for part in packed:
-            copy.write(part.tobytes())
-        copy.write(COPY_END)
