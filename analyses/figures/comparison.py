@@ -42,7 +42,8 @@ def differences(found: TwoModels, tasks: Sequence[TaskDifference], names: tuple[
     if not np.isnan(best.low):
         axes.hlines(n + 0.3, best.low, best.high, color=OBSERVED, linewidth=2.4)
     axes.plot(best.mean, n + 0.3, "D", markersize=6, color=OBSERVED)
-    labels = [*(f"{one.task or '(no task)'} ({one.n:,})" for one in order), f"all prompts ({found.n:,})"]
+    by = f", {best.n_units:,} clusters" if found.clustered is not None else ""
+    labels = [*(f"{one.task or '(no task)'} ({one.n:,})" for one in order), f"all prompts ({found.n:,}){by}"]
     axes.set_yticks([*range(n), n + 0.3], short(labels), fontsize=label_size(n + 1))
     axes.set_ylim(n + 0.9, -0.7)
     axes.set_axisbelow(True)

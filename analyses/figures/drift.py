@@ -60,7 +60,9 @@ def history(runs: RunHistory, steps: Sequence[Step], level: float) -> Figure:
     axes.set_ylim(low - 0.15 * (high - low or 1), high + 0.2 * (high - low or 1))
     axes.set_axisbelow(True)
     axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.5)
-    axes.set_ylabel(f"mean {scores.metric or 'score'}", fontsize=9)
+    own = any(step.n_only_before or step.n_only_after for step in steps)
+    over = " over the run's own prompts" if own else ""
+    axes.set_ylabel(f"mean {scores.metric or 'score'}{over}", fontsize=9)
     if dated:
         axes.set_xlabel("when it was run", fontsize=9)
         figure.autofmt_xdate(rotation=20)

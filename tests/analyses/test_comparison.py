@@ -199,6 +199,13 @@ class TestLaws:
             assert figure.axes[0].get_xlabel()
             assert figure.axes[0].get_ylabel()
 
+    @pytest.mark.parametrize(
+        ("field", "label"), [("task", "all prompts (240), 6 clusters"), ("none", "all prompts (240)")]
+    )
+    def test_the_picture_says_that_the_interval_over_all_is_another_kind(self, field, label):
+        axes = asked(BINARY, field).figures["differences"]().axes[0]
+        assert axes.get_yticklabels()[-1].get_text() == label
+
 
 class TestWords:
     def test_a_clear_difference_is_a_verdict_with_the_unpaired_test_beside_it(self):
@@ -280,6 +287,17 @@ class TestWords:
             assert n_needed > N, "or there is nothing to ask for"
             assert words in report.finding.summary()
             assert f"{n_needed:,.0f} prompts" in report.finding.summary()
+
+    @pytest.mark.parametrize(("field", "size"), [("passage", 3), ("none", 1)])
+    def test_so_many_prompts_are_enough_and_one_unit_less_is_not(self, field, size):
+        Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 7)])
+        Q[:20] = [1.0, 0.0]
+        found = asked(Q, field).finding
+        n_units, least = N / size, found.metrics["n_needed"] / size
+        each = abs(found.found.best.mean) / (found.found.best.stderr * np.sqrt(n_units))
+        for units, enough in ((least, True), (least - 1, False)):
+            t = scipy.stats.nct(units - 1, each * np.sqrt(units))
+            assert (t.sf(scipy.stats.t.ppf(0.975, units - 1)) >= 0.8) == enough
 
     def test_means_that_differ_by_rounding_are_equal(self):
         Q = np.column_stack([[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]])

@@ -132,6 +132,13 @@ class TestWords:
         Q = np.column_stack([LEVEL, LEVEL])
         assert "the same score on every one of 200 prompts" in asked(Q, [run(1), run(2)]).finding.summary()
 
+    def test_means_of_runs_that_were_asked_different_prompts_are_drawn_as_such(self) -> None:
+        Q = three_runs()
+        runs = [run(1), run(4), run(9)]
+        assert asked(Q, runs).figures["history"]().axes[0].get_ylabel() == "mean accuracy"
+        Q[:7, 1] = np.nan
+        assert asked(Q, runs).figures["history"]().axes[0].get_ylabel() == "mean accuracy over the run's own prompts"
+
     @pytest.mark.parametrize("day", [None, 3])
     def test_the_picture_is_drawn_over_time_and_over_order(self, day: int | None) -> None:
         runs = [run(1, day=day and 1), run(4, day=day), run(9, day=day and 20)]

@@ -154,3 +154,15 @@ class TestLaws:
         found = all_pairs(RNG.random((9, 3)))
         assert np.isnan(found.stderr_clustered[~np.eye(3, dtype=bool)]).all()
         assert np.isnan(found.pvalues_clustered[~np.eye(3, dtype=bool)]).all()
+
+
+def test_two_models_that_part_within_clusters_only_keep_their_digits_beside_others_that_do_not():
+    rng = np.random.default_rng(3)
+    codes = np.repeat(np.arange(10), 20)
+    apart = np.tile([1.0, -1.0], 100) + 1e-8 * rng.normal(size=10)[codes]
+    base = rng.normal(size=200)
+    others = 10 * rng.normal(size=(10, 2))[codes]
+    groups = grouping(codes.astype(str))
+    found = all_pairs(np.column_stack([base, base - apart, others]), groups)
+    expected = clustered_estimate(base - (base - apart), groups, scale=20.0)
+    assert found.stderr_clustered[0, 1] == pytest.approx(expected.stderr, rel=1e-6)

@@ -161,3 +161,21 @@ class TestDegenerate:
         Q = np.column_stack([np.ones(20), np.zeros(20)])
         assert rank_intervals(Q, independent(20), n_resamples=0).n_separable_pairs == 1
         assert rank_intervals(Q[:4], independent(4), n_resamples=0).n_separable_pairs == 0  # 2 / 2**4 is 0.125
+
+
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_bootstrap_ranks_are_percentiles_of_ranks_in_resampled_clusters(level):
+    rng = np.random.default_rng(4)
+    sizes = rng.integers(3, 9, 12)
+    codes = np.repeat(np.arange(12), sizes)
+    Q = rng.normal(size=(12, 5))[codes] + rng.normal(size=(len(codes), 5)) + np.array([0, 0.3, 0.5, 0.9, 3])
+    found = rank_intervals(Q, grouping(codes.astype(str)), level=level, n_resamples=4000)
+    sums = np.array([Q[codes == code].sum(axis=0) for code in range(12)])
+    ranks = [
+        scipy.stats.rankdata(-sums[drawn].sum(axis=0) / sizes[drawn].sum())
+        for drawn in rng.integers(0, 12, (20000, 12))
+    ]
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    expected = np.quantile(ranks, ends, axis=0, method="inverted_cdf")
+    assert found.bootstrap_low.tolist() == expected[0].tolist()
+    assert found.bootstrap_high.tolist() == expected[1].tolist()
