@@ -116,10 +116,10 @@ def _first(board: Leaderboard, ranks: RankIntervals) -> list[str]:
     if not ranks.low:
         return []
     possible = [row.model for row in board.rows if ranks.low.get(row.model) == 1]
+    ranked = "ranked " if any(row.unranked for row in board.rows) else ""
     if len(possible) <= 1:
-        ranked = "ranked " if any(row.unranked for row in board.rows) else ""
         return [f"By the intervals of ranks, no other {ranked}model could be first."]
-    return [f"By the intervals of ranks, {len(possible)} models could be first: {_listed(possible)}."]
+    return [f"By the intervals of ranks, {len(possible)} {ranked}models could be first: {_listed(possible)}."]
 
 
 def _span(ranks: RankIntervals, model: str) -> str:
