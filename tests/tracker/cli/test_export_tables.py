@@ -254,6 +254,7 @@ class TestErrors:
             (["scores", "b", "--format", "jsonl", "--for-spreadsheets"], "belongs to --format csv"),
             (["scores", "b", "--all-runs", "--runs", "1"], "--all-runs takes every complete run"),
             (["scores", "b", "--format", "every-eval-ever"], "add --output FOLDER"),
+            (["scores", "b", "--format", "every-eval-ever", "--for-spreadsheets", "-o", "x"], "Ever has room for all"),
         ],
     )
     def test_what_does_not_go_together_is_told(self, filled_file: sa.Engine, arguments: list[str], said: str) -> None:

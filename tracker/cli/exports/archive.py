@@ -53,7 +53,8 @@ def command(benchmarks: tuple[str, ...], output: Path, force: bool, database: st
             "they can still be taken in."
         )
     if archived.n_findings:
-        say(f"The {archived.n_findings} findings are not in it: ask the questions again where it is taken in.")
+        findings = "finding is" if archived.n_findings == 1 else f"{archived.n_findings:,} findings are"
+        say(f"The {findings} not in it: ask the questions again where it is taken in.")
     say(f"Wrote {output}: {told or 'an empty store'}.")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -40,21 +42,49 @@ def spreadsheet_option(function: F) -> F:
     )(function)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Destination:
+    """Where rows go.
+
+    Attributes:
+        file_format: as the user says; None where the name of the file is to tell.
+        output: None is stdout.
+        force: whether a file that is there is replaced.
+        for_spreadsheets: of CSV, whether it is for a spreadsheet.
+    """
+
+    file_format: str | None
+    output: Path | None
+    force: bool
+    for_spreadsheets: bool
+
+    def told(self) -> str:
+        """What to write; see `told_format`."""
+        return told_format(self.file_format, self.output, for_spreadsheets=self.for_spreadsheets)
+
+
 def table_options(*further: str) -> Callable[[F], F]:
-    """The options of an export of rows: ``file_format``, ``output``, ``force`` and ``for_spreadsheets``.
+    """The options of an export of rows; the command receives them as ``destination``.
 
     Args:
         further: what ``--format`` may name beside csv, jsonl and parquet.
     """
 
     def decorate(function: F) -> F:
+        @wraps(function)
+        def to_destination(
+            *args: Any, file_format: str | None, output: Path | None, force: bool, for_spreadsheets: bool, **others: Any
+        ) -> Any:
+            where = Destination(file_format=file_format, output=output, force=force, for_spreadsheets=for_spreadsheets)
+            return function(*args, destination=where, **others)
+
         chosen = click.option(
             "--format",
             "file_format",
             type=click.Choice(["csv", "jsonl", "parquet", *further]),
             help="What to write; else told from the name of the file, else csv.",
         )
-        return chosen(output_option(force_option(spreadsheet_option(function))))
+        return cast(F, chosen(output_option(force_option(spreadsheet_option(to_destination)))))
 
     return decorate
 
@@ -83,29 +113,25 @@ def told_format(file_format: str | None, output: Path | None, *, for_spreadsheet
     return told
 
 
-def write_table(
-    made: Callable[[], StreamedTable], file_format: str, output: Path | None, *, force: bool, for_spreadsheets: bool
-) -> None:
+def write_table(made: Callable[[], StreamedTable], destination: Destination) -> None:
     """Write rows to a file, or to stdout, and say on stderr what there is to say.
 
     Args:
         made: makes the rows; not called where nothing could be written.
-        file_format: csv, jsonl or parquet.
-        output: where to; None is stdout.
-        force: whether a file that is there is replaced.
-        for_spreadsheets: of CSV, whether it is for a spreadsheet.
+        destination: where to.
     """
     from tracker.reporting.table_files import check_free, write_rows, written_whole
 
+    told, output = destination.told(), destination.output
     if output is None:
         table = made()
-        write_rows(sys.stdout.buffer, table, file_format, for_spreadsheets=for_spreadsheets)
+        write_rows(sys.stdout.buffer, table, told, for_spreadsheets=destination.for_spreadsheets)
         say_all(table.notes)
         return
-    check_free(output, force=force)
+    check_free(output, force=destination.force)
     table = made()
-    with written_whole(output, force=force) as file:
-        n_rows = write_rows(file, table, file_format, for_spreadsheets=for_spreadsheets)
+    with written_whole(output, force=destination.force) as file:
+        n_rows = write_rows(file, table, told, for_spreadsheets=destination.for_spreadsheets)
     say_all(table.notes)
     say(f"Wrote {output}: {n_rows:,} row{'' if n_rows == 1 else 's'}.")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracker.cli.exports.destination import say_all, table_options, told_format, write_table
+from tracker.cli.exports.destination import Destination, say_all, table_options, write_table
 from tracker.cli.options import database_option, selection_options, split
 from tracker.cli.output import say
 from tracker.queries.selection import Selection
@@ -40,10 +40,7 @@ def scores(
     all_runs: bool,
     unit: str | None,
     no_answers: bool,
-    file_format: str | None,
-    output: Path | None,
-    force: bool,
-    for_spreadsheets: bool,
+    destination: Destination,
     database: str | None,
 ) -> None:
     """Write the scores of a benchmark, a row for each: a long table, as `suffrage ingest` takes it in.
@@ -54,16 +51,16 @@ def scores(
     """
     if all_runs and (selection.runs or selection.as_of):
         raise click.UsageError("--all-runs takes every complete run; leave --runs and --as-of out.")
-    if file_format == "every-eval-ever":
-        if unit or no_answers:
+    if destination.file_format == "every-eval-ever":
+        if unit or no_answers or destination.for_spreadsheets:
             raise click.UsageError(
                 "Every Eval Ever has room for all; leave --of, --no-answers, --for-spreadsheets out."
             )
-        if output is None:
+        if destination.output is None:
             raise click.UsageError("Every Eval Ever is a folder of files: add --output FOLDER.")
-        _every_eval_ever(selection, all_runs, output, force, database)
+        _every_eval_ever(selection, all_runs, destination.output, destination.force, database)
         return
-    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    destination.told()  # what does not go together is said before anything is opened
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
@@ -86,7 +83,7 @@ def scores(
                 table.notes.append(f"{chosen.n_left_out:,} other runs with such scores are left out{more}.")
             return table
 
-        write_table(made, told, output, force=force, for_spreadsheets=for_spreadsheets)
+        write_table(made, destination)
 
 
 def _every_eval_ever(selection: Selection, all_runs: bool, output: Path, force: bool, database: str | None) -> None:
@@ -113,20 +110,17 @@ def _every_eval_ever(selection: Selection, all_runs: bool, output: Path, force: 
 @database_option
 def runs(
     benchmark: str | None,
-    file_format: str | None,
-    output: Path | None,
-    force: bool,
-    for_spreadsheets: bool,
+    destination: Destination,
     database: str | None,
 ) -> None:
     """Write the runs of the store, or of a benchmark: who answered, how, when, from which files."""
-    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    destination.told()  # what does not go together is said before anything is opened
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
         from tracker.reporting.run_list import runs_of
 
-        write_table(lambda: runs_of(session, benchmark), told, output, force=force, for_spreadsheets=for_spreadsheets)
+        write_table(lambda: runs_of(session, benchmark), destination)
 
 
 @click.command("prompts")
@@ -139,17 +133,14 @@ def prompts(
     benchmark: str,
     tasks: tuple[str, ...],
     filter_id: int | None,
-    file_format: str | None,
-    output: Path | None,
-    force: bool,
-    for_spreadsheets: bool,
+    destination: Destination,
     database: str | None,
 ) -> None:
     """Write the prompts of a benchmark: a prompt table, as `suffrage ingest` takes it in.
 
     Columns: benchmark, prompt_id, task, text, choices, gold_answer, split, and one for each further field.
     """
-    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    destination.told()  # what does not go together is said before anything is opened
     from tracker.database import connect, transaction
 
     selection = Selection(benchmark=benchmark, tasks=split(tasks), filter=filter_id)
@@ -163,7 +154,7 @@ def prompts(
             say_all(filter_notes(session, found, selection))
             return prompts_of(session, found, selection)
 
-        write_table(made, told, output, force=force, for_spreadsheets=for_spreadsheets)
+        write_table(made, destination)
 
 
 @click.command("findings")
@@ -172,22 +163,17 @@ def prompts(
 @database_option
 def findings(
     which: str | None,
-    file_format: str | None,
-    output: Path | None,
-    force: bool,
-    for_spreadsheets: bool,
+    destination: Destination,
     database: str | None,
 ) -> None:
     """Write the numbers of all findings, of those about a benchmark, or of one, a row for each number."""
-    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    destination.told()  # what does not go together is said before anything is opened
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
         from tracker.reporting.finding_numbers import numbers_of_findings
 
-        write_table(
-            lambda: numbers_of_findings(session, which), told, output, force=force, for_spreadsheets=for_spreadsheets
-        )
+        write_table(lambda: numbers_of_findings(session, which), destination)
 
 
 @click.command("weights")
@@ -196,17 +182,14 @@ def findings(
 @database_option
 def weights(
     which: str,
-    file_format: str | None,
-    output: Path | None,
-    force: bool,
-    for_spreadsheets: bool,
+    destination: Destination,
     database: str | None,
 ) -> None:
     """Write the weights of a finding, a row for each prompt, as `suffrage weights` takes them in."""
-    told = told_format(file_format, output, for_spreadsheets=for_spreadsheets)
+    destination.told()  # what does not go together is said before anything is opened
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
         from tracker.reporting.weight_list import weights_of
 
-        write_table(lambda: weights_of(session, which), told, output, force=force, for_spreadsheets=for_spreadsheets)
+        write_table(lambda: weights_of(session, which), destination)
