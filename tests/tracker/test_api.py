@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,6 +158,34 @@ class TestErrors:
                 mistake()
             assert isinstance(caught.value, tracker.SuffrageError)
             assert len(str(caught.value)) > 20
+
+    @pytest.mark.parametrize(
+        ("said", "words"),
+        [
+            ({"on_conflict": "replace"}, "on_conflict is 'replace'; it must be one of: rerun, skip, update, error"),
+            ({"orient": "model"}, "orient is 'model'; it must be one of: prompts, models"),
+            ({"values": "answers"}, "values is 'answers'"),
+            ({"condition": "Full"}, "condition is 'Full'; it must be one of: None, full, answer_only"),
+            ({"probability_kind": "letter"}, "probability_kind is 'letter'"),
+            ({"errored": "0"}, "errored is '0'"),
+            ({"empty": "skip"}, "empty is 'skip'"),
+            ({"splits": "test"}, "splits is 'test'; give a list of names"),
+        ],
+    )
+    def test_a_mistyped_word_is_refused_and_nothing_is_stored(
+        self, quiz: Store, said: dict[str, Any], words: str
+    ) -> None:
+        before = quiz.sql("select count(*) as n from source").to_pylist()
+        with pytest.raises(SelectionError, match=words):
+            quiz.ingest("scores.csv", benchmark="other", **said)
+        assert quiz.sql("select count(*) as n from source").to_pylist() == before
+
+    @pytest.mark.parametrize("missing", ["drop", "Worst", ""])
+    def test_no_unknown_word_settles_what_is_missing(self, quiz: Store, missing: str, tmp_path: Path) -> None:
+        with pytest.raises(SelectionError, match="There are: unranked, fail, complete, worst, impute"):
+            quiz.leaderboard("quiz", missing=missing)  # type: ignore[arg-type]
+        with pytest.raises(SelectionError, match="to settle what is missing"):
+            quiz.report("quiz", tmp_path / "r.html", missing=missing)  # type: ignore[arg-type]
 
     def test_a_name_that_is_no_choice_is_told_with_those_that_are(self, quiz: Store) -> None:
         with pytest.raises(SelectionError, match=r"There is no choice 'model'. There are: .*models"):

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.errors import SelectionError
+
 if TYPE_CHECKING:
     from tracker.ingest.archives.opening import Archive
 
@@ -172,6 +174,17 @@ class TaskScores:
 Measurement = Prompts | Scores | Answers | TaskScores
 
 
+CHOICES: Mapping[str, tuple[str | None, ...]] = {
+    "condition": (None, "full", "answer_only"),
+    "orient": ("prompts", "models"),
+    "values": ("scores", "predictions"),
+    "probability_kind": (None, "letters", "likelihoods"),
+    "errored": (None, "missing", "wrong"),
+    "empty": (None, "wrong", "missing"),
+}
+"""What those fields of `ReadOptions` may say that are chosen among words."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """What the user says about a file; formats take what concerns them.
@@ -189,6 +202,9 @@ class ReadOptions:
         splits: of a file that holds several splits of the prompts, those to take; none means what the format says.
         errored: what an answer that failed for technical reasons counts as: ``missing`` or ``wrong``; None is missing.
         empty: what an answer that was given and holds nothing counts as: ``wrong`` or ``missing``; None is wrong.
+
+    Raises:
+        SelectionError: a word that is none of those to choose among.
     """
 
     benchmark: str | None = None
@@ -204,6 +220,17 @@ class ReadOptions:
     splits: tuple[str, ...] = ()
     errored: str | None = None
     empty: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a word that is none of the choices; formats would take it for the usual one."""
+        for name, words in CHOICES.items():
+            chosen = getattr(self, name)
+            if chosen not in words:
+                choices = ", ".join(str(word) for word in words)
+                raise SelectionError(f"{name} is {chosen!r}; it must be one of: {choices}.")
+        splits: Any = self.splits
+        if isinstance(splits, str):
+            raise SelectionError(f"splits is {splits!r}; give a list of names.")
 
     def as_json(self) -> dict[str, Any]:
         """The choices, without those that were made later than the first version and are at their defaults.

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import sqlalchemy as sa
 
 from tracker.database import transaction
+from tracker.errors import SelectionError
 from tracker.ingest.discovery import prepare
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.runs import OnConflict
@@ -92,7 +94,10 @@ def take_in(
 
     Raises:
         SuffrageError: the file is not sound, or contradicts the store; then nothing of it is stored.
+        SelectionError: there is no such ``on_conflict``.
     """
+    if on_conflict not in get_args(OnConflict):
+        raise SelectionError(f"on_conflict is {on_conflict!r}; it must be one of: {', '.join(get_args(OnConflict))}.")
     options = options or ReadOptions()
     way = _Way(progress)
     reading = prepare(path, options, format=format, partial=partial, progress=way.read)

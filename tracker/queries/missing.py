@@ -62,8 +62,11 @@ def settle(
         metric: its name, in words.
 
     Raises:
-        SelectionError: scores are missing under ``fail``; no row is complete; the metric has no worst score.
+        SelectionError: scores are missing under ``fail``; no row is complete; the metric has no worst score; there is
+            no such policy.
     """
+    if policy not in POLICIES:
+        raise SelectionError(f"No way {policy!r} to settle what is missing. There are: {', '.join(POLICIES)}.")
     shown = np.ones(Q.shape[1], dtype=np.bool_) if shown is None else shown
     everything = np.ones(len(Q), dtype=np.bool_)
     missing = np.isnan(Q)
