@@ -90,6 +90,8 @@ def contested_board(
         return ContestedBoard(board=board, without="its scores are of whole tasks")
     if board.weights:
         return ContestedBoard(board=board, without="prompts are weighted")
+    if missing == "impute" and any(row.coverage < 1 for row in board.rows):
+        return ContestedBoard(board=board, without="scores were guessed, and a guess cannot be tested")
     if len(ranked) < 2:
         return ContestedBoard(board=board, without="fewer than two models have a rank")
     try:

@@ -86,6 +86,17 @@ def test_a_model_without_a_rank_has_no_interval_and_narrows_no_other(engine: sa.
     assert complete.board.n_units == 599
 
 
+def test_guessed_scores_are_not_tested(engine: sa.Engine, tmp_path: object) -> None:
+    Q = scores()
+    Q[5, 1] = np.nan
+    put(engine, tmp_path, Q)
+    guessed = board(engine, "impute")
+    assert {row.rank for row in guessed.board.rows} == {1, 2, 3, 4}
+    assert guessed.intervals == {}
+    assert "a guess cannot be tested" in guessed.without
+    assert set(board(engine, "worst").intervals) == set(MODELS)
+
+
 def test_only_the_models_named_are_ranked_against_each_other(engine: sa.Engine, tmp_path: object) -> None:
     put(engine, tmp_path, scores())
     found = board(engine, models=("close-a", "far-behind"))

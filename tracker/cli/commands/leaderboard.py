@@ -57,7 +57,7 @@ def command(selection: Selection, missing: str, database: str | None, output_for
         at = names.index("rank") + 1
         rows = [asdict(row) | _interval_fields(contested, row, ranks) for row in board.rows]
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
-        for note in board.notes if board.weights or board.filter_id or missing != "unranked" else ():
+        for note in (*board.notes, *contested.further_notes):
             say(note)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
