@@ -87,10 +87,9 @@ def notes(history: RunHistory, found: Sequence[Step]) -> list[str]:
             )
         other = settings_changed(before.settings, after.settings)
         if other:
-            more = f" and {len(other) - SAID_SETTINGS} more" if len(other) > SAID_SETTINGS else ""
             said.append(
                 f"Between runs {before.id} and {after.id} of {after.model} settings changed: "
-                f"{', '.join(other[:SAID_SETTINGS])}{more}."
+                f"{listed(other, SAID_SETTINGS)}."
             )
     return said
 

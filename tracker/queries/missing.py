@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
+from tracker.wording import listed
 
 Policy = Literal["unranked", "fail", "complete", "worst", "impute"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -138,5 +139,4 @@ def imputed(Q: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _named(lacking: Sequence[tuple[str, int]]) -> str:
     ordered = sorted(lacking, key=lambda one: (-one[1], one[0]))
-    rest = f" and {len(ordered) - N_NAMED} more models" if len(ordered) > N_NAMED else ""
-    return ", ".join(f"{name} {n:,}" for name, n in ordered[:N_NAMED]) + rest
+    return listed((f"{name} {n:,}" for name, n in ordered), N_NAMED, rest="more models")

@@ -9,7 +9,9 @@ from typing import Any, TypeGuard
 from tracker.queries.leaderboard import Leaderboard
 from tracker.reporting.html.contents import RankIntervals
 from tracker.reporting.html.wording import NOTHING, number, score, several, share
+from tracker.wording import listed
 
+N_NAMED = 5
 LEFT, RIGHT = 6.0, 144.0
 """Where the smallest and the largest value stand in a drawing 150 wide."""
 
@@ -129,9 +131,8 @@ def _span(ranks: RankIntervals, model: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _listed(names: Sequence[str], shown: int = 5) -> str:
-    rest = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + rest
+def _listed(names: Sequence[str]) -> str:
+    return listed(names, N_NAMED)
 
 
 def _is_finite(value: float | None) -> TypeGuard[float]:
