@@ -103,6 +103,11 @@ def prepare(
         if path.stat().st_size == 0:
             raise BadInputError(path, "is empty.")
         name, module = _chosen(path, options, known, forced=format is not None)
+        if options.splits and not getattr(module, "TAKES_SPLITS", False):
+            takers = ", ".join(one for one, other in formats().items() if getattr(other, "TAKES_SPLITS", False))
+            raise BadInputError(
+                path, f"files of the format {name} are taken whole.", advice=f"Leave --split out; it is for {takers}."
+            )
         companions = getattr(module, "companions", lambda _: ())
         files = (path, *companions(path))
         way = Way(sum(file.stat().st_size for file in files), progress)

@@ -82,6 +82,15 @@ class TestFormats:
         assert prepare(tmp_path / "x.scores", ReadOptions(), format="other-ones").format == "other-ones"
 
 
+class TestSplits:
+    def test_a_format_that_takes_files_whole_refuses_a_choice_of_splits(self, tmp_path: Path) -> None:
+        path = tmp_path / "long.csv"
+        path.write_text("model,prompt_id,split,score\nm,p,train,1\nm,q,test,0\n")
+        with pytest.raises(BadInputError, match=r"files of the format long-table are taken whole") as caught:
+            prepare(path, ReadOptions(benchmark="b", splits=("test",)))
+        assert "Leave --split out; it is for every-eval-ever, helm, suffrage-archive." in str(caught.value)
+
+
 class TestFind:
     def test_folders_are_searched_prompts_come_first_and_the_rest_is_reported(self, tmp_path: Path) -> None:
         folder = tmp_path / "results"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, folder, spec, stat, state
 
-from tracker.errors import BadInputError
+from tracker.errors import BadInputError, SelectionError
 from tracker.ingest import gathering
 from tracker.ingest.discovery import find, prepare
 from tracker.ingest.formats.helm import run_folder
@@ -345,7 +345,7 @@ class TestErrors:
         assert "ends too early" in reading.damage
 
     def test_an_unknown_condition_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInputError, match="no condition 'half'"):
+        with pytest.raises(SelectionError, match="condition is 'half'; it must be one of: None, full, answer_only"):
             read(run(tmp_path), condition="half")
 
 

@@ -75,7 +75,11 @@ def _bounds(
     help="Scores that contradict those stored: a new run of the model, keep the stored, overwrite them, or stop.",
 )
 @click.option(
-    "--split", "splits", metavar="NAME", multiple=True, help="Take this split of the prompts only; repeatable."
+    "--split",
+    "splits",
+    metavar="NAME",
+    multiple=True,
+    help="Take this split of the prompts only, of HELM or Every Eval Ever; repeatable.",
 )
 @click.option(
     "--errored",

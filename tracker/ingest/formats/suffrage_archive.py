@@ -11,6 +11,7 @@ from tracker.ingest.measurement import ReadOptions
 
 SPECIFICITY = 90
 RECOGNISES = "a zip that begins with a member suffrage-archive"
+TAKES_SPLITS = True
 
 
 def declines(path: Path, options: ReadOptions) -> str | None:

@@ -18,6 +18,7 @@ from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
 RECOGNISES = "<uuid>.json with schema_version and evaluation_id, <uuid>_samples.jsonl"
+TAKES_SPLITS = True
 SAMPLES_NAME = re.compile(r"(?P<stem>.*)_samples\.jsonl(?:\.gz)?")
 AGGREGATE_NAME = re.compile(r"(?P<stem>.*)\.json(?:\.gz)?")
 START = re.compile(rb'\s*\{\s*"')

@@ -19,6 +19,7 @@ from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
 RECOGNISES = "per_instance_stats.json in a run folder"
+TAKES_SPLITS = True
 START = re.compile(rb'\s*\[\s*\{\s*"(?:instance_id|perturbation|train_trial_index|stats)"\s*:')
 
 

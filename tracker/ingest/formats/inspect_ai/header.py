@@ -32,7 +32,7 @@ SPREADS = ("stderr", "std", "var", "bootstrap_stderr")
 SHOTS = ("fewshot", "num_fewshot", "n_shot", "n_shots", "num_shots")
 SECRET = re.compile(r"key|token|secret|password|credential|authorization|headers", re.IGNORECASE)
 UNFINISHED = {
-    "started": "the evaluation was still running, or was cut off,",
+    "started": "the evaluation was still running, or was cut off",
     "cancelled": "the evaluation was cancelled",
     "error": "the evaluation ended with an error",
 }
