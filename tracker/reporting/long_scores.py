@@ -20,15 +20,13 @@ from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 from tracker.reporting.called import called
 from tracker.reporting.exported_runs import ExportedRun, ExportedRuns
+from tracker.reporting.given_answers import NOT_ASKED, Cells, GivenAnswers, packed, places_among
 from tracker.reporting.table_files import StreamedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_TOGETHER = 65_536
-NOT_ASKED = "NA"
-"""Stands in the column of answers where the store holds none: an empty cell is an answer from which nothing could be
-extracted."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,23 +155,19 @@ def _batches(
             if not said:
                 yield _batch(words, run, *scored)
                 continue
-            given = _Answers.read(reading, run)
+            given = GivenAnswers.read(reading, run)
             n_errors += given.n_errors
             ways |= {given.extraction} if given.extraction else set()
             n_others += given.n_others
             yield _batch(words, run, *scored, given=given)
             if unscored:
-                yield _batch(words, run, *given.unscored(scored, words), given=given)
+                yield _batch(words, run, *given.unscored(scored, words.prompt_ids), given=given)
     if ways:
         notes.append(f"Answers as extracted by {', '.join(sorted(ways))}; a row has room for one.")
     if n_others:
         notes.append(f"{n_others:,} answers that were extracted in another way are left out.")
     if n_errors:
         notes.append(f"{n_errors:,} answers that are errors of the model stand as {NOT_ASKED}.")
-
-
-Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-"""Place of the metric (-1: none), place of the prompt, trial and score (NaN: none) of each row."""
 
 
 def _scores(reading: Reading, run: ExportedRun, words: _Words) -> Cells:
@@ -183,92 +177,13 @@ def _scores(reading: Reading, run: ExportedRun, words: _Words) -> Cells:
         "ORDER BY metric_id, prompt_id, trial"
     )
     metrics, prompts, trials, values = number_columns(table)
-    places, there = _places(words.prompt_ids, prompts.astype(np.int64))
+    places, there = places_among(words.prompt_ids, prompts.astype(np.int64))
     return (
         np.searchsorted(words.metric_ids, metrics[there]),
         places,
         trials[there].astype(np.int64),
         values[there].astype(np.float64),
     )
-
-
-def _places(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where keys stand among ascending ones, and which of them are there at all; places only of those."""
-    if not len(known):
-        return np.empty(0, dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    there = known[at] == wanted
-    return at[there], there
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Answers:
-    """What a model said in one run, read off in one way.
-
-    Attributes:
-        keys: ``(n,)`` int64, prompt and trial packed; ascending.
-        text: ``n`` texts as they stand in the table.
-        probability: ``(n,)`` of that answer; NaN where unknown.
-        extraction: how it was read off; '' is the plain way.
-        n_errors, n_others: answers that are errors, and those read off in another way.
-    """
-
-    keys: NDArray[np.int64]
-    text: pa.Array
-    probability: NDArray[np.float64]
-    extraction: str
-    n_errors: int
-    n_others: int
-
-    @classmethod
-    def read(cls, reading: Reading, run: ExportedRun) -> _Answers:
-        """The answers of a run, in the plain way where there is one, else the first by name."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        table = reading.table(
-            "SELECT prompt_id, trial, extraction, status, COALESCE(text, '') AS text, "
-            f"COALESCE(probability, -1.0) AS probability FROM answer WHERE run_id = {run.id} ORDER BY prompt_id, trial"
-        )
-        if not table.num_rows:
-            none = np.empty(0)
-            empty = pa.array([], pa.string())
-            return cls(keys=none.astype(np.int64), text=empty, probability=none, extraction="", n_errors=0, n_others=0)
-        ways = sorted(pc.unique(table["extraction"]).to_pylist())
-        mine = table.filter(pc.equal(table["extraction"], ways[0]))
-        prompts, trials, chances = number_columns(mine.select(["prompt_id", "trial", "probability"]))
-        error = pc.equal(mine["status"], "error")
-        text = pc.if_else(error, NOT_ASKED, pc.if_else(pc.equal(mine["status"], "empty"), "", mine["text"]))
-        return cls(
-            keys=_packed(prompts.astype(np.int64), trials.astype(np.int64)),
-            text=text.combine_chunks(),
-            probability=np.where(chances < 0, np.nan, chances.astype(np.float64)),
-            extraction=ways[0],
-            n_errors=int(pc.sum(error).as_py()),
-            n_others=table.num_rows - mine.num_rows,
-        )
-
-    def beside(self, keys: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
-        """Text and probability beside rows."""
-        import pyarrow as pa
-
-        at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
-        there = self.keys[at] == keys if len(self.keys) else np.zeros(len(keys), dtype=np.bool_)
-        places = pa.array(np.where(there, at, len(self.keys)))
-        text = pa.concat_arrays([self.text, pa.array([NOT_ASKED], self.text.type)]).cast(pa.string()).take(places)
-        chance = np.append(self.probability, np.nan)[np.where(there, at, len(self.keys))]
-        return text, pa.array(chance, mask=np.isnan(chance))
-
-    def unscored(self, scored: Cells, words: _Words) -> Cells:
-        """Rows of the answers that have no score among the exported ones."""
-        keys = self.keys[~np.isin(self.keys, _packed(words.prompt_ids[scored[1]], scored[2]))]
-        places, there = _places(words.prompt_ids, keys >> 31)
-        n = len(places)
-        return np.full(n, -1), places, (keys & ((1 << 31) - 1))[there], np.full(n, np.nan)
-
-
-def _packed(prompts: NDArray[np.int64], trials: NDArray[np.int64]) -> NDArray[np.int64]:
-    return (prompts << 31) | trials
 
 
 def _batch(
@@ -278,7 +193,7 @@ def _batch(
     places: NDArray[np.int64],
     trials: NDArray[np.int64],
     values: NDArray[np.float64],
-    given: _Answers | None = None,
+    given: GivenAnswers | None = None,
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -305,7 +220,7 @@ def _batch(
         "few_shot": pa.nulls(n, pa.int32()) if run.few_shot is None else pa.array(np.full(n, run.few_shot, np.int32)),
     }
     if given is not None:
-        predicted, confidence = given.beside(_packed(words.prompt_ids[places], trials))
+        predicted, confidence = given.beside(packed(words.prompt_ids[places], trials))
         columns = {**columns, "predicted": predicted, "confidence": confidence}
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=_schema(given is not None))
 
