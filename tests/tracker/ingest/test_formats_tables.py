@@ -335,7 +335,6 @@ class TestErrors:
             ("", {}, "is empty"),
             ("id,A,B\n1,1,1\n", {"model": "x"}, "--model names the model of a file of one"),
             ("id,A\n1,\n", {}, "holds no scores"),
-            ("id,A\n1,1\n", {"condition": "half"}, "no condition 'half'; known: full, answer_only"),
             ("model,id,score\nA,1,1\nA,1,0\n", {}, "line 3, column 'score': another score for prompt '1' of 'A'"),
             ("model,id,score\n,1,1\n", {}, "line 2, column 'model': the model has no name"),
             ("model,id,score,condition\nA,1,1,half\n", {}, "line 2, column 'condition': no condition 'half'"),
