@@ -45,6 +45,13 @@ class TestFile:
         assert Path("r.html").read_bytes() == first
         assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html"]  # nothing was made beside it
 
+    @pytest.mark.parametrize("name", ["r.pdf", "r.csv", "r"])
+    def test_a_name_of_another_kind_of_file_is_refused(self, store: Store, name: str) -> None:
+        refused = asked(store, "quiz", "-o", name, "--no-mlflow")
+        assert refused.exit_code == 2
+        assert "a report is an HTML file: give a name that ends in .html" in refused.stderr
+        assert not Path(name).exists()
+
     def test_a_choice_of_data_is_said(self, store: Store) -> None:
         asked(store, "quiz", "-o", "r.html", "--no-mlflow", "--missing", "worst", "--cluster", "none")
         said = Path("r.html").read_text()

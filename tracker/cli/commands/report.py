@@ -8,7 +8,7 @@ import click
 
 from tracker.cli.options import cluster_option, database_option, mlflow_options, selection_options, weights_option
 from tracker.cli.output import say
-from tracker.queries.missing import POLICIES, Policy
+from tracker.queries.selection import POLICIES, Policy
 from tracker.queries.selection import Selection
 
 
@@ -59,6 +59,8 @@ def command(
     from tracker.recording.mlflow_store import mlflow_store
     from tracker.reporting.table_files import check_free, write_whole
 
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise click.BadParameter("a report is an HTML file: give a name that ends in .html", param_hint="'--output'")
     check_free(output, force=force)
     engine = connect(database)
     if not no_mlflow:
