@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.queries.missing import Policy
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Policy, Selection
 
 if TYPE_CHECKING:
     from tracker.recording.contested_board import ContestedBoard

@@ -19,7 +19,7 @@ from tracker.errors import SelectionError
 if TYPE_CHECKING:
     from tracker.ingest.runs import OnConflict
     from tracker.ingest.taking_in import Taken
-    from tracker.queries.missing import Policy
+    from tracker.queries.selection import Policy
 
 __all__ = ["Answer", "Store", "open_store"]
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from tracker.queries.catalogue import BenchmarkRow, ModelRow, RunRow
     from tracker.queries.findings import FindingRecord, FindingRow
-    from tracker.queries.missing import Policy
     from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+    from tracker.queries.selection import Policy
     from tracker.recording.contested_board import ContestedBoard
 
 CHOICES = frozenset(one.name for one in fields(Selection)) - {"benchmark"}

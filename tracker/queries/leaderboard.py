@@ -16,11 +16,10 @@ from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.filter_notes import filter_notes
 from tracker.queries.filters import whole_tasks
-from tracker.queries.missing import Policy
 from tracker.queries.performance import performance_matrix, task_matrix
 from tracker.queries.ranked_means import Leaderboard, LeaderboardRow, Ranking, rank_by_prompts, rank_by_tasks
 from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Policy, Selection
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
 
 __all__ = ["Leaderboard", "LeaderboardRow", "leaderboard", "rank_by_prompts", "rank_by_tasks"]

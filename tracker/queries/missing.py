@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
+from tracker.queries.selection import POLICIES, Policy
 from tracker.wording import listed
 
-Policy = Literal["unranked", "fail", "complete", "worst", "impute"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
 N_NAMED = 5
 
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from tracker.queries.clusters import NONE, TASK, Clusters
 from tracker.queries.electorate import electorate, with_mean_one
-from tracker.queries.missing import Policy, settle
+from tracker.queries.missing import settle
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+from tracker.queries.selection import Policy
 from tracker.queries.standard_errors import interval, means
 from tracker.queries.weights import PromptWeights
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, get_args
 
 WHOLE: Mapping[str, str] = {"condition": "full", "variant": ""}
 """Choices, as recorded with a finding, that are no choice: those of every plain run."""
+
+Policy = Literal["unranked", "fail", "complete", "worst", "impute"]
+"""What becomes of scores that were not measured; see `tracker.queries.missing`."""
+
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,8 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.clusters import TASK, Clusters
 from tracker.queries.leaderboard import Leaderboard, leaderboard
-from tracker.queries.missing import Policy
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.selection import Selection
+from tracker.queries.selection import Policy, Selection
 from tracker.recording.declaration import load_declaration
 
 QUESTION = "rank-intervals"

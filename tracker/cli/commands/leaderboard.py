@@ -10,7 +10,7 @@ import click
 
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options, weights_option
 from tracker.cli.output import print_rows, say
-from tracker.queries.selection import Selection
+from tracker.queries.selection import POLICIES, Policy, Selection
 
 if TYPE_CHECKING:
     from tracker.queries.leaderboard import LeaderboardRow
@@ -24,7 +24,7 @@ MOST_NAMED, MOST_GROUPS = 8, 6
 @click.argument("benchmark")
 @click.option(
     "--missing",
-    type=click.Choice(["unranked", "fail", "complete", "worst", "impute"]),
+    type=click.Choice(POLICIES),
     default="unranked",
     show_default=True,
     help="What a missing score means: its model has no rank, no leaderboard at all, only prompts that every model "
@@ -35,7 +35,7 @@ MOST_NAMED, MOST_GROUPS = 8, 6
 @selection_options
 @database_option
 @format_option
-def command(selection: Selection, missing: str, database: str | None, output_format: str) -> None:
+def command(selection: Selection, missing: Policy, database: str | None, output_format: str) -> None:
     """Rank the models of a benchmark by their mean score, and say which ranks can be told apart.
 
     Beside each rank stands the interval of ranks that the scores allow: all pairs of models are tested on the prompts
@@ -47,7 +47,7 @@ def command(selection: Selection, missing: str, database: str | None, output_for
     from tracker.recording.contested_board import RankInterval, contested_board, in_words
 
     with transaction(connect(database), write=False) as session:
-        contested = contested_board(session, selection, missing)  # type: ignore[arg-type]
+        contested = contested_board(session, selection, missing)
     board = contested.board
     if output_format != "table":
         from tracker.queries.leaderboard import LeaderboardRow

@@ -8,8 +8,7 @@ import click
 
 from tracker.cli.options import cluster_option, database_option, mlflow_options, selection_options, weights_option
 from tracker.cli.output import say
-from tracker.queries.selection import POLICIES, Policy
-from tracker.queries.selection import Selection
+from tracker.queries.selection import POLICIES, Policy, Selection
 
 
 @click.command()
