@@ -21,7 +21,7 @@ from tracker.database import bare_engine, connect, transaction
 from tracker.errors import DatabaseError
 from tracker.ingest.checksums import verify_checksums
 
-N_PROMPTS, N_MODELS = 3000, 60
+N_PROMPTS, N_MODELS = 3000, 24
 
 
 @pytest.fixture(scope="module", autouse=True)

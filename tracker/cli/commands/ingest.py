@@ -15,6 +15,7 @@ from tracker.cli.output import say
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
 from tracker.ingest.measurement import ReadOptions
+from tracker.wording import listed
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -161,17 +162,11 @@ def ingest_files(
 
     run_ids: list[int] = []
     failed = 0
-    passed_over: list[str] = []
-    files = find(
-        paths,
-        options,
-        format=format_name,
-        skipped=lambda path, reason: passed_over.append(f"{path}: passed over ({reason})"),
-    )
-    for line in passed_over[:N_PASSED_OVER]:
-        say(line)
-    if len(passed_over) > N_PASSED_OVER:
-        say(f"and {len(passed_over) - N_PASSED_OVER} more files passed over")
+    passed_over: list[Path] = []
+    files = find(paths, options, format=format_name, skipped=lambda path, _: passed_over.append(path))
+    if passed_over:
+        names = listed(passed_over, N_PASSED_OVER)
+        say(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
     for path in files:
         try:
             with progress(path.name) as advance:
