@@ -41,9 +41,9 @@ class Means:
     n_effective: NDArray[np.float64]
 
     def plain(self, column: int) -> float | None:
-        """√(n/(n − 1) · Σ(w·residual)²) / Σw; None for fewer than two rows."""
+        """√(n/(n − 1) · Σ(w·residual)²) / Σw; None for fewer than two rows, or scores too large to be squared."""
         n = int(self.n[column])
-        if n < 2:
+        if n < 2 or math.isinf(self.squares[column]):
             return None
         return math.sqrt(self.squares[column] / (n - 1) / n) * float(n / self.total[column])
 
@@ -73,12 +73,15 @@ def means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.f
     total, squared = measured.sum(axis=0), (measured**2).sum(axis=0)
     mean = np.divide(np.nansum(w * Q, axis=0), total, out=np.full(len(n), np.nan), where=n > 0)
     residuals = np.where(seen, w * (Q - mean), 0.0)[order]
+    with np.errstate(over="ignore"):  # too large to be squared: infinite, which has no standard error
+        squares = (residuals**2).sum(axis=0)
+        between = (np.add.reduceat(residuals, starts, axis=0) ** 2).sum(axis=0)
     return Means(
         mean=mean,
         n=n,
         total=total,
-        squares=(residuals**2).sum(axis=0),
-        between=(np.add.reduceat(residuals, starts, axis=0) ** 2).sum(axis=0),
+        squares=squares,
+        between=between,
         n_clusters=np.add.reduceat(seen[order], starts, axis=0, dtype=np.int64).astype(bool).sum(axis=0),
         n_without_task=(seen & alone[:, None]).sum(axis=0),
         n_effective=np.divide(total**2, squared, out=np.zeros(len(n)), where=n > 0),
@@ -87,7 +90,7 @@ def means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.f
 
 def interval(mean: float, error: float | None, degrees: int) -> tuple[float | None, float | None]:
     """The mean and as much of Student's t with ``degrees`` of freedom to either side as holds `LEVEL` of it."""
-    if error is None:
+    if error is None or math.isinf(error):
         return None, None
     reach = student_quantile(degrees) * error
     return mean - reach, mean + reach

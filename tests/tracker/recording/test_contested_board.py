@@ -141,3 +141,14 @@ def test_weighted_ranks_and_single_models_say_why_they_have_no_intervals(engine:
     put(engine, tmp_path, scores())
     assert board(engine, weights="task-equal").without == "prompts are weighted"
     assert board(engine, models=("close-a",)).without == "fewer than two models have a rank"
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_scores_too_large_to_be_squared_have_no_errors_and_no_noise(engine: sa.Engine, tmp_path: object) -> None:
+    path = tmp_path / "large.csv"  # type: ignore[operator]
+    path.write_text("prompt_id,large,small\np,1e308,1\nq,-1e308,0\nr,1e308,1\ns,-1e308,1\n")
+    take_in(engine, path, ReadOptions(benchmark="b", metric="points"))
+    found = board(engine)
+    large = next(row for row in found.board.rows if row.mean == 0)
+    assert (large.stderr, large.low, large.high) == (None, None, None)
+    assert "too large to be squared" in found.without
