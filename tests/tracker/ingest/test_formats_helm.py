@@ -171,8 +171,14 @@ class TestSplits:
 
     def test_the_user_chooses_others(self, tmp_path: Path) -> None:
         path = run(tmp_path)
-        assert under(read(path, splits=("valid",)), "exact_match") == {("id3", 0): 1}
+        assert under(read(path, splits=("valid",)), "exact_match", "split valid") == {("id3", 0): 1}
         both = read(path, splits=("valid", "test"))
+        variants = {block.run.variant for block in both.measurements if isinstance(block, Scores)}
+        assert "split test+valid" in variants
+        assert "" not in variants
+        assert "" in {
+            block.run.variant for block in read(path, splits=("test",)).measurements if isinstance(block, Scores)
+        }
         assert prompts(both)["id3"]["split"] == "valid"
         assert prompts(both)["id1"]["split"] == "test"
 
@@ -378,18 +384,19 @@ def test_every_real_run_gives_the_counts_and_means_that_it_reports(shared: Path)
         splits = {told["name"]["split"] for one in listed for told in one["stats"]}
         for split in splits:
             reading = read(path, splits=(split,))
+            variant = "" if split == "test" or splits == {split} else f"split {split}"
             asked = {one["instance_id"] for one in listed if one["stats"][0]["name"]["split"] == split}
             checked = 0
             for told in json.loads((path.parent / "stats.json").read_text()):
                 name = told["name"]
                 if name.get("perturbation") or name["split"] != split or described(name["name"], ReadOptions()) is None:
                     continue
-                found = under(reading, name["name"])
+                found = under(reading, name["name"], variant)
                 assert {key for key, _ in found} == asked
                 assert np.mean(list(found.values())) == pytest.approx(told["mean"], rel=1e-12, abs=1e-300)
                 checked += 1
             assert checked >= 6
-            assert set(said(reading)) == asked
+            assert set(said(reading, variant)) == asked
             assert all(told["text"] for told in prompts(reading).values())
             assert not any("stats.json reports" in note for note in reading.notes)
             (block, *_) = reading.measurements

@@ -191,12 +191,20 @@ class RunFolder:
                 model=self.model,
                 benchmark=self.benchmark,
                 condition=told,
-                variant=variant,
+                variant=", ".join(part for part in (self._other_splits, variant) if part),
                 few_shot=count(self.adapter.get("max_train_instances")),
                 settings=self._settings,
                 limited=most is not None and self._said[1] >= most,
             )
         return self._runs[variant]
+
+    @cached_property
+    def _other_splits(self) -> str:
+        """What sets scores on splits that the user chose apart from those on the split that is taken by itself."""
+        there, _ = self._said
+        usual = {TEST} if TEST in there else set(there)
+        chosen = set(self.options.splits)
+        return f"split {'+'.join(sorted(chosen))}" if chosen and chosen != usual else ""
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
