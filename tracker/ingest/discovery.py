@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 from tracker.errors import BadInputError, NotFoundError, SuffrageError, UnknownFormatError
 from tracker.ingest.contents import damage, is_named_like_a_table
 from tracker.ingest.known_formats import GROUP, formats
-from tracker.ingest.measurement import Reading, ReadOptions
+from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores
 from tracker.ingest.reading import Way, blocks_of, digest_of
 from tracker.ingest.sniffing import Head, head
 
@@ -131,6 +132,23 @@ def prepare(
         damage=why,
         archive=archive,
     )
+
+
+def own_model(path: Path, options: ReadOptions, *, format: str | None = None) -> str | None:
+    """What a file itself calls the model of its first run; None where it does not say, or cannot be read.
+
+    Args:
+        path: the file.
+        options: what the user says about it; the model that they name is passed over.
+        format: name of its format; None to recognise it.
+    """
+    try:
+        _, module = _chosen(path, options, _asked(format), forced=format is not None)
+        blocks = module.read(path, replace(options, model=None))
+        first = next((block for block in blocks if isinstance(block, (Scores, Answers, TaskScores))), None)
+    except (SuffrageError, OSError):
+        return None
+    return None if first is None else first.run.model
 
 
 def _asked(format: str | None) -> Mapping[str, ModuleType]:

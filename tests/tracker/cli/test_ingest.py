@@ -118,3 +118,31 @@ class TestErrors:
         count = run("sql", "SELECT count(*) AS n FROM score", "--format", "json", "--database", sqlite_url)
         assert json.loads(count.stdout) == [{"n": 5}]
         assert run("db", "check", "--database", sqlite_url).exit_code == 0
+
+
+class TestModel:
+    def wide(self, folder: Path, name: str, model: str) -> None:
+        rows = "\n".join(f"{model},q{n},{n % 2}" for n in range(4))
+        (folder / name).write_text(f"model,prompt_id,score\n{rows}\n")
+
+    def test_files_of_several_models_do_not_become_one_run_by_a_name_for_all(
+        self, tmp_path: Path, sqlite_url: str
+    ) -> None:
+        folder = tmp_path / "results"
+        folder.mkdir()
+        self.wide(folder, "a.csv", "org/one")
+        self.wide(folder, "b.csv", "org/two")
+        asked = ("ingest", str(folder), "--benchmark", "b", "--no-mlflow", "--database", sqlite_url)
+        result = CliRunner().invoke(suffrage, (*asked, "--model", "mine"))
+        assert result.exit_code == 1
+        assert "calls its model 'org/two'" in result.stderr
+        assert "--model mine would make them one" in result.stderr
+        assert CliRunner().invoke(suffrage, asked).exit_code == 0
+
+    def test_files_of_one_model_may_be_named_together(self, tmp_path: Path, sqlite_url: str) -> None:
+        folder = tmp_path / "results"
+        folder.mkdir()
+        self.wide(folder, "a.csv", "org/one")
+        (folder / "b.csv").write_text("prompt_id,score,model\nq9,1,org/one\n")
+        asked = ("ingest", str(folder), "--benchmark", "b", "--model", "mine", "--no-mlflow", "--database", sqlite_url)
+        assert CliRunner().invoke(suffrage, asked).exit_code == 0

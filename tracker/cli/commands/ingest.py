@@ -167,8 +167,11 @@ def ingest_files(
     if passed_over:
         names = listed(passed_over, N_PASSED_OVER)
         say(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
+    named: dict[str, Path] = {}
     for path in files:
         try:
+            if options.model and len(files) > 1:
+                _check_model(path, options, format_name, named)
             with progress(path.name) as advance:
                 taken = take_in(
                     engine,
@@ -198,3 +201,26 @@ def ingest_files(
         for note in taken.stored.notes:
             say(f"  note: {note}")
     return run_ids, failed
+
+
+def _check_model(path: Path, options: ReadOptions, format_name: str | None, named: dict[str, Path]) -> None:
+    """Refuse a file that calls its model otherwise than an earlier one did: one name would make both one run.
+
+    Raises:
+        BadInputError: it does.
+    """
+    from tracker.errors import BadInputError
+    from tracker.ingest.discovery import own_model
+
+    own = own_model(path, options, format=format_name)
+    if own is None:
+        return
+    other = next((name for name in named if name != own), None)
+    if other is not None:
+        raise BadInputError(
+            path,
+            f"calls its model {own!r}, and {named[other]} calls it {other!r}: --model {options.model} would make them "
+            "one.",
+            advice="Leave --model out, or take in the files of each model by themselves.",
+        )
+    named[own] = path
