@@ -101,8 +101,8 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
         "references": ("every row refers to one that is there", "Put back a backup; docs/team.md says how."),
         "scores": (
             "every run has the scores that were stored, by number and checksum",
-            "Their scores were changed from outside. Take their files in again: suffrage ingest --on-conflict update; where "
-            "that does not mend it: suffrage runs delete ID --yes, then suffrage ingest",
+            "Their scores were changed from outside. Take their files in again: suffrage ingest --on-conflict update; "
+            "where that does not mend it: suffrage runs delete ID --yes, then suffrage ingest",
         ),
     }
     for name, wrong in found.items():
