@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -184,7 +185,10 @@ def ensure_current(engine: sa.Engine) -> None:
     if version is None:
         upgrade(engine)
     elif version != head:
-        raise DatabaseError(f"The store is at version {version}, this program needs {head}. Run: suffrage db upgrade")
+        raise DatabaseError(
+            f"The store is at version {version}, this program needs {head}. "
+            f"Run: suffrage db upgrade --database {shlex.quote(shown_url(engine.url))}"
+        )
 
 
 def upgrade(engine: sa.Engine, revision: str = "head") -> None:
