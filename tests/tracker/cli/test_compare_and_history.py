@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tracker.cli import suffrage
-from tracker.errors import NotFoundError, SelectionError
+from tracker.errors import NotFoundError, OutputError, SelectionError
 
 N = 240
 
@@ -130,6 +130,15 @@ class TestHistory:
     def test_the_picture_goes_where_it_is_wanted(self, url: str, tmp_path: Path) -> None:
         call("history", "b", "--output", str(tmp_path / "x.svg"), "--database", url)
         assert b"<svg" in (tmp_path / "x.svg").read_bytes()
+
+    def test_a_picture_that_is_there_is_not_replaced_unasked(self, url: str, tmp_path: Path) -> None:
+        (tmp_path / "x.png").write_text("mine")
+        asked = ("history", "b", "--output", str(tmp_path / "x.png"), "--database", url)
+        with pytest.raises(OutputError, match="is there already"):
+            call(*asked)
+        assert (tmp_path / "x.png").read_text() == "mine"
+        call(*asked, "--force")
+        assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
     def test_a_name_that_is_neither_is_answered_with_both(self, url: str) -> None:
         with pytest.raises(NotFoundError, match="org/a, org/b"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,7 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import in_one_line, print_numbers, print_record, print_rows, say
-from tracker.cli.pictures import picture_option, save_picture
+from tracker.cli.pictures import Picture, picture_option
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def command(
     n_flips: int,
     n_resamples: int,
     seed: int,
-    picture: Path | None,
+    picture: Picture | None,
     record: bool,
     database: str | None,
     tracking_uri: str,
@@ -83,7 +82,7 @@ def command(
         report = look(engine, QUESTION, selection, asked)
     _print(report, names, n_flips, output_format)
     if picture is not None:
-        save_picture(report, "differences", picture)
+        picture.save(report, "differences")
     if record:
         say(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it.")
         if recorded.publishing_problem:

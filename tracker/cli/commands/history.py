@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options
 from tracker.cli.output import in_one_line, print_rows, say
-from tracker.cli.pictures import picture_option, save_picture
+from tracker.cli.pictures import Picture, picture_option
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -37,7 +36,9 @@ SPARE = ("n", "label", "95 % low", "95 % high")
 @selection_options
 @database_option
 @format_option
-def command(selection: Selection, changed: int, picture: Path | None, database: str | None, output_format: str) -> None:
+def command(
+    selection: Selection, changed: int, picture: Picture | None, database: str | None, output_format: str
+) -> None:
     """Show how scores changed from run to run, of one model or of all models of a benchmark.
 
     Each run is compared with the model's run before it on the prompts that both were asked, with errors clustered by
@@ -60,8 +61,7 @@ def command(selection: Selection, changed: int, picture: Path | None, database: 
         if not drawn:
             raise click.UsageError("No model has two runs here, so there is nothing to draw.")
         for number, report in enumerate(drawn, start=1):
-            path = picture if len(drawn) == 1 else picture.with_stem(f"{picture.stem}-{number}")
-            save_picture(report, "history", path)
+            (picture if len(drawn) == 1 else picture.numbered(number)).save(report, "history")
 
 
 def _selections(engine: Engine, selection: Selection) -> list[Selection]:

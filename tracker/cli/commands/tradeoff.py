@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from tracker.cli.commands.analyze import analysis_command
-from tracker.cli.pictures import picture_option, save_picture
+from tracker.cli.pictures import Picture, picture_option
 from tracker.recording.declaration import load_declaration
 
 
@@ -16,10 +15,10 @@ def _with_output(asked: click.Command) -> click.Command:
     """The command of the analysis, which can save its picture too."""
     ask: Any = asked.callback
 
-    def run(picture: Path | None, **options: Any) -> None:
+    def run(picture: Picture | None, **options: Any) -> None:
         recorded = ask(**options)
         if picture is not None:
-            save_picture(recorded.report, "tradeoff", picture)
+            picture.save(recorded.report, "tradeoff")
 
     made: click.Command = click.command("tradeoff", help=asked.help, short_help=asked.short_help)(picture_option(run))
     made.params = [*made.params, *asked.params]
