@@ -190,3 +190,15 @@ class TestErrors:
     def test_a_name_that_is_no_choice_is_told_with_those_that_are(self, quiz: Store) -> None:
         with pytest.raises(SelectionError, match=r"There is no choice 'model'. There are: .*models"):
             quiz.leaderboard("quiz", model="x")
+
+    @pytest.mark.parametrize(
+        ("choices", "said"),
+        [
+            ({"models": []}, "models is empty"),
+            ({"runs": ["1"]}, "runs holds '1'; it takes numbers"),
+            ({"tasks": [3]}, "tasks holds 3; it takes names"),
+        ],
+    )
+    def test_choosing_nothing_is_not_choosing_all(self, quiz: Store, choices: dict[str, Any], said: str) -> None:
+        with pytest.raises(SelectionError, match=said):
+            quiz.leaderboard("quiz", **choices)

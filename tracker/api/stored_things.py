@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -196,7 +197,7 @@ def selection_of(benchmark: str, choices: Mapping[str, Any]) -> Selection:
     """Choices by name as one selection.
 
     Raises:
-        SelectionError: there is no choice of that name.
+        SelectionError: there is no choice of that name, or it chooses nothing.
     """
     if unknown := sorted(set(choices) - CHOICES):
         raise SelectionError(f"There is no choice {unknown[0]!r}. There are: {', '.join(sorted(CHOICES))}.")
@@ -204,7 +205,20 @@ def selection_of(benchmark: str, choices: Mapping[str, Any]) -> Selection:
 
 
 def _several(name: str, value: Any) -> Any:
-    """Models, tasks and runs may be given as one, or as any collection."""
+    """Models, tasks and runs may be given as one, or as any collection; None means all.
+
+    Raises:
+        SelectionError: nothing is chosen, or by what is no name or number.
+    """
     if name not in ("models", "tasks", "runs"):
         return value
-    return (value,) if isinstance(value, str | int) else tuple(value)
+    if value is None:
+        return ()
+    several = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    if not several:
+        raise SelectionError(f"{name} is empty, so there is nothing to look at. Leave it out to choose all.")
+    kind: type = Integral if name == "runs" else str
+    if wrong := [one for one in several if not isinstance(one, kind) or isinstance(one, bool)]:
+        wanted = "numbers, as `runs` lists them" if name == "runs" else "names"
+        raise SelectionError(f"{name} holds {wrong[0]!r}; it takes {wanted}.")
+    return tuple(map(int, several)) if name == "runs" else several
