@@ -9,7 +9,7 @@ demo: .venv/core.stamp
 	$(BIN)/suffrage demo
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: .venv/all.stamp
 	$(BIN)/ruff check .
