@@ -185,9 +185,11 @@ def ensure_current(engine: sa.Engine) -> None:
     if version is None:
         upgrade(engine)
     elif version != head:
+        shown = shown_url(engine.url)
+        is_whole = shown == engine.url.set(drivername=engine.url.get_backend_name()).render_as_string(False)
+        named = shlex.quote(shown) if is_whole else "the address of this store"
         raise DatabaseError(
-            f"The store is at version {version}, this program needs {head}. "
-            f"Run: suffrage db upgrade --database {shlex.quote(shown_url(engine.url))}"
+            f"The store is at version {version}, this program needs {head}. Run: suffrage db upgrade --database {named}"
         )
 
 

@@ -143,7 +143,7 @@ class TestVersions:
     def test_an_older_store_is_refused_with_the_remedy(self, store: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         versions = [*known_versions(), "9999"]
         monkeypatch.setattr("tracker.database.known_versions", lambda: versions)
-        with pytest.raises(DatabaseError, match="suffrage db upgrade"):
+        with pytest.raises(DatabaseError, match="Run: suffrage db upgrade --database "):
             ensure_current(store)
 
     def test_a_file_that_is_no_database_is_named(self, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import codes, compressed, condition, shortened, told_condition, whole_numbers
+from tracker.ingest.cells import codes, compressed, condition, shortened, whole_numbers
 from tracker.ingest.measurement import Prompts, ReadOptions, RunDescription
 from tracker.ingest.prompt_columns import NamedPrompts, subset
 from tracker.ingest.tables import Problems, Table
@@ -56,7 +56,7 @@ def described_runs(table: Table, role: Mapping[str, str], options: ReadOptions, 
                 unknown = f"no condition {shortened(name)!r}; known: {', '.join(CONDITIONS)}"
                 problems.add(np.flatnonzero(column.rows == code), role["condition"], [unknown])
     shots = whole_numbers(table, role["few_shot"], problems, what="number of shots") if "few_shot" in role else None
-    told = told_condition(table, options)
+    told = options.condition_of_runs
     described = []
     for row in first.tolist():
         said = {part: column.names[column.rows[row]] for part, column in columns.items()}

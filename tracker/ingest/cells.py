@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.measurement import MetricDescription, ReadOptions
+from tracker.ingest.measurement import MetricDescription
 from tracker.ingest.tables import Problems, Table
 from tracker.schema.measurements import CONDITIONS
 
@@ -235,18 +235,6 @@ def condition(word: str) -> str | None:
     plain = word.strip().lower().replace("-", "_").replace(" ", "_")
     plain = {"": "full", "choices_only": "answer_only", "answers_only": "answer_only"}.get(plain, plain)
     return plain if plain in CONDITIONS else None
-
-
-def told_condition(table: Table, options: ReadOptions) -> str:
-    """The condition the user names, else full.
-
-    Raises:
-        BadInputError: it is not one that is known.
-    """
-    found = condition(options.condition or "")
-    if found is None:
-        raise BadInputError(table.path, f"no condition {options.condition!r}; known: {', '.join(CONDITIONS)}.")
-    return found
 
 
 def shortened(text: str, width: int = 60) -> str:

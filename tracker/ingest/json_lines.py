@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import zlib
 from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import GZIP, HEAD_BYTES, check_text, read_bytes
+from tracker.ingest.contents import HEAD_BYTES, check_text, read_bytes
+from tracker.ingest.json_values import first_bytes
 from tracker.ingest.tables import Table, read_table
 from tracker.ingest.texts import storable
 
@@ -20,15 +20,12 @@ def is_json_lines(path: Path) -> bool:
 
 def first_names(path: Path) -> list[str] | str:
     """The fields of the first object of a file, or why there are none; reads at most a megabyte."""
+    data = first_bytes(path, HEAD_BYTES)
+    if isinstance(data, str):
+        return data
     try:
-        with path.open("rb") as file:
-            data = file.read(HEAD_BYTES)
-    except OSError as error:
-        return f"cannot be opened: {error.strerror or error}"
-    try:
-        data = zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES) if data.startswith(GZIP) else data
         row = json.loads(data.lstrip().partition(b"\n")[0].decode("utf-8-sig"))
-    except (zlib.error, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         row = None
     return list(row) if isinstance(row, dict) else "its first line is no JSON object"
 

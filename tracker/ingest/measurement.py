@@ -232,6 +232,11 @@ class ReadOptions:
         if isinstance(splits, str):
             raise SelectionError(f"splits is {splits!r}; give a list of names.")
 
+    @property
+    def condition_of_runs(self) -> str:
+        """The condition of the runs of a file that does not say it."""
+        return self.condition or "full"
+
     def as_json(self) -> dict[str, Any]:
         """The choices, without those that were made later than the first version and are at their defaults.
 

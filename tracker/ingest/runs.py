@@ -25,6 +25,7 @@ OnConflict = Literal["rerun", "skip", "update", "error"]
 Names = Callable[[Draft, Sequence[int]], list[str]]
 OUR_LABEL = re.compile(r"^(?:#(\d+))?$")
 N_NAMED = 3
+N_REMARKS = 5
 
 
 @dataclass(eq=False)
@@ -203,6 +204,12 @@ class StoredRuns:
             sa.select(TaskScore.metric_id, TaskScore.task_id, TaskScore.value).where(TaskScore.run_id == run_id)  # type: ignore[call-overload]
         )
         return {(metric, task): value for metric, task, value in rows}
+
+
+def first_remarks(remarks: Sequence[str]) -> list[str]:
+    """What is to be told of runs; of many the first few, and how many more there are."""
+    more = len(remarks) - N_REMARKS
+    return [*remarks[:N_REMARKS], *([f"and {more} more runs like these"] if more > 0 else [])]
 
 
 def _new(draft: Draft, label: str) -> Decision:

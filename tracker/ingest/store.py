@@ -22,11 +22,9 @@ from tracker.ingest.identities import Identities
 from tracker.ingest.loading import insert_scores, stored_scores
 from tracker.ingest.measurement import Prompts, Reading, ReadOptions
 from tracker.ingest.prompts import PromptBook
-from tracker.ingest.runs import Decision, OnConflict, StoredRuns
+from tracker.ingest.runs import Decision, OnConflict, StoredRuns, first_remarks
 from tracker.ingest.texts import storable
 from tracker.schema import Run, RunSource, Score, Source, TaskScore
-
-N_NOTES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,9 +165,7 @@ def store(
         return tuple(_stored_run(decision, identities) for decision in chosen)
 
     old = [d for d in decisions if not d.is_new]
-    remarks = [d.note for d in decisions if d.note]
-    if len(remarks) > N_NOTES:
-        remarks = [*remarks[:N_NOTES], f"and {len(remarks) - N_NOTES} more runs like these"]
+    remarks = first_remarks([d.note for d in decisions if d.note])
     return Stored(
         source_id=source.id,
         benchmarks=tuple(identities.benchmark_names.values()),

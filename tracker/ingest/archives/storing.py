@@ -16,14 +16,13 @@ from tracker.ingest.archives.running import ArchivedRuns
 from tracker.ingest.identities import Identities
 from tracker.ingest.loading import raw_rows
 from tracker.ingest.measurement import Reading, ReadOptions
-from tracker.ingest.runs import OnConflict
+from tracker.ingest.runs import OnConflict, first_remarks
 from tracker.ingest.vectors import EMBEDDING, EncoderName, add_vectors, encoder_key
 from tracker.schema import Run
 
 if TYPE_CHECKING:
     from tracker.ingest.store import Stored, StoredRun
 
-N_NOTES = 5
 KEYS_AT_ONCE = 1000
 
 
@@ -70,9 +69,7 @@ def store_archive(
             for run, model in chosen
         )
 
-    remarks = runs.notes
-    if len(remarks) > N_NOTES:
-        remarks = [*remarks[:N_NOTES], f"and {len(remarks) - N_NOTES} more runs like these"]
+    remarks = first_remarks(runs.notes)
     further = [
         f"{n:,} {what} added"
         for n, what in (

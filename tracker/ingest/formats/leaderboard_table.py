@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import Codes, check_bounds, codes, is_missing, is_number, numbers, strings, told_condition
+from tracker.ingest.cells import Codes, check_bounds, codes, is_missing, is_number, numbers, strings
 from tracker.ingest.headings import is_row_number, plain, roles
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores, metric_description
 from tracker.ingest.sniffing import Head, head
@@ -49,7 +49,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if options.model:
         raise BadInputError(path, "--model names the model of a file of one; this is a leaderboard of several.")
     problems = Problems(table)
-    condition = told_condition(table, options)
+    condition = options.condition_of_runs
     tasks, passed_over = _task_columns(table, role["model"])
     if passed_over:
         yield f"columns that are no scores of a task were passed over: {', '.join(passed_over)}"

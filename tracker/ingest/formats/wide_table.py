@@ -19,7 +19,6 @@ from tracker.ingest.cells import (
     numbers,
     shortened,
     strings,
-    told_condition,
 )
 from tracker.ingest.contents import HEAD_ROWS
 from tracker.ingest.headings import CONTENT, is_row_number, roles
@@ -78,7 +77,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         options.metric or ("exact_match" if options.values == "predictions" else "score"), options
     )
     cells = _Answers() if options.values == "predictions" else _Numbers(metric)
-    condition = told_condition(table, options)
+    condition = options.condition_of_runs
     turned = options.orient == "models"
     prompts, columns = (_models_in_rows if turned else _prompts_in_rows)(table, options, problems, cells.column)
     problems.check(cells.advice(columns))

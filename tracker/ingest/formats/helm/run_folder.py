@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import condition
 from tracker.ingest.contents import opened, reporting_to
 from tracker.ingest.json_files import parsed, read_json
 from tracker.ingest.json_parts import parts
 from tracker.ingest.json_values import count, mapping, number, text
 from tracker.ingest.measurement import ReadOptions, RunDescription
-from tracker.schema.measurements import CONDITIONS
 
 NAMESPACE = "helm"
 OTHERS = ("run_spec.json", "scenario.json", "scenario_state.json", "stats.json")
@@ -179,18 +177,14 @@ class RunFolder:
         """The run with a perturbation; '' is without.
 
         Raises:
-            BadInputError: nothing says whose it is, or the condition is unknown.
+            BadInputError: nothing says whose it is.
         """
         if variant not in self._runs:
-            told = condition(self.options.condition or "")
-            if told is None:
-                known = ", ".join(CONDITIONS)
-                raise BadInputError(self.path, f"no condition {self.options.condition!r}; known: {known}.")
             most = count(self.adapter.get("max_eval_instances"))
             self._runs[variant] = RunDescription(
                 model=self.model,
                 benchmark=self.benchmark,
-                condition=told,
+                condition=self.options.condition_of_runs,
                 variant=", ".join(part for part in (self._other_splits, variant) if part),
                 few_shot=count(self.adapter.get("max_train_instances")),
                 settings=self._settings,

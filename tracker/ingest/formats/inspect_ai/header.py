@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import condition
 from tracker.ingest.measurement import (
     MetricDescription,
     ReadOptions,
@@ -105,14 +104,11 @@ class Header:
         model = self.options.model or (told.strip() if isinstance(told, str) else "")
         if not model:
             raise BadInputError(self.path, "does not name the model; add --model NAME.")
-        kind = condition(self.options.condition or "")
-        if kind is None:
-            raise BadInputError(self.path, f"no condition {self.options.condition!r}; known: full, answer_only.")
         created = _instant(self._eval.get("created"))
         return RunDescription(
             model=model,
             benchmark=self.task,
-            condition=kind,
+            condition=self.options.condition_of_runs,
             label="" if self.options.benchmark else self._label(created),
             few_shot=next((n for name in SHOTS if (n := _count(_part(self._eval, "task_args").get(name)))), None),
             settings=self._settings,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import condition, shortened
+from tracker.ingest.cells import shortened
 from tracker.ingest.json_files import read_json
 from tracker.ingest.json_values import contradicts, count, mapping, number, text
 from tracker.ingest.measurement import (
@@ -23,7 +23,6 @@ from tracker.ingest.measurement import (
     TaskScores,
     metric_description,
 )
-from tracker.schema.measurements import CONDITIONS
 
 STAMP = r"\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?"
 DETAILS_NAME = re.compile(rf"details_(?P<task>.+?)_(?P<stamp>{STAMP})\.parquet(?:\.gz)?")
@@ -167,18 +166,14 @@ class Results:
         """The run that a task belongs to.
 
         Raises:
-            BadInputError: the model is not known, or the condition.
+            BadInputError: the model is not known.
         """
         label = self._label(task)
         if (task, label) not in self._runs:
-            told = condition(self.options.condition or "")
-            if told is None:
-                known = ", ".join(CONDITIONS)
-                raise BadInputError(self.path, f"no condition {self.options.condition!r}; known: {known}.")
             self._runs[task, label] = RunDescription(
                 model=self.model,
                 benchmark=self.options.benchmark or task.benchmark,
-                condition=told,
+                condition=self.options.condition_of_runs,
                 label=label,
                 few_shot=task.few_shot,
                 settings=self._settings | ({"suite": task.suite} if task.suite else {}),

@@ -7,13 +7,12 @@ all their samples. Tasks without samples give one score for the whole task.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tracker.ingest.contents import GZIP
 from tracker.ingest.formats.lm_eval.results import Results
 from tracker.ingest.formats.lm_eval.samples import read_samples
+from tracker.ingest.json_values import first_bytes
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
@@ -21,8 +20,8 @@ RECOGNISES = "results_<time>.json, samples_<task>_<time>.jsonl"
 STAMP = r"\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?"
 RESULTS_NAME = re.compile(rf"(?:.*_(?P<stamp>{STAMP})|results.*)\.json(?:\.gz)?")
 SAMPLES_NAME = re.compile(rf"(?:samples_)?(?P<task>.*?)(?:_(?P<stamp>{STAMP}))?\.jsonl(?:\.gz)?")
-RESULTS_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"results"\s*:')
-SAMPLES_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"doc_id"\s*:')
+RESULTS_START = re.compile(rb'\s*\{\s*"results"\s*:')
+SAMPLES_START = re.compile(rb'\s*\{\s*"doc_id"\s*:')
 
 
 def declines(path: Path, options: ReadOptions) -> str | None:
@@ -33,15 +32,9 @@ def declines(path: Path, options: ReadOptions) -> str | None:
         start, lack = RESULTS_START, 'the text does not begin with {"results":'
     else:
         return "the name is neither results_<time>.json nor samples_<task>_<time>.jsonl"
-    try:
-        if not path.is_file():
-            return "is not a file"
-        with path.open("rb") as file:
-            data = file.read(4096)
-        if data.startswith(GZIP):
-            data = zlib.decompressobj(wbits=31).decompress(data, 4096)
-    except (OSError, zlib.error) as error:
-        return f"cannot be read ({error})"
+    data = first_bytes(path, 4096)
+    if isinstance(data, str):
+        return data
     return None if start.match(data) else lack
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import condition
 from tracker.ingest.contents import check_text, read_bytes
 from tracker.ingest.measurement import (
     MetricDescription,
@@ -161,13 +160,10 @@ class Results:
         config = self._part("config")
         shots = {self.few_shot(task) for task in self.tasks if self.benchmark(task) == benchmark}
         parameters = config.get("model_num_parameters")
-        told = condition(self.options.condition or "")
-        if told is None:
-            raise BadInputError(self.path, f"no condition {self.options.condition!r}; known: full, answer_only.")
         return RunDescription(
             model=self.model,
             benchmark=benchmark,
-            condition=told,
+            condition=self.options.condition_of_runs,
             label=self.stamp or "",
             few_shot=shots.pop() if len(shots) == 1 else None,
             settings=self._settings,

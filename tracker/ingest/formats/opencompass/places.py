@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import condition
 from tracker.ingest.measurement import ReadOptions, RunDescription
-from tracker.schema.measurements import CONDITIONS
 
 RESULTS, PREDICTIONS = "results", "predictions"
 NAME = re.compile(r"(?P<unfinished>tmp_)?(?P<dataset>.+?)(?:_(?P<part>\d{1,4}))?\.(?P<kind>jsonl?)(?:\.gz)?")
@@ -120,18 +118,15 @@ class Place:
         """The run that the file is of.
 
         Raises:
-            BadInputError: the condition is unknown, or there is no folder that names a model.
+            BadInputError: there is no folder that names a model.
         """
-        told = condition(options.condition or "")
-        if told is None:
-            raise BadInputError(self.path, f"no condition {options.condition!r}; known: {', '.join(CONDITIONS)}.")
         model = options.model or self.model
         if not model.strip():
             raise BadInputError(self.path, "stands in no folder that names a model; add --model NAME.")
         return RunDescription(
             model=model,
             benchmark=options.benchmark or self.dataset,
-            condition=told,
+            condition=options.condition_of_runs,
             label=self.stamp,
             limited=self.is_unfinished,
         )

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import condition
 from tracker.ingest.contents import opened
 from tracker.ingest.formats.promptfoo.rows import FIELDS, PASS, SCORE, Column, NotAResultError, Result, result
 from tracker.ingest.json_files import parsed
@@ -107,9 +106,6 @@ class Survey:
     def runs(self) -> list[RunDescription]:
         """The run of each column."""
         head, config = self.head, mapping(self.head.get("config"))
-        kind = condition(self.options.condition or "")
-        if kind is None:
-            raise BadInputError(self.path, f"no condition {self.options.condition!r}; known: full, answer_only.")
         stamp = text(head.get("timestamp"))
         asked = {**mapping(config.get("commandLineOptions")), **mapping(config.get("evaluateOptions"))}
         said = {
@@ -121,7 +117,7 @@ class Survey:
             RunDescription(
                 model=model,
                 benchmark=text(config.get("description")),
-                condition=kind,
+                condition=self.options.condition_of_runs,
                 variant=variant,
                 label=text(head.get("evalId")) or stamp or "",
                 settings={
