@@ -21,7 +21,7 @@ bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks
 
 soak: .venv/all.stamp
-	$(BIN)/pytest -m soak -n 2
+	$(BIN)/pytest -m soak -n 2 --hypothesis-profile random
 
 clean:
 	rm -rf .venv

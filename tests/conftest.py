@@ -17,8 +17,10 @@ from hypothesis import HealthCheck, settings
 from tracker.database import bare_engine, connect, upgrade
 
 # No example is timed: the first of a test may have to compile the kernels, and machines are shared.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# A plain run draws the same examples every time, so that a red build is due to its change; the soak draws new ones.
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True)
+settings.load_profile("repeatable")
 
 SERVER_FOLDER = "SUFFRAGE_TEST_POSTGRES_FOLDER"
 SHARED = Path(os.environ.get("SUFFRAGE_SHARED", Path(__file__).parents[2] / "shared"))
