@@ -1,0 +1,1 @@
+"""Language models in this process: torch and transformers are imported only here."""
