@@ -96,6 +96,10 @@ class EncoderError(SuffrageError, ValueError):
     """An encoder that is not there, cannot be loaded, or does not fit what was asked of it."""
 
 
+class LanguageModelError(SuffrageError, ValueError):
+    """A language model that is not there, cannot be loaded, or cannot do what was asked of it."""
+
+
 class MissingExtraError(SuffrageError, ImportError):
     """Something needs packages that are installed only on request.
 

@@ -11,7 +11,8 @@ import pytest
 from encoder_files import DIMENSIONS, LIMIT, write_encoder
 
 from tracker.errors import EncoderError, MissingExtraError
-from tracker.measuring.encoders import files_digest, load_encoder
+from tracker.measuring.encoders import load_encoder
+from tracker.measuring.model_files import files_digest
 
 
 class TestFolder:
