@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from language_model_files import write_language_model
 
 from tracker.database import connect, transaction
 from tracker.queries import tables
@@ -248,3 +249,22 @@ def tracking_uri(tmp_path: Path, mlflow_template: Path) -> str:
     """An empty MLflow store of this test's own."""
     shutil.copy(mlflow_template, tmp_path / "mlflow.db")
     return f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+
+class _LanguageModels(dict[str, Path]):
+    """Small language models by family, each made when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def __missing__(self, family: str) -> Path:
+        self[family] = write_language_model(self.folder / family, family)
+        return self[family]
+
+
+@pytest.fixture(scope="session")
+def language_model_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of a small gpt2, llama, qwen2 and t5."""
+    pytest.importorskip("transformers", reason="the extra `models` is not installed")
+    return _LanguageModels(tmp_path_factory.mktemp("language_models"))

@@ -1,0 +1,201 @@
+"""What is to be asked of whom, and how: an evaluation before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tracker.errors import SelectionError
+
+METHODS = ("letters", "loglikelihood", "generation")
+CONDITIONS = ("full", "answer_only")
+CHOICES = {
+    "method": (None, *METHODS),
+    "shots": ("fixed", "per-prompt"),
+    "answer_only_shots": ("none", "blank", "full"),
+    "labels": (None, "letters", "digits", "words"),
+    "too_long": ("refuse", "skip", "cut"),
+    "errored": (None, "missing", "wrong"),
+    "api": ("auto", "completions", "chat"),
+}
+"""What fields may say that are chosen among words."""
+
+
+class _Checked:
+    def __post_init__(self) -> None:
+        for name, words in CHOICES.items():
+            said = getattr(self, name, words[0])
+            if said not in words:
+                known = ", ".join(str(word) for word in words if word is not None)
+                raise SelectionError(f"{name} is {said!r}; it must be one of: {known}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking(_Checked):
+    """Which prompts, and in which words.
+
+    Attributes:
+        template: name of one that is built in, or the path of a file; None for the one that suits the prompts.
+        labels: what options are called: ``letters``, ``digits``, ``words`` (their texts); None as the template says.
+        method: one of `METHODS`; None as the template's answer suggests.
+        chat: whether prompts are put as turns of a conversation, by the chat template of the model.
+        few_shot: worked examples before each prompt.
+        few_shot_split: the split they come from.
+        shots: ``fixed``, the same for all prompts of a task, or ``per-prompt``, drawn by ``seed``.
+        answer_only_shots: where the question is withheld, examples are left out (``none``), or withhold theirs
+            (``blank``), or do not (``full``).
+        split: of the prompts that are asked; None for those of the test split, where there is one.
+        tasks: only these.
+        limit: only so many prompts, drawn by ``seed``.
+        seed: of every draw.
+        too_long: what becomes of prompts that do not fit without examples either: nothing is begun (``refuse``), they
+            get no score (``skip``), or their beginning is cut off (``cut``).
+    """
+
+    template: str | None = None
+    labels: str | None = None
+    method: str | None = None
+    chat: bool = False
+    few_shot: int = 0
+    few_shot_split: str | None = None
+    shots: str = "fixed"
+    answer_only_shots: str = "none"
+    split: str | None = None
+    tasks: tuple[str, ...] = ()
+    limit: int | None = None
+    seed: int = 0
+    too_long: str = "refuse"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing(_Checked):
+    """How answers are written and judged, where options are not compared.
+
+    Attributes:
+        metrics: names, such as ``exact_match`` and ``rougeL``.
+        extract: a regular expression that finds the answer in what was written; None for all of it.
+        ignore: what does not count in comparing: ``case``, ``punctuation``.
+        max_tokens: at most so many; None as the template says.
+        temperature, top_p: 0 takes the likeliest token each time.
+        stop: strings before which an answer ends, beside the template's.
+        trials: answers to each prompt.
+    """
+
+    metrics: tuple[str, ...] = ("exact_match",)
+    extract: str | None = None
+    ignore: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    temperature: float = 0.0
+    top_p: float = 1.0
+    stop: tuple[str, ...] = ()
+    trials: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading(_Checked):
+    """How a model in this process is loaded and run.
+
+    Attributes:
+        revision: on the hub.
+        device: such as ``cuda``; ``auto`` for the fastest there is.
+        dtype: such as ``bfloat16``; ``auto`` for the model's own on an accelerator, float32 elsewhere.
+        batch_size: prompts that are computed together; None for as many as are fast.
+        trust_remote_code: whether Python code among the model's files may run.
+    """
+
+    revision: str = ""
+    device: str = "auto"
+    dtype: str = "auto"
+    batch_size: int | None = None
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving(_Checked):
+    """How a server is asked.
+
+    Attributes:
+        api_base: address up to and with ``/v1``; None for a model in this process.
+        api: ``completions``, ``chat``, or ``auto`` to try.
+        key_env: environment variable that holds the key.
+        concurrency: requests at once.
+        requests_per_minute, tokens_per_minute: limits; None for none.
+        timeout: seconds to wait for a reply.
+        tries: how often a request is made before it counts as failed.
+        price_read, price_written: of a million tokens, in the currency of your bill; None where unknown.
+    """
+
+    api_base: str | None = None
+    api: str = "auto"
+    key_env: str = "OPENAI_API_KEY"
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout: float = 60.0
+    tries: int = 6
+    price_read: float | None = None
+    price_written: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(_Checked):
+    """An evaluation.
+
+    Attributes:
+        benchmark: name of one that is stored, with its prompts.
+        model: a folder, a name on the model hub, or what the server calls it.
+        name: what the store calls the model; None for the folder's name, or the name as said.
+        conditions: ``full``, ``answer_only`` (the question is withheld), or both; each is a run.
+        variant: name of the wording, where it is not the plain one.
+        asking, writing, loading, serving: how.
+        errored: what prompts count as that got no answer in the end: ``missing`` or ``wrong``; None leaves the run
+            unfinished, so that they are asked again.
+        again: make a new run where the same evaluation is stored already.
+    """
+
+    benchmark: str
+    model: str
+    name: str | None = None
+    conditions: tuple[str, ...] = ("full",)
+    variant: str = ""
+    asking: Asking = field(default_factory=Asking)
+    writing: Writing = field(default_factory=Writing)
+    loading: Loading = field(default_factory=Loading)
+    serving: Serving = field(default_factory=Serving)
+    errored: str | None = None
+    again: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.conditions:
+            raise SelectionError(f"Name a condition: {', '.join(CONDITIONS)}.")
+        for condition in self.conditions:
+            if condition not in CONDITIONS:
+                raise SelectionError(f"condition is {condition!r}; it must be one of: {', '.join(CONDITIONS)}.")
+
+    @classmethod
+    def of(cls, benchmark: str, model: str, **said: Any) -> Plan:
+        """A plan from the fields of all its parts, each by its name.
+
+        Raises:
+            SelectionError: there is no such field, or its value is none of those it may have.
+        """
+        parts = {"asking": Asking, "writing": Writing, "loading": Loading, "serving": Serving}
+        own = {one.name for one in fields(cls)} - {*parts, "benchmark", "model"}
+        places = {one.name: part for part, kind in parts.items() for one in fields(kind)}
+        if unknown := sorted(set(said) - own - set(places)):
+            raise SelectionError(f"evaluate takes no {unknown[0]!r}. It takes: {', '.join(sorted(own | set(places)))}.")
+        given: dict[str, dict[str, Any]] = {part: {} for part in parts}
+        for name, value in said.items():
+            if name in places:
+                given[places[name]][name] = value
+        mine = {name: value for name, value in said.items() if name in own}
+        return cls(
+            benchmark=benchmark,
+            model=model,
+            asking=Asking(**given["asking"]),
+            writing=Writing(**given["writing"]),
+            loading=Loading(**given["loading"]),
+            serving=Serving(**given["serving"]),
+            **mine,
+        )
