@@ -1,0 +1,1 @@
+"""From what a model did with a question to scores and answers."""

@@ -1,0 +1,85 @@
+"""Where a written answer ends: at a token that ends texts, or before a string that stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+MORE_TOKENS = 8
+"""Looked at beyond as many as a stop string has bytes: some tokens stand for nothing that is shown."""
+
+
+def ending_tokens(model: Any, tokenizer: Any, stop: Sequence[str]) -> tuple[int, ...]:
+    """The tokens that end an answer: what model and tokenizer call so, and stop strings that are special tokens."""
+    found: set[int] = set()
+    for said in (model.generation_config.eos_token_id, model.config.eos_token_id, tokenizer.eos_token_id):
+        if said is not None:
+            found |= {int(one) for one in ([said] if isinstance(said, int) else said)}
+    special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
+    return tuple(sorted(found | {int(special[word]) for word in stop if word in special}))
+
+
+def shown(tokenizer: Any, ids: Sequence[int]) -> str:
+    """The text of tokens, special ones left out."""
+    text: str = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return text
+
+
+def before_stop(text: str, stop: Collection[str]) -> str:
+    """The text before the first stop string in it."""
+    return text[: min((at for at in map(text.find, stop) if at >= 0), default=len(text))]
+
+
+class Endings:
+    """A stopping criterion: a row has ended once it has a token that ends texts, or its text holds a stop string.
+
+    Args:
+        tokenizer: turns tokens into text.
+        n_rows: how many answers are written.
+        n_read: length of what the rows have before they write.
+        ends: tokens that end texts.
+        stop: strings that end them.
+
+    Attributes:
+        n_written: by row, the tokens up to where it ended, the last included; None where it has not.
+    """
+
+    def __init__(self, tokenizer: Any, n_rows: int, n_read: int, ends: Sequence[int], stop: Sequence[str]) -> None:
+        self.tokenizer, self.n_read, self.ends = tokenizer, n_read, frozenset(ends)
+        self.stop = tuple(word for word in stop if word)
+        self.n_looked_at = max((len(word.encode()) for word in self.stop), default=0) + MORE_TOKENS
+        self.n_written: list[int | None] = [None] * n_rows
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        """``(n_rows,)`` whether each has ended."""
+        import torch
+
+        written = input_ids[:, self.n_read :]
+        last = written[:, -1].tolist()
+        going = [row for row, n in enumerate(self.n_written) if n is None]
+        tails = written[going, -self.n_looked_at :].tolist() if self.stop and going else []
+        for at, row in enumerate(going):
+            if last[row] in self.ends or (self.stop and self._stopped(written[row], tails[at])):
+                self.n_written[row] = written.shape[1]
+        return torch.tensor([n is not None for n in self.n_written], device=input_ids.device)
+
+    def _stopped(self, written: Any, tail: Sequence[int]) -> bool:
+        return self._holds(tail) and self._holds(written.tolist())  # a tail alone may read otherwise
+
+    def _holds(self, ids: Sequence[int]) -> bool:
+        text = shown(self.tokenizer, ids)
+        return any(word in text for word in self.stop)
+
+    def answer(self, row: int, ids: Sequence[int]) -> tuple[str, int]:
+        """The text of a row without its end, and how many tokens were written for it.
+
+        Args:
+            row: which.
+            ids: all tokens of the row after what was read.
+        """
+        n = self.n_written[row]
+        own = list(ids[: len(ids) if n is None else n])
+        n_tokens = len(own)
+        if own and own[-1] in self.ends:
+            own.pop()
+        return before_stop(shown(self.tokenizer, own), self.stop), n_tokens
