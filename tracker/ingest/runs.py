@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlmodel import Session, select
 
 from tracker.errors import ConflictError
+from tracker.evaluations import IDENTITY, evaluation_of, without_evaluation
 from tracker.ingest.answers import AnswerColumn, compared, stored_answers
 from tracker.ingest.checksums import checksum
 from tracker.ingest.columns import Comparison, ScoreColumn, compare, unpack
@@ -85,31 +86,52 @@ class StoredRuns:
     ) -> None:
         self.session, self.path, self.names = session, path, names
         runs: Any = Run
-        asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, runs.label, runs.id)
+        said = runs.settings[IDENTITY].as_string()
+        asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, said, runs.label, runs.id)
         models = sorted({draft.model_id for draft in drafts})
         asked = asked.where(runs.benchmark_id.in_(sorted({draft.benchmark_id for draft in drafts})))
         if len(models) <= 1000:
             asked = asked.where(runs.model_id.in_(models))
         self._labels: dict[tuple[int, int, str, str], dict[str, int]] = defaultdict(dict)
-        for *identity, label, key in session.execute(asked.order_by(runs.id)):
+        self._evaluated: set[int] = set()
+        for *identity, evaluation, label, key in session.execute(asked.order_by(runs.id)):
             self._labels[tuple(identity)][label] = key
+            if evaluation_of({IDENTITY: evaluation}) is not None:
+                self._evaluated.add(key)
         linked = select(RunSource.run_id).where(RunSource.source_id == source_id)
         self._linked = set(session.scalars(linked)) if source_id is not None else set()
 
     def decide(self, draft: Draft, on_conflict: OnConflict) -> Decision:
         """Find the run of a draft, compare, and say what is to be written.
 
+        A file never changes a run that was evaluated here: either it says nothing new of it, or it is another run.
+
         Raises:
             ConflictError: stored values are contradicted, and that is not to be resolved.
         """
         labels = self._labels[draft.identity]
-        if draft.label:
-            key = labels.get(draft.label)
-        else:
-            ours = [key for label, key in labels.items() if OUR_LABEL.match(label)]
-            key = max([key for key in ours if key in self._linked] or ours, default=None)
+        wanted = re.compile(re.escape(draft.label)).fullmatch if draft.label else OUR_LABEL.match
+        alike = [key for label, key in labels.items() if wanted(label)]
+        evaluated = sorted(self._evaluated.intersection(alike), reverse=True)
+        for one in evaluated:
+            told, contradicted, n_compared = self._compared(draft, self.session.get_one(Run, one), "skip")
+            if n_compared and not contradicted and not told.changes_something:
+                return told
+        if evaluated and draft.label:
+            raise ConflictError(
+                f"{self.path}: run {evaluated[0]}, {draft.label!r} of {draft.model}, was evaluated here, and the file "
+                "says something else of it. Give the file's run another label, or take it in to another --database."
+            )
+        ours = [key for key in alike if key not in self._evaluated]
+        key = max([key for key in ours if key in self._linked] or ours, default=None)
         if key is None:
-            return _new(draft, draft.label)
+            made = _new(draft, draft.label or next_label(labels))
+            if evaluated:
+                made.note = (
+                    f"{draft.model}: run {evaluated[0]} was evaluated here, which no file changes: stored as a "
+                    f"new run, {made.run.label}"
+                )
+            return made
         decision, different, n_compared = self._compared(draft, self.session.get_one(Run, key), on_conflict)
         if not different:
             return decision
@@ -124,8 +146,7 @@ class StoredRuns:
                 "or overwrite it with --on-conflict update."
             )
         if on_conflict == "rerun":
-            last = max(int(number.group(1) or 1) for number in map(OUR_LABEL.match, labels) if number)
-            again = _new(draft, f"#{last + 1}")
+            again = _new(draft, next_label(labels))
             again.note = f"{said}: stored as a new run, {again.run.label}"
             return again
         kept = f"{said}: {'the stored ones were kept' if on_conflict == 'skip' else 'overwritten'}"
@@ -212,6 +233,12 @@ def first_remarks(remarks: Sequence[str]) -> list[str]:
     return [*remarks[:N_REMARKS], *([f"and {more} more runs like these"] if more > 0 else [])]
 
 
+def next_label(labels: Iterable[str]) -> str:
+    """The label of one more run of a model that its harness does not name: '' for the first, then #2, #3, ..."""
+    numbers = [int(number.group(1) or 1) for number in map(OUR_LABEL.match, labels) if number]
+    return f"#{max(numbers) + 1}" if numbers else ""
+
+
 def _new(draft: Draft, label: str) -> Decision:
     run = Run(
         benchmark_id=draft.benchmark_id,
@@ -220,7 +247,7 @@ def _new(draft: Draft, label: str) -> Decision:
         variant=draft.variant,
         label=label,
         few_shot=draft.few_shot,
-        settings=draft.settings or None,
+        settings=without_evaluation(draft.settings) or None,
         limited=draft.limited,
         started=draft.started,
     )

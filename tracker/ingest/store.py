@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlmodel import Session, select
 
+from tracker.evaluations import evaluation_of, without_evaluation
 from tracker.ingest.answer_texts import write_answers
 from tracker.ingest.answers import Gold
 from tracker.ingest.archives.storing import store_archive
@@ -210,6 +211,8 @@ def _lost_runs(session: Session, source: Source, reading: Reading, options: Read
 def _write(session: Session, decisions: Sequence[Decision], *, whole: bool) -> None:
     for decision in decisions:
         run, draft = decision.run, decision.draft
+        if evaluation_of(run.settings) is not None:
+            continue  # the file says nothing new of it, and how it was run is known
         if decision.is_trusted is None:
             run.n_scores += sum(map(len, decision.columns))
             run.checksum = combined(run.checksum, checksum(decision.columns))
@@ -221,7 +224,8 @@ def _write(session: Session, decisions: Sequence[Decision], *, whole: bool) -> N
             run.few_shot = run.few_shot if run.few_shot == draft.few_shot else None
             run.limited = run.limited or draft.limited
             run.started = run.started or draft.started
-            if missing := {name: value for name, value in draft.settings.items() if name not in (run.settings or {})}:
+            told = without_evaluation(draft.settings)
+            if missing := {name: value for name, value in told.items() if name not in (run.settings or {})}:
                 run.settings = {**(run.settings or {}), **missing}
     session.add_all([decision.run for decision in decisions if decision.is_new])
     session.flush()
@@ -261,7 +265,8 @@ def _where(table: type, **keys: str) -> sa.Update:
 
 def _link(session: Session, source_id: int, decisions: Sequence[Decision]) -> None:
     known = set(session.scalars(select(RunSource.run_id).where(RunSource.source_id == source_id)))
-    keys = dict.fromkeys(_key(decision.run) for decision in decisions)
+    from_files = (decision.run for decision in decisions if evaluation_of(decision.run.settings) is None)
+    keys = dict.fromkeys(map(_key, from_files))
     session.add_all(RunSource(run_id=key, source_id=source_id) for key in keys if key not in known)
 
 

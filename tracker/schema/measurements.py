@@ -45,7 +45,7 @@ class Run(Table, table=True):
     settings: Any = column("how the model was run, by name", kind=Json, default=None)
     limited: bool = column("whether only a part of the benchmark was asked on purpose", default=False)
     status: str = column(
-        "complete, partial (only what came before damage of its file), hidden or superseded; "
+        "complete, partial (its file was damaged, or its evaluation has not finished), hidden or superseded; "
         "the last three are taken only by key",
         default="complete",
     )

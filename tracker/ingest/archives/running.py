@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from tracker.errors import ConflictError
+from tracker.evaluations import IDENTITY, evaluation_of
 from tracker.ingest.archives.asking import ArchivedPrompts, parsed
 from tracker.ingest.archives.naming import Names
 from tracker.ingest.archives.run_contents import AnswerKey, RunContent, RunContents, Said, TaskKey
 from tracker.ingest.checksums import checksum, combined
 from tracker.ingest.columns import compare, unpack
 from tracker.ingest.loading import insert_answers, insert_scores, raw_rows, stored_scores
-from tracker.ingest.runs import OUR_LABEL, OnConflict
+from tracker.ingest.runs import OUR_LABEL, OnConflict, next_label
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
 from tracker.schema.measurements import CONDITIONS, RUN_STATUSES
 
@@ -75,6 +75,7 @@ class ArchivedRuns:
         self._metrics: dict[int, Metric] = {}
         self._labels: dict[Identity, dict[str, int]] = defaultdict(dict)
         self._claimed: set[int] = set()
+        self._evaluations: dict[int, str] = {}
 
     def store(self) -> None:
         """Find or make them all, and write what the store lacks of them.
@@ -85,11 +86,13 @@ class ArchivedRuns:
         """
         self._metrics = {one.id: one for one in self.session.scalars(sa.select(Metric)) if one.id is not None}
         runs: Any = Run
-        asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, runs.label, runs.id).where(
-            runs.benchmark_id.in_(self.names.keys["benchmark"].tolist())
-        )
-        for benchmark, model, condition, variant, label, key in self.session.execute(asked.order_by(runs.id)):
+        said = runs.settings[IDENTITY].as_string()
+        asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, said, runs.label, runs.id)
+        asked = asked.where(runs.benchmark_id.in_(self.names.keys["benchmark"].tolist())).order_by(runs.id)
+        for benchmark, model, condition, variant, said_identity, label, key in self.session.execute(asked):
             self._labels[benchmark, model, condition, variant][label] = key
+            if (evaluation := evaluation_of({IDENTITY: said_identity})) is not None:
+                self._evaluations[key] = evaluation
         contents = RunContents(self.names, self.prompts, self._metrics)
         rows = list(self.archive.rows("run"))
         keys: list[int] = []
@@ -120,13 +123,21 @@ class ArchivedRuns:
             str(row["condition"]),
             str(row["variant"]),
         )
-        labels, label = self._labels[identity], str(row["label"])
+        every, label = self._labels[identity], str(row["label"])
         model = self.names.model_names[row["model"]]
+        settings = parsed(self.archive, "run", place, "settings", row["settings"], dict)
+        evaluation = evaluation_of(settings)
+        labels = {name: key for name, key in every.items() if self._evaluations.get(key) == evaluation}
+        if evaluation is not None and label not in labels:  # the same evaluation may have come to another label here
+            label = next((name for name, key in labels.items() if key not in self._claimed), label)
         key = labels.get(label)
         if key is not None and key in self._claimed and not OUR_LABEL.match(label):
             raise self.archive.refuse("run", place, f"the run {label!r} of {model} is there twice")
         if key is None:
-            return self._make(place, row, identity, label, content), True
+            fresh = next_label(every) if label in every else label
+            if fresh != label:
+                self.notes.append(f"{model}: the store has another run {label!r}: stored as a new run, {fresh}")
+            return self._make(row, settings, identity, fresh, content), True
         beside = self._beside(key, content)
         different = beside.changed.n_values
         if not different and key not in self._claimed:
@@ -137,10 +148,9 @@ class ArchivedRuns:
                 again = self._beside(other, content) if other not in self._claimed else None
                 if again is not None and not again.changed.n_values and not again.new.n_values and again.n_alike:
                     return self._extend(other, row, again, model), False
-            numbers = (re.fullmatch(OUR_LABEL, name) for name in labels)
-            last = max(int(number.group(1) or 1) for number in numbers if number)
-            self.notes.append(f"{text}: stored as a new run, #{last + 1}")
-            return self._make(place, row, identity, f"#{last + 1}", content), True
+            fresh = next_label(every)
+            self.notes.append(f"{text}: stored as a new run, {fresh}")
+            return self._make(row, settings, identity, fresh, content), True
         if self.on_conflict in ("rerun", "error") or key in self._claimed:
             named = f" for the run {label!r}" if label else ""
             raise ConflictError(
@@ -194,19 +204,21 @@ class ArchivedRuns:
 
     # --- writing ---
 
-    def _make(self, place: int, row: Mapping[str, Any], identity: Identity, label: str, content: RunContent) -> Run:
+    def _make(self, row: Mapping[str, Any], settings: Any, identity: Identity, label: str, content: RunContent) -> Run:
         told = {name: value for name, value in row.items() if name not in ("benchmark", "model", "superseded_by")}
         told |= {
             "benchmark_id": identity[0],
             "model_id": identity[1],
             "label": label,
-            "settings": parsed(self.archive, "run", place, "settings", row["settings"], dict),
+            "settings": settings,
         }
         run = Run(**told, checksum=checksum(content.columns))
         self.session.add(run)
         self.session.flush()
         assert run.id is not None
         self._labels[identity][label] = run.id
+        if (evaluation := evaluation_of(settings)) is not None:
+            self._evaluations[run.id] = evaluation
         self._claimed.add(run.id)
         self._insert(run.id, content)
         self.new.append((run, self.names.model_names[row["model"]]))
@@ -231,6 +243,9 @@ class ArchivedRuns:
             run.few_shot = run.few_shot if run.few_shot == row["few_shot"] else None
             run.limited = run.limited or row["limited"]
         run.started = run.started or row["started"]
+        whole = run.n_scores == row["n_scores"] and not changed.n_values
+        if self._evaluations.get(key) and (run.status, row["status"]) == ("partial", "complete") and whole:
+            run.status, run.reason, run.ingested = "complete", row["reason"], row["ingested"]
         adds = new.n_values or beside.lacking or (update and changed.n_values)
         (self.extended if adds else self.unchanged).append((run, model))
         return run

@@ -1,0 +1,46 @@
+"""What the settings of a run say of its evaluation; runs that were made here, not read from a file, are known by it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+IDENTITY = "identity"
+USAGE = "usage"
+LEFT_OUT = "left_out"
+COMMAND = "command"
+N_ASKED = "n_prompts"
+
+BOOKKEEPING = (IDENTITY, USAGE, LEFT_OUT, COMMAND)
+"""Settings that tell of an evaluation and decide none of its answers; `identity` sums up those that do."""
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def evaluation_of(settings: object) -> str | None:
+    """SHA-256 of all that decided the answers of a run that was evaluated here; None for runs from files."""
+    said = settings.get(IDENTITY) if isinstance(settings, Mapping) else None
+    return said if isinstance(said, str) and SHA256.fullmatch(said) else None
+
+
+def without_evaluation(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a file gives them, who may tell of an evaluation, but cannot be the run that it made."""
+    return {name: value for name, value in settings.items() if name != IDENTITY or evaluation_of(settings) is None}
+
+
+def progress_of(settings: object) -> str:
+    """How far an evaluation came: '132 of 500 prompts'."""
+    told = settings if isinstance(settings, Mapping) else {}
+    usage, asked = told.get(USAGE), told.get(N_ASKED)
+    answered = usage.get("n_prompts", 0) if isinstance(usage, Mapping) else 0
+    return f"{answered:,} of {asked:,} prompts" if isinstance(asked, int) else f"{answered:,} prompts"
+
+
+def command_of(settings: object, benchmark: str, model: str) -> str:
+    """The command that goes on with an evaluation."""
+    said = settings.get(COMMAND) if isinstance(settings, Mapping) else None
+    if isinstance(said, str) and said:
+        return said
+    return f"{shlex.join(['suffrage', 'evaluate', benchmark, '--model', model])}, with the options of then"
