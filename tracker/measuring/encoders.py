@@ -31,6 +31,7 @@ class TextEncoder:
         dimensions: length of its vectors.
         limit: how many tokens it reads, those that mark begin and end included; None where there is no limit.
         model: the sentence-transformers model.
+        remark: how it makes a vector, where nobody said so.
     """
 
     name: str
@@ -38,6 +39,7 @@ class TextEncoder:
     dimensions: int
     limit: int | None
     model: Any
+    remark: str = ""
 
     def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """``(n,)`` length of each text, nothing cut off: in tokens, or in letters where it has no tokens to count."""
@@ -46,10 +48,7 @@ class TextEncoder:
         tokenizer = getattr(self.model[0], "tokenizer", None)
         if not isinstance(tokenizer, PreTrainedTokenizerBase):
             return np.array([len(text) for text in texts], dtype=np.int64)
-        tokens = tokenizer(
-            list(texts), truncation=False, padding=False, return_attention_mask=False, verbose=False
-        )  # fmt: skip
-        return np.array([len(ids) for ids in tokens["input_ids"]], dtype=np.int64)
+        return token_counts(tokenizer, texts)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``(n, dimensions)`` vectors of texts that go through the model together."""
@@ -57,29 +56,46 @@ class TextEncoder:
         return np.asarray(made, dtype=np.float32)
 
 
+def token_counts(tokenizer: Any, texts: Sequence[str]) -> NDArray[np.int64]:
+    """``(n,)`` how many tokens each text is, those that mark begin and end included, nothing cut off."""
+    tokens = tokenizer(list(texts), truncation=False, padding=False, return_attention_mask=False, verbose=False)
+    return np.array([len(ids) for ids in tokens["input_ids"]], dtype=np.int64)
+
+
 def load_encoder(said: str, *, revision: str = "", device: str | None = None) -> TextEncoder:
     """The encoder that a word stands for.
 
+    A language model that writes on from where a text ends gives the last hidden state at the last token; all others
+    are read as sentence-transformers reads them.
+
     Args:
-        said: ``minilm`` (the packaged all-MiniLM-L6-v2), a folder, or a name on the model hub.
+        said: ``minilm`` (the packaged all-MiniLM-L6-v2), a folder, or a name on the model hub; after ``last-token:``
+            a language model.
         revision: branch, tag or commit on the hub.
         device: where it computes, such as ``cpu`` or ``cuda:1``; by default the fastest there is.
 
     Raises:
         MissingExtraError: the packages that this needs are not installed.
         EncoderError: there is no such encoder, it cannot be loaded, or the device is not there.
+        LanguageModelError: the same of a language model.
     """
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise MissingExtraError(f"The encoder {said}", EXTRA) from error
+    from tracker.measuring.last_token import LAST_TOKEN, load_last_token, writes_on
+
     if device is not None:
         check_device(device, EncoderError)
+    if said.startswith(LAST_TOKEN):
+        return load_last_token(said.removeprefix(LAST_TOKEN), revision=revision, device=device)
     folder = _folder(said)
     if folder is not None and revision:
         raise EncoderError(f"{said} has the revision of its own files. Leave out --revision.")
     elsewhere = {"revision": revision or None} if folder is None else {}
     offline = folder is not None or not hub_answers()
+    if writes_on(said, folder, revision, offline=offline):
+        return load_last_token(said, revision=revision, device=device, chosen=False)
     with quiet():
         try:
             model = SentenceTransformer(

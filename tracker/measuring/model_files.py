@@ -29,6 +29,8 @@ def local_folder(said: str, marks: tuple[str, ...], refused: type[SuffrageError]
         refused: what is raised.
         instead: what can be given in its place.
     """
+    if not said.strip():
+        raise refused(f"No model is named. Give {instead}.")
     path = Path(said).expanduser()
     if path.is_dir():
         if not any((path / mark).is_file() for mark in marks):
@@ -45,7 +47,7 @@ def check_device(device: str, refused: type[SuffrageError]) -> None:
     import torch
 
     try:
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise refused(f"The device {device!r} cannot be used ({first_line(error)}). Try --device cpu.") from None
 
@@ -75,7 +77,9 @@ def hub_answers() -> bool:
 
 def first_line(error: BaseException) -> str:
     """What an error says first, without the full stop; its class where it says nothing."""
-    lines = str(error).strip().splitlines()
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    if len(lines) > 1 and lines[0].endswith(":"):
+        return f"{lines[0]} {lines[1].rstrip('.')}"
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 

@@ -21,16 +21,21 @@ CODE = "*.py"
 def fetched(said: str, revision: str, with_code: bool) -> Path:
     """The folder of the local cache that holds a model of the hub; it is called like the commit."""
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
 
     patterns = [*FILES, CODE] if with_code else list(FILES)
+    online = hub_answers()
     try:
         found = snapshot_download(
             said, revision=revision or None, allow_patterns=patterns, ignore_patterns=["*/*", "consolidated*"],
-            local_files_only=not hub_answers(),
+            local_files_only=not online,
         )  # fmt: skip
     except Exception as error:
+        reason = first_line(error)
+        if not online and isinstance(error, LocalEntryNotFoundError):
+            reason = "it does not answer, and its local cache does not hold the model"
         raise LanguageModelError(
-            f"{said!r} is no folder here, and could not be had from the model hub ({first_line(error)}). Give a "
+            f"{said!r} is no folder here, and could not be had from the model hub ({reason}). Give a "
             "folder, or a name on the hub while this machine can reach it."
         ) from error
     return Path(found)
@@ -57,6 +62,10 @@ def check_weights(folder: Path, said: str) -> None:
     """
     from safetensors import SafetensorError, safe_open
 
+    if (folder / "adapter_config.json").is_file():
+        raise LanguageModelError(
+            f"{said} is an adapter of another model. Merge the two, save the result, and give that."
+        )
     if (folder / WEIGHTS).is_file():
         files = [WEIGHTS]
     elif (folder / INDEX).is_file():
@@ -64,10 +73,6 @@ def check_weights(folder: Path, said: str) -> None:
         if not isinstance(index, dict) or not index:
             raise LanguageModelError(f"{said} names no files of weights in {INDEX}. Fetch it again.")
         files = sorted({str(file) for file in index.values()})
-    elif (folder / "adapter_config.json").is_file():
-        raise LanguageModelError(
-            f"{said} is an adapter of another model. Merge the two, save the result, and give that."
-        )
     else:
         found = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLES)
         has = f"only {found[0]}, and pickle may run code: it is not read" if found else "none"
@@ -87,12 +92,24 @@ def check_weights(folder: Path, said: str) -> None:
             ) from error
 
 
-def check_code(settings: Mapping[str, Any], said: str, trusted: bool) -> None:
-    """Refuses a model that only its own Python code can run, unless that is allowed."""
+def check_code(settings: Mapping[str, Any], said: str, trusted: bool | None) -> None:
+    """Refuses a model that only its own Python code can run, unless that is allowed.
+
+    Args:
+        settings: what its config.json holds.
+        said: what the user called it.
+        trusted: whether its code may run; None where nothing that the user can do allows it.
+
+    Raises:
+        LanguageModelError: it needs its code.
+    """
     from transformers import CONFIG_MAPPING
 
     if settings.get("auto_map") and settings.get("model_type") not in CONFIG_MAPPING and not trusted:
-        raise LanguageModelError(
-            f"{said} needs Python code that comes with it, which can do anything that you can. If you trust it, give "
-            "--trust-remote-code."
-        )
+        raise LanguageModelError(needs_code(said, trusted))
+
+
+def needs_code(said: str, trusted: bool | None) -> str:
+    """What is said of a model, or its tokenizer, that only its own code can run."""
+    then = "It is not run here." if trusted is None else "If you trust it, give --trust-remote-code."
+    return f"{said} needs Python code that comes with it, which can do anything that you can. {then}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import LanguageModelError, MissingExtraError
-from tracker.measuring.language_models.folders import check_code, check_weights, fetched, read_json
+from tracker.measuring.language_models.folders import check_code, check_weights, fetched, needs_code, read_json
 from tracker.measuring.model_files import DIGITS, EXTRA, check_device, files_digest, first_line, local_folder, quiet
 
 TOKENIZERS = (
@@ -77,7 +77,7 @@ def load_language_model(
     revision: str = "",
     device: str | None = "auto",
     dtype: str | None = "auto",
-    trust_remote_code: bool = False,
+    trust_remote_code: bool | None = False,
     name: str | None = None,
 ) -> LanguageModel:
     """The language model that a word stands for.
@@ -87,7 +87,8 @@ def load_language_model(
         revision: branch, tag or commit on the hub.
         device: where it computes, such as ``cpu`` or ``cuda:1``; ``auto`` or None is the fastest there is.
         dtype: one of `DTYPES`; ``auto`` or None is what its files say on a CUDA device, float32 elsewhere.
-        trust_remote_code: whether Python code among its files may run.
+        trust_remote_code: whether Python code among its files may run; None is no, where nothing that the user can do
+            allows it.
         name: as it is stored; by default the folder's name, or that on the hub.
 
     Raises:
@@ -95,7 +96,7 @@ def load_language_model(
         LanguageModelError: there is no such model, it cannot be loaded, or the device or dtype is not there.
     """
     try:
-        import torch
+        import torch  # noqa: F401  transformers can be imported without it
         import transformers
     except ImportError as error:
         raise MissingExtraError(f"The model {said}", EXTRA) from error
@@ -106,41 +107,20 @@ def load_language_model(
     if local is not None and revision:
         raise LanguageModelError(f"{said} has the revision of its own files. Leave out --revision.")
     with quiet():
-        folder = local or fetched(said, revision, trust_remote_code)
+        folder = local or fetched(said, revision, bool(trust_remote_code))
         settings = read_json(folder / "config.json", said)
         check_weights(folder, said)
         check_code(settings, said, trust_remote_code)
-        options = {"trust_remote_code": trust_remote_code, "local_files_only": True}
+        options = {"trust_remote_code": bool(trust_remote_code), "local_files_only": True}
         try:
             config = transformers.AutoConfig.from_pretrained(folder, **options)
         except Exception as error:
             raise LanguageModelError(_unknown(said, settings, error)) from error
-        is_encoder_decoder = _is_encoder_decoder(config, settings, said, trust_remote_code)
-        tokenizer = _tokenizer(folder, said, options)
+        is_encoder_decoder = _is_encoder_decoder(config, settings, said, bool(trust_remote_code))
+        tokenizer = _tokenizer(folder, said, options, trust_remote_code)
         kind = transformers.AutoModelForSeq2SeqLM if is_encoder_decoder else transformers.AutoModelForCausalLM
-        kept = dtype or "auto"
-        if kept == "auto" and not where.startswith("cuda"):
-            kept = "float32"
-        try:
-            # the processor reads weights where they lie in the file: there is one copy of them
-            model, loaded = kind.from_pretrained(
-                folder, config=config, use_safetensors=True, output_loading_info=True, low_cpu_mem_usage=True,
-                **_dtype_option(kept), **options,
-            )  # fmt: skip
-            if lacking := sorted(loaded["missing_keys"]):
-                raise LanguageModelError(
-                    f"{said} lacks {len(lacking):,} of its weights, such as {lacking[0]}: its files are not all of it, "
-                    f"or are not a {type(model).__name__}."
-                )
-            model = model.to(where).eval().requires_grad_(False)
-        except torch.OutOfMemoryError as error:
-            raise LanguageModelError(
-                f"{said} does not fit into the memory of {where}. Try --dtype bfloat16, or --device cpu."
-            ) from error
-        except LanguageModelError:
-            raise
-        except Exception as error:
-            raise LanguageModelError(f"{said} cannot be loaded as a language model ({first_line(error)}).") from error
+        kept = "float32" if dtype in ("auto", None) and not where.startswith("cuda") else dtype or "auto"
+        model = _weights(kind, folder, said, where, {"config": config, **_dtype_option(kept), **options})
     _check_vocabulary(tokenizer, model, said)
     return LanguageModel(
         name=name or (said if local is None else local.name),
@@ -200,7 +180,7 @@ def _is_encoder_decoder(config: Any, settings: Mapping[str, Any], said: str, tru
     )
 
 
-def _tokenizer(folder: Path, said: str, options: Mapping[str, Any]) -> Any:
+def _tokenizer(folder: Path, said: str, options: Mapping[str, Any], trusted: bool | None) -> Any:
     from transformers import AutoTokenizer
 
     if not any((folder / file).is_file() for file in TOKENIZERS) and not list(folder.glob("*.tiktoken")):
@@ -208,7 +188,42 @@ def _tokenizer(folder: Path, said: str, options: Mapping[str, Any]) -> Any:
     try:
         return AutoTokenizer.from_pretrained(folder, **options)
     except Exception as error:
+        if "trust_remote_code" in str(error):
+            raise LanguageModelError(needs_code(f"The tokenizer of {said}", trusted)) from error
         raise LanguageModelError(f"The tokenizer of {said} cannot be loaded ({first_line(error)}).") from error
+
+
+def _weights(kind: Any, folder: Path, said: str, device: str, options: Mapping[str, Any]) -> Any:
+    """The model with all of its weights, on its device.
+
+    On the processor, weights of that dtype already are read where they lie in the file: there is no second copy.
+    """
+    import torch
+
+    try:
+        model, loaded = kind.from_pretrained(
+            folder, use_safetensors=True, output_loading_info=True, ignore_mismatched_sizes=True,
+            low_cpu_mem_usage=True, **options,
+        )  # fmt: skip
+        if wrong := sorted(key if isinstance(key, str) else key[0] for key in loaded["mismatched_keys"]):
+            raise LanguageModelError(
+                f"{len(wrong):,} weights of {said} have other shapes than its config.json says, such as {wrong[0]}. "
+                "Fetch both again."
+            )
+        if lacking := sorted(loaded["missing_keys"]):
+            raise LanguageModelError(
+                f"{said} lacks {len(lacking):,} of its weights, such as {lacking[0]}: its files are not all of it, or "
+                f"are not those of a {type(model).__name__}."
+            )
+        return model.to(device).eval().requires_grad_(False)
+    except torch.OutOfMemoryError as error:
+        raise LanguageModelError(
+            f"{said} does not fit into the memory of {device}. Try a dtype of two bytes, or --device cpu."
+        ) from error
+    except LanguageModelError:
+        raise
+    except Exception as error:
+        raise LanguageModelError(f"{said} cannot be loaded as a language model ({first_line(error)}).") from error
 
 
 def _dtype_option(kept: str) -> dict[str, Any]:
