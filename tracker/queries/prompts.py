@@ -32,6 +32,7 @@ class Prompts:
         choices: the options of each; None where there are none.
         answers: the gold answer of each; None where it is not known.
         details: further fields of each, by name.
+        splits: train, validation, test, ... of each; None where it is not known, which is all of them by default.
     """
 
     prompt_ids: NDArray[np.int64]
@@ -41,6 +42,11 @@ class Prompts:
     choices: tuple[Sequence[str] | None, ...]
     answers: tuple[str | None, ...]
     details: tuple[Mapping[str, Any], ...]
+    splits: tuple[str | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.splits:
+            object.__setattr__(self, "splits", (None,) * len(self.prompt_ids))
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> Prompts:
@@ -49,7 +55,7 @@ class Prompts:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that is known of them."""
+        """SHA-256 of everything that is known of them but their splits, on which no answer rests."""
         said = (self.tasks, self.names, self.texts, self.choices, self.answers, self.details)
         return hashlib.sha256(self.prompt_ids.tobytes() + orjson.dumps(said)).hexdigest()
 
@@ -74,7 +80,7 @@ def prompts(session: Session, selection: Selection) -> Prompts:
     prompt = tables.prompt.c
     called = prompt_names(session, tables.prompt_alias.c.task_id.in_(tasks))
     rows = session.execute(
-        sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details)
+        sa.select(prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.details, prompt.split)
         .where(prompt.task_id.in_(tasks))
         .order_by(prompt.id)
     ).all()
@@ -89,4 +95,5 @@ def prompts(session: Session, selection: Selection) -> Prompts:
         choices=tuple(row.choices for row in rows),
         answers=tuple(row.answer for row in rows),
         details=tuple(row.details or {} for row in rows),
+        splits=tuple(row.split for row in rows),
     )
