@@ -100,6 +100,10 @@ class LanguageModelError(SuffrageError, ValueError):
     """A language model that is not there, cannot be loaded, or cannot do what was asked of it."""
 
 
+class ServerError(SuffrageError, ConnectionError):
+    """A server that cannot be used as it was asked to: its address, the key, the model, or what it offers."""
+
+
 class MissingExtraError(SuffrageError, ImportError):
     """Something needs packages that are installed only on request.
 
