@@ -1,0 +1,89 @@
+"""Take in a benchmark's prompts from published data, for `suffrage evaluate` to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from tracker.cli.options import database_option
+from tracker.cli.output import say
+from tracker.cli.progress import progress
+
+N_REASONS = 6
+
+
+def _pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for value in values:
+        part, mark, names = value.partition("=")
+        if not mark or not part.strip() or not all(name.strip() for name in names.split(",")):
+            raise click.BadParameter(f"{value!r} is not of the form {option.metavar}")
+        if part.strip() in found:
+            raise click.BadParameter(f"{part.strip()} is given twice")
+        found[part.strip()] = names
+    return found
+
+
+@click.command()
+@click.argument("benchmark")
+@click.argument("source")
+@click.option("--preset", metavar="NAME", help="A known data set; by default that of the benchmark's name.")
+@click.option(
+    "--map",
+    "fields",
+    metavar="PART=FIELD",
+    multiple=True,
+    callback=_pairs,
+    help="Without a preset: the field that holds text, choices, answer, task, split or id; repeatable.",
+)
+@click.option(
+    "--answer-is",
+    type=click.Choice(["letter", "text", "index", "index1"]),
+    help="Without a preset: how the right option is written; index counts from 0, index1 from 1.",
+)
+@click.option(
+    "--task-name",
+    "task_names",
+    metavar="OLD=NEW",
+    multiple=True,
+    callback=_pairs,
+    help="Call a task as a harness does whose scores are of the same prompts; * stands for any name; repeatable.",
+)
+@click.option("--split", "splits", metavar="NAME", multiple=True, help="Take this published split only; repeatable.")
+@click.option(
+    "--test-fraction",
+    type=float,
+    metavar="F",
+    help="Draw this fraction as the split test; the rest becomes train.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of that draw.")
+@click.option("--config", "configs", metavar="NAME", multiple=True, help="Of the hub: this configuration; repeatable.")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["error", "skip", "update"]),
+    default="error",
+    show_default=True,
+    help="Gold answers that contradict those stored: stop, keep the stored, or overwrite them.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
+@database_option
+def command(benchmark: str, source: str, database: str | None, dry_run: bool, **how: Any) -> None:
+    """Take in a benchmark's prompts from published data.
+
+    SOURCE is a JSON Lines, JSON, CSV, Parquet or Arrow file, a folder of such files, a folder that the package
+    `datasets` saved, or a name on the hub (extra `hub`). Presets: anli, arc, cnn_dailymail, commonsense_qa, hellaswag,
+    mmlu. All of it is stored, or nothing; the same again changes nothing.
+    """
+    from tracker.database import connect
+    from tracker.ingest.datasets.taking_in import take_in_prompts
+
+    engine = connect(database)
+    with progress(benchmark) as advance:
+        taken = take_in_prompts(engine, benchmark, source, dry_run=dry_run, progress=advance, **how)
+    say(taken.summary())
+    for reason, n in list(taken.left_out.items())[:N_REASONS]:
+        say(f"  left out: {n:,} {reason}")
+    for note in taken.notes:
+        say(f"  note: {note}")

@@ -1,0 +1,96 @@
+"""The options of a published prompt, and what its gold option is called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracker.ingest.datasets.row import RowError
+
+N_LETTERS = 26
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Options.
+
+    Attributes:
+        texts: the options.
+        labels: what the data set calls them; A, B, C, ... where it does not say.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    def place(self, label: object) -> int | None:
+        """Place of the option with a label, None where there is none; letter case counts only if it must."""
+        name = str(label).strip()
+        if name in self.labels:
+            return self.labels.index(name)
+        upper = [one.upper() for one in self.labels]
+        return upper.index(name.upper()) if upper.count(name.upper()) == 1 else None
+
+
+def choices_of(value: Any) -> Choices:
+    """Options in any of the shapes in which they are published.
+
+    A list of texts; a list of objects with ``text`` and ``label``; an object of two lists ``text`` and ``label``; an
+    object with a text for each label; any of these as JSON.
+
+    Raises:
+        RowError: it is none of them, or has fewer than two options.
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise RowError('the options are no JSON list of texts, such as ["Paris", "Rome"]') from None
+    texts: Sequence[Any]
+    labels: Sequence[Any] | None = None
+    if isinstance(value, Mapping) and isinstance(value.get("text"), (list, tuple)):
+        texts, labels = value["text"], value.get("label")
+    elif isinstance(value, Mapping):
+        texts, labels = list(value.values()), list(value)
+    elif isinstance(value, (list, tuple)) and value and all(isinstance(one, Mapping) for one in value):
+        texts = [one.get("text") for one in value]
+        labels = [one["label"] for one in value] if all("label" in one for one in value) else None
+    elif isinstance(value, (list, tuple)):
+        texts = value
+    else:
+        raise RowError("the options are no list of texts")
+    if any(one is None or isinstance(one, (Mapping, list, tuple)) for one in texts):
+        raise RowError("one of the options is no text")
+    if len(texts) < 2:
+        raise RowError(f"{len(texts)} options, where there must be two or more")
+    if labels is None:
+        labels = [letter(place) for place in range(len(texts))]
+    if len(labels) != len(texts) or len(set(map(str, labels))) != len(labels):
+        raise RowError("the options and their labels do not go together")
+    return Choices(tuple(str(one).strip() for one in texts), tuple(str(one).strip() for one in labels))
+
+
+def letter(place: int) -> str:
+    """The letter of an option: A for the first; beyond Z its number, counted from 1."""
+    return chr(ord("A") + place) if place < N_LETTERS else str(place + 1)
+
+
+def name_of(texts: Sequence[str], place: int) -> str:
+    """What an option is called as an answer: its letter; its text where a text is such a letter, or beyond Z."""
+    letters = {letter(at) for at in range(min(len(texts), N_LETTERS))}
+    return texts[place] if place >= N_LETTERS or letters & set(texts) else letter(place)
+
+
+def gold(choices: Choices, label: Any) -> str | None:
+    """Name of the option that a label means; None where there is no label: unpublished answers are empty.
+
+    Raises:
+        RowError: no option has this label.
+    """
+    if label is None or not str(label).strip():
+        return None
+    place = choices.place(label)
+    if place is None:
+        raise RowError(f"the answer {str(label)!r} is none of the labels {', '.join(choices.labels)}")
+    return name_of(choices.texts, place)

@@ -1,0 +1,54 @@
+"""Prompts drawn for the test: a fraction, the same ones whatever the order in which they are read.
+
+Source: Ailem et al. 2024, section 4.4: 10% of each benchmark for the test, the rest for worked examples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+from tracker.errors import SelectionError
+from tracker.ingest.datasets.row import PublishedPrompt
+
+
+def n_drawn(n_prompts: int, fraction: float) -> int:
+    """The smallest whole number larger than ``fraction * n_prompts``, the fraction taken as it is written in decimals.
+
+    So 10% of HellaSwag's 10,042 are 1,005, and of CNN/Daily Mail's 11,490 are 1,150, as in the paper; rounding up would
+    give 1,149.
+
+    Raises:
+        SelectionError: the fraction is not between 0 and 1, or none would be left for worked examples.
+    """
+    if not 0 < fraction < 1:
+        raise SelectionError(f"--test-fraction is {fraction:g}; it must lie between 0 and 1.")
+    n = math.floor(Fraction(str(fraction)) * n_prompts) + 1
+    if n >= n_prompts:
+        raise SelectionError(f"{fraction:g} of {n_prompts} prompts leaves none for worked examples.")
+    return n
+
+
+def lot(seed: int, prompt: PublishedPrompt, occurrence: int) -> bytes:
+    """A prompt's lot: a hash of seed and content, so that neither the order of files nor other prompts change it.
+
+    Args:
+        seed: another seed, other lots.
+        prompt: its task, name, text, options and answer count; its split and its details do not.
+        occurrence: number among those that are equal in all of this.
+    """
+    content = [seed, occurrence, prompt.task, prompt.id, prompt.text, prompt.choices, prompt.answer]
+    return hashlib.sha256(json.dumps(content).encode()).digest()
+
+
+def last_lot(lots: Iterable[bytes], fraction: float) -> bytes:
+    """The largest lot that is drawn: prompts with this lot or a smaller one are the test.
+
+    Raises:
+        SelectionError: see `n_drawn`.
+    """
+    ordered = sorted(lots)
+    return ordered[n_drawn(len(ordered), fraction) - 1]

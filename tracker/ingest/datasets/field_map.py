@@ -1,0 +1,123 @@
+"""A data set without a preset: which of its fields play which part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tracker.errors import SelectionError
+from tracker.ingest.datasets.answer_words import WAYS, Guess, place_of
+from tracker.ingest.datasets.choices import Choices, choices_of, letter, name_of
+from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
+from tracker.ingest.headings import roles
+
+PARTS = ("text", "choices", "answer", "task", "split", "id")
+ROLES = {"text": "text", "choices": "choices", "answer": "answer", "task": "task", "split": "split", "prompt": "id"}
+"""What headings of prompt tables are called here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldMap:
+    """Which fields play which part.
+
+    Attributes:
+        parts: fields of each of `PARTS`; several of ``text`` are joined by line breaks, several of ``choices`` are an
+            option each; the others have one. ``a.b`` is field b of field a.
+        answer_is: how answers are written: one of `WAYS`; '' where it is not known, or the answer is a text.
+    """
+
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    answer_is: str = ""
+
+    def read(self, row: Row) -> PublishedPrompt | str:
+        """The prompt of a row."""
+        choices = self.choices(row)
+        answers = self.answers(row)
+        if choices is None:
+            answer = str(answers[0]).strip() if answers else None
+        elif not answers:
+            answer = None
+        else:
+            place = place_of(self.answer_is, answers[0], choices)
+            if place is None:
+                raise RowError(f"the answer {answers[0]!r} is not {WAYS[self.answer_is]}, of {len(choices.texts)}")
+            answer = name_of(choices.texts, place)
+        used = {name for names in self.parts.values() for name in names}
+        details = {name: value for name, value in row.fields.items() if name not in used and value not in (None, "")}
+        if len(answers) > 1:
+            details[self.parts["answer"][0]] = answers
+        return PublishedPrompt(
+            text="\n".join(row.text(name) for name in self.parts["text"]),
+            choices=() if choices is None else choices.texts,
+            answer=answer,
+            task=self._one(row, "task"),
+            split=plain_split(self._one(row, "split")),
+            id=self._one(row, "id"),
+            details=details,
+        )
+
+    def choices(self, row: Row) -> Choices | None:
+        """The options of a row; None where it has none."""
+        names = self.parts.get("choices", ())
+        found = [row.value(name) for name in names]
+        if len(names) != 1:
+            texts = tuple(str(one).strip() for one in found if one is not None and str(one).strip())
+            return Choices(texts, tuple(letter(place) for place in range(len(texts)))) if len(texts) > 1 else None
+        empty = found[0] is None or found[0] == "" or found[0] == []
+        return None if empty else choices_of(found[0])
+
+    def answers(self, row: Row) -> list[Any]:
+        """The gold answers of a row: none where they are not published, several where any of several is right."""
+        found = row.value(*self.parts.get("answer", ()))
+        listed = found if isinstance(found, list) else [found]
+        return [one for one in listed if one is not None and str(one).strip()]
+
+    def _one(self, row: Row, part: str) -> str:
+        found = row.value(*self.parts.get(part, ()))
+        return "" if found is None else str(found).strip()
+
+
+def field_map(said: Mapping[str, str], answer_is: str | None, first: Row) -> FieldMap:
+    """What the user says about fields; where they say nothing, what the names of the fields say.
+
+    Args:
+        said: fields by part, with commas where a part has several.
+        answer_is: one of `WAYS`; None where it is not said.
+        first: the first row of the data set.
+
+    Raises:
+        SelectionError: there is no such part or way, or no field for the text.
+    """
+    if wrong := [part for part in said if part not in PARTS]:
+        raise SelectionError(f"--map {wrong[0]}=…: there is no such part. Known: {', '.join(PARTS)}.")
+    if answer_is is not None and answer_is not in WAYS:
+        raise SelectionError(f"--answer-is {answer_is}: it must be one of: {', '.join(WAYS)}.")
+    parts = {part: tuple(name.strip() for name in names.split(",")) for part, names in said.items()}
+    if not said:
+        parts = {ROLES[role]: (name,) for role, name in roles(list(first.fields)).items() if role in ROLES}
+    if several := [part for part, names in parts.items() if len(names) > 1 and part not in ("text", "choices")]:
+        raise SelectionError(f"--map {several[0]}=… takes one field; only text and choices take several.")
+    if "text" not in parts:
+        raise SelectionError(
+            f"No field is known to hold the question; {first.place} has {first.names}. Say which with "
+            "--map text=FIELD, or name a --preset."
+        )
+    return FieldMap(parts=parts, answer_is=answer_is or "")
+
+
+def with_answers_guessed(mapped: FieldMap, rows: Iterable[Row]) -> FieldMap:
+    """The same, with the way in which answers are written, where all rows leave only one.
+
+    Raises:
+        SelectionError: they leave none, or several.
+    """
+    guess = Guess()
+    for row in rows:
+        try:
+            choices, answers = mapped.choices(row), mapped.answers(row)
+        except RowError:  # told with its place when the rows are read
+            continue
+        if choices is not None and answers:
+            guess.add(answers[0], choices, row.place)
+    return replace(mapped, answer_is=guess.way()) if guess.n_answers else mapped

@@ -1,0 +1,1 @@
+"""Data sets whose published shape is known, a module each: `PRESET` says how a row becomes a prompt."""

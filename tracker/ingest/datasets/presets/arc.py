@@ -1,0 +1,37 @@
+"""ARC: science questions of schools, Easy and Challenge, each a task; those without four options are left out."""
+
+from __future__ import annotations
+
+import re
+
+from tracker.ingest.datasets.choices import choices_of, gold
+from tracker.ingest.datasets.preset import Preset
+from tracker.ingest.datasets.row import PublishedPrompt, Row
+
+N_OPTIONS = 4
+
+
+def read(row: Row) -> PublishedPrompt | str:
+    """Labels are A to D, or 1 to 4; some questions have three options or five."""
+    choices = choices_of(row.value("question.choices", "choices"))
+    if len(choices.texts) != N_OPTIONS:
+        return f"with {len(choices.texts)} options"
+    return PublishedPrompt(
+        text=row.text("question.stem", "question"),
+        choices=choices.texts,
+        answer=gold(choices, row.value("answerKey")),
+        task=_set(row),
+        id=str(row.value("id") or ""),
+    )
+
+
+def _set(row: Row) -> str:
+    for hint in row.hints:
+        words = re.split(r"[^a-z]+", hint.lower())
+        for word, name in (("easy", "ARC-Easy"), ("challenge", "ARC-Challenge")):
+            if word in words:
+                return name
+    return ""
+
+
+PRESET = Preset(read=read, hub="allenai/ai2_arc", configs=("ARC-Challenge", "ARC-Easy"))

@@ -1,0 +1,18 @@
+"""CNN/Daily Mail: news articles and the highlights that sum them up; the answer is written."""
+
+from __future__ import annotations
+
+from tracker.ingest.datasets.preset import Preset
+from tracker.ingest.datasets.row import PublishedPrompt, Row
+
+
+def read(row: Row) -> PublishedPrompt | str:
+    """The article is the text, the highlights are the answer."""
+    if not str(row.value("article") or "").strip() and "article" in row.fields:
+        return "without an article"
+    return PublishedPrompt(
+        text=row.text("article"), answer=row.text("highlights"), id=str(row.value("id") or "")
+    )  # fmt: skip
+
+
+PRESET = Preset(read=read, hub="abisee/cnn_dailymail", configs=("3.0.0",))

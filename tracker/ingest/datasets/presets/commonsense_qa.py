@@ -1,0 +1,23 @@
+"""CommonsenseQA: questions about everyday knowledge with five options."""
+
+from __future__ import annotations
+
+from tracker.ingest.datasets.choices import choices_of, gold
+from tracker.ingest.datasets.preset import Preset
+from tracker.ingest.datasets.row import PublishedPrompt, Row
+
+
+def read(row: Row) -> PublishedPrompt | str:
+    """The JSON Lines have stem and options in ``question``, the hub beside it; the test split has no answers."""
+    concept = row.value("question.question_concept", "question_concept")
+    choices = choices_of(row.value("question.choices", "choices"))
+    return PublishedPrompt(
+        text=row.text("question.stem", "question"),
+        choices=choices.texts,
+        answer=gold(choices, row.value("answerKey")),
+        id=str(row.value("id") or ""),
+        details={"question_concept": concept} if concept else {},
+    )
+
+
+PRESET = Preset(read=read, hub="tau/commonsense_qa")

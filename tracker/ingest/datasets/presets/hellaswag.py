@@ -1,0 +1,31 @@
+"""HellaSwag: which ending goes on with what is described?"""
+
+from __future__ import annotations
+
+from tracker.ingest.datasets.choices import choices_of, name_of
+from tracker.ingest.datasets.preset import Preset
+from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
+
+KEPT = ("activity_label", "ctx", "source_id", "split_type")
+
+
+def read(row: Row) -> PublishedPrompt | str:
+    """Numbers (``ind``) begin anew in each split, so the published split is part of a prompt's name."""
+    choices = choices_of(row.value("endings"))
+    label = row.value("label")
+    said = "" if label is None else str(label).strip()
+    if said and (not said.isdecimal() or int(said) >= len(choices.texts)):
+        raise RowError(f"the label {label!r} is no place among {len(choices.texts)} endings, counted from 0")
+    split = row.split or plain_split(str(row.value("split") or ""))
+    number = row.value("ind")
+    return PublishedPrompt(
+        text=row.text("ctx"),
+        choices=choices.texts,
+        answer=name_of(choices.texts, int(said)) if said else None,
+        split=split,
+        id="" if number is None else f"{split}-{number}" if split else str(number),
+        details={name: value for name in KEPT if (value := row.value(name)) not in (None, "")},
+    )
+
+
+PRESET = Preset(read=read, hub="Rowan/hellaswag")

@@ -1,0 +1,43 @@
+"""MMLU: questions of 57 subjects with four options; each subject is a task."""
+
+from __future__ import annotations
+
+from tracker.ingest.datasets.choices import choices_of, gold, name_of
+from tracker.ingest.datasets.preset import Preset
+from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, split_named
+
+LETTERS = ("A", "B", "C", "D")
+
+
+def read(row: Row) -> PublishedPrompt | str:
+    """CSV files have no header and a letter for an answer; the hub has a list of options and a place from 0."""
+    answer = row.value("answer")
+    if "choices" in row.fields:
+        choices = choices_of(row.value("choices"))
+        said = "" if answer is None else str(answer).strip()
+        if said and (not said.isdecimal() or int(said) >= len(choices.texts)):
+            raise RowError(f"the answer {answer!r} is no place among {len(choices.texts)} options, counted from 0")
+        named = name_of(choices.texts, int(said)) if said else None
+    else:
+        choices = choices_of([row.value(letter) for letter in LETTERS])
+        named = gold(choices, answer)
+    return PublishedPrompt(
+        text=row.text("question"),
+        choices=choices.texts,
+        answer=named,
+        task=str(row.value("subject") or "").strip() or _subject(row),
+    )
+
+
+def _subject(row: Row) -> str:
+    """The file's name without its split: ``abstract_algebra_test``; where it is only a split, the folder's."""
+    for hint in row.hints:
+        words = hint.split("-")[0].split("_")
+        if split_named(words[-1:]):
+            words = words[:-1]
+        if words and words[0]:
+            return "_".join(words)
+    return ""
+
+
+PRESET = Preset(read=read, hub="cais/mmlu", configs=("all",), columns=("question", *LETTERS, "answer"))

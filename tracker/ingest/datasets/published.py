@@ -1,0 +1,163 @@
+"""The prompts of a published data set: chosen, named, counted, and put into blocks for the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tracker.errors import BadInputError, NotFoundError
+from tracker.ingest.datasets.drawing import last_lot, lot
+from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
+from tracker.ingest.measurement import PROMPTS_PER_BLOCK, Prompts
+
+NAMED, HASHED = "", "content"
+"""Namespaces of prompts: by the data set's own names, which tables of scores use too; by their content."""
+DIGITS = 16
+TEST, TRAIN = "test", "train"
+UNANSWERED = "without a published answer, which neither a test nor worked examples can use"
+EQUAL = "that stand there twice under one name"
+
+
+@dataclass(kw_only=True)
+class Published:
+    """The prompts of a data set, read as often as needed.
+
+    Attributes:
+        path: the data set, for messages.
+        rows: its rows, from the first, each time it is called.
+        read: the prompt of a row, or why such rows are left out.
+        task_names: other names for tasks; ``*`` stands for any.
+        splits: the splits that are taken; none means all.
+        test_fraction: of the prompts, drawn by ``seed``, become the split test, and the rest train; None keeps the
+            published splits.
+        counts: prompts by split and task, after `blocks` has ended.
+        left_out: rows left out, by the reason.
+    """
+
+    path: Path
+    rows: Callable[[], Iterator[Row]]
+    read: Callable[[Row], PublishedPrompt | str]
+    task_names: Mapping[str, str] = field(default_factory=dict)
+    splits: Sequence[str] = ()
+    test_fraction: float | None = None
+    seed: int = 0
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def blocks(self) -> Iterator[Prompts]:
+        """The prompts, in blocks.
+
+        Raises:
+            BadInputError: some rows are no prompts, or none is left.
+            NotFoundError: no prompt is of a split that was asked for.
+            SelectionError: the fraction is not one.
+        """
+        last = None
+        if self.test_fraction is not None:
+            last = last_lot([self._lot(one) for one in self._prompts()], self.test_fraction)
+        self.counts.clear()
+        waiting: dict[str, list[_Found]] = {NAMED: [], HASHED: []}
+        for found in self._prompts():
+            prompt, namespace = found.prompt, NAMED if found.prompt.id else HASHED
+            split = prompt.split if last is None else TEST if self._lot(found) <= last else TRAIN
+            self.counts[split, prompt.task] += 1
+            waiting[namespace].append(replace(found, split=split))
+            if len(waiting[namespace]) == PROMPTS_PER_BLOCK:
+                yield _block(namespace, waiting[namespace])
+                waiting[namespace] = []
+        for namespace, rest in waiting.items():
+            if rest:
+                yield _block(namespace, rest)
+
+    def _lot(self, found: _Found) -> bytes:
+        return lot(self.seed, found.prompt, found.n_before)
+
+    def _prompts(self) -> Iterator[_Found]:
+        """The chosen prompts; what is wrong with rows is raised at the end, all of it at once."""
+        self.left_out.clear()
+        problems: list[str] = []
+        n_problems = n_prompts = 0
+        wanted = {plain_split(split) for split in self.splits}
+        seen: Counter[str] = Counter()
+        equal: Counter[bytes] = Counter()
+        named: dict[tuple[str, str], tuple[bytes, str]] = {}
+        for row in self.rows():
+            try:
+                prompt = self.read(row)
+                if isinstance(prompt, str):
+                    self.left_out[prompt] += 1
+                    continue
+                prompt = replace(prompt, split=prompt.split or row.split, task=self._task(prompt.task))
+                seen[prompt.split] += 1
+                if wanted and prompt.split not in wanted:
+                    continue
+                content = _content(prompt)
+                before, where = named.setdefault((prompt.task, prompt.id), (content, row.place))
+                if prompt.id and before != content:
+                    raise RowError(f"the name {prompt.id!r} is that of another prompt too, at {where}")
+            except RowError as error:
+                n_problems += 1
+                problems += [f"{row.place}: {error}"] if len(problems) < BadInputError.shown else []
+                continue
+            reason = EQUAL if prompt.id and where != row.place else ""
+            if self.test_fraction is not None and prompt.answer is None:
+                reason = UNANSWERED
+            if reason:
+                self.left_out[reason] += 1
+                continue
+            n_prompts += 1
+            digits = hashlib.sha256(content + json.dumps(prompt.split).encode()).hexdigest()[:DIGITS]
+            equal[content] += 1
+            equal[digits.encode()] += 1
+            nth = equal[digits.encode()]
+            key = prompt.id or (digits if nth == 1 else f"{digits}-{nth}")
+            yield _Found(line=row.line, key=key, prompt=prompt, n_before=equal[content] - 1)
+        if n_problems:
+            raise BadInputError(self.path, problems, count=n_problems)
+        if unknown := sorted(wanted - set(seen)):
+            raise NotFoundError("split", unknown[0], sorted(filter(None, seen)))
+        if not n_prompts:
+            reasons = "; ".join(f"{n:,} {reason}" for reason, n in self.left_out.items())
+            raise BadInputError(self.path, f"holds no prompts{f': left out were {reasons}' if reasons else ''}.")
+
+    def _task(self, name: str) -> str:
+        other = self.task_names.get(name)
+        return self.task_names.get("*", name).replace("*", name) if other is None else other
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """A prompt with its name, and how many before it are equal, their splits aside."""
+
+    line: int
+    key: str
+    prompt: PublishedPrompt
+    n_before: int
+    split: str = ""
+
+
+def _content(prompt: PublishedPrompt) -> bytes:
+    content = [prompt.task, prompt.text, prompt.choices, prompt.answer]
+    return hashlib.sha256(json.dumps(content).encode()).digest()
+
+
+def _block(namespace: str, found: Sequence[_Found]) -> Prompts:
+    """One block; where no prompt has a task, they are looked for in all tasks of the benchmark."""
+    prompts = [one.prompt for one in found]
+    return Prompts(
+        keys=[one.key for one in found],
+        namespace=namespace,
+        tasks=[prompt.task for prompt in prompts] if any(prompt.task for prompt in prompts) else None,
+        text=[prompt.text for prompt in prompts],
+        choices=[list(prompt.choices) or None for prompt in prompts],
+        answer=[prompt.answer for prompt in prompts],
+        split=[one.split or None for one in found],
+        details=[dict(prompt.details) or None for prompt in prompts],
+        lines=np.array([one.line for one in found], dtype=np.int64),
+    )

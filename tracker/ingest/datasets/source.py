@@ -1,0 +1,68 @@
+"""Where published prompts come from: files here, or the hub. Rows can be read as often as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracker.errors import BadInputError
+from tracker.ingest.datasets import hub
+from tracker.ingest.datasets.files import SUFFIXES, source_files, suffix_of
+from tracker.ingest.datasets.preset import Preset
+from tracker.ingest.datasets.row import Row
+from tracker.ingest.datasets.rows_of_files import rows_of
+from tracker.ingest.reading import Way, digest_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A published data set.
+
+    Attributes:
+        path: the file or folder; of the hub, the name.
+        files: all files that are read.
+        rows: its rows, from the first, each time it is called.
+        digest: SHA-256 of the files' bytes, or of the rows.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    rows: Callable[[], Iterator[Row]]
+    digest: str
+
+
+def source_of(
+    said: str | Path, preset: Preset | None, configs: Sequence[str], progress: Callable[[int, int], None] | None
+) -> Source:
+    """The data set that a word stands for: a path that is here, else a name on the hub.
+
+    Raises:
+        BadInputError: there is no such path, it holds no prompts, or the hub does not have it.
+        MissingExtraError: the package for the hub is not installed.
+    """
+    path = Path(said).expanduser()
+    if not path.exists() and hub.is_hub_name(str(said)) and suffix_of(path) not in SUFFIXES:
+        found = hub.load(str(said), configs or (preset.configs if preset else ()))
+        return Source(
+            path=Path(said),
+            files=(),
+            rows=lambda: hub.rows_of_splits(found),
+            digest=hub.digest_of_rows(hub.rows_of_splits(found)),
+        )
+    if configs:
+        raise BadInputError(path, "is not of the hub, so it has no configurations.", advice="Leave --config out.")
+    files = source_files(path)
+    columns = preset.columns if preset else ()
+    try:
+        way = Way(sum(file.path.stat().st_size for file in files), progress)
+        digest = digest_of([file.path for file in files], way)
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
+
+    def rows() -> Iterator[Row]:
+        for file in files:
+            yield from rows_of(file, columns)
+            way.read(file.path.stat().st_size)
+
+    return Source(path=path, files=tuple(file.path for file in files), rows=rows, digest=digest)
