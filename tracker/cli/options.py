@@ -13,7 +13,9 @@ from tracker.queries.selection import Selection
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order in which the help shows them."""
+
     def decorate(function: F) -> F:
         for option in reversed(options):
             function = option(function)
@@ -47,7 +49,7 @@ tracking_uri_option = click.option(
     help="Where MLflow keeps what is published.",
 )
 
-mlflow_options = _together(
+mlflow_options = together(
     tracking_uri_option,
     click.option("--no-mlflow", is_flag=True, help="Record in the store only; `suffrage publish` makes it up later."),
 )
@@ -62,7 +64,7 @@ _MEANINGS: Mapping[str, str] = {
 
 def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
     helps = {**_MEANINGS, **meanings}
-    return _together(
+    return together(
         click.option("--metric", metavar="NAME", help=helps["metric"]),
         click.option(
             "--condition",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from tracker.errors import SelectionError
 
@@ -19,6 +20,10 @@ CHOICES = {
     "api": ("auto", "completions", "chat"),
 }
 """What fields may say that are chosen among words."""
+
+
+OPTIONS = {"conditions": "condition", "metrics": "metric"}
+"""Fields that the command line calls otherwise."""
 
 
 class _Checked:
@@ -126,7 +131,7 @@ class Serving(_Checked):
     """
 
     api_base: str | None = None
-    api: str = "auto"
+    api: Literal["auto", "completions", "chat"] = "auto"
     key_env: str = "OPENAI_API_KEY"
     concurrency: int = 8
     requests_per_minute: float | None = None
@@ -173,6 +178,19 @@ class Plan(_Checked):
             if condition not in CONDITIONS:
                 raise SelectionError(f"condition is {condition!r}; it must be one of: {', '.join(CONDITIONS)}.")
 
+    def command(self) -> str:
+        """The command that says the same."""
+        words = ["suffrage", "evaluate", self.benchmark, "--model", self.model]
+        parts = (self, self.asking, self.writing, self.loading, self.serving)
+        for part in parts:
+            for one in fields(part):
+                value = getattr(part, one.name)
+                usual = one.default
+                if one.name in ("benchmark", "model", "again") or isinstance(value, _Checked) or value == usual:
+                    continue
+                words += _option(one.name, value)
+        return shlex.join(words)
+
     @classmethod
     def of(cls, benchmark: str, model: str, **said: Any) -> Plan:
         """A plan from the fields of all its parts, each by its name.
@@ -199,3 +217,14 @@ class Plan(_Checked):
             serving=Serving(**given["serving"]),
             **mine,
         )
+
+
+def _option(name: str, value: Any) -> list[str]:
+    said = f"--{OPTIONS.get(name, name).replace('_', '-')}"
+    if value is True:
+        return [said]
+    if name == "stop":
+        return [word for text in value for word in (said, text)]
+    if name == "conditions":
+        return [said, ",".join(value).replace("_", "-")]
+    return [said, ",".join(value) if isinstance(value, tuple) else str(value)]

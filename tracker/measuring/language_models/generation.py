@@ -92,6 +92,10 @@ class WrittenAnswers:
         """What the model reads of each; worked examples are left out until the answer fits behind it."""
         return contexts(self.model, questions, chat=self.chat, room=self.sampling.max_tokens - 1)
 
+    def n_tokens(self, questions: Sequence[Question]) -> list[int]:
+        """Tokens that are read of each, for all of its answers."""
+        return [len(context.ids) * self.sampling.n_trials for context in self.contexts(questions)]
+
     def batches(self, asked: Sequence[tuple[Question, Context]]) -> Iterator[list[tuple[Question, Context]]]:
         """Questions of like length together, the longest first; all trials of one are in the same batch."""
         ordered = sorted(asked, key=lambda one: (-len(one[1].ids), one[0].prompt_id))

@@ -18,7 +18,7 @@ from tracker.measuring.language_models.loading import LanguageModel
 from tracker.measuring.language_models.memory import halving
 from tracker.measuring.language_models.packs import Group, groups, n_computed, packed
 from tracker.measuring.language_models.rows import option_by_option
-from tracker.measuring.language_models.tokens import Encoded, Ids, encoded
+from tracker.measuring.language_models.tokens import Context, Encoded, Ids, encoded
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Reply
 
@@ -77,6 +77,14 @@ class OptionScorer:
             )
             self._encoded = {id(questions): found}
         return self._encoded[id(questions)]
+
+    def contexts(self, questions: Sequence[Question]) -> list[Context]:
+        """What the model reads of each; worked examples are left out until question and options fit."""
+        return [one.context for one in self.encode(questions)]
+
+    def n_tokens(self, questions: Sequence[Question]) -> list[int]:
+        """Tokens of each, with its examples and options."""
+        return [n_computed(one, 0) for one in self.encode(questions)]
 
     def replies(self, questions: Sequence[Question], stored: Callable[[int], bool]) -> Iterator[list[Reply]]:
         """As `tracker.measuring.replies.Answerer` says."""

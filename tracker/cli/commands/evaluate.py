@@ -1,0 +1,155 @@
+"""Ask a model a benchmark's prompts, and store what it answers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from tracker.cli.evaluation_options import asking_options, loading_options, serving_options, writing_options
+from tracker.cli.options import database_option, split
+from tracker.cli.output import say
+
+LISTS = ("tasks", "metrics", "ignore")
+"""Options that take several values, by repeating them or with commas between."""
+
+
+@click.command()
+@click.argument("benchmark")
+@click.option(
+    "--model",
+    required=True,
+    metavar="NAME_OR_FOLDER",
+    help="A folder, a name on the model hub, or what the server calls it.",
+)
+@click.option(
+    "--name", metavar="NAME", help="What the store calls the model; else its folder's name, or the name as given."
+)
+@asking_options
+@writing_options
+@loading_options
+@serving_options
+@click.option(
+    "--errored",
+    type=click.Choice(["missing", "wrong"]),
+    help="End the run, and count prompts that got no answer so; else it stays unfinished.",
+)
+@click.option("--again", is_flag=True, help="Make a new run where the same evaluation is stored already.")
+@click.option("--dry-run", is_flag=True, help="Say how many tokens, how long and what cost, and store nothing.")
+@click.option("--show-prompt", is_flag=True, help="Print the first prompt as the model would read it, and stop.")
+@database_option
+def command(
+    benchmark: str,
+    model: str,
+    conditions: str,
+    batch_size: str,
+    dry_run: bool,
+    show_prompt: bool,
+    database: str | None,
+    **said: Any,
+) -> None:
+    """Ask a model a benchmark's prompts, and store what it answers as a run.
+
+    Answers are stored as they come. Stopped and run again, the same command goes on where it was.
+
+    \b
+      suffrage evaluate mmlu --model ./llama --condition full,answer-only --template smart
+      suffrage evaluate anli --model ./llama --template anli --few-shot 7 --few-shot-split dev
+      suffrage evaluate gsm8k --model gpt-x --api-base https://host/v1 --extract '#### (.*)'
+    """
+    from tracker.database import connect
+    from tracker.measuring.plan import Plan
+
+    for name in LISTS:
+        said[name] = split(said[name])
+    said["metrics"] = said["metrics"] or ("exact_match",)
+    said["conditions"] = tuple(part.strip().replace("-", "_") for part in conditions.split(",") if part.strip())
+    said["batch_size"] = _batch_size(batch_size)
+    plan = Plan.of(benchmark, model, **said)
+    engine = connect(database)
+    if show_prompt:
+        _show(engine, plan)
+    elif dry_run:
+        _estimate(engine, plan)
+    else:
+        _evaluate(engine, plan)
+
+
+def _batch_size(said: str) -> int | None:
+    if said == "auto":
+        return None
+    if not said.isdecimal() or int(said) < 1:
+        raise click.BadParameter(f"--batch-size takes a number from 1, or auto, not {said!r}")
+    return int(said)
+
+
+def _evaluate(engine: Any, plan: Any) -> None:
+    from tracker.measuring.evaluation import evaluate
+
+    try:
+        with _progress(plan.benchmark) as progress:
+            made = evaluate(engine, plan, progress=progress, told=lambda words: say(f"  note: {words}"))
+    except KeyboardInterrupt:
+        say("Stopped. What was answered is stored; run the same command again to go on.")
+        raise
+    for one in made:
+        click.echo(one.summary())
+        for note in one.notes:
+            say(f"  note: {note}")
+        if not one.is_complete:
+            say(
+                f"  {len(one.failed):,} prompts have no answer, so the run is not finished, and nothing takes it yet. "
+                "Run the same command again to ask them again, or add --errored missing (or wrong) to end it as it is."
+            )
+    if not all(one.is_complete for one in made):
+        raise SystemExit(1)
+
+
+def _estimate(engine: Any, plan: Any) -> None:
+    from tracker.measuring.estimate import estimate
+
+    for one in estimate(engine, plan, told=lambda words: say(f"  note: {words}")):
+        click.echo(one.summary())
+
+
+def _show(engine: Any, plan: Any) -> None:
+    from tracker.measuring.preparation import prepare
+
+    prepared = prepare(engine, plan)
+    for condition, asked in prepared.asked.items():
+        one = asked.questions[0]
+        click.echo(f"--- {condition.replace('_', '-')}, {prepared.method}, template {prepared.template.name}")
+        click.echo(one.text())
+        for place, option in enumerate(one.options):
+            click.echo(f"--- option {place + 1}{' (gold)' if place == one.gold else ''}: {one.join + option!r}")
+        if not one.options:
+            click.echo(f"--- gold: {' | '.join(one.references)}")
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
+    """A bar of prompts on a terminal, with tokens per second and the time left; None elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    import time
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None, rate="")
+        start = time.monotonic()
+
+        def tell(done: int, total: int, n_tokens: int) -> None:
+            rate = f"{n_tokens / max(time.monotonic() - start, 1e-9):,.0f} tokens/s" if n_tokens else ""
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield tell

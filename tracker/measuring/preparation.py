@@ -1,0 +1,114 @@
+"""From a plan to what is asked: everything that can be refused is refused here, before a model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tracker.database import transaction
+from tracker.errors import SelectionError
+from tracker.measuring.judging.judged import check_scoring
+from tracker.measuring.plan import Plan
+from tracker.measuring.questions.asking import Asked, chosen_rows, questions
+from tracker.measuring.questions.template import Template, default_template, load_template
+from tracker.measuring.replies import Sampling
+from tracker.queries.prompts import Prompts, prompts
+from tracker.queries.resolution import BenchmarkKey, find_benchmark
+from tracker.queries.selection import Selection
+
+METRICS = {
+    "letters": ("accuracy", "gold_probability_letters"),
+    "loglikelihood": ("acc", "acc_norm", "gold_probability_likelihoods"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """What is asked, in words.
+
+    Attributes:
+        benchmark: of which.
+        prompts: all that are stored of its tasks.
+        template: how they are put.
+        method: how answers are found.
+        metrics: under which they are scored.
+        sampling: how answers are written.
+        asked: by condition.
+    """
+
+    benchmark: BenchmarkKey
+    prompts: Prompts
+    template: Template
+    method: str
+    metrics: tuple[str, ...]
+    sampling: Sampling
+    asked: Mapping[str, Asked]
+
+    def choices_of(self, prompt_id: int) -> Sequence[str] | None:
+        """The options of a prompt; None where it has none."""
+        at = int(self.prompts.prompt_ids.searchsorted(prompt_id))
+        return self.prompts.choices[at]
+
+
+def prepare(engine: sa.Engine, plan: Plan) -> Prepared:
+    """Read the prompts, and put them in words for each condition.
+
+    Args:
+        engine: the store.
+        plan: what is to be asked.
+
+    Raises:
+        SuffrageError: there is no such benchmark, template or split, or they do not suit each other.
+    """
+    asking, writing = plan.asking, plan.writing
+    check_scoring(writing.metrics, writing.extract, writing.ignore)
+    with transaction(engine, write=False) as session:
+        benchmark = find_benchmark(session, plan.benchmark)
+        stored = prompts(session, Selection(benchmark=plan.benchmark, tasks=asking.tasks))
+    template = load_template(asking.template, labels=asking.labels) if asking.template else None
+    if template is None:
+        template = default_template(stored)
+        if asking.labels:
+            template = load_template(template.name, labels=asking.labels)
+    method = asking.method or template.method
+    if "answer_only" in plan.conditions and method == "generation" and not template.has_options:
+        raise SelectionError(
+            f"The template {template.name} has no options, so that nothing is left where the question is withheld. "
+            "Ask the condition full alone."
+        )
+    rows = chosen_rows(
+        stored, split=asking.split, few_shot_split=asking.few_shot_split, limit=asking.limit, seed=asking.seed
+    )
+    asked = {
+        condition: questions(
+            stored,
+            rows,
+            template,
+            method=method,
+            answer_only=condition == "answer_only",
+            few_shot=asking.few_shot,
+            few_shot_split=asking.few_shot_split,
+            shots=asking.shots,
+            answer_only_shots=asking.answer_only_shots,
+            seed=asking.seed,
+        )
+        for condition in plan.conditions
+    }
+    return Prepared(
+        benchmark=benchmark,
+        prompts=stored,
+        template=template,
+        method=method,
+        metrics=METRICS.get(method, writing.metrics),
+        sampling=Sampling(
+            max_tokens=writing.max_tokens or template.max_tokens,
+            temperature=writing.temperature,
+            top_p=writing.top_p,
+            seed=asking.seed,
+            stop=(*template.stop, *(stop for stop in writing.stop if stop not in template.stop)),
+            n_trials=writing.trials if method == "generation" else 1,
+        ),
+        asked=asked,
+    )
