@@ -43,6 +43,14 @@ class TestLoaded:
         assert found.choices == (["a", "b"], ["a", "b"], None, ["a", "b"], ["a", "b"], None)
         assert found.answers == ("A", "A", None, "A", "A", None)
         assert found.details == ({}, {"reason": "no ☂"}, {}, {}, {}, {})
+        assert found.splits == (None,) * 6
+
+    def test_the_split_of_each_is_told_and_changes_no_digest(self, asked: sa.Engine) -> None:
+        before = load(asked).digest
+        with transaction(asked) as session:
+            session.execute(sa.update(schema.Prompt).where(schema.Prompt.id == 3).values(split="test"))
+        assert load(asked).splits == (None, None, "test", None, None, None)
+        assert load(asked).digest == before
 
     def test_a_prompt_is_named_as_tables_call_it_else_by_its_key(self, asked: sa.Engine) -> None:
         assert load(asked).names == ("q1", "q2", "3", "4", "5", "q8")
