@@ -9,6 +9,7 @@ import numpy as np
 from analyses.numerics.comparing.steps import Step
 from analyses.wording.names import listed
 from analyses.wording.refusals import Problems
+from tracker.evaluations import BOOKKEEPING
 from tracker.queries.history import RunHistory
 
 SAID_STEPS = 3
@@ -95,11 +96,14 @@ def notes(history: RunHistory, found: Sequence[Step]) -> list[str]:
 
 
 def settings_changed(before: object, after: object, under: str = "") -> list[str]:
-    """Names of settings that differ, nested ones with dots between; what only one run tells of is passed over."""
+    """Names of settings that differ, nested ones with dots between; what only one run tells of is passed over.
+
+    So is what an evaluation keeps account of, such as the tokens it took: it decides no answer.
+    """
     if not isinstance(before, dict) or not isinstance(after, dict):
         return [under] if before != after else []
     return [
         name
-        for key in sorted(set(before) & set(after))
+        for key in sorted(set(before) & set(after) - (set() if under else set(BOOKKEEPING)))
         for name in settings_changed(before[key], after[key], f"{under}.{key}" if under else str(key))
     ]

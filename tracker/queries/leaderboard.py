@@ -10,19 +10,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
+from tracker.evaluations import evaluation_of, progress_of
+from tracker.queries import tables
 from tracker.queries.clusters import Clusters
 from tracker.queries.filter_notes import filter_notes
 from tracker.queries.filters import whole_tasks
 from tracker.queries.performance import performance_matrix, task_matrix
 from tracker.queries.ranked_means import Leaderboard, LeaderboardRow, Ranking, rank_by_prompts, rank_by_tasks
-from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
+from tracker.queries.resolution import BenchmarkKey, chosen_runs, find_benchmark, find_metric
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
+from tracker.wording import listed
 
 __all__ = ["Leaderboard", "LeaderboardRow", "leaderboard", "rank_by_prompts", "rank_by_tasks"]
+
+N_NAMED = 5
 
 
 def leaderboard(session: Session, selection: Selection, missing: Policy = "unranked") -> Leaderboard:
@@ -67,6 +73,8 @@ def leaderboard(session: Session, selection: Selection, missing: Policy = "unran
             f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be weighted. "
             f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
         )
+    if under_way := _under_way(session, benchmark, selection):
+        board = replace(board, notes=(*board.notes, under_way))
     if selection.filter is not None:
         said = filter_notes(session, benchmark, selection)
         board = replace(board, notes=(*said, *board.notes), filter_id=selection.filter)
@@ -76,3 +84,27 @@ def leaderboard(session: Session, selection: Selection, missing: Policy = "unran
         note = f"Not shown, since the {asked} were not measured per {unit}: {names}."
         board = replace(board, notes=(*board.notes, note))
     return board
+
+
+def _under_way(session: Session, benchmark: BenchmarkKey, selection: Selection) -> str:
+    """Which models are being evaluated, or were and it was stopped; '' where none is, or runs are given."""
+    if selection.runs:
+        return ""
+    run, model = tables.run.c, tables.model.c
+    rows = session.execute(
+        sa.select(run.id, run.settings, model.name)
+        .join(tables.model, model.id == run.model_id)
+        .where(
+            run.benchmark_id == benchmark.id,
+            run.status == "partial",
+            run.condition == selection.condition,
+            run.variant == selection.variant,
+        )
+        .order_by(run.id)
+    )
+    said = [
+        f"{row.name} (run {row.id}, {progress_of(row.settings)})"
+        for row in rows
+        if evaluation_of(row.settings) is not None
+    ]
+    return f"Not taken, since the evaluation has not finished: {listed(said, N_NAMED)}." if said else ""

@@ -301,8 +301,9 @@ def _no_scores(
         n = session.scalar(mine) or 0
         if n and not session.scalar(mine.where(tables.run.c.status == "complete")):
             return SelectionError(
-                f"No run of {benchmark.label} is complete: its {n} are hidden, superseded or partial, and are chosen "
-                f"by --runs only. List them: suffrage runs list --all --benchmark {benchmark.label}"
+                f"No run of {benchmark.label} is complete: its {n} are hidden, superseded or partial (damaged or being "
+                "evaluated), and are chosen by --runs only. "
+                f"List them: suffrage runs list --all --benchmark {benchmark.label}"
             )
         return SelectionError(f"{benchmark.label} has no scores yet. Take some in: suffrage ingest PATH")
     metrics = sorted({row.name for row in here})

@@ -16,9 +16,11 @@ from sqlmodel import Session
 
 from tracker.database import current_version, known_versions, schema_differences, shown_url, stray_rows, transaction
 from tracker.errors import DatabaseError, PublishingError
+from tracker.evaluations import command_of, evaluation_of, progress_of
 from tracker.ingest.checksums import verify_checksums
 from tracker.queries import tables
 from tracker.queries.findings import finding
+from tracker.queries.resolution import benchmark_label
 from tracker.queries.staleness import stale_findings
 from tracker.recording.asking_again import ask_again
 from tracker.recording.mlflow_store import mlflow_store
@@ -88,7 +90,8 @@ def faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
         for run in verify_checksums(session):
             yield (
                 f"run {run}",
-                "its scores are not those that were stored; ingest its file again with --on-conflict update",
+                "its scores are not those that were stored; ingest its file again with --on-conflict update, or, "
+                "where it was evaluated here, delete it and evaluate again",
             )
 
 
@@ -102,7 +105,7 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
         "scores": (
             "every run has the scores that were stored, by number and checksum",
             "Their scores were changed from outside. Take their files in again: suffrage ingest --on-conflict update; "
-            "where that does not mend it: suffrage runs delete ID --yes, then suffrage ingest",
+            "where that does not mend it: suffrage runs delete ID --yes, then suffrage ingest, or suffrage evaluate",
         ),
     }
     for name, wrong in found.items():
@@ -166,12 +169,7 @@ def _contents(session: Session) -> Iterator[Check]:
     statuses: dict[str, int] = dict(counted.all())
     told = ", ".join(f"{statuses[status]:,} {status}" for status in sorted(statuses)) or "none yet"
     if statuses.get("partial"):
-        partial = session.scalars(sa.select(run.id).where(run.status == "partial").order_by(run.id)).all()
-        advice = (
-            f"Of run {listed(partial, N_NAMED)} only what came before the damage of a file is there. "
-            "Take the whole file in, then: suffrage runs delete ID"
-        )
-        yield Check(name="runs", verdict="warning", found=told, advice=advice)
+        yield Check(name="runs", verdict="warning", found=told, advice=_partial(session))
     else:
         yield Check(name="runs", verdict="ok", found=told)
     n_prompts = session.scalar(sa.select(sa.func.count()).select_from(tables.prompt)) or 0
@@ -188,6 +186,32 @@ def _contents(session: Session) -> Iterator[Check]:
     if unbounded:
         said += f", {len(unbounded)} of them without bounds: {listed(unbounded, N_NAMED)}"
     yield Check(name="metrics", verdict="ok", found=said)
+
+
+def _partial(session: Session) -> str:
+    """What to do about runs that are partial: some were cut off by damage, some are being evaluated or were stopped."""
+    run, model, benchmark = tables.run.c, tables.model.c, tables.benchmark.c
+    rows = session.execute(
+        sa.select(run.id, run.settings, model.name.label("model"), benchmark.name, benchmark.revision)
+        .join(tables.model, model.id == run.model_id)
+        .join(tables.benchmark, benchmark.id == run.benchmark_id)
+        .where(run.status == "partial")
+        .order_by(run.id)
+    ).all()
+    unfinished = [row for row in rows if evaluation_of(row.settings) is not None]
+    said = [
+        f"The evaluation of run {row.id} has not finished ({progress_of(row.settings)}); it goes on with: "
+        + command_of(row.settings, benchmark_label(row.name, row.revision), row.model)
+        for row in unfinished[:N_NAMED]
+    ]
+    if more := len(unfinished) - N_NAMED:
+        said += [f"{more:,} more evaluations have not finished: suffrage runs lists them."] if more > 0 else []
+    if damaged := [row.id for row in rows if evaluation_of(row.settings) is None]:
+        said.append(
+            f"Of run {listed(damaged, N_NAMED)} only what came before the damage of a file is there. "
+            "Take the whole file in, then: suffrage runs delete ID"
+        )
+    return "; ".join(one.rstrip(".") for one in said) + "." if len(said) > 1 else said[0]
 
 
 def _stale(session: Session) -> Check:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import ConflictError
+from tracker.evaluations import command_of, evaluation_of
 from tracker.queries import tables
 from tracker.queries.catalogue import RunRow, run
 from tracker.queries.staleness import stale_findings
@@ -75,6 +76,9 @@ def show_again(session: Session, keys: Sequence[int]) -> Change:
         ConflictError: one is neither.
     """
     for one in _runs(session, keys):
+        if one.status == "partial" and evaluation_of(one.settings) is not None:
+            go_on = command_of(one.settings, one.benchmark, one.model)
+            raise ConflictError(f"{_named(one)} is partial: its evaluation has not finished. Go on with it: {go_on}")
         if one.status == "partial":
             raise ConflictError(
                 f"{_named(one)} is partial: its file was damaged. Take in the whole file with suffrage ingest, "

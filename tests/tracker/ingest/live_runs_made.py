@@ -1,0 +1,59 @@
+"""A small benchmark, and answers to it as an evaluation gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from readings import keep, prompts
+
+from tracker.database import transaction
+from tracker.ingest.live_runs import LiveRun, Measured, add, complete, open_run
+from tracker.queries import tables
+
+IDENTITY = "0123456789abcdef" * 4
+OTHER = "f" * 64
+
+
+def ask(engine: sa.Engine, n_prompts: int, benchmark: str = "b") -> None:
+    """A benchmark of multiple-choice prompts."""
+    keys = [f"q{n}" for n in range(n_prompts)]
+    texts = [f"What is {n} + 1?" for n in range(n_prompts)]
+    options = [[str(n + 1), str(n + 2)] for n in range(n_prompts)]
+    keep(engine, prompts(keys, text=texts, choices=options, answer=["A"] * n_prompts))
+
+
+def asked(engine: sa.Engine) -> list[int]:
+    """The keys of all prompts."""
+    with engine.connect() as connection:
+        return list(connection.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)))
+
+
+def numbered(prompt: int, chance: float) -> Measured:
+    """An answer with a probability."""
+    return Measured(
+        prompt_id=prompt,
+        scores={"accuracy": 1.0, "gold_probability_letters": chance},
+        answers=(("", "A", chance, "ok"),),
+        usage={"tokens_read": 10 * prompt},
+    )
+
+
+def portion(*prompt_ids: int) -> list[Measured]:
+    """Right answers with probabilities, the same each time."""
+    return [numbered(prompt, 1 / (1 + prompt)) for prompt in prompt_ids]
+
+
+def opened(engine: sa.Engine, *portions: Sequence[Measured], end: bool = False, **more: Any) -> LiveRun:
+    """A run of the first benchmark with some portions, each in a transaction of its own."""
+    told: dict[str, Any] = {"benchmark_id": 1, "model": "org/m", "settings": {}, "identity": IDENTITY, **more}
+    with transaction(engine, exclusive=True) as session:
+        found = open_run(session, **told)
+    for rows in portions:
+        with transaction(engine, exclusive=True) as session:
+            add(session, found.id, rows)
+    if end:
+        with transaction(engine, exclusive=True) as session:
+            complete(session, found.id)
+    return found

@@ -1,0 +1,359 @@
+"""Runs that are made a portion at a time: killed, repeated, shared by two writers, and ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from live_runs_made import IDENTITY, OTHER, ask, asked, numbered, opened, portion
+from readings import ACCURACY, prompts, reading
+from sqlmodel import Session
+
+from tracker.database import connect, transaction
+from tracker.errors import ConflictError, NotFoundError
+from tracker.evaluations import command_of, evaluation_of, progress_of, without_evaluation
+from tracker.ingest.checksums import checksum, verify_checksums
+from tracker.ingest.live_runs import Measured, add, complete, open_run, stored_prompts
+from tracker.ingest.loading import stored_scores
+from tracker.ingest.measurement import ReadOptions, RunDescription, Scores
+from tracker.ingest.store import store as keep
+from tracker.queries import tables
+from tracker.queries.catalogue import run
+
+
+@pytest.fixture
+def file(sqlite_url: str) -> Iterator[sa.Engine]:
+    """An empty store on SQLite, where both engines do the same."""
+    engine = connect(sqlite_url)
+    yield engine
+    engine.dispose()
+
+
+def rows_of(engine: sa.Engine, run_id: int) -> tuple[Any, ...]:
+    """Everything that the answers of a run decide."""
+    with engine.connect() as connection:
+        counted = connection.execute(
+            sa.select(tables.run.c.n_scores, tables.run.c.checksum).where(tables.run.c.id == run_id)
+        ).one()
+        score, answer = tables.score.c, tables.answer.c
+        scores = connection.execute(
+            sa.select(score.metric_id, score.prompt_id, score.trial, score.value).where(score.run_id == run_id)
+        )
+        answers = connection.execute(sa.select(tables.answer).where(answer.run_id == run_id))
+        usage = connection.scalar(sa.select(tables.run.c.settings).where(tables.run.c.id == run_id))["usage"]
+        return tuple(counted), sorted(map(tuple, scores)), sorted(map(str, answers)), usage
+
+
+class TestOpening:
+    def test_a_run_is_made_once_and_continued(self, store: sa.Engine) -> None:
+        ask(store, 3)
+        first = opened(store)
+        assert (first.is_new, first.status, first.label, first.n_stored) == (True, "partial", "", 0)
+        with transaction(store, exclusive=True) as session:
+            assert add(session, first.id, portion(1, 2)) == 2
+        again = opened(store)
+        assert (again.id, again.is_new, again.status, again.n_stored) == (first.id, False, "partial", 2)
+
+    def test_a_complete_run_is_returned_as_it_is_unless_it_is_asked_again(self, file: sa.Engine) -> None:
+        ask(file, 2)
+        first = opened(file, portion(1, 2), end=True)
+        assert (opened(file).id, opened(file).status) == (first.id, "complete")
+        anew = opened(file, again=True)
+        assert (anew.is_new, anew.label) == (True, "#2")
+        assert opened(file, again=True).id == anew.id, "killed and started again, it is the same"
+        assert opened(file).id == anew.id
+        with transaction(file, exclusive=True) as session:
+            add(session, anew.id, portion(1, 2))
+            complete(session, anew.id)
+        assert opened(file).id == anew.id, "the latest one"
+
+    def test_another_identity_condition_variant_or_model_is_another_run(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        first = opened(file)
+        others = [
+            opened(file, identity=OTHER),
+            opened(file, condition="answer_only"),
+            opened(file, variant="plain words"),
+            opened(file, model="org/other"),
+        ]
+        assert len({first.id, *(other.id for other in others)}) == 5
+        assert [other.label for other in others] == ["#2", "", "", ""]
+
+    def test_runs_that_were_set_aside_are_passed_over(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        first = opened(file, portion(1), end=True)
+        with transaction(file) as session:
+            session.execute(sa.update(tables.run).values(status="hidden"))
+        assert opened(file).id != first.id
+
+    def test_a_model_is_known_by_its_other_name(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        first = opened(file)
+        with transaction(file) as session:
+            session.execute(sa.insert(tables.model_alias).values(name="./folder", model_id=1))
+        assert opened(file, model="./folder").id == first.id
+
+    def test_what_is_known_of_the_run_is_stored(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        key = opened(file, few_shot=5, limited=True, settings={"template": "{{ text }}\0", "n_prompts": 1}).id
+        with transaction(file, write=False) as session:
+            row = run(session, key)
+        assert (row.model, row.few_shot, row.limited, row.status) == ("org/m", 5, True, "partial")
+        assert row.reason == "its evaluation has not finished"
+        assert row.settings == {"template": "{{ text }}\ufffd", "n_prompts": 1, "identity": IDENTITY, "usage": {}}
+        assert row.started is not None
+        assert row.sources == ()
+
+    def test_an_identity_that_is_no_sha256_is_refused(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        with pytest.raises(ValueError, match="64 hexadecimal"):
+            opened(file, identity="abc")
+
+
+class TestPortions:
+    def test_scores_answers_numbers_and_usage_are_stored(self, store: sa.Engine) -> None:
+        ask(store, 2)
+        key = opened(store, portion(1, 2), end=True).id
+        with transaction(store, write=False) as session:
+            row = run(session, key)
+            assert verify_checksums(session) == []
+            assert stored_prompts(session, key) == {1: 1, 2: 1}
+            metric = tables.metric.c
+            bounds = session.execute(sa.select(metric.name, metric.lower, metric.upper)).all()
+        assert (row.n_scores, row.status, row.reason) == (4, "complete", "")
+        assert row.settings["usage"] == {"n_prompts": 2, "tokens_read": 30}
+        assert {tuple(one) for one in bounds} == {("accuracy", 0, 1), ("gold_probability_letters", 0, 1)}
+
+    def test_trials_are_counted_by_prompt(self, file: sa.Engine) -> None:
+        ask(file, 2)
+        rows = [Measured(prompt_id=1, trial=trial, scores={"accuracy": 1.0}) for trial in range(3)]
+        key = opened(file, [*rows[:2], Measured(prompt_id=2, scores={"accuracy": 0.0})], rows[2:]).id
+        with transaction(file, write=False) as session:
+            assert stored_prompts(session, key) == {1: 3, 2: 1}
+            assert run(session, key).settings["usage"] == {"n_prompts": 2}
+
+    def test_what_was_not_measured_has_no_row_and_is_asked_again(self, store: sa.Engine) -> None:
+        ask(store, 2)
+        failed = Measured(prompt_id=1, scores={"accuracy": math.nan}, answers=(("", None, None, "error"),))
+        key = opened(store, [failed]).id
+        with transaction(store, exclusive=True) as session:
+            assert stored_prompts(session, key) == {}
+            assert run(session, key).n_scores == 0
+            assert add(session, key, portion(1)) == 1
+            assert add(session, key, [failed]) == 0, "a failure contradicts nothing"
+        assert [text.split(", ")[-1] for text in rows_of(store, key)[2]] == ["'ok')"]
+
+    def test_usage_of_a_portion_counts_though_nothing_in_it_is_new(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        key = opened(file, portion(1)).id
+        with transaction(file, exclusive=True) as session:
+            assert add(session, key, portion(1), usage={"seconds": 0.5}) == 0
+            assert run(session, key).settings["usage"] == {"n_prompts": 1, "tokens_read": 10, "seconds": 0.5}
+
+    def test_values_that_round_otherwise_are_alike(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        key = opened(file, [numbered(1, 0.5)]).id
+        before = rows_of(file, key)
+        with transaction(file, exclusive=True) as session:
+            assert add(session, key, [numbered(1, 0.5 + 9e-6)]) == 0
+        assert rows_of(file, key) == before
+
+    def test_prompts_left_out_are_told_in_the_settings(self, file: sa.Engine) -> None:
+        ask(file, 2)
+        key = opened(file, portion(1)).id
+        with transaction(file, exclusive=True) as session:
+            complete(session, key, left_out={"longer than the context": 1, "other": 0}, reason="1 of 2 left out")
+            complete(session, key, left_out={"said twice": 9})
+            row = run(session, key)
+        assert row.settings["left_out"] == {"longer than the context": 1}
+        assert (row.status, row.reason) == ("complete", "1 of 2 left out")
+
+    def test_a_run_counts_as_taken_in_when_it_ends(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        key = opened(file, portion(1)).id
+        with transaction(file, exclusive=True) as session:
+            opened_at = run(session, key).ingested
+            complete(session, key)
+            session.expire_all()
+            assert run(session, key).ingested > opened_at
+
+
+class TestErrors:
+    def test_other_answers_than_those_stored_are_refused(self, store: sa.Engine) -> None:
+        ask(store, 2)
+        key = opened(store, [numbered(1, 0.5)]).id
+        before = rows_of(store, key)
+        for other in (
+            numbered(1, 0.5 + 1e-4),
+            Measured(prompt_id=1, scores={}, answers=(("", "B", 0.5, "ok"),)),
+            Measured(prompt_id=1, scores={}, answers=(("", "A", 0.6, "ok"),)),
+        ):
+            with (
+                pytest.raises(ConflictError, match=r"Run 1 of org/m holds other answers to 1 .*the first is prompt 1"),
+                transaction(store, exclusive=True) as session,
+            ):
+                add(session, key, [numbered(2, 0.25), other])
+        assert rows_of(store, key) == before
+
+    def test_a_prompt_that_is_answered_twice_otherwise_in_one_portion_is_refused(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        key = opened(file).id
+        for rows in (
+            [numbered(1, 0.5), numbered(1, 0.6)],
+            [Measured(prompt_id=1, scores={}, answers=(("", text, None, "ok"),)) for text in "AB"],
+        ):
+            with pytest.raises(ConflictError, match="ask it once"), transaction(file, exclusive=True) as session:
+                add(session, key, rows)
+        with transaction(file, exclusive=True) as session:
+            assert add(session, key, [*portion(1), *portion(1)]) == 1
+        assert rows_of(file, key)[3] == {"n_prompts": 1, "tokens_read": 10}
+
+    @pytest.mark.parametrize("value", [1.5, -0.1, math.inf])
+    def test_scores_outside_the_bounds_of_their_metric_are_refused(self, file: sa.Engine, value: float) -> None:
+        ask(file, 1)
+        key = opened(file).id
+        with pytest.raises(ConflictError, match="under accuracy"), transaction(file, exclusive=True) as session:
+            add(session, key, [Measured(prompt_id=1, scores={"accuracy": value})])
+
+    def test_a_metric_that_the_store_knows_otherwise_is_refused(self, store: sa.Engine) -> None:
+        ask(store, 1)
+        key = opened(store).id
+        with transaction(store) as session:
+            session.execute(sa.insert(tables.metric).values(name="accuracy", higher_is_better=False))
+        with pytest.raises(ConflictError, match="lower accuracy is better"), transaction(store) as session:
+            add(session, key, portion(1))
+
+    def test_a_run_that_was_deleted_meanwhile_is_told(self, store: sa.Engine) -> None:
+        ask(store, 1)
+        key = opened(store).id
+        with transaction(store) as session:
+            session.execute(sa.delete(tables.run))
+        for work in (lambda s: add(s, key, portion(1)), lambda s: complete(s, key)):
+            with pytest.raises(NotFoundError, match="begin anew"), transaction(store, exclusive=True) as session:
+                work(session)
+
+    def test_a_run_from_a_file_takes_no_portions(self, file: sa.Engine) -> None:
+        ask(file, 1)
+        with transaction(file) as session:
+            session.execute(sa.insert(tables.model).values(name="m"))
+            asked_of = {"benchmark_id": 1, "model_id": 1, "condition": "full", "variant": "", "label": ""}
+            counts = {"limited": False, "status": "complete", "n_scores": 0, "checksum": "0" * 32}
+            moment = sa.func.current_timestamp()
+            session.execute(sa.insert(tables.run).values(**asked_of, **counts, ingested=moment))
+        with pytest.raises(ConflictError, match="came from a file"), transaction(file, exclusive=True) as session:
+            add(session, 1, portion(1))
+
+    def test_what_a_run_that_has_ended_lacks_is_refused(self, file: sa.Engine) -> None:
+        ask(file, 2)
+        key = opened(file, portion(1), end=True).id
+        with transaction(file, exclusive=True) as session:
+            assert add(session, key, portion(1)) == 0
+        with pytest.raises(ConflictError, match=r"has ended .* 1 of these .*--again"), transaction(file) as session:
+            add(session, key, portion(1, 2))
+
+
+class TestTwoWriters:
+    def test_nothing_is_stored_twice_and_nothing_is_lost(self, store: sa.Engine) -> None:
+        ask(store, 24)
+        ids = asked(store)
+
+        def evaluate(order: Sequence[int]) -> tuple[int, int]:
+            engine = connect(store.url.render_as_string(hide_password=False))
+            key = opened(engine).id
+            n_new = 0
+            for first in range(0, len(order), 5):
+                with transaction(engine, exclusive=True) as session:
+                    n_new += add(session, key, portion(*order[first : first + 5]))
+            with transaction(engine, exclusive=True) as session:
+                complete(session, key)
+            engine.dispose()
+            return key, n_new
+
+        with ThreadPoolExecutor(2) as writers:
+            found = list(writers.map(evaluate, (ids, ids[::-1])))
+        assert {key for key, _ in found} == {1}
+        assert sum(n_new for _, n_new in found) == 24
+        alone = rows_of(store, opened(store, portion(*ids), again=True).id)
+        together = rows_of(store, 1)
+        assert (together[0], together[1], together[3]) == (alone[0], alone[1], alone[3])
+
+
+@pytest.mark.parametrize("engine_name", ["sqlite", "postgres"])
+class TestLaws:
+    @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(data=st.data())
+    def test_portions_kills_and_repeats_end_as_one_uninterrupted_run(
+        self, data: st.DataObject, engine_name: str, request: pytest.FixtureRequest
+    ) -> None:
+        engine = connect(request.getfixturevalue(f"{engine_name}_url"))
+        with engine.connect() as connection:
+            fresh = not connection.scalar(sa.select(sa.func.count()).select_from(tables.benchmark))
+        if fresh:
+            ask(engine, 6)
+        values = st.sampled_from([0.0, -0.0, 1 / 3, 0.5, 1.0, math.nan])
+        drawn: Mapping[tuple[int, int], Measured] = {
+            (prompt, trial): Measured(
+                prompt_id=prompt,
+                trial=trial,
+                scores={"accuracy": float(prompt % 2), "gold_probability_letters": data.draw(values)},
+                answers=(("", data.draw(st.sampled_from(["A", "\0", "é", None])), data.draw(values), "ok"),),
+                usage={"tokens_read": prompt * 10 + trial},
+            )
+            for prompt in range(1, 7)
+            for trial in range(2)
+        }
+        whole = opened(engine, list(drawn.values()), again=True, end=True)
+        once = rows_of(engine, whole.id)
+        key = opened(engine, again=True).id
+        some = st.lists(st.sampled_from(sorted(drawn)), max_size=8)
+        steps = data.draw(st.lists(st.tuples(some, st.booleans()), max_size=5))
+        for wanted, is_killed in [*steps, (data.draw(st.permutations(sorted(drawn))), False)]:
+            before = rows_of(engine, key)
+            with Session(engine.execution_options(begin="IMMEDIATE")) as session:
+                add(session, key, [drawn[one] for one in wanted])
+                if not is_killed:
+                    session.commit()
+            if is_killed:
+                assert rows_of(engine, key) == before
+            with transaction(engine, write=False) as session:
+                columns = list(stored_scores(session, key).values())
+                assert rows_of(engine, key)[0] == (sum(map(len, columns)), checksum(columns))
+        with transaction(engine, exclusive=True) as session:
+            complete(session, key)
+        ended = rows_of(engine, key)
+        assert (ended[0], ended[1], ended[3]) == (once[0], once[1], once[3])
+        without_key = [[text.split(", ", 1)[1] for text in rows[2]] for rows in (once, ended)]
+        assert without_key[0] == without_key[1]
+        engine.dispose()
+
+
+class TestWords:
+    def test_only_a_sha256_is_an_identity(self) -> None:
+        assert evaluation_of({"identity": IDENTITY}) == IDENTITY
+        for said in (None, [], {}, {"identity": "m"}, {"identity": 3}, {"identity": IDENTITY.upper() + "F"}):
+            assert evaluation_of(said) is None
+        assert without_evaluation({"identity": IDENTITY, "a": 1}) == {"a": 1}
+        assert without_evaluation({"identity": "me", "a": 1}) == {"identity": "me", "a": 1}
+
+    def test_progress_and_the_command_that_goes_on_are_said(self) -> None:
+        assert progress_of({"usage": {"n_prompts": 1200}, "n_prompts": 5000}) == "1,200 of 5,000 prompts"
+        assert progress_of({"usage": {}}) == progress_of(None) == "0 prompts"
+        assert command_of({"command": "suffrage evaluate b --limit 3"}, "b", "m") == "suffrage evaluate b --limit 3"
+        assert command_of({}, "b", "my model").startswith("suffrage evaluate b --model 'my model', with the options")
+
+
+def test_a_file_that_tells_of_an_evaluation_does_not_become_it(file: sa.Engine) -> None:
+
+    said = RunDescription(model="org/m", settings={"identity": IDENTITY, "dtype": "float32"})
+    scores = Scores(run=said, metric=ACCURACY, prompts=prompts(["a"]), values=np.array([1.0]))
+    with transaction(file, exclusive=True) as session:
+        keep(session, reading(scores), ReadOptions(benchmark="b"))
+        assert run(session, 1).settings == {"dtype": "float32"}
+        assert open_run(session, benchmark_id=1, model="org/m", settings={}, identity=IDENTITY).is_new
