@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,8 +90,8 @@ def load_last_token(
     loaded = load_language_model(said, revision=revision, device=device, trust_remote_code=None)
     if loaded.is_encoder_decoder:
         raise EncoderError(
-            f"{said} is an encoder-decoder: its encoder sees the whole text at every token, so that the last one stands "
-            f"for no more than the others. Leave out {LAST_TOKEN} for the mean of all."
+            f"{said} is an encoder-decoder: its encoder sees the whole text at every token, and the last stands for "
+            f"no more than the others. Leave out {LAST_TOKEN} for the mean of all."
         )
     remark = "" if chosen else "it is a language model: the vector of a text is its last hidden state at the last token"
     return LastTokenEncoder(
@@ -110,30 +111,32 @@ def writes_on(said: str, folder: Path | None, revision: str, *, offline: bool) -
     """
     if folder is not None:
         marked, config = (folder / "modules.json").is_file(), folder / "config.json"
-        return not marked and config.is_file() and _writes_on(config)
+        return not marked and _writes_on(config if config.is_file() else None)
+    with suppress(Exception):
+        return _of_hub(said, "modules.json", revision, offline) is None and _writes_on(
+            _of_hub(said, "config.json", revision, offline)
+        )
+    return False
+
+
+def _of_hub(said: str, file: str, revision: str, offline: bool) -> Path | None:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
-    kept = {"revision": revision or None, "local_files_only": offline}
     try:
-        hf_hub_download(said, "modules.json", **kept)
-        return False
+        return Path(str(hf_hub_download(said, file, revision=revision or None, local_files_only=offline)))
     except EntryNotFoundError:
-        pass
-    except Exception:
-        return False
-    try:
-        return _writes_on(Path(hf_hub_download(said, "config.json", **kept)))
-    except Exception:
-        return False
+        return None
 
 
-def _writes_on(config: Path) -> bool:
+def _writes_on(config: Path | None) -> bool:
+    if config is None:
+        return False
     try:
         found = json.loads(config.read_text(encoding="utf-8"))
         architectures = found.get("architectures") or []
-        two_parts = found.get("is_encoder_decoder", False)
+        other = found.get("is_encoder_decoder", False) or not found.get("is_causal", True)
     except (OSError, ValueError, AttributeError):
         return False
     called = [str(name) for name in architectures] if isinstance(architectures, list) else []
-    return not two_parts and any(name.endswith(ARCHITECTURES) for name in called) and "BertLMHeadModel" not in called
+    return not other and any(name.endswith(ARCHITECTURES) for name in called) and "BertLMHeadModel" not in called

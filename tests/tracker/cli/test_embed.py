@@ -100,6 +100,18 @@ class TestMade:
         assert "b: 0 new vectors" in run(*words).stderr
         assert stored(store_url) == after
 
+    def test_a_language_model_gives_its_last_token_and_it_is_said_and_named(
+        self, sqlite_url: str, tmp_path: Path, questions: list[list[object]], language_model_folders: dict[str, Path]
+    ) -> None:
+        folder = language_model_folders["llama"]
+        words = ("embed", "b", "--database", filled(sqlite_url, tmp_path, questions[:5]), "--encoder")
+        made, note = run(*words, folder).stderr.splitlines()
+        name = rf"{folder.name} \(last token\)@[0-9a-f]{{12}}:question\+choices"
+        assert re.fullmatch(rf"b: 5 new vectors of 256 numbers by {name}", made)
+        assert "it is a language model: the vector of a text is its last hidden state at the last token" in note
+        (again,) = run(*words, f"last-token:{folder}").stderr.splitlines()
+        assert re.fullmatch(rf"b: 0 new vectors of 256 numbers by {name}, 5 stored before", again)
+
     def test_templates_are_kept_apart_and_prompts_without_text_are_counted(
         self, sqlite_url: str, tmp_path: Path, tiny_encoder: Path
     ) -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 @click.option(
     "--encoder",
     metavar="NAME",
-    help="minilm, a folder with a sentence-transformers model, or a name on the model hub. With --from-file: what "
-    "made the vectors.  [default: minilm]",
+    help="minilm, a folder with a sentence-transformers model or a language model, or a name on the model hub; "
+    "last-token:NAME is a language model in any case. With --from-file: what made the vectors.  [default: minilm]",
 )
 @click.option("--revision", default="", metavar="TEXT", help="Version on the hub; with --from-file of what made them.")
 @click.option(
@@ -152,6 +152,8 @@ def embed(
     n_new = len(np.setdiff1d(ids, list(stored))) - n_useless
     before = f", {len(stored):,} stored before" if stored else ""
     say(f"{key.label}: {n_new:,} new vectors of {loaded.dimensions:,} numbers by {named.label}{before}")
+    if loaded.remark:
+        say(f"  note: {loaded.remark}")
     if loaded.limit is not None and (n_long := int((lengths > loaded.limit).sum())):
         say(
             f"  note: {n_long:,} of {len(texts):,} texts are longer than the {loaded.limit:,} tokens that the encoder "
