@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracker.wording import listed
+
 SPLITS: Mapping[str, str] = {
     "test": "test",
     "validation": "validation",
@@ -69,9 +71,7 @@ class Row:
     @property
     def names(self) -> str:
         """Names of its fields, for messages."""
-        names = list(self.fields)
-        more = ", ..." if len(names) > N_FIELDS_NAMED else ""
-        return ", ".join(names[:N_FIELDS_NAMED]) + more if names else "none"
+        return listed(self.fields, N_FIELDS_NAMED) or "none"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

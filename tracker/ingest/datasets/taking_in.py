@@ -68,7 +68,7 @@ class TakenPrompts:
         splits = listed((f"{split} {n:,}" for split, n in by_split.items()), N_NAMED)
         n_tasks = len({task for _, task in self.counts})
         tasks = f" in {n_tasks} tasks" if n_tasks > 1 else ""
-        would = "would be " if self.dry_run else ""
+        would = "would be " if self.dry_run and not self.stored.already_known else ""
         return f"{self.benchmark}: {self.n_prompts:,} prompts{tasks} ({splits}); {would}{self.stored.summary()}"
 
 

@@ -1,0 +1,65 @@
+"""`suffrage prompts` as a user gives it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from commands_asked import run
+
+from tracker.cli import suffrage
+from tracker.database import connect
+
+
+@pytest.fixture
+def engine(sqlite_url: str) -> Any:
+    made = connect(sqlite_url)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    rows = [{"q": f"Colour {n}?", "o": ["red", "green"], "a": n % 2, "kind": "k"} for n in range(10)]
+    path = tmp_path / "colours.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+MAP = ("--map", "text=q", "--map", "choices=o", "--map", "answer=a", "--map", "task=kind")
+
+
+class TestCommand:
+    def test_it_says_what_was_taken_in_and_how_fields_were_read(self, engine: Any, source: str) -> None:
+        first = run(engine, "prompts", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
+        assert first.stdout == ""
+        assert "colours: 10 prompts (" in first.stderr
+        assert "test 3" in first.stderr
+        assert "10 new prompts" in first.stderr
+        assert "note: answers read as --answer-is index, the only way that fits them all" in first.stderr
+        again = run(engine, "prompts", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
+        assert "taken in before, nothing changed" in again.stderr
+        counted = run(engine, "sql", "select split, count(*) as n from prompt group by split order by split").stdout
+        assert counted.split()[-4:] == ["test", "3", "train", "7"]
+
+    def test_a_dry_run_stores_nothing(self, engine: Any, source: str) -> None:
+        assert "would be 10 new prompts" in run(engine, "prompts", "c", source, *MAP, "--dry-run").stderr
+        assert run(engine, "sql", "select count(*) as n from prompt", "--format", "csv").stdout.split() == ["n", "0"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["--map", "text"], "'text' is not of the form PART=FIELD"),
+            (["--map", "text=q", "--map", "text=a"], "text is given twice"),
+            (["--task-name", "R1"], "'R1' is not of the form OLD=NEW"),
+        ],
+    )
+    def test_options_that_are_not_of_their_form_are_refused(
+        self, source: str, arguments: list[str], words: str
+    ) -> None:
+        result = CliRunner().invoke(suffrage, ["prompts", "c", source, *arguments])
+        assert result.exit_code == 2
+        assert words in result.stderr

@@ -1,0 +1,267 @@
+"""Data sets without a preset: fields by `--map`, answers in any of four ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from published_files import csv_file, json_lines, stored_prompts
+
+from tracker.errors import BadInputError, SelectionError
+from tracker.ingest.datasets.answer_words import WAYS, Guess, place_of
+from tracker.ingest.datasets.choices import choices_of
+from tracker.ingest.datasets.row import RowError, split_named, value_at
+from tracker.ingest.datasets.taking_in import take_in_prompts
+
+OPTIONS = ["red", "green", "blue"]
+
+
+@pytest.fixture
+def engine(sqlite_url: str) -> Any:
+    from tracker.database import connect
+
+    made = connect(sqlite_url)
+    yield made
+    made.dispose()
+
+
+def row(answer: Any, number: int = 0, options: Sequence[str] = OPTIONS) -> dict[str, Any]:
+    return {"q": f"Colour {number}?", "o": list(options), "a": answer}
+
+
+FIELDS = {"text": "q", "choices": "o", "answer": "a"}
+
+
+def answers(engine: sa.Engine, rows: Sequence[Mapping[str, Any]], folder: Path, **how: Any) -> list[str | None]:
+    file = json_lines(folder / "colours.jsonl", rows)
+    take_in_prompts(engine, "colours", file, **{"fields": FIELDS, **how})
+    return [one["answer"] for one in stored_prompts(engine, "colours")]
+
+
+class TestFields:
+    def test_nested_and_several_fields_play_one_part_and_the_rest_is_kept(
+        self, engine: sa.Engine, tmp_path: Path
+    ) -> None:
+        rows = [
+            {"doc": {"passage": "It rained."}, "q": "Wet?", "no": 7, "first": "yes", "second": "no", "gold": "no",
+             "kind": "weather", "part": "val", "hard": True, "empty": None},
+        ]  # fmt: skip
+        fields = {
+            "text": "doc.passage,q", "choices": "first,second", "answer": "gold", "task": "kind", "split": "part",
+            "id": "no",
+        }  # fmt: skip
+        take_in_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields=fields)
+        (found,) = stored_prompts(engine, "b")
+        assert (found["text"], found["choices"], found["answer"]) == ("It rained.\nWet?", ["yes", "no"], "B")
+        assert (found["task"], found["split"], found["namespace"], found["key"]) == ("weather", "validation", "", "7")
+        assert found["details"] == {"doc": {"passage": "It rained."}, "hard": True}
+
+    def test_without_a_map_the_names_of_the_fields_tell_and_it_is_said(self, engine: sa.Engine, tmp_path: Path) -> None:
+        file = csv_file(tmp_path / "dev.csv", [["id", "question", "answer", "subject"], ["x", "2 + 2?", "4", "sums"]])
+        told = take_in_prompts(engine, "b", file)
+        assert told.notes[0] == (
+            "fields taken by their names: id=id, task=subject, text=question, answer=answer; --map says otherwise"
+        )
+        (found,) = stored_prompts(engine, "b")
+        assert (found["task"], found["key"], found["split"], found["answer"]) == ("sums", "x", "dev", "4")
+
+    def test_of_several_right_answers_the_first_is_gold_and_all_are_kept(
+        self, engine: sa.Engine, tmp_path: Path
+    ) -> None:
+        rows = [{"q": "Capital?", "a": ["Rome", "Roma"]}]
+        take_in_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields={"text": "q", "answer": "a"})
+        (found,) = stored_prompts(engine, "b")
+        assert (found["answer"], found["details"]) == ("Rome", {"a": ["Rome", "Roma"]})
+
+    @pytest.mark.parametrize("shape", ["json", "splits"])
+    def test_a_json_file_is_a_list_or_a_list_for_each_split(
+        self, engine: sa.Engine, tmp_path: Path, shape: str
+    ) -> None:
+        rows = [row("green")]
+        file = tmp_path / "colours.json"
+        file.write_text(json.dumps(rows if shape == "json" else {"train": rows, "val": [row("blue", 1)]}))
+        take_in_prompts(engine, "b", file, fields=FIELDS)
+        assert {one["split"] for one in stored_prompts(engine, "b")} == (
+            {None} if shape == "json" else {"train", "validation"}
+        )
+
+    def test_a_gzipped_table_with_tabs_is_read(self, engine: sa.Engine, tmp_path: Path) -> None:
+        import gzip
+
+        file = tmp_path / "test.tsv.gz"
+        file.write_bytes(gzip.compress(b"question\tanswer\nWhy?\tSo\n"))
+        take_in_prompts(engine, "b", file)
+        assert [(one["text"], one["answer"], one["split"]) for one in stored_prompts(engine, "b")] == [
+            ("Why?", "So", "test"),
+        ]  # fmt: skip
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("written", "way"),
+        [(["B", "c"], "letter"), (["green", "blue"], "text"), ([0, 2], "index"), (["1", "3"], "index1")],
+    )
+    def test_answers_in_any_way_become_letters_and_the_way_is_said(
+        self, engine: sa.Engine, tmp_path: Path, written: list[Any], way: str
+    ) -> None:
+        rows = [row(answer, n) for n, answer in enumerate(written)]
+        file = json_lines(tmp_path / "colours.jsonl", rows)
+        told = take_in_prompts(engine, "guessed", file, fields=FIELDS)
+        take_in_prompts(engine, "said", file, fields=FIELDS, answer_is=way)
+        assert told.notes == (f"answers read as --answer-is {way}, the only way that fits them all",)
+        assert {one["answer"] for one in stored_prompts(engine, "guessed")} <= {"A", "B", "C"}
+        assert [one["answer"] for one in stored_prompts(engine, "guessed")] == [
+            one["answer"] for one in stored_prompts(engine, "said")
+        ]
+
+    def test_numbers_that_fit_from_0_and_from_1_are_asked_about(self, engine: sa.Engine, tmp_path: Path) -> None:
+        with pytest.raises(SelectionError, match=r"could be index .* or index1 .*line 1. Say which with --answer-is"):
+            answers(engine, [row(1), row(2, 1)], tmp_path)
+        assert answers(engine, [row(1), row(2, 1)], tmp_path, answer_is="index") == ["B", "C"]
+
+    def test_one_zero_settles_that_numbers_count_from_0(self, engine: sa.Engine, tmp_path: Path) -> None:
+        assert answers(engine, [row(1), row(0, 1)], tmp_path) == ["B", "A"]
+
+    def test_answers_that_no_way_reads_are_told_with_their_places(self, engine: sa.Engine, tmp_path: Path) -> None:
+        with pytest.raises(SelectionError, match=r"not letter: 'grey' at colours.jsonl, line 2"):
+            answers(engine, [row("B"), row("grey", 1)], tmp_path)
+
+    def test_an_answer_that_is_not_what_it_is_said_to_be_is_told_with_its_line(
+        self, engine: sa.Engine, tmp_path: Path
+    ) -> None:
+        with pytest.raises(BadInputError, match=r"line 2: the answer 3 is not the place of the option, counted from 0"):
+            answers(engine, [row(0), row(3, 1)], tmp_path, answer_is="index")
+        assert stored_prompts(engine, "colours") == []
+
+    @settings(max_examples=40)
+    @given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
+    def test_the_guess_is_the_only_way_that_reads_all_answers_or_none(self, places: list[int]) -> None:
+        choices = choices_of(["w", "x", "y", "z"])
+        guess = Guess()
+        for number, place in enumerate(places):
+            guess.add(place, choices, f"line {number}")
+        fits = [way for way in WAYS if all(place_of(way, place, choices) is not None for place in places)]
+        if len(fits) == 1:
+            assert guess.way() == fits[0] == "index"
+        else:
+            assert fits == ["index", "index1"]
+            with pytest.raises(SelectionError):
+                guess.way()
+
+
+class TestShapes:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            ["x", "y"],
+            '["x", "y"]',
+            {"text": ["x", "y"], "label": ["A", "B"]},
+            [{"text": "x", "label": "A"}, {"text": " y", "label": "B"}],
+            [{"text": "x"}, {"text": "y"}],
+            {"A": "x", "B": "y"},
+        ],
+    )
+    def test_options_of_every_shape_are_the_same(self, value: Any) -> None:
+        found = choices_of(value)
+        assert (found.texts, found.labels) == (("x", "y"), ("A", "B"))
+
+    @pytest.mark.parametrize("value", ["x", 3, ["x"], [], ["x", None], {"text": ["x", "y"], "label": ["A"]}, [[], 1]])
+    def test_what_is_no_list_of_options_is_refused(self, value: Any) -> None:
+        with pytest.raises(RowError):
+            choices_of(value)
+
+    @pytest.mark.parametrize(
+        ("names", "split"),
+        [
+            (["hellaswag_val"], "validation"),
+            (["train_rand_split"], "train"),
+            (["test-00000-of-00001"], "test"),
+            (["data-00000", "dev_r3"], "dev"),
+            (["contest", "latest"], ""),
+            (["ARC-Easy-Dev", "test"], "dev"),
+        ],
+    )
+    def test_names_tell_splits_as_whole_words(self, names: list[str], split: str) -> None:
+        assert split_named(names) == split
+
+    def test_a_field_with_a_dot_in_its_name_goes_before_a_nested_one(self) -> None:
+        assert value_at({"a.b": 1, "a": {"b": 2}}, "a.b") == 1
+        assert value_at({"a": {"b": {"c": 3}}}, "a.b.c") == 3
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("how", "words"),
+        [
+            ({"fields": {"txt": "q"}}, "--map txt=…: there is no such part. Known: text, choices"),
+            ({"fields": {"choices": "o"}}, r"No field is known to hold the question; .*line 1 has q, o, a"),
+            ({"fields": {"text": "q", "id": "a,o"}}, "--map id=… takes one field"),
+            ({"fields": {"text": "q"}, "answer_is": "number"}, "must be one of: letter, text, index, index1"),
+            ({"preset": "anli", "answer_is": "letter"}, "Leave out --preset"),
+        ],
+    )
+    def test_choices_that_do_not_go_together_are_refused(
+        self, engine: sa.Engine, tmp_path: Path, how: dict[str, Any], words: str
+    ) -> None:
+        file = json_lines(tmp_path / "a.jsonl", [row("red")])
+        with pytest.raises(SelectionError, match=words):
+            take_in_prompts(engine, "b", file, **how)
+
+    def test_all_rows_that_are_wrong_are_told_at_once_and_nothing_is_stored(
+        self, engine: sa.Engine, tmp_path: Path
+    ) -> None:
+        rows = [row("red"), {"o": OPTIONS}, row("red", 2) | {"q": " "}, row("red", 3) | {"o": "red, green"}]
+        with pytest.raises(BadInputError) as caught:
+            answers(engine, rows, tmp_path, answer_is="text")
+        assert caught.value.problems == [
+            "colours.jsonl, line 2: no field 'q'; it has o",
+            "colours.jsonl, line 3: the field 'q' is empty",
+            'colours.jsonl, line 4: the options are no JSON list of texts, such as ["Paris", "Rome"]',
+        ]
+        assert stored_prompts(engine, "colours") == []
+
+    def test_a_name_that_two_prompts_bear_is_told_with_both_places(self, engine: sa.Engine, tmp_path: Path) -> None:
+        rows = [row("red") | {"n": 1}, row("red", 1) | {"n": 1}]
+        with pytest.raises(BadInputError, match=r"line 2: the name '1' is that of another prompt too, at .*line 1"):
+            answers(engine, rows, tmp_path, fields=FIELDS | {"id": "n"})
+
+    @pytest.mark.parametrize(
+        ("name", "content", "words"),
+        [
+            ("a.jsonl", b'{"q": "x"}\n{"q": ', "line 2: the JSON is broken"),
+            ("a.jsonl", b"[1]\n", "line 1: is no JSON object"),
+            ("a.json", b'{"q": "x"}', "is no JSON list of objects"),
+            ("a.json", b'[{"q": "x"}, 3]', "entry 2: is no JSON object"),
+            ("a.csv", b"q,a\nx,y,z\n", "line 2: 3 fields, where there must be 2"),
+            ("a.csv", b"q,q\nx,y\n", "line 1: two columns have the same name"),
+            ("a.csv", b"q,a\n\xff\xfe,y\n", "byte 0xff is not UTF-8 text"),
+            ("a.csv", b"\xff\xfeq\x00", "is UTF-16 text"),
+            ("a.parquet", b"PAR1 no", "is no readable Parquet file"),
+            ("a.arrow", b"no arrow", "is no readable Arrow file"),
+            ("a.jsonl", b"\n", "holds no rows"),
+            ("a.txt", b"q", r"the name ends in none of \.jsonl"),
+        ],
+    )
+    def test_a_file_that_cannot_be_read_is_told_with_its_place(
+        self, engine: sa.Engine, tmp_path: Path, name: str, content: bytes, words: str
+    ) -> None:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(BadInputError, match=words):
+            take_in_prompts(engine, "b", tmp_path / name, fields={"text": "q"})
+
+    def test_a_folder_without_files_of_prompts_is_refused(self, engine: sa.Engine, tmp_path: Path) -> None:
+        (tmp_path / "readme.txt").write_text("x")
+        with pytest.raises(BadInputError, match="holds no files of prompts"):
+            take_in_prompts(engine, "b", tmp_path)
+
+    def test_halves_of_surrogate_pairs_are_stored_as_replacements(self, engine: sa.Engine, tmp_path: Path) -> None:
+        file = tmp_path / "a.jsonl"
+        file.write_text('{"q": "half \\ud800"}\n')
+        take_in_prompts(engine, "b", file, fields={"text": "q"}, test_fraction=None)
+        assert stored_prompts(engine, "b")[0]["text"] == "half �"
