@@ -28,7 +28,7 @@ def said(tmp_path: Path, source: str, prompts: Prompts = ONE, **options: object)
 
 
 class TestFiles:
-    def test_five_lines_without_blocks_are_a_template(self, tmp_path: Path) -> None:
+    def test_a_few_lines_without_blocks_are_a_template(self, tmp_path: Path) -> None:
         lines = ["{{ question }}", "{% for c in choices %}", "{{ c.label }}) {{ c.text }}", "{% endfor %}", "=>\n"]
         source = '{% set labels = "digits" %}\n\n' + "\n".join(lines)
         question = said(tmp_path, source)
