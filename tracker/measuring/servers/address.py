@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -54,6 +53,10 @@ class Key:
     def __reduce__(self) -> tuple[type[Key], tuple[str]]:
         return Key, ("",)
 
+    def is_possible(self) -> bool:
+        """Whether it can be sent: letters, digits and marks of ASCII alone."""
+        return all("!" <= letter <= "~" for letter in self._secret)
+
     def headers(self) -> dict[str, str]:
         """What proves to the server that one may ask."""
         return {"Authorization": f"Bearer {self._secret}"} if self else {}
@@ -78,18 +81,18 @@ class Key:
         return body.replace(self._secret, "***") if len(self._secret) >= FRAGMENT else body
 
 
-def read_key(name: str, environment: Mapping[str, str] | None = None) -> Key:
+def read_key(name: str) -> Key:
     """The key in an environment variable; none where it is not set or empty.
 
     Raises:
         ServerError: what the variable holds cannot be a key.
     """
-    secret = (os.environ if environment is None else environment).get(name, "").strip()
-    if not all("!" <= letter <= "~" for letter in secret):
+    key = Key(os.environ.get(name, "").strip())
+    if not key.is_possible():
         raise ServerError(
             f"The environment variable {name} holds no key: no key has such spaces, line ends or letters in it."
         )
-    return Key(secret)
+    return key
 
 
 def read_address(api_base: str) -> Address:

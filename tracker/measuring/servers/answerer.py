@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -163,7 +163,6 @@ def open_server(
     n_top: int = 20,
     back_off: BackOff | None = None,
     minute_s: float = MINUTE,
-    environment: Mapping[str, str] | None = None,
 ) -> ServerAnswerer:
     """A server that has been asked once, to see what it offers.
 
@@ -185,7 +184,6 @@ def open_server(
         n_top: likeliest tokens that are asked for, for ``letters``.
         back_off: the waits between tries, in place of ``tries``.
         minute_s: length of the minute of the limits, in seconds.
-        environment: where the key is looked up; by default that of the process.
 
     Raises:
         ServerError: it cannot be reached, does not accept the key, or does not offer what the method needs.
@@ -198,7 +196,7 @@ def open_server(
     limits = (requests_per_minute, tokens_per_minute, timeout_s)
     if any(limit is not None and not limit > 0 for limit in limits):
         raise SelectionError("Limits per minute and the time to wait for a reply are above 0.")
-    address, key = read_address(api_base), read_key(key_env, environment)
+    address, key = read_address(api_base), read_key(key_env)
     caller = Caller(
         address,
         key,

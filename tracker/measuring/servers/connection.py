@@ -90,7 +90,7 @@ class Connection:
             reply = self._session.request(
                 verb, self._address.base + path, json=body, timeout=self._timeout_s, allow_redirects=False
             )
-            text = reply.content.decode(reply.encoding or "utf-8", errors="replace")
+            text = reply.content.decode("utf-8", errors="replace")  # JSON is never anything else
             headers = {name.lower(): value for name, value in reply.headers.items()}
             return Response(status=reply.status_code, headers=headers, body=self._key.without_key(text))
         except requests.Timeout:

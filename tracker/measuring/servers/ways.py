@@ -10,7 +10,6 @@ from typing import Any, Literal
 from tracker.errors import ServerError
 from tracker.measuring.questions.question import Message
 from tracker.measuring.servers.caller import Caller, GaveUpError, RefusedError
-from tracker.measuring.servers.connection import Connection
 from tracker.measuring.servers.protocol import echoed, likeliest, written
 from tracker.wording import listed
 
@@ -19,8 +18,6 @@ PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completio
 FEWEST_TOP = 5
 """Likeliest tokens that every server lists which lists any."""
 PROBE, PROBE_END = "The capital of France is", " Paris"
-UNSUPPORTED = (400, 404, 405, 415, 422, 500, 501)
-"""Statuses by which servers say that they do not offer something; 500 among them."""
 Prompt = str | list[Message]
 
 
@@ -83,22 +80,19 @@ def find_way(caller: Caller, model: str, method: str, *, apis: Sequence[Api], n_
     Raises:
         ServerError: it cannot be reached, does not accept the key, or offers no way that would do.
     """
-    stop = threading.Event()
-    connection = caller.connection()
-    refusals: dict[str, str] = {}
-    answering: set[Api] = set()
+    probing = _Probing(caller, model, temperature)
     try:
-        for way in _ways(method, apis, n_top, answering):
-            found = _offered(caller, connection, model, way, temperature, stop, refusals, answering)
+        for way in _ways(method, apis, n_top, probing):
+            found = probing.offered(way)
             if found is not None:
                 return found
-        raise _refusal(caller, model, method, refusals, bool(answering), caller.known_models(connection))
+        raise probing.refusal(method)
     finally:
-        connection.close()
+        probing.connection.close()
 
 
-def _ways(method: str, apis: Sequence[Api], n_top: int, answering: set[Api]) -> Iterator[Way]:
-    """The ways to try, in order; an endpoint that has answered already need not show again that it writes."""
+def _ways(method: str, apis: Sequence[Api], n_top: int, probing: _Probing) -> Iterator[Way]:
+    """The ways to try, in order; what has been learned from one decides on the next."""
     if method == "loglikelihood":
         if "completions" in apis:
             yield Way(api="completions", asks="likelihoods")
@@ -107,48 +101,87 @@ def _ways(method: str, apis: Sequence[Api], n_top: int, answering: set[Api]) -> 
     if method == "letters":
         for api in apis:
             yield Way(api=api, asks="letters", n_top=n_top)
-            if n_top > FEWEST_TOP and api not in answering:
+            if n_top > FEWEST_TOP and api not in probing.answering:
                 yield Way(api=api, asks="letters", n_top=FEWEST_TOP)
     conversing_first = reversed(apis) if method == "letters" else apis
     yield from (Way(api=api, asks="text") for api in conversing_first)
 
 
-def _offered(
-    caller: Caller,
-    connection: Connection,
-    model: str,
-    way: Way,
-    temperature: float,
-    stop: threading.Event,
-    refusals: dict[str, str],
-    answering: set[Api],
-) -> Way | None:
-    text = PROBE + (PROBE_END if way.asks == "likelihoods" else "")
-    prompt: Prompt = [{"role": "user", "content": text}] if way.api == "chat" else text
-    more = {"temperature": temperature} if way.asks == "text" else {}
-    for tried in (way, replace(way, limit="max_completion_tokens")):
-        body = tried.body(model, prompt, n_tokens=1, **more)
-        try:
-            offers, _ = caller.ask(
-                connection, tried.path, body, lambda reply, tried=tried: _offers(reply, tried),  # type: ignore[misc]
-                n_letters=len(text), stop=stop, is_first=not answering,
-            )  # fmt: skip
-        except RefusedError as error:
-            refusals[tried.path] = f"{error.said} (HTTP {error.status})"
-            if tried.limit == way.limit and "max_completion_tokens" in error.said:
-                continue
+class _Probing:
+    """Asks a server once for each way.
+
+    Attributes:
+        connection: the one that is used.
+        answering: endpoints that have answered, and what they call the limit of tokens.
+        refusals: what was said of each request that was refused.
+    """
+
+    def __init__(self, caller: Caller, model: str, temperature: float) -> None:
+        self._caller, self._model, self._temperature = caller, model, temperature
+        self._stop = threading.Event()
+        self._absent: set[Api] = set()
+        self.connection = caller.connection()
+        self.answering: dict[Api, str] = {}
+        self.refusals: dict[str, str] = {}
+
+    def offered(self, way: Way) -> Way | None:
+        """The way, where the server offers it; None where it does not.
+
+        Raises:
+            ServerError: the server does not answer at all, or not this key.
+        """
+        if way.api in self._absent:
             return None
-        except GaveUpError as error:
-            reason = str(error)
-            status = error.status
+        if way.asks == "text" and way.api in self.answering:
+            return replace(way, limit=self.answering[way.api])
+        text = PROBE + (PROBE_END if way.asks == "likelihoods" else "")
+        prompt: Prompt = [{"role": "user", "content": text}] if way.api == "chat" else text
+        more = {"temperature": self._temperature} if way.asks == "text" else {}
+        for tried in (way, replace(way, limit="max_completion_tokens")):
+            try:
+                offers, _ = self._caller.ask(
+                    self.connection,
+                    way.path,
+                    tried.body(self._model, prompt, n_tokens=1, **more),
+                    lambda reply: _offers(reply, way),
+                    n_letters=len(text),
+                    stop=self._stop,
+                    is_first=not self.answering,
+                )
+            except RefusedError as error:
+                self.refusals[way.path] = f"{error.said} (HTTP {error.status})"
+                if error.status in (404, 405):
+                    self._absent.add(way.api)
+                if "max_completion_tokens" not in error.said:
+                    return None
+            except GaveUpError as error:
+                gave_up = error
+                break
+            else:
+                self.answering[way.api] = tried.limit
+                return tried if offers else None
         else:
-            answering.add(tried.api)
-            return tried if offers else None
-        if status not in UNSUPPORTED:
-            raise ServerError(f"{caller.address.host}: {reason}. Try again later.")
-        refusals[tried.path] = reason
+            return None
+        if gave_up.status not in (500, 501):  # by which servers also say that they do not know an option
+            raise ServerError(f"{self._caller.address.host}: {gave_up}. Try again later.")
+        self.refusals[way.path] = str(gave_up)
         return None
-    return None
+
+    def refusal(self, method: str) -> ServerError:
+        """Why there is no way."""
+        host = self._caller.address.host
+        said = "; ".join(f"{path}: {reason}" for path, reason in self.refusals.items())
+        if method == "loglikelihood" and not self._absent:
+            return ServerError(
+                f"The server {host} does not give the probabilities of a text that it is sent (completions with echo "
+                f"and logprobs){f': {said}' if said else ''}. Use --method letters, or a server that gives them."
+            )
+        names = self._caller.known_models(self.connection)
+        known = f" It has: {listed(names, 8)}." if names else ""
+        return ServerError(
+            f"The server {host} does not answer for the model {self._model!r} ({said}).{known} Check --model, and that "
+            "the address ends where /completions begins, as in http://localhost:8000/v1."
+        )
 
 
 def _offers(reply: Mapping[str, Any], way: Way) -> bool:
@@ -160,21 +193,3 @@ def _offers(reply: Mapping[str, Any], way: Way) -> bool:
         return given is not None and PROBE_END.strip() in "".join(given[0]) and len(given[0]) >= 2 + way.n_extra
     written(reply)
     return True
-
-
-def _refusal(
-    caller: Caller, model: str, method: str, refusals: Mapping[str, str], answers: bool, known: Sequence[str]
-) -> ServerError:
-    host = caller.address.host
-    if method == "loglikelihood" and (answers or not all("HTTP 404" in said for said in refusals.values())):
-        said = "; ".join(refusals.values())
-        return ServerError(
-            f"The server {host} does not give the probabilities of a text that it is sent (completions with echo and "
-            f"logprobs){f': {said}' if said else ''}. Use --method letters, or a server that does, such as vLLM."
-        )
-    said = "; ".join(f"{path}: {reason}" for path, reason in refusals.items()) or "there is no endpoint to ask"
-    names = f" It has: {listed(known, 8)}." if known else ""
-    return ServerError(
-        f"The server {host} does not answer for the model {model!r} ({said}).{names} Check --model, and that the "
-        "address ends where /completions begins, as in http://localhost:8000/v1."
-    )
