@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import benchmarks
-from benchmarks._peers import PeerMissingError
+from benchmarks._peers import DeviceMissingError, PeerMissingError
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -28,7 +28,7 @@ def main(names: list[str]) -> None:
             for line in importlib.import_module(f"benchmarks.{name}").measurements():
                 print(json.dumps(line), flush=True)
                 lines.append(line)
-        except PeerMissingError as error:
+        except (DeviceMissingError, PeerMissingError) as error:
             print(f"{name} was not measured: {error}", file=sys.stderr, flush=True)
             continue
         kept[name] = {

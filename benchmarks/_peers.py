@@ -13,6 +13,13 @@ class PeerMissingError(ModuleNotFoundError):
         super().__init__(f"{package}, its peer, is not installed; `make bench` installs it.", name=package)
 
 
+class DeviceMissingError(RuntimeError):
+    """A benchmark cannot be run without a device of some kind."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"no {kind} device.")
+
+
 def peer(module: str) -> ModuleType:
     """A module of a peer.
 
