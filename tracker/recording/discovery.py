@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -93,17 +94,28 @@ def _analysis_in(module: str, path: Path) -> AnalysisModule | None:
     found = AnalysisModule(name=_command_name(module), module=module, path=path)
     try:
         source = path.read_bytes()
-        if MARK.encode() not in source:
-            return None
-        tree = ast.parse(source)
     except OSError as error:
         return replace(found, problem=f"its source cannot be read ({error.strerror})")
+    told = _told(source)
+    return None if told is None else replace(found, **told)
+
+
+@cache
+def _told(source: bytes) -> Mapping[str, str] | None:
+    """What a source says of itself, by attribute of `AnalysisModule`; None where it is no analysis.
+
+    Kept by content, since parsing is nearly all that looking round costs, and one command looks round often.
+    """
+    if MARK.encode() not in source:
+        return None
+    try:
+        tree = ast.parse(source)
     except (SyntaxError, ValueError) as error:
         line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        return replace(found, problem=f"its source is not Python{line}")
+        return {"problem": f"its source is not Python{line}"}
     if not _is_marked(tree):
         return None
-    return replace(found, question=(ast.get_docstring(tree) or "").split("\n", 1)[0])
+    return {"question": (ast.get_docstring(tree) or "").split("\n", 1)[0]}
 
 
 def _is_marked(tree: ast.Module) -> bool:
