@@ -50,7 +50,7 @@ def board(store: sa.Engine, **choices: object) -> Leaderboard:
 class TestAgainstReference:
     @pytest.mark.parametrize("missing", [0.0, 0.3])
     def test_standard_errors_are_those_of_statsmodels(self, missing: float) -> None:
-        import statsmodels.api as sm
+        from statsmodels.regression.linear_model import OLS
 
         rng = np.random.default_rng(1)
         tasks = [f"t{g}" for g in rng.integers(0, 7, 120)]
@@ -60,8 +60,8 @@ class TestAgainstReference:
             y = Q[:, row.run_id]
             seen = ~np.isnan(y)
             groups = np.unique(tasks, return_inverse=True)[1][seen]
-            plain = sm.OLS(y[seen], np.ones(seen.sum())).fit()
-            clustered = sm.OLS(y[seen], np.ones(seen.sum())).fit(
+            plain = OLS(y[seen], np.ones(seen.sum())).fit()
+            clustered = OLS(y[seen], np.ones(seen.sum())).fit(
                 cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}, use_t=True
             )
             assert row.mean == pytest.approx(plain.params[0], rel=1e-12)
@@ -71,7 +71,7 @@ class TestAgainstReference:
 
     @pytest.mark.parametrize("missing", [0.0, 0.3])
     def test_weighted_standard_errors_are_those_of_statsmodels_weighted_least_squares(self, missing: float) -> None:
-        import statsmodels.api as sm
+        from statsmodels.regression.linear_model import WLS
 
         rng = np.random.default_rng(2)
         tasks = [f"t{g}" for g in rng.integers(0, 7, 120)]
@@ -85,7 +85,7 @@ class TestAgainstReference:
             y = Q[:, row.run_id]
             seen = ~np.isnan(y) & (weights > 0)
             w = weights[seen]
-            fit = sm.WLS(y[seen], np.ones(seen.sum()), weights=w).fit
+            fit = WLS(y[seen], np.ones(seen.sum()), weights=w).fit
             clustered = fit(
                 cov_type="cluster",
                 cov_kwds={"groups": np.unique(tasks, return_inverse=True)[1][seen], "use_correction": True},
@@ -99,12 +99,12 @@ class TestAgainstReference:
             assert row.n_effective == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=1e-12)
 
     def test_without_two_tasks_the_weighted_interval_is_that_of_the_plain_error(self) -> None:
-        import statsmodels.api as sm
+        from statsmodels.regression.linear_model import WLS
 
         rng = np.random.default_rng(3)
         y, w = rng.random(40), rng.gamma(1.0, size=40)
         [row] = rank_by_prompts(matrix(y[:, None], ["a"] * 40), chosen(w)).rows
-        fitted = sm.WLS(y, np.ones(40), weights=w).fit(cov_type="HC1", use_t=True)
+        fitted = WLS(y, np.ones(40), weights=w).fit(cov_type="HC1", use_t=True)
         assert (row.low, row.high) == pytest.approx(tuple(fitted.conf_int(0.05)[0]), rel=1e-10)
 
     def test_task_equal_is_the_mean_of_the_tasks_means(self) -> None:

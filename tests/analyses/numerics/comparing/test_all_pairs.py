@@ -3,10 +3,10 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 from scipy.linalg import fractional_matrix_power
+from statsmodels.regression.linear_model import OLS
 
 from analyses.numerics.comparing.all_pairs import all_pairs
 from analyses.numerics.comparing.grouping import Grouping, grouping
@@ -86,7 +86,7 @@ class TestAgainstReference:
         for i, j in zip(*np.triu_indices(4, 1), strict=True):
             both = ~np.isnan(Q[:, i] - Q[:, j])
             d = (Q[:, i] - Q[:, j])[both]
-            plain = sm.OLS(d, np.ones(len(d))).fit()
+            plain = OLS(d, np.ones(len(d))).fit()
             clustered = plain.get_robustcov_results("cluster", groups=codes[both], use_t=True)
             assert found.stderr[i, j] == pytest.approx(plain.bse[0], rel=1e-10)
             assert found.pvalues[i, j] == pytest.approx(plain.pvalues[0], rel=1e-10, abs=1e-15)

@@ -4,9 +4,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.stats
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
+from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from analyses.numerics.comparing.grouping import Grouping, grouping
@@ -19,7 +19,7 @@ NAN = float("nan")
 
 def statsmodels_cluster(d: np.ndarray, codes: np.ndarray, *, corrected: bool):
     """The regression on a constant, with errors clustered."""
-    return sm.OLS(d, np.ones(len(d))).fit(
+    return OLS(d, np.ones(len(d))).fit(
         cov_type="cluster", cov_kwds={"groups": codes, "use_correction": corrected}, use_t=True
     )
 

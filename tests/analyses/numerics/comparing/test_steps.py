@@ -32,14 +32,14 @@ def scores(seed: int, k: int = 3, missing: float = 0.0, binary: bool = True) -> 
 class TestAgainstReference:
     @pytest.mark.parametrize("missing", [0.0, 0.3])
     def test_clustered_steps_are_those_of_statsmodels(self, missing: float) -> None:
-        import statsmodels.api as sm
+        from statsmodels.regression.linear_model import OLS
 
         Q = scores(1, missing=missing, binary=False)
         for step in steps(Q, [[0, 1, 2]], grouping(TASKS)):
             d = Q[:, step.after] - Q[:, step.before]
             shared = ~np.isnan(d)
             codes = np.unique(TASKS[shared], return_inverse=True)[1]
-            fit = sm.OLS(d[shared], np.ones(shared.sum())).fit(
+            fit = OLS(d[shared], np.ones(shared.sum())).fit(
                 cov_type="cluster", cov_kwds={"groups": codes, "use_correction": True}, use_t=True
             )
             assert step.n == shared.sum()
