@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -38,15 +39,50 @@ def test_the_demonstration_runs_from_nothing_and_again(tmp_path: Path) -> None:
     assert not [line for line in first.stdout.splitlines() if len(line) > 100]
     assert "\x1b" not in first.stdout
 
-    again = suffrage("demo", "--no-mlflow", folder=tmp_path)
-    assert again.returncode == 0, again.stderr
-    assert "were there already" in again.stdout
-    assert again.stderr.count("taken in before, nothing changed") == 4
+    heard, remarks = begun_again(tmp_path)
+    assert "were there already" in heard
+    assert remarks.count("taken in before, nothing changed") == 4
+    assert "observed" in heard
+    assert answers(heard)
+    assert answers(first.stdout)[: len(answers(heard))] == answers(heard)
 
-    def found(output: str) -> list[str]:
-        return re.findall(r"observed .*", output)
 
-    assert found(again.stdout) == found(first.stdout) != []
+def begun_again(folder: Path) -> tuple[str, str]:
+    """What a second demonstration prints until it has answered a question by chance; it is stopped then."""
+    command = [sys.executable, "-m", "tracker.cli", "demo", "--no-mlflow"]
+    with (
+        (folder / "remarks").open("w") as remarks,
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=remarks,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        ) as process,
+    ):
+        assert process.stdout is not None
+        heard = ""
+        for line in process.stdout:
+            if "  observed " in heard and line.startswith("$ "):
+                break
+            heard += line
+        process.kill()
+    return heard, (folder / "remarks").read_text()
+
+
+def answers(said: str) -> list[str]:
+    """Every line from the leaderboard on, but for the findings' own numbers."""
+    lines = said.partition("$ suffrage leaderboard")[2].splitlines()
+    return [re.sub(r"suffrage show \d+", "suffrage show", line) for line in lines]
+
+
+@pytest.mark.soak
+def test_all_of_it_is_said_again(tmp_path: Path) -> None:
+    first, again = (suffrage("demo", "--no-mlflow", folder=tmp_path) for _ in range(2))
+    assert (first.returncode, again.returncode) == (0, 0)
+    assert answers(again.stdout) == answers(first.stdout)
+    assert len(re.findall(r"observed .*", again.stdout)) > 10
 
 
 class TestErrors:
