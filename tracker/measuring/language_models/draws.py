@@ -59,7 +59,8 @@ class Drawing:
     """
 
     def __init__(self, keys: Sequence[int], n_read: int, temperature: float, top_p: float) -> None:
-        self.keys, self.n_read, self.temperature, self.top_p = keys, n_read, temperature, top_p
+        self.keys, self.n_read, self.temperature, self.top_p = list(keys), n_read, temperature, top_p
+        self._on_device: Any = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Logits with noise, ``(n_rows, n_tokens)`` float64."""
@@ -69,8 +70,9 @@ class Drawing:
         logits = scores.to(device).double() / self.temperature
         if self.top_p < 1:
             logits = _nucleus(logits, self.top_p)
-        keys = torch.tensor(self.keys, dtype=torch.int64, device=device)
-        drawn = logits + gumbel_noise(keys, input_ids.shape[1] - self.n_read, logits.shape[1])
+        if self._on_device is None:
+            self._on_device = torch.tensor(self.keys, dtype=torch.int64, device=device)
+        drawn = logits + gumbel_noise(self._on_device, input_ids.shape[1] - self.n_read, logits.shape[1])
         return drawn if device == scores.device else drawn.float().to(scores.device)
 
 

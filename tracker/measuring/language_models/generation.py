@@ -65,6 +65,7 @@ class WrittenAnswers:
         self.model, self.sampling, self.chat, self.too_long, self.told = model, sampling, chat, too_long, told
         self.together = batch_size or TOGETHER.get(model.device.split(":")[0], MANY_TOGETHER)
         self.ends = ending_tokens(model.model, model.tokenizer, sampling.stop)
+        self._contexts: tuple[Sequence[Question] | None, list[Context]] = (None, [])
         room = _room(model)
         if room is not None and sampling.max_tokens > room:
             raise SelectionError(
@@ -89,8 +90,15 @@ class WrittenAnswers:
                 yield self._answers(batch)
 
     def contexts(self, questions: Sequence[Question]) -> list[Context]:
-        """What the model reads of each; worked examples are left out until the answer fits behind it."""
-        return contexts(self.model, questions, chat=self.chat, room=self.sampling.max_tokens - 1)
+        """What the model reads of each; worked examples are left out until the answer fits behind it.
+
+        They are found once for the same list of questions.
+        """
+        known, found = self._contexts
+        if known is not questions:
+            found = contexts(self.model, questions, chat=self.chat, room=self.sampling.max_tokens - 1)
+            self._contexts = (questions, found)
+        return found
 
     def n_tokens(self, questions: Sequence[Question]) -> list[int]:
         """Tokens that are read of each, for all of its answers."""

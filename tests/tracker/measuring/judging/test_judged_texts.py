@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,9 @@ from hypothesis import strategies as st
 
 from tracker.errors import SelectionError
 from tracker.ingest.measurement import KNOWN_METRICS
-from tracker.measuring.judging.judged import check_scoring, judge
+from tracker.measuring.judging.judged import METHODS, check_scoring, judge
 from tracker.measuring.judging.options import option_said
-from tracker.measuring.judging.written import METRICS, exact_match, extracted, f1, normalised
+from tracker.measuring.judging.written import IGNORABLE, METRICS, exact_match, extracted, f1, normalised
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Reply
 
@@ -226,3 +228,19 @@ class TestErrors:
 
 def test_every_metric_is_known_to_the_store_with_its_bounds() -> None:
     assert all((KNOWN_METRICS[name].lower, KNOWN_METRICS[name].upper) == (0.0, 1.0) for name in METRICS)
+
+
+class TestDocument:
+    DOCUMENT = (Path(__file__).parents[4] / "docs/scoring.md").read_text()
+
+    def test_metrics_and_differences_are_those_that_there_are(self) -> None:
+        rows = re.findall(r"^\| (`.+?`) \|", self.DOCUMENT, re.M)
+        named = [word for row in rows for word in re.findall(r"`([^`]+)`", row) if not word.startswith("--")]
+        assert named == [*METHODS, *METRICS, *IGNORABLE]
+
+    def test_its_example_does_what_it_says(self) -> None:
+        (example,) = re.findall(r"```python\n(.+?)```", self.DOCUMENT, re.S)
+        found: dict[str, Any] = {}
+        exec(example, found)
+        assert found["judged"].scores == {"exact_match": 1.0}
+        assert found["judged"].answers[1].text == "$1,000"
