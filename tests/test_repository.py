@@ -55,6 +55,7 @@ def declared(requirements: Iterable[str]) -> set[str]:
 CORE = declared(PROJECT["dependencies"])
 EXTRA = declared(PROJECT["optional-dependencies"]["models"])
 VOTING = declared(PROJECT["optional-dependencies"]["voting"])
+HUB = declared(PROJECT["optional-dependencies"]["hub"])
 MODULES = {
     path.relative_to(ROOT): ast.parse(path.read_text())
     for folder in ("tracker", "analyses", "migrations")
@@ -62,13 +63,15 @@ MODULES = {
 }
 MEASURING = {path: tree for path, tree in MODULES.items() if path.is_relative_to("tracker/measuring")}
 STRENGTHS = MODULES[Path("analyses/numerics/elections/bradley_terry.py")]
+DATA_SETS = MODULES[Path("tracker/ingest/datasets/hub.py")]
 
 
 class TestDependencies:
     """Extras belong to one place each, which imports them when they are used; the rest needs the core alone."""
 
     def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(self) -> None:
-        core = [tree for path, tree in MODULES.items() if path not in MEASURING and tree is not STRENGTHS]
+        apart = (STRENGTHS, DATA_SETS)
+        core = [tree for path, tree in MODULES.items() if path not in MEASURING and tree not in apart]
         imported = providers(node for tree in core for node in ast.walk(tree))
         assert [one for one in imported if not one & CORE] == []
         assert CORE - set().union(*imported) == set()
@@ -87,6 +90,12 @@ class TestDependencies:
         assert [one for one in imported if not one & (CORE | VOTING)] == []
         assert VOTING - set().union(*imported) == set()
         assert [one for one in providers(STRENGTHS.body) if one & VOTING] == []
+
+    def test_data_sets_of_the_hub_need_an_extra_of_their_own_and_no_sooner_than_they_are_loaded(self) -> None:
+        imported = providers(ast.walk(DATA_SETS))
+        assert [one for one in imported if not one & (CORE | HUB)] == []
+        assert HUB - set().union(*imported) == set()
+        assert [one for one in providers(DATA_SETS.body) if one & HUB] == []
 
 
 @pytest.fixture(scope="module")

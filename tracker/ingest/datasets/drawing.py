@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from tracker.errors import SelectionError
-from tracker.ingest.datasets.row import PublishedPrompt
 
 
 def n_drawn(n_prompts: int, fraction: float) -> int:
@@ -32,16 +31,16 @@ def n_drawn(n_prompts: int, fraction: float) -> int:
     return n
 
 
-def lot(seed: int, prompt: PublishedPrompt, occurrence: int) -> bytes:
-    """A prompt's lot: a hash of seed and content, so that neither the order of files nor other prompts change it.
+def lot(seed: int, name: str, content: bytes, occurrence: int) -> bytes:
+    """A prompt's lot: a hash, so that neither the order of files nor other prompts change it.
 
     Args:
         seed: another seed, other lots.
-        prompt: its task, name, text, options and answer count; its split and its details do not.
-        occurrence: number among those that are equal in all of this.
+        name: what the data set calls the prompt; '' where it has no names.
+        content: what tells the prompt from others, its split aside.
+        occurrence: number among those of the same content.
     """
-    content = [seed, occurrence, prompt.task, prompt.id, prompt.text, prompt.choices, prompt.answer]
-    return hashlib.sha256(json.dumps(content).encode()).digest()
+    return hashlib.sha256(json.dumps([seed, name, content.hex(), occurrence]).encode()).digest()
 
 
 def last_lot(lots: Iterable[bytes], fraction: float) -> bytes:

@@ -76,7 +76,7 @@ class Published:
                 yield _block(namespace, rest)
 
     def _lot(self, found: _Found) -> bytes:
-        return lot(self.seed, found.prompt, found.n_before)
+        return lot(self.seed, found.prompt.id, found.content, found.n_before)
 
     def _prompts(self) -> Iterator[_Found]:
         """The chosen prompts; what is wrong with rows is raised at the end, all of it at once."""
@@ -91,7 +91,8 @@ class Published:
             try:
                 prompt = self.read(row)
                 if isinstance(prompt, str):
-                    self.left_out[prompt] += 1
+                    if not wanted or row.split in ("", *wanted):
+                        self.left_out[prompt] += 1
                     continue
                 prompt = replace(prompt, split=prompt.split or row.split, task=self._task(prompt.task))
                 seen[prompt.split] += 1
@@ -117,7 +118,7 @@ class Published:
             equal[digits.encode()] += 1
             nth = equal[digits.encode()]
             key = prompt.id or (digits if nth == 1 else f"{digits}-{nth}")
-            yield _Found(line=row.line, key=key, prompt=prompt, n_before=equal[content] - 1)
+            yield _Found(line=row.line, key=key, prompt=prompt, content=content, n_before=equal[content] - 1)
         if n_problems:
             raise BadInputError(self.path, problems, count=n_problems)
         if unknown := sorted(wanted - set(seen)):
@@ -133,18 +134,20 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """A prompt with its name, and how many before it are equal, their splits aside."""
+    """A prompt with its name, the hash of its content, and how many before it have the same, their splits aside."""
 
     line: int
     key: str
     prompt: PublishedPrompt
+    content: bytes
     n_before: int
     split: str = ""
 
 
 def _content(prompt: PublishedPrompt) -> bytes:
     content = [prompt.task, prompt.text, prompt.choices, prompt.answer]
-    return hashlib.sha256(json.dumps(content).encode()).digest()
+    written = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(written).digest()
 
 
 def _block(namespace: str, found: Sequence[_Found]) -> Prompts:

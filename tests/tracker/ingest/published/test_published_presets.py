@@ -145,6 +145,13 @@ class TestArc:
             ("ARC-Easy", "test", "q0"), ("ARC-Easy", "test", "q3"),
         ]  # fmt: skip
 
+    def test_those_of_splits_that_are_not_taken_are_not_counted(self, engine: sa.Engine, tmp_path: Path) -> None:
+        for split in ("train", "test"):
+            file = tmp_path / f"ARC-Easy-{split}.jsonl"
+            json_lines(file, [stem_and_options(n, "B", labels) for n, labels in enumerate(("ABCD", "ABC"), len(split))])
+        told = take_in_prompts(engine, "arc", tmp_path, splits=["test"])
+        assert (told.n_prompts, told.left_out) == (1, {"with 3 options": 1})
+
     def test_labels_that_are_numbers_become_letters(self, taken: Taken, tmp_path: Path) -> None:
         rows = [stem_and_options(0, "3", "1234"), stem_and_options(1, "D", "ABCD")]
         lines = taken(json_lines(tmp_path / "ARC-Challenge" / "ARC-Challenge-Dev.jsonl", rows), "arc")
