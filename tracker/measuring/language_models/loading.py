@@ -202,9 +202,8 @@ def _weights(kind: Any, folder: Path, said: str, device: str, options: Mapping[s
 
     try:
         model, loaded = kind.from_pretrained(
-            folder, use_safetensors=True, output_loading_info=True, ignore_mismatched_sizes=True,
-            low_cpu_mem_usage=True, **options,
-        )  # fmt: skip
+            folder, use_safetensors=True, output_loading_info=True, ignore_mismatched_sizes=True, **options
+        )
         if wrong := sorted(key if isinstance(key, str) else key[0] for key in loaded["mismatched_keys"]):
             raise LanguageModelError(
                 f"{len(wrong):,} weights of {said} have other shapes than its config.json says, such as {wrong[0]}. "
@@ -215,7 +214,9 @@ def _weights(kind: Any, folder: Path, said: str, device: str, options: Mapping[s
                 f"{said} lacks {len(lacking):,} of its weights, such as {lacking[0]}: its files are not all of it, or "
                 f"are not those of a {type(model).__name__}."
             )
-        return model.to(device).eval().requires_grad_(False)
+        if str(model.device) != device:  # quantised ones are where they can be, and may not be moved
+            model = model.to(device)
+        return model.eval().requires_grad_(False)
     except torch.OutOfMemoryError as error:
         raise LanguageModelError(
             f"{said} does not fit into the memory of {device}. Try a dtype of two bytes, or --device cpu."
@@ -237,7 +238,10 @@ def _dtype_option(kept: str) -> dict[str, Any]:
 
 def _check_vocabulary(tokenizer: Any, model: Any, said: str) -> None:
     """Refuses a tokenizer of another model; a token for padding that the model has no row for is set to none."""
-    n_rows = model.get_input_embeddings().weight.shape[0]
+    try:
+        n_rows = model.get_input_embeddings().weight.shape[0]
+    except (AttributeError, NotImplementedError):  # code of their own need not say it
+        return
     if tokenizer.vocab_size > n_rows:
         raise LanguageModelError(
             f"The tokenizer of {said} knows {tokenizer.vocab_size:,} tokens, its model {n_rows:,}: they do not belong "

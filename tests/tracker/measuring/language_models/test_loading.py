@@ -90,6 +90,12 @@ class TestFolder:
         assert set(settings) == {"architecture", "parameters", "dtype", "revision", "torch", "transformers"}
         assert str(language_model_folders["llama"].parent) not in json.dumps(settings)
 
+    def test_no_device_and_no_dtype_are_the_best_there_are(self, language_model_folders: dict[str, Path]) -> None:
+        plain, auto = (
+            load_language_model(str(language_model_folders["gpt2"]), device=word, dtype=word) for word in (None, "auto")
+        )
+        assert (plain.device, plain.dtype) == (auto.device, auto.dtype) == (str(auto.model.device), "float32")
+
     def test_it_can_be_called_otherwise(self, language_model_folders: dict[str, Path]) -> None:
         assert load(language_model_folders["llama"], name="org/other").name == "org/other"
 
