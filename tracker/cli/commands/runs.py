@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tracker.cli.options import database_option, format_option, mlflow_options
-from tracker.cli.output import in_words, print_record, print_rows, say
+from tracker.cli.output import in_one_line, in_words, print_record, print_rows, say
 from tracker.wording import listed
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ def show(key: int, database: str | None, output_format: str) -> None:
         found = run(session, key)
         held = loss(session, [key])
     counts = {"n_answers": held.n_answers, "n_task_scores": held.n_task_scores, "findings": list(held.finding_ids)}
-    print_record({**dataclasses.asdict(found), **counts}, output_format)
+    record = {**dataclasses.asdict(found), **counts}
+    if output_format == "table":
+        record = {name: value for key, told in record.items() for name, value in _parts(key, told)}
+    print_record(record, output_format)
 
 
 @command.command()
@@ -157,6 +160,17 @@ def delete(
     with transaction(engine, exclusive=True) as session:
         change = set_aside.delete(session, keys, reason)
     _tell(engine, change, "deleted", None if no_mlflow else tracking_uri)
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Nested settings one by one, each in a line that can be read; --format json has them whole."""
+    if name.partition(".")[0] != "settings" or value is None:
+        yield name, value
+    elif isinstance(value, dict):
+        for part, told in value.items():
+            yield from _parts(f"{name}.{part}", told)
+    else:
+        yield name, in_one_line(in_words(value))
 
 
 def _list(benchmark: str | None, model: str | None, every: bool, database: str | None, output_format: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -20,9 +20,6 @@ from tracker.ingest.loading import insert_answers, insert_scores, raw_rows, stor
 from tracker.ingest.runs import OUR_LABEL, OnConflict, next_label
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
 from tracker.schema.measurements import CONDITIONS, RUN_STATUSES
-
-if TYPE_CHECKING:
-    pass
 
 Identity = tuple[int, int, str, str]
 
@@ -125,8 +122,8 @@ class ArchivedRuns:
         )
         every, label = self._labels[identity], str(row["label"])
         model = self.names.model_names[row["model"]]
-        settings = parsed(self.archive, "run", place, "settings", row["settings"], dict)
-        evaluation = evaluation_of(settings)
+        row = {**row, "settings": parsed(self.archive, "run", place, "settings", row["settings"], dict)}
+        evaluation = evaluation_of(row["settings"])
         labels = {name: key for name, key in every.items() if self._evaluations.get(key) == evaluation}
         if evaluation is not None and label not in labels:  # the same evaluation may have come to another label here
             label = next((name for name, key in labels.items() if key not in self._claimed), label)
@@ -137,7 +134,7 @@ class ArchivedRuns:
             fresh = next_label(every) if label in every else label
             if fresh != label:
                 self.notes.append(f"{model}: the store has another run {label!r}: stored as a new run, {fresh}")
-            return self._make(row, settings, identity, fresh, content), True
+            return self._make(row, identity, fresh, content), True
         beside = self._beside(key, content)
         different = beside.changed.n_values
         if not different and key not in self._claimed:
@@ -150,7 +147,7 @@ class ArchivedRuns:
                     return self._extend(other, row, again, model), False
             fresh = next_label(every)
             self.notes.append(f"{text}: stored as a new run, {fresh}")
-            return self._make(row, settings, identity, fresh, content), True
+            return self._make(row, identity, fresh, content), True
         if self.on_conflict in ("rerun", "error") or key in self._claimed:
             named = f" for the run {label!r}" if label else ""
             raise ConflictError(
@@ -204,20 +201,15 @@ class ArchivedRuns:
 
     # --- writing ---
 
-    def _make(self, row: Mapping[str, Any], settings: Any, identity: Identity, label: str, content: RunContent) -> Run:
+    def _make(self, row: Mapping[str, Any], identity: Identity, label: str, content: RunContent) -> Run:
         told = {name: value for name, value in row.items() if name not in ("benchmark", "model", "superseded_by")}
-        told |= {
-            "benchmark_id": identity[0],
-            "model_id": identity[1],
-            "label": label,
-            "settings": settings,
-        }
+        told |= {"benchmark_id": identity[0], "model_id": identity[1], "label": label}
         run = Run(**told, checksum=checksum(content.columns))
         self.session.add(run)
         self.session.flush()
         assert run.id is not None
         self._labels[identity][label] = run.id
-        if (evaluation := evaluation_of(settings)) is not None:
+        if (evaluation := evaluation_of(run.settings)) is not None:
             self._evaluations[run.id] = evaluation
         self._claimed.add(run.id)
         self._insert(run.id, content)
@@ -245,7 +237,8 @@ class ArchivedRuns:
         run.started = run.started or row["started"]
         whole = run.n_scores == row["n_scores"] and not changed.n_values
         if self._evaluations.get(key) and (run.status, row["status"]) == ("partial", "complete") and whole:
-            run.status, run.reason, run.ingested = "complete", row["reason"], row["ingested"]
+            run.status, run.reason, run.settings = "complete", row["reason"], row["settings"]
+            run.ingested = row["ingested"]
         adds = new.n_values or beside.lacking or (update and changed.n_values)
         (self.extended if adds else self.unchanged).append((run, model))
         return run
