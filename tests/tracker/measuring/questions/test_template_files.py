@@ -40,6 +40,20 @@ class TestFiles:
         question = said(tmp_path, source)
         assert (question.header, question.question) == ("Head.\n", "\n  Q")
 
+    def test_tags_that_stand_alone_leave_nothing_behind_though_they_are_indented(self, tmp_path: Path) -> None:
+        source = (
+            "{{ question }}\n{% for c in choices %}\n  {% if c.label %}\n- {{ c }}\n  {% endif %}\n{% endfor %}\nend"
+        )
+        assert said(tmp_path, source).text() == "Why?\n- sun\n- rain\nend"
+
+    @pytest.mark.parametrize(
+        ("source", "has_options"),
+        [("{{ question }}", False), ("{{ question }}{{ choices | join }}", True),
+         ("{% block question %}x{% endblock %}{% block answer %}{{ label }}{% endblock %}", True)],
+    )  # fmt: skip
+    def test_who_writes_may_be_shown_options(self, tmp_path: Path, source: str, has_options: bool) -> None:
+        assert template(tmp_path, '{% set answer = "written" %}' + source).has_options is has_options
+
     def test_every_setting_is_taken(self, tmp_path: Path) -> None:
         settings = 'labels="words" answer="written" join="\\t" separator="##" blank="?" isolated_labels=true '
         settings += 'stop=["."] max_tokens=7'
