@@ -12,6 +12,8 @@ from tracker.ingest.datasets.choices import Choices, choices_of, letter, name_of
 from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
 from tracker.ingest.headings import roles
 
+ALL_ANSWERS = "accepted_answers"
+"""The detail that lists all answers of which any is right."""
 PARTS = ("text", "choices", "answer", "task", "split", "id")
 ROLES = {"text": "text", "choices": "choices", "answer": "answer", "task": "task", "split": "split", "prompt": "id"}
 """What headings of prompt tables are called here."""
@@ -38,6 +40,8 @@ class FieldMap:
             answer = str(answers[0]).strip() if answers else None
         elif not answers:
             answer = None
+        elif len(answers) > 1:
+            raise RowError(f"{len(answers)} right options, where there must be one")
         else:
             place = place_of(self.answer_is, answers[0], choices)
             if place is None:
@@ -46,7 +50,7 @@ class FieldMap:
         used = {name for names in self.parts.values() for name in names}
         details = {name: value for name, value in row.fields.items() if name not in used and value not in (None, "")}
         if len(answers) > 1:
-            details[self.parts["answer"][0]] = answers
+            details[ALL_ANSWERS] = [str(one).strip() for one in answers]
         return PublishedPrompt(
             text="\n".join(row.text(name) for name in self.parts["text"]),
             choices=() if choices is None else choices.texts,

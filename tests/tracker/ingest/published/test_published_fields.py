@@ -77,7 +77,7 @@ class TestFields:
         rows = [{"q": "Capital?", "a": ["Rome", "Roma"]}]
         take_in_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields={"text": "q", "answer": "a"})
         (found,) = stored_prompts(engine, "b")
-        assert (found["answer"], found["details"]) == ("Rome", {"a": ["Rome", "Roma"]})
+        assert (found["answer"], found["details"]) == ("Rome", {"accepted_answers": ["Rome", "Roma"]})
 
     @pytest.mark.parametrize("shape", ["json", "splits"])
     def test_a_json_file_is_a_list_or_a_list_for_each_split(
@@ -217,12 +217,14 @@ class TestErrors:
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         rows = [row("red"), {"o": OPTIONS}, row("red", 2) | {"q": " "}, row("red", 3) | {"o": "red, green"}]
+        rows.append(row(["red", "green"], 4))
         with pytest.raises(BadInputError) as caught:
             answers(engine, rows, tmp_path, answer_is="text")
         assert caught.value.problems == [
             "colours.jsonl, line 2: no field 'q'; it has o",
             "colours.jsonl, line 3: the field 'q' is empty",
             'colours.jsonl, line 4: the options are no JSON list of texts, such as ["Paris", "Rome"]',
+            "colours.jsonl, line 5: 2 right options, where there must be one",
         ]
         assert stored_prompts(engine, "colours") == []
 
