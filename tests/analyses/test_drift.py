@@ -117,6 +117,15 @@ class TestWords:
         notes = " ".join(asked(three_runs()[:, :2], [before, after]).notes)
         assert "settings changed: gen.top_p, temperature." in notes
 
+    def test_what_an_evaluation_keeps_account_of_is_no_setting(self) -> None:
+        before = run(
+            1, identity="a" * 64, usage={"tokens_read": 1}, command="x", left_out={"long": 1}, deep={"usage": 1}
+        )
+        after = run(
+            2, identity="b" * 64, usage={"tokens_read": 2}, command="y", left_out={"long": 2}, deep={"usage": 2}
+        )
+        assert settings_changed(before.settings, after.settings) == ["deep.usage"]
+
     def test_other_prompts_in_the_two_runs_are_told(self) -> None:
         Q = three_runs()[:, :2]
         Q[:7, 1] = np.nan
