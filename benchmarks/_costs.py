@@ -6,7 +6,9 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+Found = TypeVar("Found")
 
 
 def seconds(run: Callable[[], Any], times: int = 1) -> float:
@@ -19,25 +21,25 @@ def seconds(run: Callable[[], Any], times: int = 1) -> float:
     return min(spent)
 
 
-def _peak() -> float:
+def peak() -> float:
     """High-water mark of this process's own memory in MB; `ru_maxrss` would include its parent's."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def _measured(connection: Any, task: Callable[[], float]) -> None:
-    before = _peak()
+def _measured(connection: Any, task: Callable[[], object]) -> None:
+    before = peak()
     found = task()
-    connection.send((found, _peak() - before))
+    connection.send((found, peak() - before))
 
 
-def in_own_process(task: Callable[[], float]) -> tuple[float, float]:
+def in_own_process(task: Callable[[], Found]) -> tuple[Found, float]:
     """What a task returns, and by how many MB it raised the peak memory of a fresh process."""
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=_measured, args=(theirs, task))
     process.start()
     theirs.close()
-    found: tuple[float, float] = mine.recv()
+    found: tuple[Found, float] = mine.recv()
     process.join()
     return found

@@ -1,0 +1,149 @@
+"""Options of 500 prompts scored after five shots: ours beside lm-evaluation-harness, on a CPU, with the same model.
+
+The peer has every advantage that it can be given: of several batch sizes it runs with the one that was fastest on its
+first prompts, these trials are not counted, nor are building its requests, loading its model or anything but
+`HFLM.loglikelihood`; it writes nothing. (`auto` takes 64 on a CPU, after five passes to find that out: 64 is tried
+without them.) Ours is `OptionScorer.replies` as users get it, its batches cut by itself. The model is a Llama of random
+weights; so small a vocabulary as its favours the peer, which makes a distribution over it at every position.
+
+Memory is the peak of a process that does nothing else, packages included, and what scoring added to the peak before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from benchmarks._costs import in_own_process, peak
+from benchmarks._peers import peer
+from tests.tracker.language_model_files import corpus, write_language_model
+from tracker.measuring.questions.question import Question, Shot
+
+N_PROMPTS = int(os.environ.get("SUFFRAGE_BENCHMARK_PROMPTS", "500"))
+N_SHOTS, N_OPTIONS, N_WORDS, N_TRIED = 5, 4, 60, 32
+SIZE, CONTEXT = 448, 1024
+PEER_BATCHES = (1, 8, 16, 64)
+Method = Literal["loglikelihood", "letters"]
+Scored = tuple[float, float, list[list[float]]]
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """One line per method and kind of shots."""
+    peer("lm_eval")
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_language_model(Path(name), "llama", size=SIZE, context=CONTEXT)
+        methods: tuple[Method, ...] = ("loglikelihood", "letters")
+        for method in methods:
+            for fixed in (True, False):
+                yield _measured(folder, method, fixed)
+
+
+def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
+    tried = {
+        size: in_own_process(partial(_theirs, folder, method, fixed, N_TRIED, size))[0][0] for size in PEER_BATCHES
+    }
+    best = min(tried, key=lambda size: tried[size])
+    runs = [in_own_process(partial(_ours, folder, method, fixed, N_PROMPTS))]
+    (peer_s, peer_added, theirs), peer_peak = in_own_process(partial(_theirs, folder, method, fixed, N_PROMPTS, best))
+    runs.append(in_own_process(partial(_ours, folder, method, fixed, N_PROMPTS)))
+    ours_s = [found[0] for found, _ in runs]
+    (_, ours_added, ours), ours_peak = max(runs, key=lambda run: run[1])
+    mine, his = np.array(ours), np.array(theirs)
+    return {
+        "name": f"{N_PROMPTS} prompts, {N_OPTIONS} options by {method}, {N_SHOTS} "
+        f"{'fixed shots' if fixed else 'shots of its own for each'}, CPU, beside lm-evaluation-harness",
+        "tokens_per_request": round(_n_tokens(folder, method, fixed)),
+        "ours_s": round(min(ours_s), 2),
+        "ours_worst_s": round(max(ours_s), 2),
+        "peer_s": round(peer_s, 2),
+        "peer_batch_size": best,
+        "peer_tried_s": {str(size): round(spent, 2) for size, spent in tried.items()},
+        "ratio": round(peer_s / min(ours_s), 1),
+        "ours_peak_mb": round(ours_peak),
+        "peer_peak_mb": round(peer_peak),
+        "memory_ratio": round(ours_peak / peer_peak, 2),
+        "ours_added_mb": round(ours_added),
+        "peer_added_mb": round(peer_added),
+        "largest_difference": float(np.abs(mine - his).max()),
+        "equal_choices": float((mine.argmax(axis=1) == his.argmax(axis=1)).mean()),
+    }
+
+
+def questions(method: Method, fixed: bool, n_prompts: int) -> list[Question]:
+    """SIMULATED prompts of about 60 words with their options, from a seed; the first are the same for any number."""
+    chance = random.Random(0)
+    words = sorted({word for line in corpus(400) for word in line.split() if word.isalpha() and word.islower()})
+    pool = [_written(chance, words) for _ in range(100)]
+    made = []
+    for i in range(n_prompts):
+        text, options = _written(chance, words)
+        chosen = pool[:N_SHOTS] if fixed else chance.sample(pool, N_SHOTS)
+        places = [chance.randrange(N_OPTIONS) for _ in range(N_SHOTS)] if not fixed else range(N_SHOTS)
+        shots = tuple(
+            Shot(question=asked, answer=_sayable(method, offered)[place % N_OPTIONS])
+            for (asked, offered), place in zip(chosen, places, strict=True)
+        )
+        said = _sayable(method, options)
+        made.append(Question(prompt_id=i + 1, shots=shots, question=text, options=said, gold=0))
+    return made
+
+
+def _written(chance: random.Random, words: list[str]) -> tuple[str, tuple[str, ...]]:
+    options = tuple(" ".join(chance.choices(words, k=chance.randint(2, 6))) for _ in range(N_OPTIONS))
+    listed = "\n".join(f"{'ABCD'[i]}. {option}" for i, option in enumerate(options))
+    n_words = max(10, N_WORDS - sum(len(option.split()) for option in options) + chance.randint(-15, 15))
+    return f"Question: {' '.join(chance.choices(words, k=n_words))}?\n{listed}\nAnswer:", options
+
+
+def _sayable(method: Method, options: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple("ABCD"[:N_OPTIONS]) if method == "letters" else options
+
+
+def _n_tokens(folder: Path, method: Method, fixed: bool) -> float:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return float(np.mean([len(tokenizer.encode(made.text())) for made in questions(method, fixed, 50)]))
+
+
+def _ours(folder: Path, method: Method, fixed: bool, n_prompts: int) -> Scored:
+    from tracker.measuring.language_models.loading import load_language_model
+    from tracker.measuring.language_models.options import OptionScorer
+
+    asked = questions(method, fixed, n_prompts)
+    scorer = OptionScorer(load_language_model(str(folder)), method=method)
+    before, start = peak(), time.perf_counter()
+    replies = [reply for batch in scorer.replies(asked, lambda _: False) for reply in batch]
+    spent = time.perf_counter() - start
+    found = {reply.prompt_id: reply.logprobs for reply in replies}
+    return spent, peak() - before, [np.asarray(found[made.prompt_id]).tolist() for made in asked]
+
+
+def _theirs(folder: Path, method: Method, fixed: bool, n_prompts: int, batch_size: int) -> Scored:
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+
+    requests = [
+        Instance(request_type="loglikelihood", doc={}, arguments=(made.text(), made.join + option), idx=place)
+        for made in questions(method, fixed, n_prompts)
+        for place, option in enumerate(made.options)
+    ]
+    model = HFLM(pretrained=str(folder), device="cpu", dtype="float32", batch_size=batch_size)
+    before, start = peak(), time.perf_counter()
+    found = model.loglikelihood(requests, disable_tqdm=True)
+    spent = time.perf_counter() - start
+    return spent, peak() - before, np.array([logprob for logprob, _ in found]).reshape(-1, N_OPTIONS).tolist()
+
+
+if __name__ == "__main__":
+    for measurement in measurements():
+        print(json.dumps(measurement), flush=True)

@@ -1,0 +1,86 @@
+"""What lm-evaluation-harness makes of models, tasks and single requests: run in a process of its own.
+
+    python harness_peer.py JOB.json FOUND.json
+
+Its import sets environment variables, and an evaluation seeds every global generator; neither may reach other tests.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def task_config(name: str, prompts: Path, shots: list[dict[str, Any]], choices: str, question: str) -> dict[str, Any]:
+    """A task over a local file of JSON lines, as users write it in YAML; the same shots before every prompt.
+
+    Args:
+        name: of the task.
+        prompts: the file.
+        shots: rows like those of the file.
+        choices, question: Jinja templates over a row.
+    """
+    return {
+        "task": name,
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {"test": str(prompts)}},
+        "test_split": "test",
+        "output_type": "multiple_choice",
+        "doc_to_text": question,
+        "doc_to_choice": choices,
+        "doc_to_target": "gold",
+        "num_fewshot": len(shots),
+        "fewshot_config": {"sampler": "first_n", "samples": shots},
+        "metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}],
+    }
+
+
+def _answered(model: Any, tasks: Any) -> dict[str, Any]:
+    import lm_eval
+
+    found = lm_eval.evaluate(lm=model, task_dict=tasks, bootstrap_iters=0, verbosity="ERROR")
+    return {
+        name: [
+            {
+                "text": row["arguments"][0][0],
+                "continuations": [continuation for _, continuation in row["arguments"]],
+                "logprobs": [logprob for ((logprob, _),) in row["resps"]],
+                "acc": row["acc"],
+                "acc_norm": row["acc_norm"],
+            }
+            for row in sorted(rows, key=lambda row: int(row["doc_id"]))
+        ]
+        for name, rows in found["samples"].items()
+    }
+
+
+def _requested(model: Any, pairs: list[list[str]]) -> list[float]:
+    from lm_eval.api.instance import Instance
+
+    requests = [
+        Instance(request_type="loglikelihood", doc={}, arguments=(text, option), idx=place)
+        for place, (text, option) in enumerate(pairs)
+    ]
+    return [logprob for logprob, _ in model.loglikelihood(requests, disable_tqdm=True)]
+
+
+def main(job: Path, found: Path) -> None:
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    asked = json.loads(job.read_text())
+    tasks = TaskManager(include_defaults=False).load(asked["tasks"])
+    answers = {}
+    for family, folder in asked["models"].items():
+        model = HFLM(pretrained=folder, device="cpu", dtype="float32", batch_size=8)
+        answers[family] = {
+            "samples": _answered(model, tasks),
+            "requests": _requested(model, asked["requests"]),
+        }
+    found.write_text(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
