@@ -61,7 +61,11 @@ MODULES = {
     for folder in ("tracker", "analyses", "migrations")
     for path in (ROOT / folder).rglob("*.py")
 }
-MEASURING = {path: tree for path, tree in MODULES.items() if path.is_relative_to("tracker/measuring")}
+MEASURING = {
+    path: tree
+    for path, tree in MODULES.items()
+    if path.is_relative_to("tracker/measuring") and not path.is_relative_to("tracker/measuring/servers")
+}
 STRENGTHS = MODULES[Path("analyses/numerics/elections/bradley_terry.py")]
 DATA_SETS = MODULES[Path("tracker/ingest/datasets/hub.py")]
 

@@ -116,8 +116,13 @@ class Asking:
             n_unlisted = int(np.isneginf(both).sum())
         else:
             both, bound, n_unlisted = found.logprobs, found.unlisted_bound, found.n_unlisted
+        said: dict[str, Any] = {"logprobs": np.minimum(both, 0.0)}
+        if n_unlisted == len(both):  # which is likeliest is then unknown
+            said = {
+                "error": f"None of its labels was among the {self.way.n_top} likeliest tokens that the server names."
+            }
         return Outcome(
-            replies=[self._reply(question, n_shots, logprobs=np.minimum(both, 0.0))],
+            replies=[self._reply(question, n_shots, **said)],
             n_unlisted=n_unlisted,
             unlisted_bound=bound if n_unlisted else 0.0,
         )
@@ -165,7 +170,7 @@ class Asking:
         n_unanswered = 0
         for trial in range(self.sampling.n_trials if self.is_written_method else 1):
             body = self.way.body(
-                self.model, prompt, n_tokens=self.sampling.max_tokens, **self._drawing(question.prompt_id, trial)
+                self.model, prompt, n_tokens=self.sampling.max_tokens, **self._drawing(question.text(n_shots), trial)
             )
             self._spent = []
             try:
@@ -177,12 +182,12 @@ class Asking:
             replies.append(self._reply(question, n_shots, trial=trial, text=cut(text, self.sampling.stop)))
         return Outcome(replies=replies, is_outage=n_unanswered == len(replies))
 
-    def _drawing(self, prompt_id: int, trial: int) -> dict[str, Any]:
+    def _drawing(self, text: str, trial: int) -> dict[str, Any]:
         """What a request says of how answers are drawn; only what is not the protocol's default."""
         sampling = self.sampling
         said: dict[str, Any] = {"temperature": sampling.temperature}
         if sampling.temperature > 0:
-            said["seed"] = seed_of(sampling.seed, prompt_id, trial)
+            said["seed"] = seed_of(sampling.seed, text, trial)
         if sampling.top_p != 1.0:
             said["top_p"] = sampling.top_p
         if sampling.stop:
@@ -221,9 +226,9 @@ def cut(text: str, stops: tuple[str, ...]) -> str:
     return text[: min((at for stop in stops if stop and (at := text.find(stop)) >= 0), default=len(text))]
 
 
-def seed_of(seed: int, prompt_id: int, trial: int) -> int:
-    """A seed for one answer, in [0, 2**31)."""
-    digest = hashlib.sha256(f"{seed}:{prompt_id}:{trial}".encode()).digest()
+def seed_of(seed: int, text: str, trial: int) -> int:
+    """A seed for one answer to a text, in [0, 2**31)."""
+    digest = hashlib.sha256(f"{seed}\n{trial}\n".encode() + text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:4]) >> 1
 
 
