@@ -8,7 +8,7 @@ from typing import Any
 
 from tracker.errors import SelectionError
 from tracker.ingest.datasets.answer_words import WAYS, Guess, place_of
-from tracker.ingest.datasets.choices import Choices, choices_of, letter, name_of
+from tracker.ingest.datasets.choices import Choices, choices_of, name_of
 from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
 from tracker.ingest.headings import roles
 
@@ -66,8 +66,12 @@ class FieldMap:
         names = self.parts.get("choices", ())
         found = [row.value(name) for name in names]
         if len(names) != 1:
-            texts = tuple(str(one).strip() for one in found if one is not None and str(one).strip())
-            return Choices(texts, tuple(letter(place) for place in range(len(texts)))) if len(texts) > 1 else None
+            cells = ["" if one is None else str(one).strip() for one in found]
+            while cells and not cells[-1]:
+                cells.pop()
+            if "" in cells:
+                raise RowError(f"the option in the field {names[cells.index('')]!r} is empty, and one after it is not")
+            return choices_of(cells) if cells else None
         empty = found[0] is None or found[0] == "" or found[0] == []
         return None if empty else choices_of(found[0])
 

@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 from tracker.errors import BadInputError
 from tracker.ingest.datasets.row import split_named
 
-SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".pq", ".arrow")
+SUFFIXES = (".jsonl", ".json", ".parquet", ".pq", ".arrow", ".csv", ".tsv")
+"""Of files that differ in this alone, the first is read: ARC is published as JSON Lines and as CSV, side by side."""
 STATE = "state.json"
 BOOKKEEPING = (STATE, "dataset_dict.json", "dataset_info.json", "dataset_infos.json")
 ORDER = ("test", "validation", "dev", "train")
@@ -83,12 +84,13 @@ def _within(folder: Path) -> Iterator[tuple[Path, str]]:
     for parent, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         listed, split = _state(Path(parent, STATE)) if STATE in names else (None, "")
-        for name in sorted(names):
-            path = Path(parent, name)
-            if name.startswith(".") or name in BOOKKEEPING or suffix_of(path) not in SUFFIXES:
-                continue
-            if listed is None or name in listed:
-                yield path, split
+        paths = [Path(parent, name) for name in names if not name.startswith(".") and name not in BOOKKEEPING]
+        paths = [path for path in paths if suffix_of(path) in SUFFIXES and (listed is None or path.name in listed)]
+        first: dict[str, Path] = {}
+        for path in sorted(paths, key=lambda path: (SUFFIXES.index(suffix_of(path)), path.name)):
+            first.setdefault(_stem(path.name), path)
+        for path in first.values():
+            yield path, split
 
 
 def _state(path: Path) -> tuple[list[str], str]:

@@ -26,7 +26,7 @@ def is_hub_name(source: str) -> bool:
 
 
 def load(name: str, configs: Sequence[str]) -> dict[str, Any]:
-    """The splits of each configuration, downloaded, or from the cache of earlier downloads.
+    """The splits of each configuration, downloaded unless they were before.
 
     Raises:
         MissingExtraError: the package is not installed.

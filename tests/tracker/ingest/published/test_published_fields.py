@@ -101,6 +101,19 @@ class TestFields:
             ("Why?", "So", "test"),
         ]  # fmt: skip
 
+    def test_options_may_be_fewer_in_some_rows_but_none_may_be_missing_between(
+        self, engine: sa.Engine, tmp_path: Path
+    ) -> None:
+        fields = {"text": "q", "choices": "A,B,C", "answer": "a"}
+        rows = [["q", "A", "B", "C", "a"], ["One?", "x", "y", "", "B"], ["Two?", "x", "y", "z", "C"]]
+        take_in_prompts(engine, "b", csv_file(tmp_path / "a.csv", rows), fields=fields)
+        assert [(one["choices"], one["answer"]) for one in stored_prompts(engine, "b")] == [
+            (["x", "y"], "B"), (["x", "y", "z"], "C"),
+        ]  # fmt: skip
+        rows[1] = ["One?", "x", "", "y", "C"]
+        with pytest.raises(BadInputError, match="line 2: the option in the field 'B' is empty, and one"):
+            take_in_prompts(engine, "c", csv_file(tmp_path / "a.csv", rows), fields=fields)
+
 
 class TestAnswers:
     @pytest.mark.parametrize(

@@ -152,6 +152,11 @@ class TestArc:
         told = take_in_prompts(engine, "arc", tmp_path, splits=["test"])
         assert (told.n_prompts, told.left_out) == (1, {"with 3 options": 1})
 
+    def test_of_the_same_file_in_two_formats_the_lines_are_read(self, engine: sa.Engine, tmp_path: Path) -> None:
+        json_lines(tmp_path / "ARC-Easy-Dev.jsonl", [stem_and_options(0, "B", "ABCD")])
+        csv_file(tmp_path / "ARC-Easy-Dev.csv", [["questionID", "question"], ["q0", "Where? (A) here (B) there"]])
+        assert take_in_prompts(engine, "arc", tmp_path).n_prompts == 1
+
     def test_labels_that_are_numbers_become_letters(self, taken: Taken, tmp_path: Path) -> None:
         rows = [stem_and_options(0, "3", "1234"), stem_and_options(1, "D", "ABCD")]
         lines = taken(json_lines(tmp_path / "ARC-Challenge" / "ARC-Challenge-Dev.jsonl", rows), "arc")
