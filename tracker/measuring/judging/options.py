@@ -126,12 +126,12 @@ def _key(label: str) -> str:
 @lru_cache(maxsize=64)
 def _patterns(labels: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Finds a label after "answer is", at the start, and anywhere; the label is their only group."""
-    bare = sorted((label.strip() for label in labels), key=len, reverse=True)  # "10" goes before "1"
+    bare = sorted((label.strip() for label in labels), key=len, reverse=True)  # "true story" goes before "true"
     long = "|".join(re.escape(label) for label in bare if len(label) > 1)
     short = "|".join(_single(label) for label in bare if len(label) == 1)
     one = rf"(?<![\w'’])({'|'.join(filter(None, (f'(?i:{long})' if long else '', short)))})(?![\w'’]|\.\d)"
     # A letter at the start is a label only where something closes it off: "A." but not "A cat".
-    closed = r"(?=\s*(?:[.,:;)\]}*_`\"'!\-]|\n|$))"
+    closed = r"(?!\.\d)(?=\s*(?:[.,:;)\]}*_`\"'!\-]|\n|$))"
     start = "|".join(filter(None, (rf"(?i:{long})(?!\w)" if long else "", rf"(?:{short}){closed}" if short else "")))
     return (
         re.compile(rf"(?i:\banswer\b\s*(?:is|:|=|would\s+be)\s*:?(?:\s+(?:option|choice))?)[\s\W]{{0,5}}{one}"),

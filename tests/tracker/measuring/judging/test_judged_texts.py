@@ -166,6 +166,14 @@ class TestOptionsInText:
     def test_where_none_is_named_or_several_are_nothing_is_found(self, text: str) -> None:
         assert option_said(text, LETTERS, ["rain", "snow", "hail", "fog"]) is None
 
+    @pytest.mark.parametrize("text", ["1.5 metres", "about 1.5", "the answer is 1.5", "21"])
+    def test_a_digit_within_a_number_is_no_label(self, text: str) -> None:
+        assert option_said(text, ["1", "2"]) is None
+
+    def test_a_label_within_a_longer_one_is_not_named(self) -> None:
+        assert option_said("It is New York City, I think", ["New York", "New York City"]) == 1
+        assert option_said("New York City it is", ["New York", "New York City"]) == 1
+
     @pytest.mark.parametrize(("text", "place"), [("10", 9), ("1", 0), ("10. ten", 9), ("the answer is 10", 9)])
     def test_a_longer_label_goes_before_a_shorter(self, text: str, place: int) -> None:
         assert option_said(text, [str(n) for n in range(1, 11)]) == place

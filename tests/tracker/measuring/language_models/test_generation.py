@@ -95,8 +95,8 @@ class TestAgainstReference:
 
     def test_first_tokens_are_as_frequent_as_the_softmax_says(self, gpt2: LanguageModel) -> None:
         question = QUESTIONS[0]
-        sampling = Sampling(max_tokens=1, temperature=0.7, n_trials=1_500)
-        found = written(gpt2, sampling, [question], batch_size=500)
+        sampling = Sampling(max_tokens=1, temperature=0.7, n_trials=1_000)
+        found = written(gpt2, sampling, [question], batch_size=250)
         with torch.no_grad():
             read = torch.tensor([gpt2.tokenizer(question.text())["input_ids"]])
             probabilities = (gpt2.model(input_ids=read).logits[0, -1].double() / 0.7).softmax(0).numpy()
@@ -108,7 +108,7 @@ class TestAgainstReference:
         group = {text: at % 20 for at, text in enumerate(names)}
         expected, observed = np.zeros(20), np.zeros(20)
         for text, share in shares.items():
-            expected[group[text]] += share * 1_500
+            expected[group[text]] += share * 1_000
         for reply in found.values():
             observed[group[reply.text or ""]] += 1
         assert stats.chisquare(observed, expected).pvalue > 0.01
@@ -119,12 +119,11 @@ class TestLaws:
     def test_any_batch_size_gives_the_same_texts(self, model: LanguageModel, temperature: float) -> None:
         sampling = Sampling(max_tokens=6, temperature=temperature, top_p=0.95, seed=3)
         alone = written(model, sampling, batch_size=1)
-        for size in (4, None):
-            together = written(model, sampling, batch_size=size)
-            assert texts(together) == texts(alone)
-            assert {key: one.n_tokens_written for key, one in together.items()} == {
-                key: one.n_tokens_written for key, one in alone.items()
-            }
+        together = written(model, sampling, batch_size=4)
+        assert texts(together) == texts(alone)
+        assert {key: one.n_tokens_written for key, one in together.items()} == {
+            key: one.n_tokens_written for key, one in alone.items()
+        }
 
     def test_what_else_is_asked_changes_no_draw(self, gpt2: LanguageModel) -> None:
         sampling = Sampling(max_tokens=5, temperature=1.5, seed=1)
