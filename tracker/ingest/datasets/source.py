@@ -22,12 +22,14 @@ class Source:
     Attributes:
         path: the file or folder; of the hub, the name.
         files: all files that are read.
+        names: what the names of files and folders tell of splits and tasks; the same bytes under others are other prompts.
         rows: its rows, from the first, each time it is called.
         digest: SHA-256 of the files' bytes, or of the rows.
     """
 
     path: Path
     files: tuple[Path, ...]
+    names: tuple[str, ...]
     rows: Callable[[], Iterator[Row]]
     digest: str
 
@@ -47,6 +49,7 @@ def source_of(
         return Source(
             path=Path(said),
             files=(),
+            names=(),
             rows=lambda: hub.rows_of_splits(found),
             digest=hub.digest_of_rows(hub.rows_of_splits(found)),
         )
@@ -65,4 +68,10 @@ def source_of(
             yield from rows_of(file, columns)
             way.read(file.path.stat().st_size)
 
-    return Source(path=path, files=tuple(file.path for file in files), rows=rows, digest=digest)
+    return Source(
+        path=path,
+        files=tuple(file.path for file in files),
+        names=tuple("/".join((file.split, *file.hints)) for file in files),
+        rows=rows,
+        digest=digest,
+    )

@@ -131,7 +131,7 @@ def take_in_prompts(
         for block in published.blocks():
             spool.append(replace(block, benchmark=benchmark))
         how = {
-            "benchmark": benchmark, "preset": preset, "fields": fields, "answer_is": answer_is,
+            "benchmark": benchmark, "names": data.names, "preset": preset, "fields": fields, "answer_is": answer_is,
             "task_names": task_names, "splits": list(splits), "test_fraction": test_fraction,
             "seed": None if test_fraction is None else seed,
         }  # fmt: skip

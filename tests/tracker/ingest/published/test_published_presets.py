@@ -216,6 +216,11 @@ class TestMmlu:
         assert taken(file, "mmlu")[0]["task"] == "virology"
         assert taken(tmp_path / "mmlu", "mmlu")[0]["task"] == "virology"
 
+    def test_the_same_bytes_under_another_name_are_of_another_subject(self, engine: sa.Engine, tmp_path: Path) -> None:
+        for subject in ("virology", "astronomy"):
+            take_in_prompts(engine, "mmlu", csv_file(tmp_path / f"{subject}_test.csv", [mmlu_row(1)]))
+        assert [row["task"] for row in stored_prompts(engine, "mmlu")] == ["virology", "astronomy"]
+
     def test_options_that_are_letters_make_the_answer_a_text(self, taken: Taken, tmp_path: Path) -> None:
         file = csv_file(tmp_path / "x_test.csv", [["Which grade?", "B", "A", "C", "F", "A"]])
         assert taken(file, "mmlu")[0]["answer"] == "B"
