@@ -22,7 +22,7 @@ class Source:
     Attributes:
         path: the file or folder; of the hub, the name.
         files: all files that are read.
-        names: what the names of files and folders tell of splits and tasks; the same bytes under others are other prompts.
+        names: of files and folders, which tell splits and tasks; the same bytes under others are other prompts.
         rows: its rows, from the first, each time it is called.
         digest: SHA-256 of the files' bytes, or of the rows.
     """
