@@ -14,7 +14,7 @@ from readings import answers, keep, scores
 
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
-from tracker.errors import ConflictError
+from tracker.errors import ConflictError, SelectionError
 from tracker.ingest.live_runs import Measured
 from tracker.queries import tables
 from tracker.queries.catalogue import RunRow, run, runs
@@ -98,6 +98,14 @@ class TestUnfinished:
         assert not any("Not taken" in note for note in named.notes)
         assert elsewhere.notes == board.notes
 
+    def test_where_nothing_else_is_stored_that_is_said(self, file: sa.Engine) -> None:
+        opened(file, portion(1))
+        with (
+            pytest.raises(SelectionError, match=r"its 1 are .* partial \(damaged or being evaluated\)"),
+            transaction(file, write=False) as session,
+        ):
+            leaderboard(session, Selection(benchmark="b"))
+
     def test_one_of_another_condition_is_not_spoken_of(self, file: sa.Engine) -> None:
         keep(file, scores({f"q{n}": n % 2 for n in range(4)}, model="from a file"))
         opened(file, portion(1), condition="answer_only")
@@ -141,30 +149,33 @@ class TestUnfinished:
 
 
 class TestFilesThatMeetIt:
-    def test_a_file_that_says_something_else_is_a_run_of_its_own(self, file: sa.Engine) -> None:
-        opened(file, portion(*asked(file)), end=True)
-        before = rows(file, 1)
+    def test_a_file_that_says_something_else_is_a_run_of_its_own(self, store: sa.Engine) -> None:
+        ask(store, 4)
+        opened(store, portion(*asked(store)), end=True)
+        before = rows(store, 1)
         for on_conflict in ("rerun", "update", "skip", "error"):
-            stored = keep(file, scores({"q0": 0, "q1": 1}, model="org/m"), on_conflict=on_conflict)
-        assert [(row.label, row.n_scores) for row in all_runs(file)] == [("", 8), ("#2", 2)]
-        assert rows(file, 1) == before
+            stored = keep(store, scores({"q0": 0, "q1": 1}, model="org/m"), on_conflict=on_conflict)
+        assert [(row.label, row.n_scores) for row in all_runs(store)] == [("", 8), ("#2", 2)]
+        assert rows(store, 1) == before
         assert stored.runs_unchanged[0].id == 2, "later files meet the run of the file"
 
-    def test_that_is_said(self, file: sa.Engine) -> None:
-        opened(file, portion(1))
-        stored = keep(file, scores({"q3": 0}, model="org/m"))
+    def test_that_is_said(self, store: sa.Engine) -> None:
+        ask(store, 4)
+        opened(store, portion(1))
+        stored = keep(store, scores({"q3": 0}, model="org/m"))
         assert stored.notes[-1] == ("org/m: run 1 was evaluated here, which no file changes: stored as a new run, #2")
 
-    def test_a_file_that_says_nothing_new_changes_nothing(self, file: sa.Engine) -> None:
-        opened(file, portion(*asked(file)), few_shot=5, settings={"dtype": "float32"})
-        before = all_runs(file)
+    def test_a_file_that_says_nothing_new_changes_nothing(self, store: sa.Engine) -> None:
+        ask(store, 4)
+        opened(store, portion(*asked(store)), few_shot=5, settings={"dtype": "float32"})
+        before = all_runs(store)
         stored = keep(
-            file,
+            store,
             scores({"q0": 1, "q1": 1}, model="org/m", few_shot=3, limited=True, settings={"seen": "elsewhere"}),
             answers({"q0": "A", "q1": "A"}, model="org/m"),
         )
         assert (stored.summary(), [one.id for one in stored.runs_unchanged]) == ("nothing new", [1])
-        assert all_runs(file) == before, "it is not complete for it, and it came from no file"
+        assert all_runs(store) == before, "it is not complete for it, and it came from no file"
 
     def test_a_label_that_it_has_is_refused_for_something_else(self, file: sa.Engine) -> None:
         opened(file, portion(1), end=True)
