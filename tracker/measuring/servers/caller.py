@@ -134,8 +134,8 @@ class Caller:
         for n_failed in range(1, self._back_off.tries + 1):
             self._wait(expected, stop)
             response = connection.post(path, body)
-            if stop.is_set():
-                raise HaltedError
+            if stop.is_set() and (response.trouble or response.status != 200):
+                raise HaltedError  # an answer that came all the same is paid for, and kept
             status, wait = response.status, None
             if response.trouble:
                 said = response.said

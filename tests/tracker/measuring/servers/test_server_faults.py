@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from email.utils import format_datetime
 from typing import Any
@@ -32,6 +33,14 @@ def nothing_stored(prompt_id: int) -> bool:
 
 def asking_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("asking-")]
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C works, which it does not in a process that was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def contents(replies: list[Reply]) -> dict[tuple[int, int], Any]:
@@ -185,7 +194,7 @@ class TestStopping:
         assert len(server.requests) == 1
 
     def test_killed_half_way_and_run_again_it_ends_as_an_uninterrupted_run(
-        self, questions: list[Question], opened: Open
+        self, questions: list[Question], opened: Open, interruptible: None
     ) -> None:
         questions = questions[:40]
         with ProtocolServer(faults=Faults(share=0.2, kinds=("500", "cut"))) as server:
