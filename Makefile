@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
+# Where Python is told to keep no bytecode, every command and every worker would compile what it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint bench soak clean
 
 demo: .venv/core.stamp

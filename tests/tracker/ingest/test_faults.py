@@ -26,10 +26,11 @@ N_PROMPTS, N_MODELS = 3000, 24
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The many commands started here share their compiled modules, wherever Python is told to keep none."""
+    """Where Python is told to keep no bytecode, the many commands started here still share theirs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+            patch.delenv("PYTHONDONTWRITEBYTECODE")
+            patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
         yield
 
 
@@ -110,9 +111,12 @@ class TestKilled:
         self.all_or_nothing(store, store_url, tmp_path, 20)
 
 
+MANY = pytest.mark.parametrize("n", [4, pytest.param(8, marks=pytest.mark.soak)])
+
+
 class TestCrowded:
-    def eight_at_once(self, url: str, folder: Path) -> None:
-        paths = [table(folder, f"file{n}", n_prompts=500, n_models=10) for n in range(8)]
+    def many_at_once(self, url: str, folder: Path, n: int) -> None:
+        paths = [table(folder, f"file{i}", n_prompts=500, n_models=10) for i in range(n)]
         processes = [started(url, path) for path in paths]
         for process in processes:
             _, said = process.communicate(timeout=180)
@@ -125,14 +129,16 @@ class TestCrowded:
         with engine.connect() as connection:
             assert connection.scalar(sa.text("SELECT count(*) FROM prompt")) == 500
             assert connection.scalar(sa.text("SELECT count(*) FROM benchmark")) == 1
-            assert connection.scalar(sa.text("SELECT count(*) FROM run")) == 80
+            assert connection.scalar(sa.text("SELECT count(*) FROM run")) == 10 * n
         engine.dispose()
 
-    def test_eight_processes_fill_one_sqlite_file_that_did_not_exist(self, tmp_path: Path) -> None:
-        self.eight_at_once(f"sqlite:///{tmp_path}/new.db", tmp_path)
+    @MANY
+    def test_processes_at_once_fill_one_sqlite_file_that_did_not_exist(self, tmp_path: Path, n: int) -> None:
+        self.many_at_once(f"sqlite:///{tmp_path}/new.db", tmp_path, n)
 
-    def test_eight_processes_fill_one_postgresql(self, postgres_url: str, tmp_path: Path) -> None:
-        self.eight_at_once(postgres_url, tmp_path)
+    @MANY
+    def test_processes_at_once_fill_one_postgresql(self, postgres_url: str, tmp_path: Path, n: int) -> None:
+        self.many_at_once(postgres_url, tmp_path, n)
 
 
 class TestDiskFull:
