@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.machinery import ModuleSpec
@@ -97,12 +97,12 @@ def _analysis_in(module: str, path: Path) -> AnalysisModule | None:
     except OSError as error:
         return replace(found, problem=f"its source cannot be read ({error.strerror})")
     told = _told(source)
-    return None if told is None else replace(found, **told)
+    return None if told is None else replace(found, question=told[0], problem=told[1])
 
 
 @cache
-def _told(source: bytes) -> Mapping[str, str] | None:
-    """What a source says of itself, by attribute of `AnalysisModule`; None where it is no analysis.
+def _told(source: bytes) -> tuple[str, str] | None:
+    """The question that a source asks, and why it cannot be used; None where it is no analysis.
 
     Kept by content, since parsing is nearly all that looking round costs, and one command looks round often.
     """
@@ -112,10 +112,10 @@ def _told(source: bytes) -> Mapping[str, str] | None:
         tree = ast.parse(source)
     except (SyntaxError, ValueError) as error:
         line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        return {"problem": f"its source is not Python{line}"}
+        return "", f"its source is not Python{line}"
     if not _is_marked(tree):
         return None
-    return {"question": (ast.get_docstring(tree) or "").split("\n", 1)[0]}
+    return (ast.get_docstring(tree) or "").split("\n", 1)[0], ""
 
 
 def _is_marked(tree: ast.Module) -> bool:
