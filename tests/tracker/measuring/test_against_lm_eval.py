@@ -22,7 +22,7 @@ from tracker.measuring.language_models.loading import LanguageModel, load_langua
 from tracker.measuring.language_models.options import OptionScorer
 from tracker.measuring.questions.question import Question, Shot
 
-FAMILIES = ("gpt2", "llama", "qwen2")
+FAMILIES = ("gpt2", "llama", "qwen2", "t5")
 N_PROMPTS, N_SHOTS, LABELS = 12, 5, ("A", "B", "C", "D")
 ASKED = "Question: {{question}}\nAnswer:"
 LISTED = (
@@ -78,8 +78,7 @@ def _long_pair() -> tuple[str, str]:
     return " ".join(_rows(1)[0]["question"] for _ in range(120)), " Z"
 
 
-def _logprobs(model: LanguageModel, questions: list[Question], method: str, **settings: Any) -> NDArray[np.float64]:
-    scorer = OptionScorer(model, method=method, **settings)
+def _logprobs(scorer: OptionScorer, questions: list[Question]) -> NDArray[np.float64]:
     found = {reply.prompt_id: reply for batch in scorer.replies(questions, lambda _: False) for reply in batch}
     return np.array([found[question.prompt_id].logprobs for question in questions])
 
@@ -143,7 +142,7 @@ class TestAgainstReference:
         self, family: str, task: str, method: str, rows: Any, peer: Any, model: LanguageModel
     ) -> None:
         questions = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
-        ours = _logprobs(model, questions, method)
+        ours = _logprobs(OptionScorer(model, method=method), questions)
         samples = peer[family]["samples"][task]
         theirs = np.array([sample["logprobs"] for sample in samples])
         assert theirs.shape == (N_PROMPTS, 4)
@@ -156,21 +155,37 @@ class TestAgainstReference:
             sample["acc_norm"] for sample in samples
         ]
 
-    @pytest.mark.parametrize("place", range(len(ODD)), ids=list(ODD))
-    def test_it_reads_odd_texts_alike(self, family: str, place: int, peer: Any, model: LanguageModel) -> None:
-        text, option = list(ODD.values())[place]
-        question = Question(prompt_id=1, question=text, join="", options=(option,))
-        ours = _logprobs(model, [question], "loglikelihood")
-        np.testing.assert_allclose(ours[0, 0], peer[family]["requests"][place], atol=TOLERANCE, rtol=0)
+    def test_it_reads_odd_texts_alike_whatever_stands_beside_them(self, peer: Any, family: str, model: Any) -> None:
+        """An empty text differs for T5: the peer gives its encoder <s>, ours </s>, as its tokenizer ends every text."""
+        asked = [
+            Question(prompt_id=i, question=text, join="", options=(option,))
+            for i, (text, option) in enumerate(ODD.values())
+            if family != "t5" or text
+        ]
+        theirs = [peer[family]["requests"][question.prompt_id] for question in asked]
+        scorer = OptionScorer(model, method="loglikelihood")
+        together = _logprobs(scorer, asked)[:, 0]
+        apart = [_logprobs(scorer, [question])[0, 0] for question in asked]
+        np.testing.assert_allclose(together, theirs, atol=TOLERANCE, rtol=0)
+        np.testing.assert_allclose(apart, theirs, atol=TOLERANCE, rtol=0)
 
     def test_it_cuts_a_prompt_that_is_too_long_at_the_same_place_where_that_is_asked_for(
         self, family: str, peer: Any, model: LanguageModel
     ) -> None:
         text, option = _long_pair()
         question = Question(prompt_id=1, question=text, join="", options=(option,))
-        ours = _logprobs(model, [question], "loglikelihood", too_long="cut")
+        ours = _logprobs(OptionScorer(model, method="loglikelihood", too_long="cut"), [question])
         np.testing.assert_allclose(ours[0, 0], peer[family]["requests"][-1], atol=TOLERANCE, rtol=0)
 
     def test_that_prompt_is_longer_than_the_model_reads(self, model: LanguageModel) -> None:
         assert model.context == CONTEXT
         assert len(model.tokenizer(_long_pair()[0])["input_ids"]) > CONTEXT + 1
+
+
+class TestLaws:
+    def test_a_list_of_questions_never_gets_the_tokens_of_one_that_is_gone(self, model: LanguageModel) -> None:
+        """Lists that are made and forgotten in a loop lie at the same place in memory."""
+        scorer = OptionScorer(model, method="loglikelihood")
+        asked = [Question(prompt_id=i, question=f"What is {i}?", options=("lomi", "nabe")) for i in range(20)]
+        for question in asked:
+            assert [one.question for one in scorer.encode([question])] == [question]

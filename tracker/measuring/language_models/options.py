@@ -59,7 +59,8 @@ class OptionScorer:
         self.model, self.method, self.chat, self.batch_size = model, method, chat, batch_size
         self.isolated_labels, self.too_long, self.told = isolated_labels, too_long, told
         self.budget = TOKENS_TOGETHER.get(str(model.device).split(":")[0], MANY_TOKENS_TOGETHER)
-        self._encoded: dict[int, list[Encoded]] = {}
+        self._asked: Sequence[Question] | None = None
+        self._encoded: list[Encoded] = []
 
     def encode(self, questions: Sequence[Question]) -> list[Encoded]:
         """The questions as tokens, in their order; the same questions are encoded once.
@@ -67,16 +68,16 @@ class OptionScorer:
         Raises:
             SelectionError: the tokenizer writes several labels alike.
         """
-        if id(questions) not in self._encoded:
-            found = encoded(
+        if questions is not self._asked:
+            self._encoded = encoded(
                 self.model,
                 questions,
                 chat=self.chat,
                 isolated_labels=self.isolated_labels,
                 must_differ=self.method == "letters",
             )
-            self._encoded = {id(questions): found}
-        return self._encoded[id(questions)]
+            self._asked = questions
+        return self._encoded
 
     def contexts(self, questions: Sequence[Question]) -> list[Context]:
         """What the model reads of each; worked examples are left out until question and options fit."""

@@ -149,15 +149,18 @@ def token_ids(model: LanguageModel, texts: Sequence[str], *, chat: bool = False,
     """
     tokenizer: Any = model.tokenizer
     starts_so = tokenizer.bos_token
-    made: list[Ids] = []
-    for first in range(0, len(texts), TEXTS_AT_ONCE):
-        part = list(texts[first : first + TEXTS_AT_ONCE])
-        has_start = bool(starts_so) and all(text.startswith(starts_so) for text in part)
-        found = tokenizer(
-            part, add_special_tokens=not (chat or bare or has_start), padding=False, truncation=False,
-            return_attention_mask=False, verbose=False,
-        )  # fmt: skip
-        made += [tuple(ids) for ids in found["input_ids"]]
+    begun = [chat or bare or bool(starts_so and text.startswith(starts_so)) for text in texts]
+    made: list[Ids] = [()] * len(texts)
+    for complete in (False, True):
+        places = [at for at, is_begun in enumerate(begun) if is_begun == complete]
+        for first in range(0, len(places), TEXTS_AT_ONCE):
+            part = places[first : first + TEXTS_AT_ONCE]
+            found = tokenizer(
+                [texts[at] for at in part], add_special_tokens=not complete, padding=False, truncation=False,
+                return_attention_mask=False, verbose=False,
+            )  # fmt: skip
+            for at, ids in zip(part, found["input_ids"], strict=True):
+                made[at] = tuple(ids)
     return made
 
 
