@@ -56,50 +56,67 @@ CORE = declared(PROJECT["dependencies"])
 EXTRA = declared(PROJECT["optional-dependencies"]["models"])
 VOTING = declared(PROJECT["optional-dependencies"]["voting"])
 HUB = declared(PROJECT["optional-dependencies"]["hub"])
-MODULES = {
-    path.relative_to(ROOT): ast.parse(path.read_text())
-    for folder in ("tracker", "analyses", "migrations")
-    for path in (ROOT / folder).rglob("*.py")
-}
-MEASURING = {
-    path: tree
-    for path, tree in MODULES.items()
-    if path.is_relative_to("tracker/measuring") and not path.is_relative_to("tracker/measuring/servers")
-}
-STRENGTHS = MODULES[Path("analyses/numerics/elections/bradley_terry.py")]
-DATA_SETS = MODULES[Path("tracker/ingest/datasets/hub.py")]
+STRENGTHS = Path("analyses/numerics/elections/bradley_terry.py")
+DATA_SETS = Path("tracker/ingest/datasets/hub.py")
+
+
+@pytest.fixture(scope="class")
+def modules() -> dict[Path, ast.Module]:
+    """Every module of the program, by its path."""
+    return {
+        path.relative_to(ROOT): ast.parse(path.read_text())
+        for folder in ("tracker", "analyses", "migrations")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+
+
+def measuring(modules: dict[Path, ast.Module]) -> dict[Path, ast.Module]:
+    """Those that ask models."""
+    return {
+        path: tree
+        for path, tree in modules.items()
+        if path.is_relative_to("tracker/measuring") and not path.is_relative_to("tracker/measuring/servers")
+    }
 
 
 class TestDependencies:
     """Extras belong to one place each, which imports them when they are used; the rest needs the core alone."""
 
-    def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(self) -> None:
-        apart = (STRENGTHS, DATA_SETS)
-        core = [tree for path, tree in MODULES.items() if path not in MEASURING and tree not in apart]
+    def test_what_the_core_imports_is_declared_and_what_it_declares_is_imported(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        apart, asking = (STRENGTHS, DATA_SETS), measuring(modules)
+        core = [tree for path, tree in modules.items() if path not in asking and path not in apart]
         imported = providers(node for tree in core for node in ast.walk(tree))
         assert [one for one in imported if not one & CORE] == []
         assert CORE - set().union(*imported) == set()
 
-    def test_what_asks_models_may_import_the_extra_too_which_declares_no_more(self) -> None:
-        imported = providers(node for tree in MEASURING.values() for node in ast.walk(tree))
+    def test_what_asks_models_may_import_the_extra_too_which_declares_no_more(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        imported = providers(node for tree in measuring(modules).values() for node in ast.walk(tree))
         assert [one for one in imported if not one & (CORE | EXTRA)] == []
         assert EXTRA - set().union(*imported) == set()
 
-    def test_the_extra_is_not_imported_before_it_is_used(self) -> None:
-        at_once = providers(node for tree in MEASURING.values() for node in tree.body)
+    def test_the_extra_is_not_imported_before_it_is_used(self, modules: dict[Path, ast.Module]) -> None:
+        at_once = providers(node for tree in measuring(modules).values() for node in tree.body)
         assert [one for one in at_once if one & EXTRA] == []
 
-    def test_strengths_of_models_need_an_extra_of_their_own_and_no_sooner_than_they_are_fitted(self) -> None:
-        imported = providers(ast.walk(STRENGTHS))
+    def test_strengths_of_models_need_an_extra_of_their_own_and_no_sooner_than_they_are_fitted(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        imported = providers(ast.walk(modules[STRENGTHS]))
         assert [one for one in imported if not one & (CORE | VOTING)] == []
         assert VOTING - set().union(*imported) == set()
-        assert [one for one in providers(STRENGTHS.body) if one & VOTING] == []
+        assert [one for one in providers(modules[STRENGTHS].body) if one & VOTING] == []
 
-    def test_data_sets_of_the_hub_need_an_extra_of_their_own_and_no_sooner_than_they_are_loaded(self) -> None:
-        imported = providers(ast.walk(DATA_SETS))
+    def test_data_sets_of_the_hub_need_an_extra_of_their_own_and_no_sooner_than_they_are_loaded(
+        self, modules: dict[Path, ast.Module]
+    ) -> None:
+        imported = providers(ast.walk(modules[DATA_SETS]))
         assert [one for one in imported if not one & (CORE | HUB)] == []
         assert HUB - set().union(*imported) == set()
-        assert [one for one in providers(DATA_SETS.body) if one & HUB] == []
+        assert [one for one in providers(modules[DATA_SETS].body) if one & HUB] == []
 
 
 @pytest.fixture(scope="module")
