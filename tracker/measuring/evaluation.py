@@ -146,6 +146,8 @@ class _Todo:
             rows = []
             for reply in portion:
                 self.n_tokens += reply.n_tokens_read + reply.n_tokens_written
+                if reply.prompt_id in done:  # of a batch that was stored in part
+                    continue
                 if reply.error:
                     failed[reply.prompt_id] = reply.error
                     continue
