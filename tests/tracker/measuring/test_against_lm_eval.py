@@ -180,12 +180,3 @@ class TestAgainstReference:
     def test_that_prompt_is_longer_than_the_model_reads(self, model: LanguageModel) -> None:
         assert model.context == CONTEXT
         assert len(model.tokenizer(_long_pair()[0])["input_ids"]) > CONTEXT + 1
-
-
-class TestLaws:
-    def test_a_list_of_questions_never_gets_the_tokens_of_one_that_is_gone(self, model: LanguageModel) -> None:
-        """Lists that are made and forgotten in a loop lie at the same place in memory."""
-        scorer = OptionScorer(model, method="loglikelihood")
-        asked = [Question(prompt_id=i, question=f"What is {i}?", options=("lomi", "nabe")) for i in range(20)]
-        for question in asked:
-            assert [one.question for one in scorer.encode([question])] == [question]
