@@ -91,8 +91,13 @@ class TestLaws:
         assert drawn([keys[row] for row in chosen], logits, step).tolist() == [alone[row] for row in chosen]
 
     def test_seed_text_and_trial_each_make_another_stream(self) -> None:
-        keys = {stream_key(*name) for name in [(0, "a", 0), (1, "a", 0), (0, "b", 0), (0, "a", 1), (0, "\n1", 0)]}
+        keys = {stream_key(*name) for name in [(0, "a", 0), (1, "a", 11), (11, "a", 1), (0, "b", 0), (0, "a", 1)]}
         assert len(keys) == 5
+
+    def test_each_step_of_a_row_draws_anew(self) -> None:
+        logits = np.zeros(1_000)
+        tokens = [int(drawn(keys_of(1), logits, step)[0]) for step in range(10)]
+        assert len(set(tokens)) > 5
 
     def test_a_text_that_no_encoding_knows_has_a_stream(self) -> None:
         assert isinstance(stream_key(0, "\ud800", 0), int)
