@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tracker.errors import ServerError
 from tracker.measuring.questions.question import Message
 from tracker.measuring.servers.caller import Caller, GaveUpError, RefusedError
-from tracker.measuring.servers.protocol import echoed, likeliest, written
+from tracker.measuring.servers.protocol import WORD_STARTS, echoed, likeliest, written
 from tracker.wording import listed
 
 Api = Literal["completions", "chat"]
@@ -190,6 +190,7 @@ def _offers(reply: Mapping[str, Any], way: Way) -> bool:
         return likeliest(reply) is not None
     if way.asks == "likelihoods":
         given = echoed(reply)
-        return given is not None and PROBE_END.strip() in "".join(given[0]) and len(given[0]) >= 2 + way.n_extra
+        spelt = "".join(given[0]).translate(WORD_STARTS) if given else ""
+        return "".join((PROBE + PROBE_END).split()) in "".join(spelt.split())
     written(reply)
     return True

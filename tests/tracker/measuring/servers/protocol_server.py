@@ -164,7 +164,7 @@ class ProtocolServer:
             choice["logprobs"] = self._echoed(text + out)
         elif n_top and "logprobs" in self.offers:
             top = sorted(first_tokens(text).items(), key=lambda one: -one[1])[:n_top]
-            choice["logprobs"] = {"tokens": [top[0][0]], "top_logprobs": [dict(top)], "text_offset": [0]}
+            choice["logprobs"] = {"tokens": [top[0][0]], "token_logprobs": [top[0][1]], "top_logprobs": [dict(top)]}
         return self._counted({"choices": [choice]}, text, out)
 
     def _conversed(self, text: str, body: dict[str, Any], n_top: int) -> dict[str, Any]:

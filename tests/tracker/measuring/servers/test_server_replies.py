@@ -149,6 +149,21 @@ class TestLikelihoods:
         np.testing.assert_allclose(reply.logprobs, wanted, rtol=0, atol=1e-12)
         assert len(server.asked()) == 3  # the text alone, once
 
+    def test_spaces_at_the_end_of_the_text_go_to_the_option(self, opened: Open) -> None:
+        question = Question(prompt_id=1, question="Which?\nAnswer: ", join="", options=("a fish", "birds"))
+        with ProtocolServer() as server:
+            (reply,) = every(opened(server, "loglikelihood").replies([question], NOTHING_STORED))
+        wanted = [continuation_logprob("Which?\nAnswer:", f" {option}") for option in question.options]
+        np.testing.assert_allclose(reply.logprobs, wanted, rtol=0, atol=1e-12)
+
+    def test_probabilities_of_what_was_written_are_not_taken_for_those_of_what_was_sent(self, opened: Open) -> None:
+        def writes(request: object) -> tuple[int, object] | None:
+            logprobs = {"tokens": [" Paris", " is", " Paris"], "token_logprobs": [-1.0, -1.0, -1.0]}
+            return 200, {"choices": [{"text": " Paris is Paris", "logprobs": logprobs}]}
+
+        with ProtocolServer(refuse=writes) as server, pytest.raises(ServerError, match="--method letters"):
+            opened(server, "loglikelihood")
+
     def test_a_server_that_does_not_echo_names_the_method_that_works(self, opened: Open) -> None:
         with (
             ProtocolServer(offers=EVERYTHING - {"echo"}) as server,
