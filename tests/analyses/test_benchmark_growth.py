@@ -153,7 +153,7 @@ class TestLaws:
             assert found.order.rows.tolist()[1:] == [i for i in range(len(table)) if i != found.order.rows[0]]
             assert any("same direction" in note for note in report.notes)
         for draw in report.figures.values():
-            draw().savefig(io.BytesIO(), format="png")
+            draw().savefig(io.BytesIO(), format="png", dpi=40)
 
     @pytest.mark.parametrize("n_models", [3, 60])
     def test_pictures_have_labelled_axes_and_name_models(self, n_models):
@@ -164,7 +164,7 @@ class TestLaws:
         for name, draw in report.figures.items():
             figure = draw()
             written = io.BytesIO()
-            figure.savefig(written, format="png")
+            figure.savefig(written, format="png", dpi=40)
             written.seek(0)
             assert matplotlib.image.imread(written).std() > 0.01
             assert all(axes.get_xlabel() for axes in figure.axes)

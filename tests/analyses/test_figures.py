@@ -23,7 +23,7 @@ class TestLaws:
     def test_pictures_are_drawn_with_labelled_axes(self, table):
         for figure in (draw() for draw in analyze(matrix(table), n_permutations=20).figures.values()):
             written = io.BytesIO()
-            figure.savefig(written, format="png")
+            figure.savefig(written, format="png", dpi=40)
             written.seek(0)
             assert matplotlib.image.imread(written).std() > 0.01
             shown = [axes for axes in figure.axes if axes.get_visible()]

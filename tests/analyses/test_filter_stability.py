@@ -268,7 +268,7 @@ class TestLaws:
         points = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
         assert sum(len(line.get_xdata()) for line in points) == 15
         written = io.BytesIO()
-        figure.savefig(written, format="png")
+        figure.savefig(written, format="png", dpi=40)
         written.seek(0)
         assert matplotlib.image.imread(written).std() > 0.01
 

@@ -285,7 +285,7 @@ class TestFigures:
         for draw in report.figures.values():
             figure = draw()
             written = io.BytesIO()
-            figure.savefig(written, format="png")
+            figure.savefig(written, format="png", dpi=40)
             written.seek(0)
             assert matplotlib.image.imread(written).std() > 0.01
             assert any(axes.get_xlabel() for axes in figure.axes)

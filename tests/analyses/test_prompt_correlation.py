@@ -28,11 +28,6 @@ def by_margins(mmlu_pro):
     return analyze(mmlu_pro, null="margins").finding
 
 
-@pytest.fixture(scope="module")
-def continuous(alpaca_eval):
-    return analyze(alpaca_eval).finding
-
-
 def close(metric, value):
     """Equal to the digits printed in the reference."""
     digits = len(str(value).split(".")[1])
@@ -99,15 +94,17 @@ class TestAgainstReference:
             values["hamming_variance_mean"], abs=4 * sd / np.sqrt(150) + 5e-6
         )
 
-    def test_continuous_values_and_permuted_means(self, continuous, expected):
-        values, metrics = expected["alpaca_eval_797x57"]["cosine"], continuous.metrics
+    @pytest.mark.parametrize("n", [250, pytest.param(1000, marks=pytest.mark.soak)])
+    def test_continuous_values_and_permuted_means(self, alpaca_eval, expected, n):
+        values = expected["alpaca_eval_797x57"]["cosine"]
+        metrics = analyze(alpaca_eval, n_permutations=n).finding.metrics
         assert {*values} == {"mean", "mean_permuted", "p75", "p75_permuted", "p95", "p95_permuted"}
         for statistic in ("mean", "p75", "p95"):
             name = f"cosine.{statistic}"
             assert close(metrics[name], values[statistic])
-            error = metrics[f"{name}.null_sd"] * np.sqrt(2 / 1000)
+            error = metrics[f"{name}.null_sd"] * np.sqrt(1 / n + 1 / 1000)
             assert metrics[f"{name}.null_mean"] == pytest.approx(values[f"{statistic}_permuted"], abs=4 * error + 6e-6)
-            assert metrics[f"{name}.pvalue"] == pytest.approx(1 / 1001)
+            assert metrics[f"{name}.pvalue"] == pytest.approx(1 / (n + 1))
 
     def test_missing_cells_of_the_full_table_are_compared_over_shared_models(self, mmlu_pro_full, expected):
         values = expected["mmlu_pro_full"]

@@ -165,7 +165,7 @@ class TestReport:
     def test_pictures_are_drawn_with_labelled_axes(self, options):
         for figure in (draw() for draw in asked(TABLE, VECTORS, **options).figures.values()):
             written = io.BytesIO()
-            figure.savefig(written, format="png")
+            figure.savefig(written, format="png", dpi=40)
             written.seek(0)
             assert matplotlib.image.imread(written).std() > 0.01
             assert figure.axes[-1].get_xlabel()
@@ -175,7 +175,7 @@ class TestReport:
         few = np.array([[1.0, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]])
         report = asked(few, UNRELATED[:4], n_permutations=5)
         for draw in report.figures.values():
-            draw().savefig(io.BytesIO(), format="png")
+            draw().savefig(io.BytesIO(), format="png", dpi=40)
         assert "19 are the fewest" in " ".join(report.notes)
         assert "so few draws cannot say" in report.finding.summary()
 

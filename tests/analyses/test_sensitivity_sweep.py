@@ -97,7 +97,7 @@ class TestLaws:
     def test_the_picture_has_labelled_axes(self, options):
         drawn = report(SCORES, **options).figures["sweep"]()
         written = io.BytesIO()
-        drawn.savefig(written, format="png")
+        drawn.savefig(written, format="png", dpi=40)
         written.seek(0)
         assert matplotlib.image.imread(written).std() > 0.01
         upper, lower = drawn.axes

@@ -24,7 +24,7 @@ SAMPLES = {
 
 def drawn(figure) -> np.ndarray:
     written = io.BytesIO()
-    figure.savefig(written, format="png")
+    figure.savefig(written, format="png", dpi=40)
     written.seek(0)
     image = matplotlib.image.imread(written)
     assert image.std() > 0.01

@@ -395,7 +395,7 @@ class TestFigures:
         for draw in report.figures.values():
             written = io.BytesIO()
             figure = draw()
-            figure.savefig(written, format="png")
+            figure.savefig(written, format="png", dpi=40)
             written.seek(0)
             assert matplotlib.image.imread(written).std() > 0.01
             assert all(axes.get_ylabel() or axes.get_yticklabels() for axes in figure.axes)

@@ -253,7 +253,7 @@ class TestFigures:
         for draw in analyze(matrix(table), None, n_draws=500).figures.values():
             written = io.BytesIO()
             figure = draw()
-            figure.savefig(written, format="png")
+            figure.savefig(written, format="png", dpi=40)
             written.seek(0)
             assert matplotlib.image.imread(written).std() > 0.01
             assert figure.axes[0].get_xlabel()

@@ -211,7 +211,7 @@ class TestLaws:
         report = analyze(matrix(TABLE * scale), chosen(heavy), n_permutations=10)
         for draw in report.figures.values():
             png = io.BytesIO()
-            draw().savefig(png, format="png")
+            draw().savefig(png, format="png", dpi=40)
             png.seek(0)
             assert matplotlib.image.imread(png).std() > 0.01
         shown = report.figures["observed_and_permuted"]()
