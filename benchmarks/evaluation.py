@@ -29,7 +29,7 @@ from tests.tracker.language_model_files import corpus, write_language_model
 from tracker.measuring.questions.question import Question, Shot
 
 N_PROMPTS = int(os.environ.get("SUFFRAGE_BENCHMARK_PROMPTS", "500"))
-N_SHOTS, N_OPTIONS, N_WORDS, N_TRIED = 5, 4, 60, 32
+N_SHOTS, N_OPTIONS, N_WORDS, N_TRIED = 5, 4, 60, min(32, N_PROMPTS)
 SIZE, CONTEXT = 448, 1024
 PEER_BATCHES = (1, 8, 16, 64)
 Method = Literal["loglikelihood", "letters"]
