@@ -17,8 +17,10 @@ from tracker.database import connect
 from tracker.errors import SelectionError
 
 if TYPE_CHECKING:
+    from tracker.ingest.datasets.taking_in import TakenPrompts
     from tracker.ingest.runs import OnConflict
     from tracker.ingest.taking_in import Taken
+    from tracker.measuring.evaluation import Evaluated, Progress
     from tracker.queries.selection import Policy
 
 __all__ = ["Answer", "Store", "open_store"]
@@ -133,6 +135,48 @@ class Store(StoredThings):
             )
             for path in find([Path(one) for one in named], options, format=format)
         ]
+
+    def prompts_from(
+        self, benchmark: str, source: str | os.PathLike[str], *, dry_run: bool = False, **said: Any
+    ) -> TakenPrompts:
+        """Take in a benchmark's prompts from published data, so that models can be asked.
+
+        Args:
+            benchmark: what it is called.
+            source: a file, a folder, or a name on the hub.
+            dry_run: say what would change, and change nothing.
+            said: ``preset``, ``fields``, ``splits``, ``test_fraction``, ``seed`` and all else that
+                `tracker.ingest.datasets.taking_in.take_in_prompts` takes.
+
+        Raises:
+            SuffrageError: the data are not there, not sound, or contradict the store; then nothing is stored.
+        """
+        from tracker.ingest.datasets.taking_in import take_in_prompts
+
+        return take_in_prompts(self.engine, benchmark, os.fspath(source), dry_run=dry_run, **said)
+
+    def evaluate(
+        self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **said: Any
+    ) -> tuple[Evaluated, ...]:
+        """Ask a model a benchmark's prompts, and store what it answers as it comes; called again it goes on.
+
+        Args:
+            benchmark: one whose prompts are stored.
+            model: a folder, a name on the model hub, or with ``api_base`` what the server calls it.
+            progress: told how many prompts are done, of how many, and the tokens that took.
+            said: fields of `tracker.measuring.plan.Plan` and its parts, such as ``conditions=("full", "answer_only")``,
+                ``template="smart"``, ``few_shot=5``, ``few_shot_split="dev"``, ``batch_size=8``, ``api_base=...``.
+
+        Returns:
+            a run for each condition.
+
+        Raises:
+            SuffrageError: the plan cannot be carried out; what was answered before is stored.
+        """
+        from tracker.measuring.evaluation import evaluate
+        from tracker.measuring.plan import Plan
+
+        return evaluate(self.engine, Plan.of(benchmark, os.fspath(model), **said), progress=progress)
 
     def analyze(
         self,

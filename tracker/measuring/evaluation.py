@@ -29,6 +29,7 @@ from tracker.measuring.respondents import Respondent, respondent
 SECONDS_PER_PORTION = 1.0
 MOST_PER_PORTION = 500
 N_NAMED = 3
+UNSCORED = "the reply names none of the options, or there is no gold answer to hold it against"
 
 Progress = Callable[[int, int, int], None]
 """Told how many prompts are done, of how many, and how many tokens were read and written for it."""
@@ -153,7 +154,11 @@ class _Todo:
                     continue
                 held.setdefault(reply.prompt_id, []).append(reply)
                 if len(held[reply.prompt_id]) == n_trials:  # a prompt is stored with all of its trials
-                    rows += [self._measured(one, price(one)) for one in held.pop(reply.prompt_id)]
+                    judged = [self._measured(one, price(one)) for one in held.pop(reply.prompt_id)]
+                    if all(one.scores for one in judged):
+                        rows += judged
+                    else:
+                        failed[reply.prompt_id] = UNSCORED
             if rows:
                 with transaction(self.engine, exclusive=True) as session:
                     add(session, self.run.id, rows)

@@ -203,6 +203,7 @@ class Plan(_Checked):
         places = {one.name: part for part, kind in parts.items() for one in fields(kind)}
         if unknown := sorted(set(said) - own - set(places)):
             raise SelectionError(f"evaluate takes no {unknown[0]!r}. It takes: {', '.join(sorted(own | set(places)))}.")
+        said = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
         given: dict[str, dict[str, Any]] = {part: {} for part in parts}
         for name, value in said.items():
             if name in places:

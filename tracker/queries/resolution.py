@@ -34,6 +34,10 @@ class BenchmarkKey:
     label: str
 
 
+CONFIDENCE = "gold_probability"
+"""How names of metrics begin that tell how sure a model was; what ranks models is another one."""
+
+
 @dataclass(frozen=True)
 class MetricKey:
     """A metric as stored.
@@ -128,7 +132,7 @@ def find_metric(
     Args:
         session: the store.
         benchmark: that of the selection.
-        selection: names a metric, or leaves it open where there is only one.
+        selection: names a metric, or leaves it open where there is only one beside the probabilities of gold answers.
         units: which scores will do; the first under which there are any is taken.
 
     Raises:
@@ -145,8 +149,9 @@ def find_metric(
         found = {row.name: MetricKey(*row) for row in session.execute(query)}
         if selection.metric in found:
             return found[selection.metric], unit
-        if selection.metric is None and len(found) == 1:
-            return next(iter(found.values())), unit
+        main = [metric for name, metric in found.items() if not name.startswith(CONFIDENCE)] or list(found.values())
+        if selection.metric is None and len(main) == 1:
+            return main[0], unit
         if selection.metric is None and found:
             names = ", ".join(sorted(found))
             raise SelectionError(f"{benchmark.label} has {len(found)} metrics: {names}. Choose one with --metric.")
