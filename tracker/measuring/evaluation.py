@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,28 +144,30 @@ class _Todo:
         held: dict[int, list[Reply]] = {}
         if self.progress:
             self.progress(len(done), len(self.questions), 0)
-        for portion in _portions(answerer.replies(self.questions, done.__contains__)):
-            rows = []
-            for reply in portion:
-                self.n_tokens += reply.n_tokens_read + reply.n_tokens_written
-                if reply.prompt_id in done:  # of a batch that was stored in part
-                    continue
-                if reply.error:
-                    failed[reply.prompt_id] = reply.error
-                    continue
-                held.setdefault(reply.prompt_id, []).append(reply)
-                if len(held[reply.prompt_id]) == n_trials:  # a prompt is stored with all of its trials
-                    judged = [self._measured(one, price(one)) for one in held.pop(reply.prompt_id)]
-                    if all(one.scores for one in judged):
-                        rows += judged
-                    else:
-                        failed[reply.prompt_id] = UNSCORED
-            if rows:
-                with transaction(self.engine, exclusive=True) as session:
-                    add(session, self.run.id, rows)
-                done |= {row.prompt_id for row in rows}
-            if self.progress:
-                self.progress(len(done), len(self.questions), self.n_tokens)
+        replies = answerer.replies(self.questions, done.__contains__)
+        with closing(replies):  # type: ignore[type-var]
+            for portion in _portions(replies):
+                rows = []
+                for reply in portion:
+                    self.n_tokens += reply.n_tokens_read + reply.n_tokens_written
+                    if reply.prompt_id in done:  # of a batch that was stored in part
+                        continue
+                    if reply.error:
+                        failed[reply.prompt_id] = reply.error
+                        continue
+                    held.setdefault(reply.prompt_id, []).append(reply)
+                    if len(held[reply.prompt_id]) == n_trials:  # a prompt is stored with all of its trials
+                        judged = [self._measured(one, price(one)) for one in held.pop(reply.prompt_id)]
+                        if all(one.scores for one in judged):
+                            rows += judged
+                        else:
+                            failed[reply.prompt_id] = UNSCORED
+                if rows:
+                    with transaction(self.engine, exclusive=True) as session:
+                        add(session, self.run.id, rows)
+                    done |= {row.prompt_id for row in rows}
+                if self.progress:
+                    self.progress(len(done), len(self.questions), self.n_tokens)
         return {prompt: why for prompt, why in failed.items() if prompt not in done}
 
     def _measured(self, reply: Reply, cost: float | None) -> Measured:

@@ -23,7 +23,7 @@ def write_prompts(path: Path, n: int = 32, seed: int = 0) -> list[dict[str, str]
             "prompt_id": f"q{at}",
             "task": "ab"[at % 2],
             "question": f"What is {word()} {word()} {at}?",
-            "choices": json.dumps([f"{word()} {word()}" for _ in LETTERS]),
+            "choices": json.dumps([word() for _ in LETTERS]),
             "gold_answer": LETTERS[rng.randrange(4)],
             "split": "test" if at < n - 8 else "dev",
         }
@@ -37,7 +37,7 @@ def write_prompts(path: Path, n: int = 32, seed: int = 0) -> list[dict[str, str]
 
 
 def learn(folder: Path, texts: Sequence[str], answers: Sequence[str | None], seed: int = 0) -> None:
-    """Train the model of a folder until it gives the answers it is told, and no label more than others where it is told none.
+    """Train the model of a folder until it gives the answers it is told, and prefers no label elsewhere.
 
     Args:
         folder: of a causal model; it is overwritten.
@@ -55,27 +55,30 @@ def learn(folder: Path, texts: Sequence[str], answers: Sequence[str | None], see
         if answer is not None:
             wanted[at] = torch.nn.functional.one_hot(torch.tensor(LETTERS.index(answer)), 4)
     ids = [tokenizer(text).input_ids for text in texts]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
     rng = random.Random(seed)
     model.eval()  # without dropout it learns by heart in seconds
     for _ in range(60):
         order = list(range(len(ids)))
         rng.shuffle(order)
         total = 0.0
-        for first in range(0, len(order), 16):
-            part = order[first : first + 16]
+        for first in range(0, len(order), 24):
+            part = order[first : first + 24]
             width = max(len(ids[at]) for at in part)
             batch = torch.tensor([ids[at] + [0] * (width - len(ids[at])) for at in part])
             mask = torch.tensor([[1] * len(ids[at]) + [0] * (width - len(ids[at])) for at in part])
             last = torch.tensor([len(ids[at]) - 1 for at in part])
-            logits = model(input_ids=batch, attention_mask=mask).logits[torch.arange(len(part)), last][:, labels]
+            read = model.base_model(input_ids=batch, attention_mask=mask).last_hidden_state[
+                torch.arange(len(part)), last
+            ]
+            logits = model.get_output_embeddings()(read)[:, labels]
             loss = torch.nn.functional.cross_entropy(logits, wanted[part], reduction="none")
             entropy = -(wanted[part] * wanted[part].clamp_min(1e-9).log()).sum(dim=1)
             total = max(total, float((loss - entropy).detach().max()))
             optimizer.zero_grad()
             loss.mean().backward()
             optimizer.step()
-        if total < 0.01:
+        if total < 0.05:
             break
-    assert total < 0.05, f"the model has not learned: {total}"
+    assert total < 0.1, f"the model has not learned: {total}"
     model.save_pretrained(folder, safe_serialization=True)
