@@ -148,6 +148,8 @@ class TestErrors:
             (SelectionError, lambda: quiz.analyze("tradeoff", metric="accuracy")),
             (SelectionError, lambda: quiz.ingest("scores.csv", benchmrk="quiz")),
             (BadInputError, lambda: quiz.ingest("nowhere.csv")),
+            (SelectionError, lambda: quiz.prompts_from("quiz", "rows.jsonl", split="test")),
+            (SelectionError, lambda: quiz.evaluate("quiz", "model", shot=3)),
             (SqlError, lambda: quiz.sql("delete from score")),
             (OutputError, lambda: quiz.report("quiz", "scores.csv")),
             (NotFoundError, lambda: quiz.analyze("rank-intervals", "quiz", n_resamples=20).figure("ranc")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -150,9 +151,29 @@ class Store(StoredThings):
 
         Raises:
             SuffrageError: the data are not there, not sound, or contradict the store; then nothing is stored.
+
+        Examples:
+            >>> import tracker
+            >>> store = tracker.open("sqlite:///asked.db")
+            >>> row = '{"q": "Is %s?", "o": ["yes", "no"], "a": "B"}'
+            >>> Path("rows.jsonl").write_text(f"{row % 'it'}\\n{row % 'he'}") > 0
+            True
+            >>> fields = {"text": "q", "choices": "o", "answer": "a"}
+            >>> print(store.prompts_from("quiz", "rows.jsonl", fields=fields, answer_is="letter").summary())
+            quiz: 2 prompts (no split 2); 2 new prompts
         """
         from tracker.ingest.datasets.taking_in import take_in_prompts
 
+        known = [
+            name for name in signature(take_in_prompts).parameters if name not in ("engine", "benchmark", "source")
+        ]
+        if unknown := sorted(set(said) - set(known)):
+            raise SelectionError(f"prompts_from takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
+        one_or_several = ("splits", "configs")
+        said = {
+            name: [value] if name in one_or_several and isinstance(value, str) else value
+            for name, value in said.items()
+        }
         return take_in_prompts(self.engine, benchmark, os.fspath(source), dry_run=dry_run, **said)
 
     def evaluate(

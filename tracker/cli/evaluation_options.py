@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tracker.cli.options import together
+from tracker.measuring.words import ANSWER_ONLY_SHOTS, APIS, DTYPES, LABELS, METHODS, SHOTS, TOO_LONG
 
 asking_options = together(
     click.option(
@@ -28,12 +29,12 @@ asking_options = together(
     ),
     click.option(
         "--labels",
-        type=click.Choice(["letters", "digits", "words"]),
+        type=click.Choice(LABELS),
         help="What options are called; else as the template says.",
     ),
     click.option(
         "--method",
-        type=click.Choice(["letters", "loglikelihood", "generation"]),
+        type=click.Choice(METHODS),
         help=(
             "Compare the options' labels at the last position, their log-probabilities, or let the model "
             "write; else as the template says."
@@ -50,14 +51,14 @@ asking_options = together(
     click.option("--few-shot-split", metavar="NAME", help="The split they come from."),
     click.option(
         "--shots",
-        type=click.Choice(["fixed", "per-prompt"]),
+        type=click.Choice(SHOTS),
         default="fixed",
         show_default=True,
         help="The same examples for all prompts of a task, or drawn for each.",
     ),
     click.option(
         "--answer-only-shots",
-        type=click.Choice(["none", "blank", "full"]),
+        type=click.Choice(ANSWER_ONLY_SHOTS),
         default="none",
         show_default=True,
         help="Where the question is withheld: no examples, ones without their questions, or whole ones.",
@@ -70,7 +71,7 @@ asking_options = together(
     click.option("--seed", type=int, default=0, show_default=True, help="Of every draw."),
     click.option(
         "--too-long",
-        type=click.Choice(["refuse", "skip", "cut"]),
+        type=click.Choice(TOO_LONG),
         default="refuse",
         show_default=True,
         help=(
@@ -140,7 +141,7 @@ loading_options = together(
     ),
     click.option(
         "--dtype",
-        type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
+        type=click.Choice(["auto", *DTYPES]),
         default="auto",
         show_default=True,
         help="auto: the model's own on an accelerator, float32 elsewhere.",
@@ -157,7 +158,7 @@ serving_options = together(
     ),
     click.option(
         "--api",
-        type=click.Choice(["auto", "completions", "chat"]),
+        type=click.Choice(APIS),
         default="auto",
         show_default=True,
         help="Which of the server's ways.",

@@ -1,1 +1,1 @@
-"""Asking a model: what prompts mean, as vectors. The packages of the extra `models` are imported only here."""
+"""Asking a model: what prompts mean, as vectors, and what it answers. The extra `models` is imported only here."""

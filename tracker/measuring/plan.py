@@ -7,21 +7,18 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from tracker.errors import SelectionError
+from tracker.measuring.words import ANSWER_ONLY_SHOTS, APIS, CONDITIONS, ERRORED, LABELS, METHODS, SHOTS, TOO_LONG
 
-METHODS = ("letters", "loglikelihood", "generation")
-CONDITIONS = ("full", "answer_only")
 CHOICES = {
     "method": (None, *METHODS),
-    "shots": ("fixed", "per-prompt"),
-    "answer_only_shots": ("none", "blank", "full"),
-    "labels": (None, "letters", "digits", "words"),
-    "too_long": ("refuse", "skip", "cut"),
-    "errored": (None, "missing", "wrong"),
-    "api": ("auto", "completions", "chat"),
+    "shots": SHOTS,
+    "answer_only_shots": ANSWER_ONLY_SHOTS,
+    "labels": (None, *LABELS),
+    "too_long": TOO_LONG,
+    "errored": (None, *ERRORED),
+    "api": APIS,
 }
 """What fields may say that are chosen among words."""
-
-
 OPTIONS = {"conditions": "condition", "metrics": "metric"}
 """Fields that the command line calls otherwise."""
 
@@ -42,7 +39,7 @@ class Asking(_Checked):
     Attributes:
         template: name of one that is built in, or the path of a file; None for the one that suits the prompts.
         labels: what options are called: ``letters``, ``digits``, ``words`` (their texts); None as the template says.
-        method: one of `METHODS`; None as the template's answer suggests.
+        method: one of `tracker.measuring.words.METHODS`; None as the template's answer suggests.
         chat: whether prompts are put as turns of a conversation, by the chat template of the model.
         few_shot: worked examples before each prompt.
         few_shot_split: the split they come from.
@@ -193,7 +190,7 @@ class Plan(_Checked):
 
     @classmethod
     def of(cls, benchmark: str, model: str, **said: Any) -> Plan:
-        """A plan from the fields of all its parts, each by its name.
+        """A plan from the fields of all its parts, each by its name; of what may be several, one may stand alone.
 
         Raises:
             SelectionError: there is no such field, or its value is none of those it may have.
@@ -203,7 +200,10 @@ class Plan(_Checked):
         places = {one.name: part for part, kind in parts.items() for one in fields(kind)}
         if unknown := sorted(set(said) - own - set(places)):
             raise SelectionError(f"evaluate takes no {unknown[0]!r}. It takes: {', '.join(sorted(own | set(places)))}.")
-        said = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+        several = {
+            one.name for kind in (cls, *parts.values()) for one in fields(kind) if isinstance(one.default, tuple)
+        }
+        said = {name: _several(value) if name in several else value for name, value in said.items()}
         given: dict[str, dict[str, Any]] = {part: {} for part in parts}
         for name, value in said.items():
             if name in places:
@@ -218,6 +218,10 @@ class Plan(_Checked):
             serving=Serving(**given["serving"]),
             **mine,
         )
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _option(name: str, value: Any) -> list[str]:

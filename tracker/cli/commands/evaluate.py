@@ -12,6 +12,7 @@ import click
 from tracker.cli.evaluation_options import asking_options, loading_options, serving_options, writing_options
 from tracker.cli.options import database_option, split
 from tracker.cli.output import say
+from tracker.measuring.words import ERRORED
 
 LISTS = ("tasks", "metrics", "ignore")
 """Options that take several values, by repeating them or with commas between."""
@@ -34,7 +35,7 @@ LISTS = ("tasks", "metrics", "ignore")
 @serving_options
 @click.option(
     "--errored",
-    type=click.Choice(["missing", "wrong"]),
+    type=click.Choice(ERRORED),
     help="End the run, and count prompts that got no answer so; else it stays unfinished.",
 )
 @click.option("--again", is_flag=True, help="Make a new run where the same evaluation is stored already.")

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from tracker.errors import SelectionError
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Reply
+from tracker.measuring.words import METHODS
 
 PLAIN, NORMALISED, BY_PATTERN, WHOLE = "", "acc_norm", "regex", "text"
 """How an answer was read off: the only or plain way; the option likeliest by length; what a pattern found; all that a
 model wrote, where the plain answer is the option that it names."""
-METHODS = ("letters", "loglikelihood", "generation")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,13 +11,13 @@ from typing import Any
 from tracker.errors import LanguageModelError, MissingExtraError
 from tracker.measuring.language_models.folders import check_code, check_weights, fetched, needs_code, read_json
 from tracker.measuring.model_files import DIGITS, EXTRA, check_device, files_digest, first_line, local_folder, quiet
+from tracker.measuring.words import DTYPES
 
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model",
     "tekken.json", "tokenizer_config.json",
 )  # fmt: skip
 """A tokenizer is read from one of these."""
-DTYPES = ("float32", "bfloat16", "float16")
 CONTEXT_NAMES = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 """What configurations call the number of tokens that a model reads."""
 UNLIMITED = 10_000_000

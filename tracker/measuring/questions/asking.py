@@ -16,10 +16,10 @@ from tracker.measuring.questions.fields import Fields
 from tracker.measuring.questions.gold import NO_GOLD, gold_place, named_answers, written_answers
 from tracker.measuring.questions.question import Question, Shot
 from tracker.measuring.questions.shots import Shots, rows_of_split, splits_of
-from tracker.measuring.questions.template import METHODS, Template
+from tracker.measuring.questions.template import Template
+from tracker.measuring.words import ANSWER_ONLY_SHOTS, METHODS
 from tracker.queries.prompts import Prompts
 
-ANSWER_ONLY_SHOTS = ("none", "blank", "full")
 PREFERRED_SPLIT = "test"
 NO_TEXT = "no text"
 NO_OPTIONS = "no options"

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 N_LETTERS = 26
-LABELS = ("letters", "digits", "words")
 
 HEADER_NAMES = ("task", "task_words")
 QUESTION_NAMES = (*HEADER_NAMES, "question", "choices", "details")
@@ -89,7 +88,7 @@ def option_labels(kind: str, choices: Sequence[str]) -> tuple[str, ...]:
     Options beyond the alphabet have numbers.
 
     Args:
-        kind: one of `LABELS`.
+        kind: one of `tracker.measuring.words.LABELS`.
         choices: texts of the options.
     """
     if kind == "words":

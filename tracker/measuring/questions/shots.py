@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.measuring.questions.content import drawn_places
+from tracker.measuring.words import SHOTS
 from tracker.queries.prompts import Prompts
-
-SHOTS = ("fixed", "per-prompt")
 
 
 class Shots:

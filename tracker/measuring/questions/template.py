@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracker.errors import BadInputError, NotFoundError, SelectionError
-from tracker.measuring.questions.fields import LABELS, Fields, option_labels
+from tracker.measuring.questions.fields import Fields, option_labels
+from tracker.measuring.words import LABELS
 from tracker.queries.prompts import Prompts
 
 if TYPE_CHECKING:
     from tracker.measuring.questions.template_file import Block
 
-METHODS = ("letters", "loglikelihood", "generation")
 OWN_METHOD = {"label": "letters", "text": "loglikelihood", "written": "generation"}
 """By what is answered: how answers are found, where nobody says otherwise."""
 

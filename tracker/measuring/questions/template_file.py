@@ -23,12 +23,12 @@ from tracker.errors import BadInputError
 from tracker.measuring.questions.fields import (
     ANSWER_NAMES,
     HEADER_NAMES,
-    LABELS,
     QUESTION_NAMES,
     Choice,
     Details,
     Fields,
 )
+from tracker.measuring.words import LABELS
 
 ANSWERS = ("label", "text", "written")
 NAMES = {"header": HEADER_NAMES, "question": QUESTION_NAMES, "answer": ANSWER_NAMES}

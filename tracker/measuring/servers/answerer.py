@@ -17,6 +17,7 @@ from tracker.measuring.servers.connection import Connection
 from tracker.measuring.servers.crew import Crew, replies_of
 from tracker.measuring.servers.pacing import MINUTE, BackOff, Pace
 from tracker.measuring.servers.ways import Api, Way, find_way
+from tracker.measuring.words import APIS, METHODS
 
 KEY_ENV = "OPENAI_API_KEY"
 MILLION = 1_000_000
@@ -189,8 +190,8 @@ def open_server(
         ServerError: it cannot be reached, does not accept the key, or does not offer what the method needs.
         SelectionError: options that make no sense or contradict each other.
     """
-    if method not in ("letters", "loglikelihood", "generation"):
-        raise SelectionError(f"There is no method {method!r}. Known: letters, loglikelihood, generation.")
+    if method not in METHODS:
+        raise SelectionError(f"There is no method {method!r}. Known: {', '.join(METHODS)}.")
     if concurrency < 1 or tries < 1 or n_top < 1:
         raise SelectionError("The numbers of requests at a time, of tries and of likeliest tokens are at least 1.")
     limits = (requests_per_minute, tokens_per_minute, timeout_s)
@@ -217,8 +218,8 @@ def open_server(
 
 def _apis(api: str, chat: bool | None, method: str) -> tuple[Api, ...]:
     """The endpoints that may be used, the preferred one first."""
-    if api not in ("auto", "completions", "chat"):
-        raise SelectionError(f"There is no endpoint {api!r}. Known: auto, completions, chat.")
+    if api not in APIS:
+        raise SelectionError(f"There is no endpoint {api!r}. Known: {', '.join(APIS)}.")
     if (api, chat) in (("completions", True), ("chat", False)):
         raise SelectionError(
             "Turns of a conversation go to the endpoint chat, texts to completions. Leave out one of --api and --chat."

@@ -1,0 +1,48 @@
+"""Plans from Python, and the options of the command line that make the same."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import click
+import pytest
+
+from tracker.cli.commands.evaluate import command
+from tracker.errors import SelectionError
+from tracker.measuring.plan import CHOICES, Asking, Loading, Plan, Serving, Writing
+
+PARTS = {"asking": Asking, "writing": Writing, "loading": Loading, "serving": Serving}
+FIELDS = {one.name: one for kind in (Plan, *PARTS.values()) for one in fields(kind) if one.name not in PARTS}
+OPTIONS = {one.name: one for one in command.params if isinstance(one, click.Option)}
+SAID_OTHERWISE: dict[str, Any] = {"conditions": "full", "batch_size": "auto", "metrics": ()}
+"""Defaults that the command line puts into other words."""
+
+
+class TestCommandLine:
+    def test_every_field_of_a_plan_can_be_said_and_nothing_else_but_what_is_shown(self) -> None:
+        assert set(OPTIONS) - set(FIELDS) == {"dry_run", "show_prompt", "database"}
+        assert set(FIELDS) - set(OPTIONS) == {"benchmark"}
+
+    @pytest.mark.parametrize("name", sorted(set(FIELDS) - {"benchmark", "model"}))
+    def test_its_default_is_that_of_the_plan(self, name: str) -> None:
+        said = command.make_context("evaluate", ["quiz", "--model", "m"]).params
+        assert said[name] == SAID_OTHERWISE.get(name, FIELDS[name].default)
+
+    @pytest.mark.parametrize("name", sorted(CHOICES))
+    def test_its_words_are_those_of_the_plan(self, name: str) -> None:
+        kind = OPTIONS[name].type
+        assert isinstance(kind, click.Choice)
+        assert set(kind.choices) == set(CHOICES[name]) - {None}
+
+
+class TestPython:
+    @pytest.mark.parametrize("name", ["conditions", "metrics", "stop", "tasks", "ignore"])
+    def test_of_what_may_be_several_one_may_stand_alone(self, name: str) -> None:
+        word = {"conditions": "answer_only", "ignore": "case", "stop": "END"}.get(name, "rougeL")
+        assert Plan.of("quiz", "model", **{name: word}) == Plan.of("quiz", "model", **{name: [word]})
+        assert Plan.of("quiz", "model", **{name: [word]}) == Plan.of("quiz", "model", **{name: (word,)})
+
+    def test_what_there_is_not_is_told_with_what_there_is(self) -> None:
+        with pytest.raises(SelectionError, match=r"evaluate takes no 'shot'. It takes: .*few_shot, "):
+            Plan.of("quiz", "model", shot=5)
