@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -19,6 +20,10 @@ CHOICES = {
     "api": APIS,
 }
 """What fields may say that are chosen among words."""
+WHOLE = {"few_shot": 0, "limit": 1, "max_tokens": 1, "trials": 1, "batch_size": 1, "concurrency": 1, "tries": 1}
+"""Fields that are whole numbers, and the least they may be."""
+NOT_NEGATIVE = ("temperature", "price_read", "price_written")
+ABOVE_ZERO = ("top_p", "requests_per_minute", "tokens_per_minute", "timeout")
 OPTIONS = {"conditions": "condition", "metrics": "metric"}
 """Fields that the command line calls otherwise."""
 
@@ -30,6 +35,18 @@ class _Checked:
             if said not in words:
                 known = ", ".join(str(word) for word in words if word is not None)
                 raise SelectionError(f"{name} is {said!r}; it must be one of: {known}.")
+        for name, least in WHOLE.items():
+            self._check(name, f"a whole number from {least}", int, lambda n, least=least: n >= least)  # type: ignore[misc]
+        for name in NOT_NEGATIVE:
+            self._check(name, "a number from 0", (int, float), lambda n: n >= 0)
+        for name in ABOVE_ZERO:
+            self._check(name, "a number above 0", (int, float), lambda n: n > 0)
+        self._check("top_p", "at most 1", (int, float), lambda n: n <= 1)
+
+    def _check(self, name: str, words: str, kind: Any, accepts: Callable[[Any], bool]) -> None:
+        said = getattr(self, name, None)
+        if said is not None and (isinstance(said, bool) or not isinstance(said, kind) or not accepts(said)):
+            raise SelectionError(f"{name} is {said!r}; it must be {words}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +220,7 @@ class Plan(_Checked):
         several = {
             one.name for kind in (cls, *parts.values()) for one in fields(kind) if isinstance(one.default, tuple)
         }
-        said = {name: _several(value) if name in several else value for name, value in said.items()}
+        said = {name: _several(value) if name in several else _plain(value) for name, value in said.items()}
         given: dict[str, dict[str, Any]] = {part: {} for part in parts}
         for name, value in said.items():
             if name in places:
@@ -218,6 +235,11 @@ class Plan(_Checked):
             serving=Serving(**given["serving"]),
             **mine,
         )
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python, which settings can hold."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def _several(value: Any) -> tuple[Any, ...]:
