@@ -23,7 +23,7 @@ from tracker.measuring.language_models.options import OptionScorer
 from tracker.measuring.questions.question import Question, Shot
 
 FAMILIES = ("gpt2", "llama", "qwen2", "t5")
-N_PROMPTS, N_SHOTS, LABELS = 12, 5, ("A", "B", "C", "D")
+N_PROMPTS, N_SHOTS, LABELS = 8, 5, ("A", "B", "C", "D")
 ASKED = "Question: {{question}}\nAnswer:"
 LISTED = (
     "Question: {{question}}\n{% for option in options %}{{ 'ABCD'[loop.index0] }}. {{ option }}\n{% endfor %}Answer:"
