@@ -3,8 +3,9 @@
 The peer has every advantage that it can be given: of several batch sizes it runs with the one that was fastest on its
 first prompts, these trials are not counted, nor are building its requests, loading its model or anything but
 `HFLM.loglikelihood`; it writes nothing. (`auto` takes 64 on a CPU, after five passes to find that out: 64 is tried
-without them; with labels of one token it reads a prompt once for all of them.) Ours is `OptionScorer.replies` as users get it, its batches cut by itself. The model is a Llama of random
-weights; so small a vocabulary as its favours the peer, which makes a distribution over it at every position.
+without them; with labels of one token it reads a prompt once for all of them.) Ours is `OptionScorer.replies` as users
+get it, its batches cut by itself. The model is a Llama of random weights; so small a vocabulary as its favours the
+peer, which makes a distribution over it at every position.
 
 Memory is the peak of a process that does nothing else, packages included, and what scoring added to the peak before.
 """
