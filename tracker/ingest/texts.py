@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 
 from tracker.ingest.measurement import Prompts
+from tracker.option_names import N_LETTERS, option_letters
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -89,9 +90,9 @@ def accepted_answers(gold: str, choices: Sequence[str] | None) -> frozenset[str]
     if not choices:
         return frozenset([gold])
     options = [choice.strip() for choice in choices]
-    letters = [chr(ord("A") + n) for n in range(min(len(options), 26))]
+    letters = option_letters(len(options))
     if not set(letters) & set(options):
-        for names, others in ((options[:26], letters), (letters, options)):
+        for names, others in ((options[:N_LETTERS], letters), (letters, options)):
             if gold in names:
                 return frozenset([gold, others[names.index(gold)]])
     return frozenset([gold])

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 
 from tracker.errors import SelectionError
+from tracker.option_names import option_letter
 from tracker.queries.prompts import Prompts
 
 DEFAULT_TEMPLATE = "question+choices"
 DETAILS = "details:"
 TEMPLATES = ("question", DEFAULT_TEMPLATE, f"{DETAILS}FIELD")
-N_LETTERS = 26
 
 
 def check_template(template: str) -> None:
@@ -61,8 +61,8 @@ def _asked(text: str | None, options: Sequence[str] | None) -> str | None:
 
 
 def _lines(options: Sequence[str]) -> Iterator[str]:
-    for number, option in enumerate(options):
-        yield f"{chr(ord('A') + number) if number < N_LETTERS else number + 1}. {option}"
+    for place, option in enumerate(options):
+        yield f"{option_letter(place)}. {option}"
 
 
 def _plain(value: Any) -> str | None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
+from tracker.option_names import option_letter
 from tracker.reporting.filtered_prompts import FilteredPrompts
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def _lettered(choices: Any) -> str | None:
     """The options, a line each, as an exam has them."""
     if not choices:
         return None
-    names = (chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(len(choices)))
-    return "\n".join(f"{name}. {choice}" for name, choice in zip(names, choices, strict=True))
+    return "\n".join(f"{option_letter(place)}. {choice}" for place, choice in enumerate(choices))
 
 
 def _others(filtered: FilteredPrompts, rows: list[int]) -> str | None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracker.ingest.datasets.row import RowError
-
-N_LETTERS = 26
+from tracker.option_names import option_letter, option_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +64,10 @@ def choices_of(value: Any) -> Choices:
     if len(texts) < 2:
         raise RowError(f"{len(texts)} options, where there must be two or more")
     if labels is None:
-        labels = [letter(place) for place in range(len(texts))]
+        labels = [option_letter(place) for place in range(len(texts))]
     if len(labels) != len(texts) or len(set(map(str, labels))) != len(labels):
         raise RowError("the options and their labels do not go together")
     return Choices(tuple(str(one).strip() for one in texts), tuple(str(one).strip() for one in labels))
-
-
-def letter(place: int) -> str:
-    """The letter of an option: A for the first; beyond Z its number, counted from 1."""
-    return chr(ord("A") + place) if place < N_LETTERS else str(place + 1)
-
-
-def name_of(texts: Sequence[str], place: int) -> str:
-    """What an option is called as an answer: its letter; its text where a text is such a letter, or beyond Z."""
-    letters = {letter(at) for at in range(min(len(texts), N_LETTERS))}
-    return texts[place] if place >= N_LETTERS or letters & set(texts) else letter(place)
 
 
 def gold(choices: Choices, label: Any) -> str | None:
@@ -93,4 +81,4 @@ def gold(choices: Choices, label: Any) -> str | None:
     place = choices.place(label)
     if place is None:
         raise RowError(f"the answer {str(label)!r} is none of the labels {', '.join(choices.labels)}")
-    return name_of(choices.texts, place)
+    return option_name(place, choices.texts)

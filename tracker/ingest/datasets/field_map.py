@@ -8,9 +8,10 @@ from typing import Any
 
 from tracker.errors import SelectionError
 from tracker.ingest.datasets.answer_words import WAYS, Guess, place_of
-from tracker.ingest.datasets.choices import Choices, choices_of, name_of
+from tracker.ingest.datasets.choices import Choices, choices_of
 from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
 from tracker.ingest.headings import roles
+from tracker.option_names import option_name
 
 ALL_ANSWERS = "accepted_answers"
 """The detail that lists all answers of which any is right."""
@@ -46,7 +47,7 @@ class FieldMap:
             place = place_of(self.answer_is, answers[0], choices)
             if place is None:
                 raise RowError(f"the answer {answers[0]!r} is not {WAYS[self.answer_is]}, of {len(choices.texts)}")
-            answer = name_of(choices.texts, place)
+            answer = option_name(place, choices.texts)
         used = {name for names in self.parts.values() for name in names}
         details = {name: value for name, value in row.fields.items() if name not in used and value not in (None, "")}
         if len(answers) > 1:

@@ -81,7 +81,7 @@ class PublishedPrompt:
     Attributes:
         text: what a person would read as the question.
         choices: the options; none where the answer is written.
-        answer: the gold answer: name of the option (see `tracker.ingest.datasets.choices.name_of`), or the text; None
+        answer: the gold answer: name of the option (see `tracker.option_names.option_name`), or the text; None
             where it is not published.
         task: '' where there is none.
         split: '' where the row does not say.

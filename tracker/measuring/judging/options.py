@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tracker.measuring.judging.judged import NORMALISED, JudgedAnswer, failed
 from tracker.measuring.questions.question import Question
+from tracker.option_names import option_name
 
-N_LETTERS = 26
 WRAPPING = " \t\r\n*_`\"'()[]{}<>.,:;!"
 """What may stand around an answer without being part of it."""
 
@@ -64,16 +64,6 @@ def softmax(logprobs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities that sum to 1 in proportion to ``exp(logprobs)``; one at least is finite, -inf gives 0."""
     weights = np.exp(logprobs - logprobs.max())
     return np.asarray(weights / weights.sum(), dtype=np.float64)
-
-
-def option_name(place: int, choices: Sequence[str]) -> str:
-    """What an option is called in the store: its letter, A for the first.
-
-    Its text where letters would mislead, because the text of an option is itself one of them, and beyond the 26th.
-    """
-    texts = [choice.strip() for choice in choices]
-    letters = [chr(ord("A") + n) for n in range(min(len(texts), N_LETTERS))]
-    return letters[place] if place < len(letters) and not set(letters) & set(texts) else texts[place]
 
 
 def option_said(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> int | None:

@@ -13,8 +13,9 @@ from functools import lru_cache
 from tracker.errors import SelectionError
 from tracker.measuring.judging import rouge
 from tracker.measuring.judging.judged import BY_PATTERN, PLAIN, WHOLE, JudgedAnswer
-from tracker.measuring.judging.options import option_name, option_said
+from tracker.measuring.judging.options import option_said
 from tracker.measuring.questions.question import Question
+from tracker.option_names import option_name
 
 IGNORABLE: Mapping[str, str] = {
     "case": "capital and small letters",

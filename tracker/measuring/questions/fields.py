@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-N_LETTERS = 26
+from tracker.option_names import option_letter
 
 HEADER_NAMES = ("task", "task_words")
 QUESTION_NAMES = (*HEADER_NAMES, "question", "choices", "details")
@@ -93,12 +93,12 @@ def option_labels(kind: str, choices: Sequence[str]) -> tuple[str, ...]:
     """
     if kind == "words":
         return tuple(choice.strip() for choice in choices)
-    return _counted(len(choices), N_LETTERS if kind == "letters" else 0)
+    return _counted(len(choices), kind == "letters")
 
 
 @lru_cache
-def _counted(n: int, n_lettered: int) -> tuple[str, ...]:
-    return tuple(chr(ord("A") + i) if i < n_lettered else str(i + 1) for i in range(n))
+def _counted(n: int, lettered: bool) -> tuple[str, ...]:
+    return tuple(option_letter(place) if lettered else str(place + 1) for place in range(n))
 
 
 def _shown(value: Any, blank: str | None) -> Any:

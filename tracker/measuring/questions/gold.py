@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracker.measuring.questions.fields import N_LETTERS, option_labels
+from tracker.measuring.questions.fields import option_labels
+from tracker.option_names import option_letters
 
 NO_GOLD = "no gold answer"
 NOT_AN_OPTION = "gold answer is none of the options"
@@ -28,7 +29,7 @@ def gold_place(gold: str | None, choices: Sequence[str]) -> int | str:
     gold = (gold or "").strip()
     if not gold:
         return NO_GOLD
-    lettered = option_labels("letters", choices)[:N_LETTERS]
+    lettered = option_letters(len(choices))
     texts = [place for place, choice in enumerate(choices) if choice.strip() == gold]
     places = {*texts, lettered.index(gold)} if gold in lettered else {*texts}
     if len(places) == 1:

@@ -14,9 +14,9 @@ from tracker.errors import SelectionError
 from tracker.ingest.measurement import KNOWN_METRICS
 from tracker.ingest.texts import accepted_answers
 from tracker.measuring.judging.judged import judge
-from tracker.measuring.judging.options import option_name
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Reply
+from tracker.option_names import option_name
 
 FINITE = st.floats(-60, 0)
 WORD = st.text("abcdefgh ", min_size=1, max_size=9).filter(lambda text: text.strip())

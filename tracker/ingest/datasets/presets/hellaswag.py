@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tracker.ingest.datasets.choices import choices_of, name_of
+from tracker.ingest.datasets.choices import choices_of
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
+from tracker.option_names import option_name
 
 KEPT = ("activity_label", "ctx", "source_id", "split_type")
 
@@ -21,7 +22,7 @@ def read(row: Row) -> PublishedPrompt | str:
     return PublishedPrompt(
         text=row.text("ctx"),
         choices=choices.texts,
-        answer=name_of(choices.texts, int(said)) if said else None,
+        answer=option_name(int(said), choices.texts) if said else None,
         split=split,
         id="" if number is None else f"{split}-{number}" if split else str(number),
         details={name: value for name in KEPT if (value := row.value(name)) not in (None, "")},

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tracker.ingest.datasets.choices import choices_of, gold, name_of
+from tracker.ingest.datasets.choices import choices_of, gold
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, split_named
+from tracker.option_names import option_name
 
 LETTERS = ("A", "B", "C", "D")
 
@@ -17,7 +18,7 @@ def read(row: Row) -> PublishedPrompt | str:
         said = "" if answer is None else str(answer).strip()
         if said and (not said.isdecimal() or int(said) >= len(choices.texts)):
             raise RowError(f"the answer {answer!r} is no place among {len(choices.texts)} options, counted from 0")
-        named = name_of(choices.texts, int(said)) if said else None
+        named = option_name(int(said), choices.texts) if said else None
     else:
         choices = choices_of([row.value(letter) for letter in LETTERS])
         named = gold(choices, answer)

@@ -8,11 +8,11 @@ from typing import Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
-from tracker.ingest.formats.lm_eval.documents import letter
 from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering
 from tracker.ingest.json_files import parsed
 from tracker.ingest.json_values import count, identity, mapping, number, text
 from tracker.ingest.measurement import Measurement
+from tracker.option_names import option_letter
 
 Place = tuple[str, str, int]
 """Instance, variant and trial."""
@@ -110,7 +110,7 @@ class States:
             details["sub_split"] = sub_split
         if self.folder.is_multiple_choice and len(options) > 1:
             choices: list[str] | None = [said for said, _ in options]
-            answer = letter(right[0]) if len(right) == 1 else None
+            answer = option_letter(right[0]) if len(right) == 1 else None
         else:
             choices = None
             golds = list(dict.fromkeys(options[place][0] for place in right))
@@ -123,7 +123,7 @@ class States:
         """The option that the answer names; the answer itself where it names none."""
         mapped = mapping(state.get("output_mapping")).get(said) if said is not None else None
         named = [place for place, (option, _) in enumerate(options) if option == mapped]
-        return letter(named[0]) if mapped is not None and len(named) == 1 else said
+        return option_letter(named[0]) if mapped is not None and len(named) == 1 else said
 
 
 def full(gathered: Iterable[Gathering]) -> Iterator[Measurement]:

@@ -12,11 +12,11 @@ from tracker.ingest.cells import shortened
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
 from tracker.ingest.formats.helm.states import MOST_PROBLEMS, States, full, rest
-from tracker.ingest.formats.lm_eval.documents import letter
 from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
 from tracker.ingest.json_files import parsed
 from tracker.ingest.json_values import contradicts, count, identity, mapping, number, score, text
 from tracker.ingest.measurement import Measurement, MetricDescription
+from tracker.option_names import option_letter
 
 PREDICTED = "predicted_index"
 """The statistic that says which option a model chose, where each was asked apart."""
@@ -106,7 +106,7 @@ class Statistics:
         try:
             if metric is None:
                 if value >= 0 and value == int(value) and self.states.lacking.get(place) != ERRORED:
-                    gathering.answer(row, letter(int(value)))
+                    gathering.answer(row, option_letter(int(value)))
                 return
             low, high = metric.lower, metric.upper
             if (low is not None and value < low) or (high is not None and value > high):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from tracker.option_names import option_letter
+
 FIELDS = ("id", "epoch", "input", "choices", "target", "metadata", "scores", "score", "error")
 """What is read of a sample; its transcript is not."""
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
@@ -160,11 +162,6 @@ def said(score: Any) -> str | None:
     return line if len(line) <= LONGEST_ANSWER else textwrap.shorten(line, LONGEST_ANSWER, placeholder="...")
 
 
-def letter(place: int) -> str:
-    """The name of an option: A for the first; beyond Z its number, counted from 1."""
-    return chr(ord("A") + place) if place < 26 else str(place + 1)
-
-
 def _said_by_user(messages: Any) -> Iterator[str]:
     for message in messages if isinstance(messages, list) else ():
         if not isinstance(message, dict) or message.get("role") != "user":
@@ -199,8 +196,8 @@ def _gold(targets: list[str], choices: list[str] | None) -> str | None:
     if len(targets) != 1:
         return None
     (target,) = targets
-    if choices and choices.count(target) == 1 and target not in map(letter, range(len(choices))):
-        return letter(choices.index(target))
+    if choices and choices.count(target) == 1 and target not in map(option_letter, range(len(choices))):
+        return option_letter(choices.index(target))
     return target
 
 

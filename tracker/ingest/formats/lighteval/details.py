@@ -15,10 +15,10 @@ from tracker.ingest.cells import shortened
 from tracker.ingest.contents import GZIP, first_line, read_bytes
 from tracker.ingest.formats.lighteval.documents import Document, document
 from tracker.ingest.formats.lighteval.results import Results, TaskName
-from tracker.ingest.formats.lm_eval.documents import letter
 from tracker.ingest.gathering import EMPTY, Content, Gathering, counted_as
 from tracker.ingest.json_values import score
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, metric_description
+from tracker.option_names import option_letter
 
 NAMESPACE = "lighteval"
 NUMBER = "lighteval_id"
@@ -137,7 +137,7 @@ class _Reading:
             shares = doc.shares
             if shares is not None:
                 best = shares.index(max(shares))
-                self.gathering.answer(row, letter(best), probability=shares[best])
+                self.gathering.answer(row, option_letter(best), probability=shares[best])
                 if len(doc.gold) == 1:
                     metric = metric_description(PROBABILITY)
                     self.gathering.score(row, metric, shares[doc.gold[0]])

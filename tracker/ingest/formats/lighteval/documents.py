@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracker.ingest.formats.lm_eval.documents import Requests, letter, probabilities
+from tracker.ingest.formats.lm_eval.documents import Requests, probabilities
 from tracker.ingest.json_values import count, identity, mapping, text, texts
+from tracker.option_names import option_letter
 
 LONGEST_LITERAL = 1 << 20
 
@@ -45,7 +46,7 @@ class Document:
     def answer(self) -> str | None:
         """The letter of the right option, where there is one; else the first right answer."""
         if self.options:
-            return letter(self.gold[0]) if len(self.gold) == 1 else None
+            return option_letter(self.gold[0]) if len(self.gold) == 1 else None
         return next((one.strip() for one in self.accepted if one.strip()), None)
 
     @property

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracker.option_names import option_letter
+
 BACKGROUND = ("context", "passage", "article", "paragraph", "story", "premise", "sentence1", "question1")
 QUESTION = (
     "question", "problem", "query", "prompt", "goal", "input", "instruction", "hypothesis", "sentence2", "question2",
@@ -126,7 +128,7 @@ def answer(row: Mapping[str, Any], sent: Requests) -> str | None:
     """The gold answer: the letter of the gold option, else the target's text."""
     place = gold(row, sent)
     if place is not None:
-        return letter(place)
+        return option_letter(place)
     target = row.get("target")
     return None if target is None or not str(target).strip() else str(target).strip()
 
@@ -151,7 +153,7 @@ def answered(row: Mapping[str, Any], sent: Requests, shares: Sequence[float] | N
     """
     if sent.are_options:
         best = None if shares is None else shares.index(max(shares))
-        return (None, math.nan, False) if best is None or shares is None else (letter(best), max(shares), True)
+        return (None, math.nan, False) if best is None or shares is None else (option_letter(best), max(shares), True)
     if sent.continuations:
         return None, math.nan, False
     return written(row), math.nan, "filtered_resps" in row
@@ -179,11 +181,6 @@ def details(doc: Mapping[str, Any], number: Any) -> dict[str, Any] | None:
     if re.fullmatch(r"\d{1,9}", str(number)):
         found[DOC_ID] = int(number)
     return found or None
-
-
-def letter(place: int) -> str:
-    """The name of an option: A for the first; beyond Z its number, counted from 1."""
-    return chr(ord("A") + place) if place < 26 else str(place + 1)
 
 
 def _text(value: Any) -> str | None:

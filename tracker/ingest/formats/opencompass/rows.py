@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracker.ingest.formats.lm_eval.documents import letter
 from tracker.ingest.gathering import Content
 from tracker.ingest.json_values import count, mapping, number, text, texts, words
+from tracker.option_names import option_letter
 
 CORRECT = ("correct", "is_correct", "cascade_correct")
 SAID = ("predictions", "pred", "prediction")
@@ -87,14 +87,14 @@ def _by_probability(entry: Mapping[str, Any]) -> Row:
     if place is None:
         place = names.index(gold) if gold in names else None
     options = [name.strip() for name in names] if len(names) > 1 else None
-    right = letter(place) if place is not None else None
+    right = option_letter(place) if place is not None else None
     content = Content(text(entry.get("testing input")), options, right)
     if chosen is None:
         return Row(content, (), (), NOT_COMPARABLE)
     listed = entry.get("prediction")
     likely = number(listed[chosen]) if isinstance(listed, list) and chosen < len(listed) else None
     chance = likely if likely is not None and 0 <= likely <= 1 else math.nan
-    said = letter(chosen)
+    said = option_letter(chosen)
     return Row(content, [said], *_compared([said], [right] if right is not None else []), chance)
 
 
