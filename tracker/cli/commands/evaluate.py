@@ -40,7 +40,11 @@ LISTS = ("tasks", "metrics", "ignore")
 )
 @click.option("--again", is_flag=True, help="Make a new run where the same evaluation is stored already.")
 @click.option("--dry-run", is_flag=True, help="Say how many tokens, how long and what cost, and store nothing.")
-@click.option("--show-prompt", is_flag=True, help="Print the first prompt as the model would read it, and stop.")
+@click.option(
+    "--show-prompt",
+    is_flag=True,
+    help="Print the first prompt as the model would read it, with --chat by turns, and stop.",
+)
 @database_option
 def command(
     benchmark: str,
@@ -123,9 +127,13 @@ def _show(engine: Any, plan: Any) -> None:
     for condition, asked in prepared.asked.items():
         one = asked.questions[0]
         click.echo(f"--- {condition.replace('_', '-')}, {prepared.method}, template {prepared.template.name}")
-        click.echo(one.text())
+        for turn in one.messages() if plan.asking.chat else ():
+            click.echo(f"--- {turn['role']}\n{turn['content']}")
+        if not plan.asking.chat:
+            click.echo(one.text())
         for place, option in enumerate(one.options):
-            click.echo(f"--- option {place + 1}{' (gold)' if place == one.gold else ''}: {one.join + option!r}")
+            said = option if plan.asking.chat else one.join + option
+            click.echo(f"--- option {place + 1}{' (gold)' if place == one.gold else ''}: {said!r}")
         if not one.options:
             click.echo(f"--- gold: {' | '.join(one.references)}")
 
