@@ -141,6 +141,9 @@ class TestWheel:
         assert (unpacked / "analyses/py.typed").exists()
         shipped = {path.name for path in (unpacked / "tracker/migrations/versions").iterdir()}
         assert shipped == {path.name for path in (ROOT / "migrations/versions").glob("*.py")}
+        templates = "tracker/measuring/questions/built_in"
+        brought = {path.name for path in (unpacked / templates).iterdir()}
+        assert brought == {path.name for path in (ROOT / templates).glob("*.jinja")}
         assert not [path for path in unpacked.rglob("*") if path.name.startswith(("test_", "conftest"))]
 
     def test_its_migrations_make_a_store_far_from_the_repository(self, unpacked: Path, tmp_path: Path) -> None:
