@@ -10,7 +10,7 @@ from tracker.errors import SelectionError
 from tracker.measuring.language_models.loading import LanguageModel
 from tracker.measuring.questions.question import Question
 
-TEXTS_AT_ONCE = 2_000
+TEXTS_AT_ONCE = 200
 Ids = tuple[int, ...]
 
 
@@ -71,7 +71,8 @@ def encoded(
     """Contexts and options as tokens.
 
     As lm-evaluation-harness does it, a context is split from its option behind the tokens that it has alone, spaces at
-    its end go to the option, and the tokenizer adds the special tokens that it adds by itself.
+    its end go to the option, and the tokenizer adds the special tokens that it adds by itself. But where it ends texts
+    by one, a model that only goes on with a text is not shown that end.
 
     Args:
         model: whose tokenizer.
@@ -141,6 +142,9 @@ def contexts(model: LanguageModel, questions: Sequence[Question], *, chat: bool,
 def token_ids(model: LanguageModel, texts: Sequence[str], *, chat: bool = False, bare: bool = False) -> list[Ids]:
     """The tokens of texts.
 
+    What the tokenizer puts behind a text, such as ``</s>`` or ``[SEP]``, is left out for a model that goes on with the
+    text; what it puts before it stays.
+
     Args:
         model: whose tokenizer.
         texts: any number.
@@ -150,6 +154,7 @@ def token_ids(model: LanguageModel, texts: Sequence[str], *, chat: bool = False,
     tokenizer: Any = model.tokenizer
     starts_so = tokenizer.bos_token
     begun = [chat or bare or bool(starts_so and text.startswith(starts_so)) for text in texts]
+    n_ends = 0 if model.is_encoder_decoder or all(begun) else _n_ends(tokenizer)
     made: list[Ids] = [()] * len(texts)
     for complete in (False, True):
         places = [at for at, is_begun in enumerate(begun) if is_begun == complete]
@@ -160,8 +165,18 @@ def token_ids(model: LanguageModel, texts: Sequence[str], *, chat: bool = False,
                 return_attention_mask=False, verbose=False,
             )  # fmt: skip
             for at, ids in zip(part, found["input_ids"], strict=True):
-                made[at] = tuple(ids)
+                made[at] = tuple(ids if complete else ids[: len(ids) - n_ends])
     return made
+
+
+def _n_ends(tokenizer: Any) -> int:
+    """How many tokens a tokenizer puts behind every text: one that is to be continued has not ended."""
+    with_marks, plain = (
+        tokenizer("a", add_special_tokens=marks, verbose=False)["input_ids"] for marks in (True, False)
+    )
+    n_more = len(with_marks) - len(plain)
+    first = next((at for at in range(n_more + 1) if with_marks[at : at + len(plain)] == plain), n_more)
+    return n_more - first
 
 
 def _text(model: LanguageModel, question: Question, n_shots: int, chat: bool) -> str:
@@ -180,7 +195,7 @@ def _split(
     joined = [["" if chat else question.join] * len(question.options) for question in questions]
     plain, tails = [], []
     for text in texts:
-        kept = text if chat else text.rstrip(" ")
+        kept = text if chat else text.rstrip()
         plain.append(kept or text)
         tails.append(text[len(plain[-1]) :])
     alone = token_ids(model, plain, chat=chat)
