@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tracker.measuring.plan import Plan
-from tracker.measuring.preparation import prepare
+from tracker.measuring.preparation import Prepared, prepare
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Answerer
 from tracker.measuring.respondents import respondent
@@ -31,7 +31,8 @@ class Estimate:
         n_tokens_written: at most.
         seconds: as the speed of some prompts foretells; None where a server is asked.
         n_tried: prompts that were asked to find that out.
-        cost: in the currency of the prices, at most; None where no prices are known.
+        cost: in the currency of the prices, if every answer is as long as it may be; as good an estimate as that of the
+            tokens. None where no prices are known.
     """
 
     benchmark: str
@@ -55,7 +56,7 @@ class Estimate:
         if self.seconds is not None:
             said += f"; about {_duration(self.seconds)}, as {self.n_tried:,} of the prompts foretell"
         if self.cost is not None:
-            said += f"; at most {self.cost:,.2f} by the prices given"
+            said += f"; {'at most' if self.n_tried else 'about'} {self.cost:,.2f} by the prices given"
         return said
 
 
@@ -80,7 +81,7 @@ def estimate(engine: sa.Engine, plan: Plan, *, told: Callable[[str], None] = lam
         questions = asked.questions
         writes = prepared.sampling.max_tokens * prepared.sampling.n_trials if prepared.method == "generation" else 0
         if who is None:
-            read = sum(len(q.text()) + sum(map(len, q.options)) for q in questions) // LETTERS_PER_TOKEN
+            read = sum(_letters_sent(q, prepared) for q in questions) // LETTERS_PER_TOKEN
             written = len(questions) * (writes or 1)
             seconds, n_tried = None, 0
         else:
@@ -107,6 +108,14 @@ def estimate(engine: sa.Engine, plan: Plan, *, told: Callable[[str], None] = lam
             )
         )
     return tuple(made)
+
+
+def _letters_sent(question: Question, prepared: Prepared) -> int:
+    """To a server: the text once for each option whose likelihood is asked for, and once for each answer written."""
+    n_letters = len(question.text())
+    if prepared.method == "loglikelihood":
+        return sum(n_letters + len(question.join) + len(option) for option in question.options)
+    return n_letters * prepared.sampling.n_trials
 
 
 def _tried(
