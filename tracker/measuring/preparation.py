@@ -30,7 +30,7 @@ class Prepared:
 
     Attributes:
         benchmark: of which.
-        prompts: all that are stored of its tasks.
+        prompts: all that are stored of it.
         template: how they are put.
         method: how answers are found.
         metrics: under which they are scored.
@@ -66,10 +66,18 @@ def prepare(engine: sa.Engine, plan: Plan) -> Prepared:
     check_scoring(writing.metrics, writing.extract, writing.ignore)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, plan.benchmark)
-        stored = prompts(session, Selection(benchmark=plan.benchmark, tasks=asking.tasks))
+        stored = prompts(session, Selection(benchmark=plan.benchmark))  # examples may come from other tasks
+    rows = chosen_rows(
+        stored,
+        split=asking.split,
+        few_shot_split=asking.few_shot_split,
+        tasks=asking.tasks,
+        limit=asking.limit,
+        seed=asking.seed,
+    )
     template = load_template(asking.template, labels=asking.labels) if asking.template else None
     if template is None:
-        template = default_template(stored)
+        template = default_template([stored.choices[row] for row in rows])
         if asking.labels:
             template = load_template(template.name, labels=asking.labels)
     method = asking.method or template.method
@@ -78,9 +86,6 @@ def prepare(engine: sa.Engine, plan: Plan) -> Prepared:
             f"The template {template.name} has no options, so that nothing is left where the question is withheld. "
             "Ask the condition full alone."
         )
-    rows = chosen_rows(
-        stored, split=asking.split, few_shot_split=asking.few_shot_split, limit=asking.limit, seed=asking.seed
-    )
     asked = {
         condition: questions(
             stored,

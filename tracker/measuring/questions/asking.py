@@ -54,8 +54,8 @@ def chosen_rows(
 ) -> NDArray[np.intp]:
     """Which prompts are asked.
 
-    Without a split: the split ``test`` where there is one and shots do not come from it, else every prompt that is not
-    in the split of the shots.
+    Without a split: the split ``test`` where these tasks have one and shots do not come from it, else every prompt of
+    theirs that is not in the split of the shots.
 
     Args:
         prompts: all there are.
@@ -80,13 +80,13 @@ def chosen_rows(
             raise NotFoundError("task", task, sorted(set(prompts.tasks)))
     if limit is not None and limit < 1:
         raise SelectionError(f"A limit of {limit} leaves nothing to ask; give at least 1.")
-    if split is None and few_shot_split != PREFERRED_SPLIT and PREFERRED_SPLIT in splits_of(prompts.splits):
+    splits = {row: prompts.splits[row] for row, task in enumerate(prompts.tasks) if not tasks or task in tasks}
+    if split is None and few_shot_split != PREFERRED_SPLIT and PREFERRED_SPLIT in splits.values():
         split = PREFERRED_SPLIT
     rows = [
         row
-        for row, (task, one) in enumerate(zip(prompts.tasks, prompts.splits, strict=True))
-        if (not tasks or task in tasks)
-        and (one == split if split is not None else few_shot_split is None or one != few_shot_split)
+        for row, one in splits.items()
+        if (one == split if split is not None else few_shot_split is None or one != few_shot_split)
     ]
     if not rows:
         raise SelectionError(_why_none(prompts, split, few_shot_split))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from tracker.errors import BadInputError, NotFoundError, SelectionError
 from tracker.measuring.questions.fields import Fields, option_labels
 from tracker.measuring.words import LABELS
-from tracker.queries.prompts import Prompts
 
 if TYPE_CHECKING:
     from tracker.measuring.questions.template_file import Block
@@ -186,10 +185,14 @@ def load_template(said: str, *, labels: str | None = None) -> Template:
     return made if labels is None else replace(made, labels=labels)
 
 
-def default_template(prompts: Prompts) -> Template:
-    """``multiple_choice`` where at least half of the prompts have options, else ``written``."""
-    n_with = sum(bool(choices) for choices in prompts.choices)
-    return load_template("multiple_choice" if n_with and 2 * n_with >= len(prompts.choices) else "written")
+def default_template(choices: Sequence[Sequence[str] | None]) -> Template:
+    """``multiple_choice`` where at least half of the prompts have options, else ``written``.
+
+    Args:
+        choices: options of each prompt; None where it has none.
+    """
+    n_with = sum(map(bool, choices))
+    return load_template("multiple_choice" if n_with and 2 * n_with >= len(choices) else "written")
 
 
 def _template(name: str, source: str, place: str) -> Template:

@@ -109,10 +109,10 @@ class TestDefault:
         [([["a"], ["b"]], "multiple_choice"), ([["a"], None], "multiple_choice"), ([[], None], "written")],
     )
     def test_prompts_with_options_are_asked_to_choose(self, choices: list[list[str] | None], name: str) -> None:
-        assert default_template(asked_prompts(["Why?"] * 2, choices)).name == name
+        assert default_template(choices).name == name
 
     def test_no_prompts_are_asked_to_write(self) -> None:
-        assert default_template(asked_prompts([], [])).name == "written"
+        assert default_template([]).name == "written"
 
 
 class TestErrors:
