@@ -8,7 +8,6 @@ import random
 import shlex
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,27 +114,24 @@ class TestMemorised:
 
 
 class TestStopped:
-    def killed(self, url: str, model: Path, *, after: float = 60.0, at_portion: int = 0, **said: Any) -> None:
-        """Evaluate in a process that is killed after so many seconds, or before that portion is committed."""
+    def killed(self, url: str, model: Path, *, statement: str, nth: int, **said: Any) -> None:
+        """Evaluate in a process that is killed after its n-th statement that begins so."""
         child = os.fork()
         if not child:
             try:
-                n_portions = 0
+                n_seen = 0
 
-                def count(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
-                    nonlocal n_portions
-                    n_portions += statement.startswith("UPDATE run SET")
-                    if n_portions == at_portion > 0:
+                def count(connection: Any, cursor: Any, words: str, *rest: Any) -> None:
+                    nonlocal n_seen
+                    n_seen += words.startswith(statement)
+                    if n_seen == nth:
                         os.kill(os.getpid(), signal.SIGKILL)
 
                 sa.event.listen(sa.Engine, "after_cursor_execute", count)
                 evaluate(connect(url), Plan.of("quiz", str(model), **said))
             finally:
                 os._exit(0)
-        if not at_portion:
-            time.sleep(after)
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 
     @pytest.fixture
     def portions_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +147,7 @@ class TestStopped:
         evaluate(connect(other), Plan.of("quiz", str(model), **said))
         n_scores = []
         for portion in (3, 8):
-            self.killed(url, model, at_portion=portion, **said)
+            self.killed(url, model, statement="UPDATE run SET", nth=portion, **said)
             n_scores.append(len(dump(url)["score"]))
         assert n_scores == [2 * 2 * 3, 9 * 2 * 3], "each portion has two prompts with three scores"
         board = run("leaderboard", "quiz", "--metric", "acc", "--database", url)
@@ -162,23 +158,33 @@ class TestStopped:
     @pytest.mark.soak
     @pytest.mark.usefixtures("portions_at_once")
     @pytest.mark.parametrize("method", ["letters", "loglikelihood", "generation"])
-    def test_twenty_kills(self, url: str, model: Path, tmp_path: Path, filled: Path, method: str) -> None:
+    def test_killed_at_twenty_random_moments(
+        self, model: Path, tmp_path: Path, sqlite_template: Path, method: str
+    ) -> None:
         said = {"batch_size": 2, "device": "cpu", "method": method, "few_shot": 2, "few_shot_split": "dev"}
         if method == "generation":
-            said |= {"max_tokens": 8, "temperature": 1.0, "trials": 2}
-        other = f"sqlite:///{shutil.copy(filled, tmp_path / 'uninterrupted.db')}"
-        start = time.monotonic()
-        evaluate(connect(other), Plan.of("quiz", str(model), **said))
-        took = time.monotonic() - start
+            said |= {"max_tokens": 4, "temperature": 1.0, "trials": 2}
+        write_prompts(tmp_path / "long.csv", n=168)
+        empty = tmp_path / "empty.db"
+        shutil.copy(sqlite_template, empty)
+        with tracker.open(f"sqlite:///{empty}") as store:
+            store.ingest(tmp_path / "long.csv", benchmark="quiz")
+        other = f"sqlite:///{shutil.copy(empty, tmp_path / 'uninterrupted.db')}"
+        engine = connect(other)
+        statements: list[str] = []
+        sa.event.listen(engine, "after_cursor_execute", lambda *told: statements.append(told[2]))
+        evaluate(engine, Plan.of("quiz", str(model), **said))
+        whole = dump(other)
         chance = random.Random(20)
-        n_scores = []
-        for _ in range(20):
-            self.killed(url, model, after=chance.uniform(0.05, 0.5) * took, **said)
+        places = set()
+        for kill in range(20):
+            url = f"sqlite:///{shutil.copy(empty, tmp_path / f'killed{kill}.db')}"
+            self.killed(url, model, statement="", nth=chance.randrange(1, len(statements)), **said)
             assert run("db", "check", "--database", url).exit_code == 0
-            n_scores.append(len(dump(url)["score"]))
-        assert len(set(n_scores)) > 2, "no kill came in the middle"
-        evaluate(connect(url), Plan.of("quiz", str(model), **said))
-        assert dump(url) == dump(other)
+            places.add(len(dump(url)["score"]))
+            evaluate(connect(url), Plan.of("quiz", str(model), **said))
+            assert dump(url) == whole
+        assert len(places) > 10, "the kills came at few places"
 
     def test_whatever_the_batch_size_it_ends_with_the_same_numbers_and_goes_on_where_it_was(
         self, url: str, model: Path, tmp_path: Path, filled: Path
