@@ -36,6 +36,7 @@ pytestmark = pytest.mark.skipif(
 ODD = {
     "a text that ends with spaces": ("What is lomi? ", "nabe"),
     "a text that ends with several spaces": ("What is lomi?   ", "nabe"),
+    "a text that ends with a new line": ("What is lomi?\n", "nabe"),
     "an option behind a new line": ("What is lomi?", "\nnabe"),
     "a text that begins as the tokenizer would begin it": ("<s>What is lomi?", " nabe"),
     "nothing before the option": ("", "nabe"),

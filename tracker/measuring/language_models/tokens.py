@@ -70,9 +70,9 @@ def encoded(
 ) -> list[Encoded]:
     """Contexts and options as tokens.
 
-    As lm-evaluation-harness does it, a context is split from its option behind the tokens that it has alone, spaces at
-    its end go to the option, and the tokenizer adds the special tokens that it adds by itself. But where it ends texts
-    by one, a model that only goes on with a text is not shown that end.
+    As lm-evaluation-harness does it, a context is split from its option behind the tokens that it has alone, white
+    space at its end goes to the option, and the tokenizer adds the special tokens that it adds by itself. But where it
+    ends texts by one, a model that only goes on with a text is not shown that end.
 
     Args:
         model: whose tokenizer.
@@ -128,7 +128,8 @@ def contexts(model: LanguageModel, questions: Sequence[Question], *, chat: bool,
     while todo:
         texts = [_text(model, questions[at], shots[at], chat) for at in todo]
         again = []
-        for at, text, ids in zip(todo, texts, token_ids(model, texts, chat=chat), strict=True):
+        for at, text, read in zip(todo, texts, token_ids(model, texts, chat=chat), strict=True):
+            ids = read or _start(model)
             over = 0 if limit is None else len(ids) - limit
             if over > 0 and shots[at]:
                 shots[at] -= 1
@@ -137,6 +138,18 @@ def contexts(model: LanguageModel, questions: Sequence[Question], *, chat: bool,
             done[at] = Context(text=text, ids=ids, n_shots=shots[at], n_over=max(0, over))
         todo = again
     return [done[at] for at in range(len(questions))]
+
+
+def why_too_long(model: LanguageModel, context: Context, kept: int = 0) -> str:
+    """That a prompt does not fit.
+
+    Args:
+        model: who would read it.
+        context: which is too long.
+        kept: tokens that are kept for the answer.
+    """
+    room = f", with {kept:,} kept for the answer" if kept else ""
+    return f"the prompt is {context.n_over:,} tokens longer than the {model.context:,} that {model.name} reads{room}"
 
 
 def token_ids(model: LanguageModel, texts: Sequence[str], *, chat: bool = False, bare: bool = False) -> list[Ids]:
@@ -238,7 +251,8 @@ def _start(model: LanguageModel) -> Ids:
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if start is None:
         raise SelectionError(
-            f"{model.name} has no token that texts begin with, and the template leaves nothing to read."
+            f"{model.name} has no token that texts begin with, and the template leaves nothing to read. Give a "
+            "template that says something (--template)."
         )
     return (int(start),)
 

@@ -133,7 +133,7 @@ class Asking:
 
     def _likelihoods(self, question: Question, n_shots: int) -> Outcome:
         text = question.text(n_shots)
-        context = text.rstrip(" ")
+        context = text.rstrip()
         options = [text[len(context) :] + question.join + option for option in question.options]
         n_context: int | None = None
         logprobs = []
