@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracker.errors import LanguageModelError, SelectionError
+from tracker.errors import SelectionError
 from tracker.measuring.language_models.draws import Drawing, stream_key
 from tracker.measuring.language_models.endings import Endings, ending_tokens
 from tracker.measuring.language_models.loading import LanguageModel
 from tracker.measuring.language_models.memory import halving
-from tracker.measuring.language_models.tokens import Context, Ids, contexts
+from tracker.measuring.language_models.tokens import Context, Ids, contexts, why_too_long
 from tracker.measuring.model_files import quiet
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Reply, Sampling
@@ -117,7 +117,7 @@ class WrittenAnswers:
 
     def _answers(self, batch: Sequence[tuple[Question, Context]]) -> list[Reply]:
         rows = [
-            _Row(prompt_id=question.prompt_id, trial=trial, context=context, ids=context.ids or self._start())
+            _Row(prompt_id=question.prompt_id, trial=trial, context=context, ids=context.ids)
             for question, context in batch
             for trial in self._trials
         ]
@@ -188,23 +188,10 @@ class WrittenAnswers:
         known = (tokenizer.pad_token_id, *self.ends, tokenizer.bos_token_id, 0)
         return int(next(one for one in known if one is not None))
 
-    def _start(self) -> Ids:
-        """What is read where there is nothing to read."""
-        tokenizer: Any = self.model.tokenizer
-        for token in (tokenizer.bos_token_id, tokenizer.eos_token_id):
-            if token is not None:
-                return (int(token),)
-        raise LanguageModelError(
-            f"{self.model.name} has no token that texts begin with, and the template leaves nothing to read."
-        )
-
     def _too_long(self, question: Question, context: Context, trial: int) -> Reply:
-        model = self.model
-        kept = "" if model.is_encoder_decoder else f", with {self.sampling.max_tokens:,} kept for the answer"
-        words = f"{context.n_over:,} tokens longer than the {model.context:,} that {model.name} reads{kept}"
-        return Reply(
-            prompt_id=question.prompt_id, trial=trial, n_shots=context.n_shots, error=f"the prompt is {words}"
-        )  # fmt: skip
+        kept = 0 if self.model.is_encoder_decoder else self.sampling.max_tokens
+        why = why_too_long(self.model, context, kept)
+        return Reply(prompt_id=question.prompt_id, trial=trial, n_shots=context.n_shots, error=why)
 
     def _smaller(self, n: int) -> None:
         self.told(f"memory was too small; going on with {n} answers together")

@@ -18,7 +18,7 @@ from tracker.measuring.language_models.loading import LanguageModel
 from tracker.measuring.language_models.memory import halving, is_out_of_memory
 from tracker.measuring.language_models.packs import Group, groups, n_computed, packed
 from tracker.measuring.language_models.rows import option_by_option
-from tracker.measuring.language_models.tokens import Context, Encoded, Ids, encoded
+from tracker.measuring.language_models.tokens import Context, Encoded, Ids, encoded, why_too_long
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Reply
 
@@ -82,7 +82,19 @@ class OptionScorer:
                 must_differ=self.method == "letters",
             )
             self._asked = questions
+            if self.method == "letters":
+                self._tell_of_beginnings()
         return self._encoded
+
+    def _tell_of_beginnings(self) -> None:
+        """A label whose tokens begin with those of another is never likelier than that one, whatever the model thinks."""
+        begun = [said for one in self._encoded if (said := _beginning(one)) is not None]
+        if begun:
+            one, other = begun[0]
+            self.told(
+                f"in {len(begun):,} prompts a label begins like another one, {other!r} like {one!r}, and can never be the "
+                "likelier of the two: use other labels (--labels letters), or --method loglikelihood with texts"
+            )
 
     def contexts(self, questions: Sequence[Question]) -> list[Context]:
         """What the model reads of each; worked examples are left out until question and options fit."""
@@ -237,6 +249,15 @@ class _Rows:
         return list(zip(members, row.summed(found.double().cpu().numpy()), strict=True))
 
 
+def _beginning(one: Encoded) -> tuple[str, str] | None:
+    """Two labels, the tokens of the second of which begin with all of the first's."""
+    for short, before in zip(one.question.options, one.options, strict=True):
+        for long, ids in zip(one.question.options, one.options, strict=True):
+            if len(before) < len(ids) and ids[: len(before)] == before:
+                return short, long
+    return None
+
+
 def _window(config: Any) -> int | None:
     """How many tokens a token reads at most, in some of the layers; None where it reads all."""
     text = config.get_text_config()
@@ -256,5 +277,5 @@ def _again(cache: Any) -> Any:
 
 
 def _too_long(one: Encoded, model: LanguageModel) -> Reply:
-    words = f"{one.context.n_over:,} tokens longer than the {model.context:,} that {model.name} reads"
-    return Reply(prompt_id=one.question.prompt_id, n_shots=one.context.n_shots, error=f"the prompt is {words}")
+    why = why_too_long(model, one.context)
+    return Reply(prompt_id=one.question.prompt_id, n_shots=one.context.n_shots, error=why)
