@@ -87,13 +87,13 @@ class OptionScorer:
         return self._encoded
 
     def _tell_of_beginnings(self) -> None:
-        """A label whose tokens begin with those of another is never likelier than that one, whatever the model thinks."""
+        """A label whose tokens begin with those of another is never likelier than that one."""
         begun = [said for one in self._encoded if (said := _beginning(one)) is not None]
         if begun:
             one, other = begun[0]
             self.told(
-                f"in {len(begun):,} prompts a label begins like another one, {other!r} like {one!r}, and can never be the "
-                "likelier of the two: use other labels (--labels letters), or --method loglikelihood with texts"
+                f"in {len(begun):,} prompts a label begins like another one, {other!r} like {one!r}, and can never be "
+                "the likelier of the two: use other labels (--labels letters), or --method loglikelihood with texts"
             )
 
     def contexts(self, questions: Sequence[Question]) -> list[Context]:

@@ -276,6 +276,22 @@ class TestStored:
         assert not rest
 
 
+class TestLabels:
+    def test_a_label_that_another_begins_with_is_told(self, model_of: Callable[[str], LanguageModel]) -> None:
+        """Where each digit is a token, 10 is never likelier than 1."""
+        question = replace(asked(1)[0], options=tuple(map(str, range(1, 11))))
+        notes: list[str] = []
+        found = scored(model_of("llama"), [question], method="letters", told=notes.append)[question.prompt_id]
+        assert found[9] <= found[0]
+        assert len(notes) == 1
+        assert "in 1 prompts a label begins like another one, '10' like '1'" in notes[0]
+        notes.clear()
+        scored(
+            model_of("llama"), [replace(question, options=question.options[:9])], method="letters", told=notes.append
+        )
+        assert not notes
+
+
 class TestErrors:
     def test_labels_that_the_tokenizer_writes_alike_are_refused(self, model_of: Callable[[str], LanguageModel]) -> None:
         question = replace(asked(1, letters=True)[0], options=("Ж", "Щ", "Э"))
