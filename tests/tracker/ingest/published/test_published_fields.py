@@ -22,15 +22,6 @@ from tracker.ingest.datasets.taking_in import take_in_prompts
 OPTIONS = ["red", "green", "blue"]
 
 
-@pytest.fixture
-def engine(sqlite_url: str) -> Any:
-    from tracker.database import connect
-
-    made = connect(sqlite_url)
-    yield made
-    made.dispose()
-
-
 def row(answer: Any, number: int = 0, options: Sequence[str] = OPTIONS) -> dict[str, Any]:
     return {"q": f"Colour {number}?", "o": list(options), "a": answer}
 

@@ -22,7 +22,6 @@ from published_files import (
     stored_prompts,
 )
 
-from tracker.database import connect
 from tracker.errors import BadInputError, NotFoundError
 from tracker.ingest.datasets.preset import presets
 from tracker.ingest.datasets.taking_in import take_in_prompts
@@ -30,13 +29,6 @@ from tracker.ingest.datasets.taking_in import take_in_prompts
 CONTENT = ("task", "split", "text", "choices", "answer", "details", "content_hash", "key", "namespace")
 
 Taken = Callable[..., list[dict[str, Any]]]
-
-
-@pytest.fixture
-def engine(sqlite_url: str) -> Any:
-    made = connect(sqlite_url)
-    yield made
-    made.dispose()
 
 
 @pytest.fixture

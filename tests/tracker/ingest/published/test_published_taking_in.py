@@ -17,20 +17,12 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from published_files import anli_hub, anli_lines, hellaswag, json_lines, stem_and_options, stored_prompts
 
-from tracker.database import connect
 from tracker.errors import BadInputError, ConflictError, MissingExtraError, NotFoundError, SelectionError
 from tracker.ingest.datasets import hub
 from tracker.ingest.datasets.drawing import last_lot, n_drawn
 from tracker.ingest.datasets.taking_in import take_in_prompts
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.taking_in import take_in
-
-
-@pytest.fixture
-def engine(sqlite_url: str) -> Any:
-    made = connect(sqlite_url)
-    yield made
-    made.dispose()
 
 
 def splits(engine: sa.Engine, benchmark: str) -> dict[str, str | None]:
