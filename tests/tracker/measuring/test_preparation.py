@@ -11,6 +11,7 @@ import pytest
 
 import tracker
 from tracker.api.store import Store
+from tracker.errors import SelectionError
 from tracker.measuring.plan import Plan
 from tracker.measuring.preparation import Prepared, prepare
 
@@ -39,6 +40,17 @@ def store(sqlite_url: str) -> Iterator[Store]:
 
 def prepared(store: Store, **said: Any) -> Prepared:
     return prepare(store.engine, Plan.of("quiz", "model", **said))
+
+
+class TestErrors:
+    def test_where_the_answers_of_the_test_split_are_unpublished_other_splits_are_named(self, store: Store) -> None:
+        rows = [row("Known?", "", "dev"), row("Unknown?", "", "test") | {"a": None}]
+        Path("secret.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+        store.prompts_from("secret", "secret.jsonl", fields=FIELDS, answer_is="letter")
+        words = r"\(no gold answer: 1\)\. The answers .* unpublished: .* --split NAME\. Splits: dev, test\."
+        with pytest.raises(SelectionError, match=words):
+            prepare(store.engine, Plan.of("secret", "model"))
+        assert len(prepare(store.engine, Plan.of("secret", "model", split="dev")).asked["full"].questions) == 1
 
 
 class TestTasks:

@@ -145,7 +145,7 @@ def questions(
         else:
             left_out[problem] += 1
     if not asked:
-        raise SelectionError(_why_none_can_be_asked(template, left_out))
+        raise SelectionError(_why_none_can_be_asked(template, left_out, splits_of(prompts.splits)))
     shown: dict[int, list[int]] = {row: [] for row in asked}
     if n_shots:
         usable = [row for row in rows_of_split(prompts, few_shot_split) if asking.problem(row) is None]
@@ -276,9 +276,11 @@ def _why_none(prompts: Prompts, split: str | None, few_shot_split: str | None) -
     return f"Every prompt of the chosen tasks is in split {few_shot_split!r}, which the worked examples come from."
 
 
-def _why_none_can_be_asked(template: Template, left_out: Mapping[str, int]) -> str:
+def _why_none_can_be_asked(template: Template, left_out: Mapping[str, int], splits: Sequence[str]) -> str:
     told = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(left_out.items())) or "none was chosen"
     hint = "Take in texts, options and gold answers first: suffrage prompts BENCHMARK SOURCE."
     if set(left_out) == {NO_OPTIONS}:
         hint = "Template written asks prompts without options: --template written."
+    if set(left_out) == {NO_GOLD} and len(splits) > 1:
+        hint = f"The answers of a split may be unpublished: ask another, --split NAME. Splits: {', '.join(splits)}."
     return f"No prompt can be asked with template {template.name} ({told}). {hint}"
