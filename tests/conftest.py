@@ -46,6 +46,8 @@ def shared() -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the folder of the server that all workers of this run share; workers inherit the environment."""
+    # Threads of several workers on the same cores wait for each other; small models then take many times as long.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if not hasattr(config, "workerinput"):
         os.environ[SERVER_FOLDER] = str(Path(tempfile.gettempdir()) / f"suffrage-postgres-{uuid.uuid4().hex[:12]}")
 

@@ -223,16 +223,11 @@ def filled_file(sqlite_url: str) -> Iterator[sa.Engine]:
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a sentence-transformers model with random weights; skipped where the extra is not installed.
-
-    From then on torch computes on one core, as with OMP_NUM_THREADS=1: more only get in each other's way here.
-    """
+    """The folder of a sentence-transformers model with random weights; skipped where the extra is not installed."""
     for package in ("torch", "transformers", "sentence_transformers"):
         pytest.importorskip(package, reason=f"{package} of the extra `models` is not installed")
-    import torch
     from encoder_files import write_encoder
 
-    torch.set_num_threads(1)
     return write_encoder(tmp_path_factory.mktemp("encoders") / "tiny")
 
 
@@ -265,6 +260,6 @@ class _LanguageModels(dict[str, Path]):
 
 @pytest.fixture(scope="session")
 def language_model_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of a small gpt2, llama, qwen2 and t5."""
+    """Folders of a small gpt2, llama, qwen2 and t5, by family."""
     pytest.importorskip("transformers", reason="the extra `models` is not installed")
     return _LanguageModels(tmp_path_factory.mktemp("language_models"))

@@ -8,7 +8,6 @@ import random
 import shlex
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,6 @@ ROWS = {
     "answer": "SELECT prompt_id, extraction, trial, text, probability, status FROM answer ORDER BY 1, 2, 3",
     "run": "SELECT n_scores, checksum, status, settings, few_shot, limited FROM run ORDER BY id",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small models lose time to threads that wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,6 @@ from tracker.measuring.replies import Reply, Sampling  # noqa: E402
 FAMILIES = ("gpt2", "llama", "t5")
 LINES = [line[: 20 + 17 * at] for at, line in enumerate(corpus(6, seed=5))]
 QUESTIONS = [Question(prompt_id=10 + at, question=line, references=("x",)) for at, line in enumerate(LINES)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small models lose time to threads that wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,6 @@ from tracker.measuring.questions.question import Question, Shot  # noqa: E402
 WORDS = " ".join(corpus(60, seed=3)).split()
 SIZES = (None, 1, 2, 5, 100)
 FAMILIES = ("gpt2", "llama", "qwen2", "t5")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small models lose time to threads that wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
