@@ -21,20 +21,24 @@ class Reply:
         trial: 0 for the first answer to it.
         logprobs: ``(n_options,)`` float64, natural logarithm of the probability of each option after the text, summed
             over its tokens; -inf where a server did not name it among the likeliest; None where the model wrote.
+        unlisted_share: largest part of the probability of all options that those which a server did not name may have.
         text: what it wrote; None where options were compared.
         n_shots: worked examples that it saw.
         n_tokens_read, n_tokens_written: as billed: every token of the text and of the options once per request.
         error: why there is no answer, in a sentence; '' where there is one.
+        is_too_long: whether that is because the prompt does not fit, so that to ask again is of no use.
     """
 
     prompt_id: int
     trial: int = 0
     logprobs: NDArray[np.float64] | None = None
+    unlisted_share: float = 0.0
     text: str | None = None
     n_shots: int = 0
     n_tokens_read: int = 0
     n_tokens_written: int = 0
     error: str = ""
+    is_too_long: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

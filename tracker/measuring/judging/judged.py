@@ -109,7 +109,7 @@ def judge(
     if reply.error:
         found = failed()
     elif method != "generation" and reply.logprobs is not None:
-        found = compared(question, reply.logprobs, method, names)
+        found = compared(question, reply.logprobs, method, names, unlisted_share=reply.unlisted_share)
     elif reply.text is None or method == "loglikelihood":
         found = failed()
     elif method == "letters":

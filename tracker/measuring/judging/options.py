@@ -16,21 +16,31 @@ from tracker.option_names import option_name
 WRAPPING = " \t\r\n*_`\"'()[]{}<>.,:;!"
 """What may stand around an answer without being part of it."""
 
+MOST_UNLISTED = 0.05
+"""Of the probability of all options: what may be unknown where a probability is told."""
+
 
 def compared(
-    question: Question, logprobs: NDArray[np.float64], method: str, choices: Sequence[str]
+    question: Question,
+    logprobs: NDArray[np.float64],
+    method: str,
+    choices: Sequence[str],
+    *,
+    unlisted_share: float = 0.0,
 ) -> tuple[dict[str, float], tuple[JudgedAnswer, ...]]:
     """Scores and answers from the log-probabilities of a question's options.
 
-    An option of which nothing is known (-inf) has probability 0. Of equal ones the first is chosen. The log-probability
-    by length is divided by the number of characters of what the model was to say, without what joins it to the
-    question; an empty option counts one.
+    An option of which nothing is known (-inf) has probability 0; where such options may have more than `MOST_UNLISTED`
+    of the probability of all, the likeliest is scored, and no probability is told. Of equal ones the first is chosen.
+    The log-probability by length is divided by the number of characters of what the model was to say, without what
+    joins it to the question; an empty option counts one.
 
     Args:
         question: with its options.
         logprobs: ``(n_options,)``.
         method: ``letters`` or ``loglikelihood``.
         choices: texts of the options.
+        unlisted_share: largest part of the probability that options of which nothing is known may have.
 
     Source: lm-evaluation-harness, tasks of output type multiple_choice, for ``acc`` and ``acc_norm``.
     """
@@ -38,13 +48,16 @@ def compared(
         return failed()
     probabilities = softmax(logprobs)
     best = int(np.argmax(logprobs))
-    answers = [JudgedAnswer(text=option_name(best, choices), probability=float(probabilities[best]))]
+    is_known = unlisted_share <= MOST_UNLISTED
+    sure = float(probabilities[best]) if is_known else None
+    answers = [JudgedAnswer(text=option_name(best, choices), probability=sure)]
     scores: dict[str, float] = {}
     gold = question.gold
     if method == "letters":
         if gold is not None:
             scores["accuracy"] = float(best == gold)
-            scores["gold_probability_letters"] = float(probabilities[gold])
+            if is_known:
+                scores["gold_probability_letters"] = float(probabilities[gold])
         return scores, tuple(answers)
     lengths = np.array([max(1, len(option)) for option in question.options], dtype=np.float64)
     by_length = int(np.argmax(logprobs / lengths))

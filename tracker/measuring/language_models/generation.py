@@ -191,7 +191,7 @@ class WrittenAnswers:
     def _too_long(self, question: Question, context: Context, trial: int) -> Reply:
         kept = 0 if self.model.is_encoder_decoder else self.sampling.max_tokens
         why = why_too_long(self.model, context, kept)
-        return Reply(prompt_id=question.prompt_id, trial=trial, n_shots=context.n_shots, error=why)
+        return Reply(prompt_id=question.prompt_id, trial=trial, n_shots=context.n_shots, error=why, is_too_long=True)
 
     def _smaller(self, n: int) -> None:
         self.told(f"memory was too small; going on with {n} answers together")

@@ -8,7 +8,7 @@ one that does not is asked option by option.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -262,6 +262,11 @@ def _window(config: Any) -> int | None:
     """How many tokens a token reads at most, in some of the layers; None where it reads all."""
     text = config.get_text_config()
     sizes = [getattr(text, name, None) for name in WINDOWS]
+    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
+    if isinstance(rope, Mapping) and rope.get("rope_type", rope.get("type")) in ("longrope", "dynamic"):
+        # beyond that length all positions are read otherwise, and the length that counts is the row's
+        usual = getattr(text, "original_max_position_embeddings", None) or text.max_position_embeddings
+        sizes.append(rope.get("original_max_position_embeddings") or usual)
     return min((size for size in sizes if isinstance(size, int) and size > 0), default=None)
 
 
@@ -278,4 +283,4 @@ def _again(cache: Any) -> Any:
 
 def _too_long(one: Encoded, model: LanguageModel) -> Reply:
     why = why_too_long(model, one.context)
-    return Reply(prompt_id=one.question.prompt_id, n_shots=one.context.n_shots, error=why)
+    return Reply(prompt_id=one.question.prompt_id, n_shots=one.context.n_shots, error=why, is_too_long=True)

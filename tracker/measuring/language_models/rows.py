@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,11 +42,15 @@ def _causal(model: LanguageModel, members: Sequence[Encoded], rows: Sequence[tup
 
     texts = [(*members[number].context.ids, *start) for number, start in rows]
     ids, mask = _padded(model, texts)
+    first_wanted = min(len(members[number].context.ids) for number, _ in rows) - 1
+    keeps = "logits_to_keep" in inspect.signature(model.model.forward).parameters
+    last_ones = {"logits_to_keep": ids.shape[1] - first_wanted} if keeps else {}
     with torch.inference_mode():
-        logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False, **last_ones).logits
+    n_left_out = ids.shape[1] - logits.shape[1]
 
     def said(row: int, option: Ids) -> float:
-        first = len(texts[row]) - len(option)
+        first = len(texts[row]) - len(option) - n_left_out
         return _summed(logits[row, first : first + len(option)], option)
 
     return said

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from tracker.errors import SelectionError
+from tracker.measuring.judging.options import MOST_UNLISTED
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Reply, Sampling
 from tracker.measuring.servers.address import cautions, read_address, read_key
@@ -117,7 +118,8 @@ class ServerAnswerer:
             said.append(
                 f"{self.n_unlisted:,} labels were not among the {self._way.n_top} likeliest tokens that the server "
                 "names, and count as impossible; none of them can have had a probability above "
-                f"{self.unlisted_bound:.2g}."
+                f"{self.unlisted_bound:.2g}. Where they may have more than {MOST_UNLISTED:.0%} of what all labels of a "
+                "prompt have, no gold probability is stored."
             )
         if self.n_dropped_shots:
             said.append(

@@ -97,7 +97,7 @@ class Asking:
                         f"address ({error.said}). What was answered is stored; run the same command again."
                     ) from None
                 if not (error.is_too_long and n_shots):
-                    return self._failed(question, f"{error}.", is_outage=False)
+                    return self._failed(question, f"{error}.", is_outage=False, is_too_long=error.is_too_long)
             except GaveUpError as error:
                 return self._failed(question, f"{error}.", is_outage=True)
         raise AssertionError  # the last turn of the loop returns
@@ -116,15 +116,18 @@ class Asking:
             n_unlisted = int(np.isneginf(both).sum())
         else:
             both, bound, n_unlisted = found.logprobs, found.unlisted_bound, found.n_unlisted
+        bound = bound if n_unlisted else 0.0
         said: dict[str, Any] = {"logprobs": np.minimum(both, 0.0)}
         if n_unlisted == len(both):  # which is likeliest is then unknown
             said = {
                 "error": f"None of its labels was among the {self.way.n_top} likeliest tokens that the server names."
             }
+        elif bound:
+            said["unlisted_share"] = bound / (bound + float(np.exp(np.logaddexp.reduce(both))))
         return Outcome(
             replies=[self._reply(question, n_shots, **said)],
             n_unlisted=n_unlisted,
-            unlisted_bound=bound if n_unlisted else 0.0,
+            unlisted_bound=bound,
         )
 
     def _likeliest(self, prompt: Prompt) -> Listed:
@@ -215,9 +218,12 @@ class Asking:
             **said,
         )
 
-    def _failed(self, question: Question, why: str, *, is_outage: bool) -> Outcome:
+    def _failed(self, question: Question, why: str, *, is_outage: bool, is_too_long: bool = False) -> Outcome:
         n_trials = self.sampling.n_trials if self.is_written_method else 1
-        replies = [Reply(prompt_id=question.prompt_id, trial=trial, error=why) for trial in range(n_trials)]
+        replies = [
+            Reply(prompt_id=question.prompt_id, trial=trial, error=why, is_too_long=is_too_long)
+            for trial in range(n_trials)
+        ]
         return Outcome(replies=replies, is_outage=is_outage)
 
 

@@ -86,6 +86,19 @@ class TestAgainstReference:
         assert sum(one.probability or 0 for one in found.answers) == pytest.approx(1.0)
 
 
+class TestUnlisted:
+    """A server names the likeliest tokens alone; what the others have is bounded by what is left over."""
+
+    def test_no_probability_is_told_where_those_not_named_may_have_much(self) -> None:
+        asked = question(gold=0)
+        for share, known in ((0.04, True), (0.9, False)):
+            found = judge(asked, weighed([-6.2, -np.inf, -np.inf], unlisted_share=share), method="letters")
+            assert found.scores["accuracy"] == 1.0
+            assert ("gold_probability_letters" in found.scores) is known
+            assert found.answers[0].text == "A"
+            assert (found.answers[0].probability is not None) is known
+
+
 class TestLaws:
     @given(compared(), st.floats(-50, 50))
     @settings(max_examples=60)

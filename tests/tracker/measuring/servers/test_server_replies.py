@@ -62,6 +62,10 @@ class TestLetters:
                 if not listed:
                     n_unlisted += 1
                     largest = max(largest, sum(math.exp(first[token]) for token in (label, f" {label}")))
+            if reply.logprobs is not None:
+                truth = np.array([label_logprob(asked[reply.prompt_id].text(), label) for label in "ABCD"])
+                unlisted = np.exp(truth[np.isneginf(reply.logprobs)]).sum() / np.exp(truth).sum()
+                assert unlisted <= reply.unlisted_share + 1e-9 <= 1
         assert answerer.n_unlisted == n_unlisted > 4 * n_without > 0
         assert largest <= answerer.unlisted_bound == pytest.approx(max(bounds))
         assert f"{n_unlisted:,} labels were not among the 3 likeliest" in " ".join(answerer.remarks())
