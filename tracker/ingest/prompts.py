@@ -193,7 +193,7 @@ class _Resolution:
         kept = (
             " --on-conflict skip keeps the stored gold answers, --on-conflict update overwrites them." if gold else ""
         )
-        return f"Correct the file, or take it in under another --benchmark.{kept}"
+        return f"Correct the file, or take it in as another benchmark.{kept}"
 
     def _without_tasks(self, labels: list[str]) -> list[int | None]:
         by_key: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -227,7 +227,7 @@ class _Resolution:
                     raise AmbiguousError(
                         f"{self.book.path}: prompt {label!r} was stored without a task, and this file has it in both "
                         f"{names[claimed[label]]!r} and {names[task]!r}. Ingest the first file again with its tasks, "
-                        "into a new store or under another --benchmark."
+                        "into a new store or as another benchmark."
                     )
                 key = self.names.pop((nowhere, label), None) if nowhere is not None and label not in without else None
                 if key is not None:
@@ -357,7 +357,7 @@ class _Resolution:
             except exc.IntegrityError as error:
                 raise ConflictError(
                     f"{self.book.path}: it moves prompts that were stored without a task into tasks in which other "
-                    "prompts have their names already. Ingest it under another --benchmark."
+                    "prompts have their names already. Take it in as another benchmark."
                 ) from error
         if self.made:
             connection.execute(

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tracker.measuring.plan import Plan
 from tracker.measuring.preparation import Prepared, prepare
 from tracker.measuring.questions.question import Question
+from tracker.measuring.remarks import price
 from tracker.measuring.replies import Answerer
 from tracker.measuring.respondents import respondent
 
@@ -56,7 +57,7 @@ class Estimate:
         if self.seconds is not None:
             said += f"; about {_duration(self.seconds)}, as {self.n_tried:,} of the prompts foretell"
         if self.cost is not None:
-            said += f"; {'at most' if self.n_tried else 'about'} {self.cost:,.2f} by the prices given"
+            said += f"; {'at most' if self.n_tried else 'about'} {price(self.cost)} by the prices given"
         return said
 
 

@@ -24,6 +24,7 @@ from tracker.measuring.judging.judged import judge
 from tracker.measuring.plan import Plan
 from tracker.measuring.preparation import Prepared, prepare
 from tracker.measuring.questions.asking import Asked
+from tracker.measuring.remarks import of_cost, of_options, of_run
 from tracker.measuring.replies import Answerer, Reply
 from tracker.measuring.respondents import Respondent, respondent
 
@@ -31,6 +32,7 @@ SECONDS_PER_PORTION = 1.0
 MOST_PER_PORTION = 500
 N_NAMED = 3
 UNSCORED = "the reply names none of the options, or there is no gold answer to hold it against"
+NO_NUMBER = "the model gives its options no probability that is a number; are its weights sound?"
 
 Progress = Callable[[int, int, int], None]
 """Told how many prompts are done, of how many, and how many tokens were read and written for it."""
@@ -72,7 +74,7 @@ class Evaluated:
         means = ", ".join(f"{name} {value:.4f}" for name, value in self.means.items())
         asked = f"{self.n_new:,} of {self.n_prompts:,} prompts asked now" if self.n_new < self.n_prompts else ""
         done = asked or f"{self.n_prompts:,} prompts"
-        if self.n_new == 0 and self.is_complete:
+        if self.n_new == 0 and self.is_complete and not self.failed:
             done = f"{self.n_prompts:,} prompts, all stored before"
         state = "" if self.is_complete else "; not finished"
         shown = "" if self.condition == "full" else f" ({self.condition.replace('_', '-')})"
@@ -101,6 +103,8 @@ def evaluate(
         SuffrageError: the plan cannot be carried out; what was answered before is stored.
     """
     prepared = prepare(engine, plan)
+    for remark in of_options(plan, prepared.method):
+        told(remark)
     who = respondent(plan, prepared, told)
     for asked in prepared.asked.values():
         who.check(asked.questions)
@@ -161,7 +165,7 @@ class _Todo:
                         if all(one.scores for one in judged):
                             rows += judged
                         else:
-                            failed[reply.prompt_id] = UNSCORED
+                            failed[reply.prompt_id] = UNSCORED if reply.logprobs is None else NO_NUMBER
                 if rows:
                     with transaction(self.engine, exclusive=True) as session:
                         add(session, self.run.id, rows)
@@ -331,7 +335,10 @@ def _told(
             left_out=dict(asked.left_out),
             failed=dict(failed),
             usage=usage,
-            notes=_notes(asked, failed, usage, who, plan_shots=max((len(q.shots) for q in asked.questions), default=0)),
+            notes=(
+                *_notes(asked, failed, usage, who, plan_shots=max((len(q.shots) for q in asked.questions), default=0)),
+                *of_run(session, stored),
+            ),
         )
 
 
@@ -345,6 +352,6 @@ def _notes(
     if long:
         notes.append(f"{len(long):,} prompts are longer than the model reads, and have no score")
     reasons = Counter(why for prompt, why in failed.items() if prompt not in who.misfits)
-    notes += who.remarks()
+    notes += [*who.remarks(), *of_cost(usage)]
     notes += [f"{n:,} prompts got no answer: {why}" for why, n in reasons.most_common(N_NAMED)]
     return tuple(notes)

@@ -155,6 +155,14 @@ class Serving(_Checked):
     price_read: float | None = None
     price_written: float | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.api_base is not None and not self.api_base.strip():
+            raise SelectionError(
+                "The address of the server is empty; give it as http://localhost:8000/v1. If it comes from a variable, "
+                "that variable is not set."
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(_Checked):
@@ -246,8 +254,13 @@ def _several(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def option_name(name: str) -> str:
+    """What the command line calls a field."""
+    return f"--{OPTIONS.get(name, name).replace('_', '-')}"
+
+
 def _option(name: str, value: Any) -> list[str]:
-    said = f"--{OPTIONS.get(name, name).replace('_', '-')}"
+    said = option_name(name)
     if value is True:
         return [said]
     if name == "stop":

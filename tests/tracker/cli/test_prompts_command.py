@@ -63,3 +63,13 @@ class TestCommand:
         result = CliRunner().invoke(suffrage, ["prompts", "c", source, *arguments])
         assert result.exit_code == 2
         assert words in result.stderr
+
+    def test_a_task_that_is_not_there_cannot_be_called_otherwise(self, engine: Any, source: str) -> None:
+        said = run(engine, "prompts", "c", source, *MAP, "--task-name", "k=x", "--task-name", "kk=y").stderr
+        assert "no task is called 'kk'" in said
+        assert "'k'" not in said
+
+    def test_a_benchmark_has_a_name(self, engine: Any, source: str) -> None:
+        result = CliRunner().invoke(suffrage, ["prompts", "", source, *MAP, "--database", str(engine.url)])
+        assert result.exit_code == 1
+        assert "The name of the benchmark is empty" in str(result.exception or "") + result.output

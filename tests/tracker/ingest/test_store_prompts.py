@@ -70,7 +70,7 @@ class TestNames:
         keep(store, prompts([("t", "5")], text=["y"], namespace="h"))
         keep(store, prompts(["a"], text=["x"]), prompts([("", "5")], text=["x"], namespace="h"))
         before = everything(store)
-        with pytest.raises(ConflictError, match="another --benchmark"):
+        with pytest.raises(ConflictError, match="as another benchmark"):
             keep(store, scores({("t", "a"): 1}))
         assert everything(store) == before
 

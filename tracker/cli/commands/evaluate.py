@@ -71,7 +71,8 @@ def command(
     for name in LISTS:
         said[name] = split(said[name])
     said["metrics"] = said["metrics"] or ("exact_match",)
-    said["conditions"] = tuple(part.strip().replace("-", "_") for part in conditions.split(",") if part.strip())
+    words = (part.strip().replace("-", "_") for part in conditions.split(",") if part.strip())
+    said["conditions"] = tuple(dict.fromkeys(words))
     said["batch_size"] = _batch_size(batch_size)
     plan = Plan.of(benchmark, model, **said)
     engine = connect(database)

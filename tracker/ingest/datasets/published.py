@@ -38,6 +38,7 @@ class Published:
             published splits.
         counts: prompts by split and task, after `blocks` has ended.
         left_out: rows left out, by the reason.
+        tasks: as the data set calls them.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class Published:
     seed: int = 0
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    tasks: set[str] = field(default_factory=set)
 
     def blocks(self) -> Iterator[Prompts]:
         """The prompts, in blocks.
@@ -128,6 +130,7 @@ class Published:
             raise BadInputError(self.path, f"holds no prompts{f': left out were {reasons}' if reasons else ''}.")
 
     def _task(self, name: str) -> str:
+        self.tasks.add(name)
         other = self.task_names.get(name)
         return self.task_names.get("*", name).replace("*", name) if other is None else other
 

@@ -118,6 +118,8 @@ def take_in_prompts(
         ConflictError: prompts are stored already, in other splits than are drawn now.
         MissingExtraError: the package for the hub is not installed.
     """
+    if not benchmark.partition("@")[0].strip():
+        raise SelectionError("The name of the benchmark is empty.")
     known, notes = _preset(benchmark, preset, fields, answer_is)
     data = source_of(source, known, configs, progress)
     read, more = (known.read, []) if known else _mapped(data, fields or {}, answer_is)
@@ -150,6 +152,10 @@ def take_in_prompts(
                 raise _DryRunOverError
     finally:
         spool.close()
+    if unmet := sorted(set(task_names or {}) - {"*"} - published.tasks):
+        notes.append(f"no task is called {', '.join(map(repr, unmet))}: --task-name changed nothing there")
+    if dry_run and stored.notes:
+        notes.append("nothing was stored; what follows is what would have been")
     return TakenPrompts(
         benchmark=benchmark,
         source=data.path,

@@ -120,6 +120,7 @@ class _Probing:
         self._caller, self._model, self._temperature = caller, model, temperature
         self._stop = threading.Event()
         self._absent: set[Api] = set()
+        self._broken: set[str] = set()
         self.connection = caller.connection()
         self.answering: dict[Api, str] = {}
         self.refusals: dict[str, str] = {}
@@ -165,18 +166,24 @@ class _Probing:
         if gave_up.status not in (500, 501):  # by which servers also say that they do not know an option
             raise ServerError(f"{self._caller.address.host}: {gave_up}. Try again later.")
         self.refusals[way.path] = str(gave_up)
+        self._broken.add(way.path)
         return None
 
     def refusal(self, method: str) -> ServerError:
         """Why there is no way."""
         host = self._caller.address.host
         said = "; ".join(f"{path}: {reason}" for path, reason in self.refusals.items())
-        if method == "loglikelihood" and not self._absent:
+        names = self._caller.known_models(self.connection) if self._absent else []
+        if method == "loglikelihood" and (not self._absent or self._model in names):
             return ServerError(
                 f"The server {host} does not give the probabilities of a text that it is sent (completions with echo "
                 f"and logprobs){f': {said}' if said else ''}. Use --method letters, or a server that gives them."
             )
-        names = self._caller.known_models(self.connection)
+        if self._broken and self._broken == set(self.refusals):
+            return ServerError(
+                f"The server {host} fails whatever it is asked ({said}). Look into its log, or try again later."
+            )
+        names = names or self._caller.known_models(self.connection)
         known = f" It has: {listed(names, 8)}." if names else ""
         return ServerError(
             f"The server {host} does not answer for the model {self._model!r} ({said}).{known} Check --model, and that "

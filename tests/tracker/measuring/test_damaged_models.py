@@ -1,0 +1,30 @@
+"""Models whose files are whole but whose numbers are none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tracker
+
+torch = pytest.importorskip("torch")
+
+
+def test_a_model_of_no_numbers_is_called_so_and_its_run_does_not_end(
+    sqlite_url: str, tmp_path: Path, language_model_folders: dict[str, Path]
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path / "nan"
+    shutil.copytree(language_model_folders["gpt2"], folder)
+    weights = {name: weight * float("nan") for name, weight in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (tmp_path / "quiz.jsonl").write_text(json.dumps({"text": "Which?", "choices": ["one", "two"], "answer": "A"}))
+    with tracker.open(sqlite_url) as store:
+        store.prompts_from("quiz", tmp_path / "quiz.jsonl")
+        (made,) = store.evaluate("quiz", folder)
+    assert not made.is_complete
+    assert "no probability that is a number" in " ".join(made.notes)
