@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 WORD_STARTS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n"})
 """How vocabularies write the space before a word, and the end of a line."""
 LETTERS_PER_TOKEN = 4
+MOST_TOKENS = 10**9
+"""Of one request; a server that counts more, or less than none, has miscounted."""
 """Roughly; used where a server does not count."""
 
 Listed = list[tuple[str, float]]
@@ -157,8 +159,9 @@ def usage(reply: Mapping[str, Any], *, sent: int, received: int) -> Usage:
     given = reply.get("usage")
     if isinstance(given, Mapping):
         read, out = given.get("prompt_tokens"), given.get("completion_tokens")
-        if isinstance(read, int):
-            return Usage(n_read=read, n_written=out if isinstance(out, int) else 0)
+        if isinstance(read, int) and 0 <= read <= MOST_TOKENS:
+            written = out if isinstance(out, int) and 0 <= out <= MOST_TOKENS else 0
+            return Usage(n_read=read, n_written=written)
     return Usage(n_read=estimate(sent), n_written=estimate(received), is_estimated=True)
 
 

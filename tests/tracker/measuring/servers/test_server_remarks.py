@@ -11,9 +11,10 @@ from protocol_server import MODEL, ProtocolServer
 
 import tracker
 from tracker.errors import SelectionError, ServerError
-from tracker.measuring.evaluation import Evaluated, evaluate
+from tracker.measuring.evaluation import evaluate
 from tracker.measuring.plan import Plan
 from tracker.measuring.remarks import of_options, price
+from tracker.measuring.servers.protocol import Usage, usage
 
 CHAT = frozenset({"chat", "max_tokens"})
 
@@ -37,7 +38,7 @@ def url(filled: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"sqlite:///{tmp_path / 'store.db'}"
 
 
-def evaluated(url: str, server: ProtocolServer, **said: Any) -> tuple[Evaluated, list[str]]:
+def evaluated(url: str, server: ProtocolServer, **said: Any) -> tuple[Any, list[str]]:
     told: list[str] = []
     with tracker.open(url) as store:
         plan = Plan.of("quiz", MODEL, api_base=server.url, tries=1, **said)
@@ -71,6 +72,11 @@ class TestNotes:
         cost = (2 * made.usage["tokens_read"] + made.usage["tokens_written"] / 2) / 1e6
         assert made.usage["cost"] == pytest.approx(cost)
         assert f"cost {price(cost)} by the prices given" in " ".join(notes)
+
+    @pytest.mark.parametrize("n_read", [-5, 10**30, "12", None])
+    def test_a_count_of_tokens_that_cannot_be_is_estimated(self, n_read: Any) -> None:
+        counted = usage({"usage": {"prompt_tokens": n_read, "completion_tokens": 1}}, sent=400, received=4)
+        assert counted == Usage(n_read=100, n_written=1, is_estimated=True)
 
     def test_a_run_that_was_ended_without_an_answer_was_not_all_stored_before(self, url: str) -> None:
         with ProtocolServer(refuse=lambda r: (400, {"error": "no"}) if "is 3?" in str(r.body) else None) as server:
