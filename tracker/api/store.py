@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tracker.ingest.datasets.taking_in import TakenPrompts
     from tracker.ingest.runs import OnConflict
     from tracker.ingest.taking_in import Taken
-    from tracker.measuring.evaluation import Evaluated, Progress
+    from tracker.measuring.evaluated import Evaluated
+    from tracker.measuring.evaluation import Progress
     from tracker.queries.selection import Policy
 
 __all__ = ["Answer", "Store", "open_store"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
@@ -13,10 +14,42 @@ def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import TaskProgressColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _bar(TaskProgressColumn()) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def progress_of_prompts(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
+    """The same for prompts that a model is asked, to be told the tokens too: it shows how many there are a second."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    import time
+
+    from rich.progress import MofNCompleteColumn, TextColumn
+
+    with _bar(MofNCompleteColumn(), TextColumn("{task.fields[rate]}")) as bar:
+        task = bar.add_task(label, total=None, rate="")
+        start = time.monotonic()
+
+        def tell(done: int, total: int, n_tokens: int) -> None:
+            if done == 0 or n_tokens == 0:  # another run begins
+                nonlocal start
+                start = time.monotonic()
+                bar.reset(task, total=total, completed=done, rate="")
+                return
+            rate = f"{n_tokens / max(time.monotonic() - start, 1e-9):,.0f} tokens/s"
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield tell
+
+
+def _bar(*columns: Any) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    shown = (TextColumn("{task.description}"), BarColumn(), *columns, TimeRemainingColumn())
+    return Progress(*shown, console=Console(stderr=True), transient=True)

@@ -31,7 +31,6 @@ class Respondent:
         too_long: tokens by which each prompt that does not fit is too long, by key.
         remarks: what is to be said at the end, in sentences.
         refuses: whether prompts that do not fit are refused before anything begins.
-        misfits: prompts that were found not to fit.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Respondent:
     too_long: Callable[[Sequence[Question]], Mapping[int, int]] = lambda _: {}
     remarks: Callable[[], Sequence[str]] = tuple
     refuses: bool = True
-    misfits: set[int] = field(default_factory=set)
 
     def check(self, questions: Sequence[Question]) -> None:
         """Find the prompts that do not fit.
@@ -60,7 +58,6 @@ class Respondent:
                 f"examples, the longest by {max(over.values()):,} tokens. Leave them out with --too-long skip, or "
                 "cut off their beginning with --too-long cut."
             )
-        self.misfits.update(over)
 
 
 def respondent(plan: Plan, prepared: Prepared, told: Callable[[str], None]) -> Respondent:
@@ -147,14 +144,15 @@ def _server(plan: Plan, prepared: Prepared, told: Callable[[str], None]) -> Resp
         price_written=serving.price_written,
         chat=plan.asking.chat or None,
     )
+    said = server.as_settings()
     for sentence in (*server.cautions, f"{server.host} is asked so: {server.way}"):
         told(sentence)
     return Respondent(
         name=plan.name or plan.model,
         answerer=server,
         n_trials=prepared.sampling.n_trials,
-        decisive={"server": server.as_settings(), **_of_writing(plan, prepared)},
-        incidental={"concurrency": serving.concurrency},
+        decisive={"server": {name: said[name] for name in said if name != "server"}, **_of_writing(plan, prepared)},
+        incidental={"api_base": said["server"], "concurrency": serving.concurrency},
         price=lambda reply: server.cost(reply.n_tokens_read, reply.n_tokens_written),
         remarks=server.remarks,
     )

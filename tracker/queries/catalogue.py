@@ -220,7 +220,7 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
         .order_by(tables.run.c.id.desc())
     )
     found = session.execute(query).all()
-    means = _means(session, [row.id for row in found])
+    means = means_of_runs(session, [row.id for row in found])
     files: dict[int, list[str]] = {}
     pairs = (
         sa.select(tables.run_source.c.run_id, tables.source.c.path)
@@ -255,7 +255,7 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
     ]
 
 
-def _means(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, float]]:
+def means_of_runs(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, float]]:
     """Mean score of each run by metric, in the order of the metrics' names."""
     names = {key: name for key, name in session.execute(sa.select(tables.metric.c.id, tables.metric.c.name))}  # noqa: C416
     means: dict[int, dict[str, float]] = {}

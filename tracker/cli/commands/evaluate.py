@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -12,6 +9,7 @@ import click
 from tracker.cli.evaluation_options import asking_options, loading_options, serving_options, writing_options
 from tracker.cli.options import database_option, split
 from tracker.cli.output import say
+from tracker.cli.progress import progress_of_prompts
 from tracker.measuring.words import ERRORED
 
 LISTS = ("tasks", "metrics", "ignore")
@@ -96,7 +94,7 @@ def _evaluate(engine: Any, plan: Any) -> None:
     from tracker.measuring.evaluation import evaluate
 
     try:
-        with _progress(plan.benchmark) as progress:
+        with progress_of_prompts(plan.benchmark) as progress:
             made = evaluate(engine, plan, progress=progress, told=lambda words: say(f"  note: {words}"))
     except KeyboardInterrupt:
         say("Stopped. What was answered is stored; run the same command again to go on.")
@@ -137,29 +135,3 @@ def _show(engine: Any, plan: Any) -> None:
             click.echo(f"--- option {place + 1}{' (gold)' if place == one.gold else ''}: {said!r}")
         if not one.options:
             click.echo(f"--- gold: {' | '.join(one.references)}")
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[Callable[[int, int, int], None] | None]:
-    """A bar of prompts on a terminal, with tokens per second and the time left; None elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    import time
-
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None, rate="")
-        start = time.monotonic()
-
-        def tell(done: int, total: int, n_tokens: int) -> None:
-            rate = f"{n_tokens / max(time.monotonic() - start, 1e-9):,.0f} tokens/s" if n_tokens else ""
-            bar.update(task, completed=done, total=total, rate=rate)
-
-        yield tell

@@ -14,6 +14,9 @@ PLAIN, NORMALISED, BY_PATTERN, WHOLE = "", "acc_norm", "regex", "text"
 """How an answer was read off: the only or plain way; the option likeliest by length; what a pattern found; all that a
 model wrote, where the plain answer is the option that it names."""
 
+SCORING = 1
+"""Raised when the same reply comes to be scored otherwise: one run is never scored in two ways."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgedAnswer:
