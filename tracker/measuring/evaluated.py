@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tracker.measuring.remarks import of_cost
 from tracker.measuring.replies import Reply
+from tracker.wording import listed
 
 N_NAMED = 3
 
@@ -18,7 +19,8 @@ class Evaluated:
 
     Attributes:
         run_id, label: which run it is.
-        benchmark, model, condition: of whom it tells what.
+        benchmark, model, condition, variant: of whom it tells what.
+        splits: from which the prompts are; none where they all are.
         is_complete: whether it has ended; else the same command goes on with it.
         n_prompts: that were to be asked.
         n_new: that were asked now.
@@ -34,6 +36,8 @@ class Evaluated:
     benchmark: str
     model: str
     condition: str
+    variant: str
+    splits: Sequence[str]
     is_complete: bool
     n_prompts: int
     n_new: int
@@ -46,12 +50,14 @@ class Evaluated:
     def summary(self) -> str:
         """What came of it, in one line."""
         means = ", ".join(f"{name} {value:.4f}" for name, value in self.means.items())
-        asked = f"{self.n_new:,} of {self.n_prompts:,} prompts asked now" if self.n_new < self.n_prompts else ""
-        done = asked or f"{self.n_prompts:,} prompts"
+        done = f"{self.n_prompts:,} prompts{f' of {listed(self.splits, 3)}' if self.splits else ''}"
         if self.n_new == 0 and self.is_complete and not self.failed:
-            done = f"{self.n_prompts:,} prompts, all stored before"
+            done += ", all stored before"
+        elif self.n_new < self.n_prompts:
+            done = f"{self.n_new:,} of {done} asked now"
         state = "" if self.is_complete else "; not finished"
-        shown = "" if self.condition == "full" else f" ({self.condition.replace('_', '-')})"
+        marks = [self.condition.replace("_", "-")] * (self.condition != "full") + [self.variant] * bool(self.variant)
+        shown = f" ({', '.join(marks)})" if marks else ""
         return f"{self.benchmark}, {self.model}{shown}: run {self.run_id}, {done}{': ' if means else ''}{means}{state}"
 
 

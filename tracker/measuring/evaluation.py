@@ -45,6 +45,7 @@ def evaluate(
     *,
     progress: Progress | None = None,
     told: Callable[[str], None] = lambda _: None,
+    ended: Callable[[Evaluated], None] = lambda _: None,
 ) -> tuple[Evaluated, ...]:
     """Ask a model a benchmark's prompts, and store what it answers.
 
@@ -53,6 +54,7 @@ def evaluate(
         plan: what is to be asked of whom, and how.
         progress: told how far it came.
         told: called with sentences for the reader, as they become true.
+        ended: called with each run when it has come as far as it comes.
 
     Returns:
         One for each condition.
@@ -66,7 +68,11 @@ def evaluate(
     who = respondent(plan, prepared, told)
     for asked in prepared.asked.values():
         who.check(asked.questions)
-    return tuple(_Evaluation(engine, plan, prepared, who, condition, progress).made() for condition in plan.conditions)
+    runs = []
+    for condition in plan.conditions:
+        runs.append(_Evaluation(engine, plan, prepared, who, condition, progress).made())
+        ended(runs[-1])
+    return tuple(runs)
 
 
 class _Evaluation:
@@ -238,6 +244,8 @@ class _Evaluation:
                 benchmark=self.prepared.benchmark.label,
                 model=self.who.name,
                 condition=self.condition,
+                variant=self.plan.variant,
+                splits=self.prepared.splits,
                 is_complete=stored.status != "partial",
                 n_prompts=len(self.questions),
                 n_new=max(0, len(stored_prompts(session, run.id)) - n_before),

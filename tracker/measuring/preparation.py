@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from tracker.database import transaction
 from tracker.errors import SelectionError
@@ -36,6 +38,7 @@ class Prepared:
         metrics: under which they are scored.
         sampling: how answers are written.
         asked: by condition.
+        splits: those of the prompts that are asked; none where no others are stored.
     """
 
     benchmark: BenchmarkKey
@@ -45,6 +48,7 @@ class Prepared:
     metrics: tuple[str, ...]
     sampling: Sampling
     asked: Mapping[str, Asked]
+    splits: tuple[str, ...]
 
     def choices_of(self, prompt_id: int) -> Sequence[str] | None:
         """The options of a prompt; None where it has none."""
@@ -116,4 +120,11 @@ def prepare(engine: sa.Engine, plan: Plan) -> Prepared:
             n_trials=writing.trials if method == "generation" else 1,
         ),
         asked=asked,
+        splits=_splits(stored, rows),
     )
+
+
+def _splits(stored: Prompts, rows: NDArray[np.intp]) -> tuple[str, ...]:
+    """The splits of the chosen prompts, where others are stored too."""
+    chosen = sorted({stored.splits[row] or "" for row in rows.tolist()})
+    return tuple(filter(None, chosen)) if len(chosen) < len(set(stored.splits)) else ()

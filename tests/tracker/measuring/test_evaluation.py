@@ -210,10 +210,10 @@ class TestCommand:
         assert dump(url)["run"] == []
         done = run(*words, "--condition", "full,answer-only", "--database", url)
         assert done.exit_code == 0, done.output
-        assert "quiz, llama: run 1, 24 prompts: accuracy 0." in done.stdout
+        assert "quiz, llama: run 1, 24 prompts of test: accuracy 0." in done.stdout
         assert "quiz, llama (answer-only): run 2, 24 prompts" in done.stdout
         again = run(*words, "--condition", "full,answer-only", "--database", url)
-        assert again.stdout.count("24 prompts, all stored before") == 2
+        assert again.stdout.count("24 prompts of test, all stored before") == 2
         more = run(*words, "--again", "--database", url)
         assert "run 3, 24 prompts" in more.stdout
         other = run(*words, "--template", "cloze", "--variant", "cloze", "--database", url)
@@ -276,7 +276,7 @@ class TestErrors:
         skipped = run(*words, "--too-long", "skip")
         assert "are longer than the model reads, and have no score" in skipped.stderr
         cut = run(*words, "--too-long", "cut", "--variant", "cut")
-        assert "run 2, 24 prompts: accuracy" in cut.stdout
+        assert "run 2, 24 prompts of test: accuracy" in cut.stdout
 
     def test_a_folder_that_is_no_model_is_told_before_anything_is_stored(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()

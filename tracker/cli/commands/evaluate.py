@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from tracker.cli.options import database_option, split
 from tracker.cli.output import say
 from tracker.cli.progress import progress_of_prompts
 from tracker.measuring.words import ERRORED
+
+if TYPE_CHECKING:
+    from tracker.measuring.evaluated import Evaluated
 
 LISTS = ("tasks", "metrics", "ignore")
 """Options that take several values, by repeating them or with commas between."""
@@ -95,27 +98,33 @@ def _evaluate(engine: Any, plan: Any) -> None:
 
     try:
         with progress_of_prompts(plan.benchmark) as progress:
-            made = evaluate(engine, plan, progress=progress, told=lambda words: say(f"  note: {words}"))
+            made = evaluate(engine, plan, progress=progress, told=_note, ended=_tell)
     except KeyboardInterrupt:
         say("Stopped. What was answered is stored; run the same command again to go on.")
         raise
-    for one in made:
-        click.echo(one.summary())
-        for note in one.notes:
-            say(f"  note: {note}")
-        if not one.is_complete:
-            say(
-                f"  {len(one.failed):,} prompts have no answer, so the run is not finished, and nothing takes it yet. "
-                "Run the same command again to ask them again, or add --errored missing (or wrong) to end it as it is."
-            )
     if not all(one.is_complete for one in made):
         raise SystemExit(1)
+
+
+def _note(words: str) -> None:
+    say(f"  note: {words}")
+
+
+def _tell(run: Evaluated) -> None:
+    click.echo(run.summary())
+    for note in run.notes:
+        _note(note)
+    if not run.is_complete:
+        say(
+            f"  {len(run.failed):,} prompts have no answer, so the run is not finished, and nothing takes it yet. "
+            "Run the same command again to ask them again, or add --errored missing (or wrong) to end it as it is."
+        )
 
 
 def _estimate(engine: Any, plan: Any) -> None:
     from tracker.measuring.estimate import estimate
 
-    for one in estimate(engine, plan, told=lambda words: say(f"  note: {words}")):
+    for one in estimate(engine, plan, told=_note):
         click.echo(one.summary())
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tracker.recording.set_aside import Change, Loss
 
 SHOWN = ("id", "benchmark", "model", "condition", "label", "status", "n_scores", "means", "ingested")
-SPARE = ("status", "ingested", "label", "condition")
+TELLING = ("variant", "few_shot", "limited")
+"""Columns that are shown where a run has something there."""
+SPARE = ("status", "ingested", "label", "limited", "few_shot", "condition")
 N_NAMED = 8
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -180,7 +182,12 @@ def _list(benchmark: str | None, model: str | None, every: bool, database: str |
     with transaction(connect(database), write=False) as session:
         rows = runs(session, benchmark=benchmark, model=model)
     shown = [row for row in rows if every or row.status not in SET_ASIDE]
-    columns = (*SHOWN, "superseded_by", "reason") if any(row.reason or row.superseded_by for row in shown) else SHOWN
+    columns: tuple[str, ...] = SHOWN
+    if any(row.reason or row.superseded_by for row in shown):
+        columns = (*SHOWN, "superseded_by", "reason")
+    more = [name for name in TELLING if any(getattr(row, name) for row in shown)]
+    at = columns.index("label")
+    columns = (*columns[:at], *more, *columns[at:])
     print_rows(shown, output_format, columns=columns if output_format == "table" else None, spare=SPARE)
     if n := len(rows) - len(shown):
         say(f"Not listed: {n} hidden or superseded. --all lists them too.")

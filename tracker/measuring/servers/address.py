@@ -53,6 +53,10 @@ class Key:
     def __reduce__(self) -> tuple[type[Key], tuple[str]]:
         return Key, ("",)
 
+    def is_part_of(self, text: str) -> bool:
+        """Whether a text would give it away."""
+        return bool(self._secret) and self._secret in text
+
     def is_possible(self) -> bool:
         """Whether it can be sent: letters, digits and marks of ASCII alone."""
         return all("!" <= letter <= "~" for letter in self._secret)

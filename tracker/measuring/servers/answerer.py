@@ -200,6 +200,11 @@ def open_server(
     if any(limit is not None and not limit > 0 for limit in limits):
         raise SelectionError("Limits per minute and the time to wait for a reply are above 0.")
     address, key = read_address(api_base), read_key(key_env)
+    if key.is_part_of(api_base):
+        raise SelectionError(
+            "The address of the server holds the key, and addresses are stored with the run. Take it out: "
+            f"that {key_env} holds it is enough."
+        )
     caller = Caller(
         address,
         key,

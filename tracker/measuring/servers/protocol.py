@@ -100,10 +100,17 @@ def likeliest(reply: Mapping[str, Any]) -> Listed | None:
     return listed or None
 
 
+MOST_MASS = 1.01
+"""Of the probabilities of first tokens; more than 1 by rounding."""
+
+
 def label_logprobs(listed: Iterable[tuple[str, float]], labels: Sequence[str]) -> Labels:
     """The probability of each label as the first token, by any spelling of it: ``A``, `` A``, ``▁A``.
 
     Labels that are the same but for spaces share nothing: each is matched on its own.
+
+    Raises:
+        MalformedError: the probabilities cannot be.
     """
     found = np.full(len(labels), -np.inf)
     mass = 0.0
@@ -114,6 +121,8 @@ def label_logprobs(listed: Iterable[tuple[str, float]], labels: Sequence[str]) -
         for at, label in enumerate(bare):
             if said == label:
                 found[at] = np.logaddexp(found[at], logprob)
+    if mass > MOST_MASS:
+        raise MalformedError("probabilities of first tokens that add up to more than 1")
     return Labels(
         logprobs=np.minimum(found, 0.0),
         n_unlisted=int(np.isneginf(found).sum()),

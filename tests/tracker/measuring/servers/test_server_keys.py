@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from protocol_server import MODEL, Faults, ProtocolServer, every
 
-from tracker.errors import ServerError
+from tracker.errors import SelectionError, ServerError
 from tracker.measuring.questions.question import Question
 from tracker.measuring.servers.address import Key, cautions, read_address, read_key
 from tracker.measuring.servers.answerer import ServerAnswerer, open_server
@@ -94,6 +94,11 @@ class TestNowhere:
             )  # fmt: skip
         assert SECRET not in everything_of(caught.value)
         assert "object at 0x" not in str(caught.value)
+
+    def test_not_in_the_address_which_is_stored(self) -> None:
+        with pytest.raises(SelectionError, match="The address of the server holds the key") as caught:
+            open_server(f"http://127.0.0.1:9/{SECRET}/v1", MODEL, method="letters", key_env="THEIR_KEY")
+        assert SECRET not in str(caught.value)
 
     def test_not_in_what_is_pickled_or_printed(self) -> None:
         key = Key(SECRET)

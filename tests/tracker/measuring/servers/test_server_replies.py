@@ -14,7 +14,7 @@ from tracker.errors import SelectionError, ServerError
 from tracker.measuring.questions.question import Question
 from tracker.measuring.replies import Sampling
 from tracker.measuring.servers.answerer import ServerAnswerer
-from tracker.measuring.servers.protocol import label_logprobs, n_continuation
+from tracker.measuring.servers.protocol import MalformedError, label_logprobs, n_continuation
 
 Open = Callable[..., ServerAnswerer]
 NOTHING_STORED: Callable[[int], bool] = lambda prompt_id: False  # noqa: E731
@@ -264,6 +264,10 @@ class TestReading:
         np.testing.assert_allclose(found.logprobs, [math.log(math.exp(-1) + math.exp(-2)), -3.0, -np.inf])
         assert found.n_unlisted == 1
         assert found.unlisted_bound == pytest.approx(max(0.0, 1 - sum(map(math.exp, (-1, -2, -0.9, -3)))))
+
+    def test_probabilities_that_cannot_be_are_no_reply(self) -> None:
+        with pytest.raises(MalformedError, match="add up to more than 1"):
+            label_logprobs([("A", -0.001), ("B", -0.001)], ["A", "B"])
 
     def test_an_empty_list_leaves_everything_open(self) -> None:
         found = label_logprobs([], ["A", "B"])
