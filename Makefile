@@ -24,7 +24,7 @@ bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks
 
 soak: .venv/all.stamp
-	$(BIN)/pytest -m soak -n 2 --hypothesis-profile random
+	$(BIN)/pytest -m 'soak or not soak' -n 2 --dist worksteal --hypothesis-profile random
 
 clean:
 	rm -rf .venv

@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, settings
 from tracker.database import bare_engine, connect, upgrade
 
 # No example is timed: the first of a test may have to compile the kernels, and machines are shared.
-# A plain run draws the same examples every time, so that a red build is due to its change; the soak draws new ones.
+# A plain run draws the same few examples every time, so that a red build is due to its change; the soak runs all tests
+# with new ones.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True)
+settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True, max_examples=40)
 settings.load_profile("repeatable")
 
 SERVER_FOLDER = "SUFFRAGE_TEST_POSTGRES_FOLDER"

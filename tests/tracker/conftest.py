@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from filelock import FileLock
 from language_model_files import write_language_model
 
 from tracker.database import connect, transaction
@@ -254,12 +256,25 @@ class _LanguageModels(dict[str, Path]):
         self.folder = folder
 
     def __missing__(self, family: str) -> Path:
-        self[family] = write_language_model(self.folder / family, family)
-        return self[family]
+        folder = self.folder / family
+        with FileLock(f"{folder}.lock"):
+            if not folder.exists():
+                write_language_model(self.folder / f"{family}.new", family).rename(folder)
+        self[family] = folder
+        return folder
 
 
 @pytest.fixture(scope="session")
-def language_model_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folder_of_all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the workers of a run share, for what is made once; whoever makes it holds a lock."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "of_all_workers"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def language_model_folders(folder_of_all_workers: Path) -> dict[str, Path]:
     """Folders of a small gpt2, llama, qwen2 and t5, by family."""
     pytest.importorskip("transformers", reason="the extra `models` is not installed")
-    return _LanguageModels(tmp_path_factory.mktemp("language_models"))
+    return _LanguageModels(folder_of_all_workers)

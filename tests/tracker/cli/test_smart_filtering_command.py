@@ -188,7 +188,6 @@ class TestErrors:
             ),
             (("--n-models", "9"), SelectionError, "Only 8 models .* each of another organization.*--n-models"),
             (("--condition", "answer_only"), SelectionError, "Leave --condition out"),
-            (("--against", BENCHMARK), SelectionError, rf"2 metrics.*Choose one as --against {BENCHMARK}:METRIC\."),
         ],
     )
     def test_what_cannot_be_asked_is_refused_with_what_can(

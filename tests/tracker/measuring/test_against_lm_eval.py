@@ -14,6 +14,7 @@ from typing import Any
 import harness_peer
 import numpy as np
 import pytest
+from filelock import FileLock
 from harness_peer import task_config
 from language_model_files import CONTEXT, corpus
 from numpy.typing import NDArray
@@ -91,10 +92,19 @@ def rows() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def peer(
-    rows: list[dict[str, Any]], language_model_folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+    rows: list[dict[str, Any]], language_model_folders: dict[str, Path], folder_of_all_workers: Path
 ) -> dict[str, Any]:
     """What the peer found: of each family the samples of both tasks, and the log-likelihoods of the odd requests."""
-    folder = tmp_path_factory.mktemp("peer")
+    folder = folder_of_all_workers / "peer"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "found.json").exists():
+            folder.mkdir(exist_ok=True)
+            _ask_peer(folder, rows, language_model_folders)
+    found: dict[str, Any] = json.loads((folder / "found.json").read_text())
+    return found
+
+
+def _ask_peer(folder: Path, rows: list[dict[str, Any]], language_model_folders: dict[str, Path]) -> None:
     prompts = folder / "prompts.jsonl"
     prompts.write_text("".join(json.dumps(row) + "\n" for row in rows[N_SHOTS:]))
     shots = rows[:N_SHOTS]
@@ -114,8 +124,6 @@ def peer(
         env=os.environ | offline | {"OMP_NUM_THREADS": "1"}, cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-4_000:]
-    found: dict[str, Any] = json.loads((folder / "found.json").read_text())
-    return found
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

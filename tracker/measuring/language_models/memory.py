@@ -55,6 +55,6 @@ def _let_go() -> None:
 
     import torch
 
-    gc.collect()
-    if torch.cuda.is_available():
+    if torch.cuda.is_available():  # memory of the machine is given back without being asked
+        gc.collect()
         torch.cuda.empty_cache()
