@@ -92,7 +92,6 @@ class _Evaluation:
         self.asked = prepared.asked[condition]
         self.questions = self.asked.questions
         self.by_prompt = {question.prompt_id: question for question in self.questions}
-        self.n_shots = max((len(question.shots) for question in self.questions), default=0)
 
     def made(self) -> Evaluated:
         """The run, as far as it comes."""
@@ -119,7 +118,7 @@ class _Evaluation:
             said["too_long"] = "cut"
         decisive = {"asked": self.asked.digest, "scoring": SCORING, **said}
         drawn = {
-            "few_shot": asking.few_shot,
+            "few_shot": self.asked.few_shot,
             "few_shot_split": asking.few_shot_split,
             "shots": asking.shots if asking.few_shot else None,
             "answer_only_shots": asking.answer_only_shots if self.condition == "answer_only" else None,
@@ -137,7 +136,6 @@ class _Evaluation:
             "n_prompts": len(self.questions),
             "command": self.plan.command(),
         }
-        n_shots = {len(question.shots) for question in self.questions}
         with transaction(self.engine, exclusive=True) as session:
             return open_run(
                 session,
@@ -145,7 +143,7 @@ class _Evaluation:
                 model=self.who.name,
                 condition=self.condition,
                 variant=self.plan.variant,
-                few_shot=n_shots.pop() if len(n_shots) == 1 else None,
+                few_shot=self.asked.few_shot,
                 settings=settings,
                 limited=asking.limit is not None or bool(asking.tasks),
                 identity=hashlib.sha256(orjson.dumps(decisive, option=orjson.OPT_SORT_KEYS)).hexdigest(),
@@ -237,7 +235,7 @@ class _Evaluation:
         with transaction(self.engine, write=False) as session:
             stored = session.get_one(Run, run.id)
             usage = (stored.settings or {}).get(USAGE) or {}
-            notes = notes_of(self.asked.left_out, failed, usage, self.n_shots, self.who.remarks())
+            notes = notes_of(self.asked.left_out, failed, usage, self.asked.few_shot, self.who.remarks())
             return Evaluated(
                 run_id=run.id,
                 label=run.label,
