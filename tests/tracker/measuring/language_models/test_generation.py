@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,30 +15,13 @@ torch = pytest.importorskip("torch")
 
 from tracker.errors import SelectionError  # noqa: E402
 from tracker.measuring.language_models.generation import WrittenAnswers  # noqa: E402
-from tracker.measuring.language_models.loading import LanguageModel, load_language_model  # noqa: E402
+from tracker.measuring.language_models.loading import LanguageModel  # noqa: E402
 from tracker.measuring.questions.question import Question, Shot  # noqa: E402
 from tracker.measuring.replies import Reply, Sampling  # noqa: E402
 
 FAMILIES = ("gpt2", "llama", "t5")
 LINES = [line[: 20 + 17 * at] for at, line in enumerate(corpus(6, seed=5))]
 QUESTIONS = [Question(prompt_id=10 + at, question=line, references=("x",)) for at, line in enumerate(LINES)]
-
-
-@pytest.fixture(scope="module")
-def model_of(language_model_folders: dict[str, Path]) -> Callable[[str], LanguageModel]:
-    """Each small model, loaded once."""
-    loaded: dict[str, LanguageModel] = {}
-
-    def get(family: str) -> LanguageModel:
-        if family not in loaded:
-            loaded[family] = load_language_model(str(language_model_folders[family]), device="cpu")
-            if family == "t5":  # with the weights that it was given it says nothing but the token that fills rows up
-                head = loaded[family].model.lm_head
-                fresh = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(0))
-                head.weight = torch.nn.Parameter(fresh, requires_grad=False)
-        return loaded[family]
-
-    return get
 
 
 @pytest.fixture(params=FAMILIES)

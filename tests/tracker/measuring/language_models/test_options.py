@@ -30,18 +30,6 @@ SIZES = (None, 1, 2, 5, 100)
 FAMILIES = ("gpt2", "llama", "qwen2", "t5")
 
 
-@pytest.fixture(scope="module")
-def model_of(language_model_folders: dict[str, Path]) -> Callable[[str], LanguageModel]:
-    loaded: dict[str, LanguageModel] = {}
-
-    def get(family: str) -> LanguageModel:
-        if family not in loaded:
-            loaded[family] = load_language_model(str(language_model_folders[family]), device="cpu")
-        return loaded[family]
-
-    return get
-
-
 @pytest.fixture(params=FAMILIES)
 def model(request: pytest.FixtureRequest, model_of: Callable[[str], LanguageModel]) -> LanguageModel:
     return model_of(request.param)
