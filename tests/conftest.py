@@ -20,7 +20,7 @@ from tracker.database import bare_engine, connect, upgrade
 # A plain run draws the same few examples every time, so that a red build is due to its change; the soak runs all tests
 # with new ones.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True, max_examples=40)
+settings.register_profile("repeatable", settings.get_profile("random"), derandomize=True, max_examples=25)
 settings.load_profile("repeatable")
 
 SERVER_FOLDER = "SUFFRAGE_TEST_POSTGRES_FOLDER"
