@@ -37,14 +37,12 @@ class LiveRun:
         id: its key.
         label: what tells it from other runs of the model.
         status: ``partial`` while prompts are missing, else ``complete``.
-        n_stored: prompts with scores.
         is_new: whether it was made just now.
     """
 
     id: int
     label: str
     status: str
-    n_stored: int
     is_new: bool
 
 
@@ -102,8 +100,7 @@ def open_run(
     found = same.get("partial") or (None if again else same.get("complete"))
     if found is not None:
         assert found.id is not None
-        n_stored = len(stored_prompts(session, found.id))
-        return LiveRun(id=found.id, label=found.label, status=found.status, n_stored=n_stored, is_new=False)
+        return LiveRun(id=found.id, label=found.label, status=found.status, is_new=False)
     run = Run(
         benchmark_id=benchmark_id,
         model_id=model_id,
@@ -120,7 +117,7 @@ def open_run(
     session.add(run)
     session.flush()
     assert run.id is not None
-    return LiveRun(id=run.id, label=run.label, status=run.status, n_stored=0, is_new=True)
+    return LiveRun(id=run.id, label=run.label, status=run.status, is_new=True)
 
 
 def stored_prompts(session: Session, run_id: int) -> dict[int, int]:

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from tracker.database import transaction
-from tracker.errors import SelectionError
 from tracker.measuring.judging.judged import check_scoring
 from tracker.measuring.plan import Plan
 from tracker.measuring.questions.asking import Asked, chosen_rows, questions
@@ -85,11 +84,6 @@ def prepare(engine: sa.Engine, plan: Plan) -> Prepared:
         if asking.labels:
             template = load_template(template.name, labels=asking.labels)
     method = asking.method or template.method
-    if "answer_only" in plan.conditions and method == "generation" and not template.has_options:
-        raise SelectionError(
-            f"The template {template.name} has no options, so that nothing is left where the question is withheld. "
-            "Ask the condition full alone."
-        )
     asked = {
         condition: questions(
             stored,

@@ -9,11 +9,17 @@ import sqlalchemy as sa
 from readings import keep, prompts
 
 from tracker.database import transaction
-from tracker.ingest.live_runs import LiveRun, Measured, add, complete, open_run
+from tracker.ingest.live_runs import LiveRun, Measured, add, complete, open_run, stored_prompts
 from tracker.queries import tables
 
 IDENTITY = "0123456789abcdef" * 4
 OTHER = "f" * 64
+
+
+def n_stored(engine: sa.Engine, run: LiveRun) -> int:
+    """How many prompts of a run have scores."""
+    with transaction(engine, write=False) as session:
+        return len(stored_prompts(session, run.id))
 
 
 def ask(engine: sa.Engine, n_prompts: int, benchmark: str = "b") -> None:

@@ -102,7 +102,7 @@ class TestKilled:
             assert connection.scalar(sa.text("SELECT count(*) FROM prompt")) == N_PROMPTS
 
     def test_a_killed_ingest_stored_all_or_nothing(self, store: sa.Engine, store_url: str, tmp_path: Path) -> None:
-        self.all_or_nothing(store, store_url, tmp_path, 1)
+        self.all_or_nothing(store, store_url, tmp_path, 3)
 
     @pytest.mark.soak
     def test_twenty_killed_ingests_stored_all_or_nothing(

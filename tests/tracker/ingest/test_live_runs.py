@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from live_runs_made import IDENTITY, OTHER, ask, asked, numbered, opened, portion
+from live_runs_made import IDENTITY, OTHER, ask, asked, n_stored, numbered, opened, portion
 from readings import ACCURACY, prompts, reading
 from sqlmodel import Session
 
@@ -55,11 +55,11 @@ class TestOpening:
     def test_a_run_is_made_once_and_continued(self, store: sa.Engine) -> None:
         ask(store, 3)
         first = opened(store)
-        assert (first.is_new, first.status, first.label, first.n_stored) == (True, "partial", "", 0)
+        assert (first.is_new, first.status, first.label, n_stored(store, first)) == (True, "partial", "", 0)
         with transaction(store, exclusive=True) as session:
             assert add(session, first.id, portion(1, 2)) == 2
         again = opened(store)
-        assert (again.id, again.is_new, again.status, again.n_stored) == (first.id, False, "partial", 2)
+        assert (again.id, again.is_new, again.status, n_stored(store, again)) == (first.id, False, "partial", 2)
 
     def test_a_complete_run_is_returned_as_it_is_unless_it_is_asked_again(self, file: sa.Engine) -> None:
         ask(file, 2)

@@ -26,7 +26,7 @@ from tracker.measuring.language_models.tokens import Context, Encoded, encoded  
 from tracker.measuring.questions.question import Question, Shot  # noqa: E402
 
 WORDS = " ".join(corpus(60, seed=3)).split()
-SIZES = (None, 1, 5)
+SIZES = (None, 1, 2, 5, 100)
 FAMILIES = ("gpt2", "llama", "qwen2", "t5")
 
 
