@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from analyses.numerics.comparing.all_pairs import all_pairs
 from analyses.numerics.comparing.bootstrap import bca_interval, jackknife_means, resampled_means
-from analyses.numerics.comparing.grouping import Grouping, grouping
-from analyses.numerics.comparing.multiplicity import holm_values
-from analyses.numerics.comparing.rank_sets import rank_intervals
 from benchmarks._costs import seconds
 from benchmarks._tables import binary_table, continuous_table
+from tracker.statistics.grouping import Grouping, grouping
+from tracker.statistics.multiplicity import holm_values
+from tracker.statistics.pairwise_differences import all_pairs
+from tracker.statistics.rank_intervals import rank_intervals
 
 SIZES = (1351, 1299, 1132, 1101, 969, 924, 844, 818, 798, 789, 717, 499, 410, 381)
 """Prompts of MMLU-Pro's categories."""

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import gaussian_kde
 from statsmodels.nonparametric.kde import KDEUnivariate
 
-from analyses.numerics.filtering.density import density
+from analyses.numerics.filtering.similar_prompts.density import density
 from benchmarks._costs import seconds
 
 N_DISTANCES = 1_400_000

@@ -15,9 +15,9 @@ from sqlmodel import Session, select
 from benchmarks._stores import ENGINES, empty_store
 from tracker.cli.commands.embed import embed
 from tracker.database import transaction
-from tracker.ingest.vectors import EncoderName, add_vectors, encoder_key
-from tracker.measuring.encoders import load_encoder
-from tracker.measuring.texts import template_texts
+from tracker.evaluating.embeddings.encoders import load_encoder
+from tracker.evaluating.embeddings.texts import template_texts
+from tracker.ingest.write.vectors import EncoderName, add_vectors, encoder_key
 from tracker.queries.embeddings import embeddings
 from tracker.queries.prompts import prompts
 from tracker.queries.selection import Selection

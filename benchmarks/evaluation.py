@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks._costs import in_own_process, peak
 from benchmarks._peers import peer
 from tests.tracker.language_model_files import corpus, write_language_model
-from tracker.measuring.questions.question import Question, Shot
+from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot
 
 N_PROMPTS = int(os.environ.get("SUFFRAGE_BENCHMARK_PROMPTS", "500"))
 N_SHOTS, N_OPTIONS, N_WORDS, N_TRIED = 5, 4, 60, min(16, N_PROMPTS)
@@ -116,8 +116,8 @@ def _n_tokens(folder: Path, method: Method, fixed: bool) -> float:
 
 
 def _ours(folder: Path, method: Method, fixed: bool, n_prompts: int) -> Scored:
-    from tracker.measuring.language_models.loading import load_language_model
-    from tracker.measuring.language_models.options import OptionScorer
+    from tracker.evaluating.local.loading import load_language_model
+    from tracker.evaluating.local.option_scorer import OptionScorer
 
     asked = questions(method, fixed, n_prompts)
     scorer = OptionScorer(load_language_model(str(folder)), method=method)

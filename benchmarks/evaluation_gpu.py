@@ -21,9 +21,9 @@ from typing import Any
 from benchmarks._peers import DeviceMissingError
 from benchmarks.evaluation import N_SHOTS, Method, questions
 from tests.tracker.language_model_files import write_language_model
-from tracker.measuring.language_models.loading import LanguageModel
-from tracker.measuring.language_models.options import OptionScorer
-from tracker.measuring.questions.question import Question
+from tracker.evaluating.local.loading import LanguageModel
+from tracker.evaluating.local.option_scorer import OptionScorer
+from tracker.evaluating.prompt_templates.rendered_prompt import Question
 
 METHODS: tuple[Method, ...] = ("loglikelihood", "letters")
 SIDE = 8_192

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
+from analyses.numerics.filtering.effects.random_subsets import random_subset_statistics
 from analyses.numerics.filtering.item_response import two_parameter
-from analyses.numerics.filtering.random_subsets import random_subset_statistics
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._peers import peer
 

@@ -22,8 +22,8 @@ import sqlalchemy as sa
 from benchmarks._costs import in_own_process
 from benchmarks._stores import empty_store
 from tracker.database import transaction
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.taking_in import take_in
 from tracker.schema import Benchmark, Metric, Model, Prompt, Run, Score, Task
 
 MEGABYTES = int(os.environ.get("SUFFRAGE_BENCHMARK_MEGABYTES", "300"))

@@ -18,13 +18,13 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_samples, silhouette_score
 from threadpoolctl import threadpool_limits
 
-from analyses.numerics.clustering import best_clustering
-from analyses.numerics.directions import directions
+from analyses.numerics.clustering.best_clustering import best_clustering
+from analyses.numerics.clustering.directions import directions
+from analyses.numerics.clustering.silhouette import row_silhouettes
 from analyses.numerics.null_tables import shuffled_table
-from analyses.numerics.silhouette import row_silhouettes
-from analyses.numerics.streams import stream_key
 from benchmarks._costs import seconds
 from benchmarks._tables import binary_table, continuous_table
+from tracker.statistics.rng_streams import stream_key
 
 KEY = stream_key(0)
 

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.stats import ks_2samp
 
-from analyses.numerics.binary_similarity import binary_similarities
-from analyses.numerics.continuous_similarity import continuous_similarities
+from analyses.numerics.similarity.binary import binary_similarities
+from analyses.numerics.similarity.continuous import continuous_similarities
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table, continuous_table
 

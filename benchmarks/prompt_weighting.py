@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.cluster_weights import distance_weights, inverse_distance_weights, medoid_weights
-from analyses.numerics.clustering import _medoids as medoids_of
-from analyses.numerics.clustering import best_clustering, medoid_distances
-from analyses.numerics.directions import directions
-from analyses.numerics.streams import stream_key
+from analyses.numerics.clustering.best_clustering import _medoids as medoids_of
+from analyses.numerics.clustering.best_clustering import best_clustering, medoid_distances
+from analyses.numerics.clustering.directions import directions
+from analyses.numerics.weighting.cluster_weights import distance_weights, inverse_distance_weights, medoid_weights
 from benchmarks._costs import seconds
 from benchmarks._tables import binary_table
+from tracker.statistics.rng_streams import stream_key
 
 Made = tuple[NDArray[np.int64], list[NDArray[np.float64]]]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from benchmarks._stores import ENGINES, empty_store
 from tracker.database import transaction
-from tracker.queries.leaderboard import leaderboard
 from tracker.queries.performance import performance_matrix
+from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
 
 N_PROMPTS, N_RUNS, N_TASKS = 14_000, 400, 57

@@ -16,7 +16,7 @@ import numpy as np
 import statsmodels.api as sm
 from scipy.stats import linregress
 
-from analyses.numerics.semantic_null import SemanticTest, semantic_test
+from analyses.numerics.semantic.semantic_null import SemanticTest, semantic_test
 from benchmarks._costs import seconds
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from joblib import parallel_config
 from sklearn.neighbors import NearestNeighbors
 
-from analyses.numerics.filtering.neighbours import nearest_neighbours
-from analyses.numerics.filtering.similar_groups import linked, stars
+from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.similar_groups import linked, stars
 from benchmarks._costs import in_own_process, seconds
 
 N_NEIGHBOURS = 100

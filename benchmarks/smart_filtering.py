@@ -23,11 +23,11 @@ import sqlalchemy as sa
 from benchmarks._costs import in_own_process
 from benchmarks._stores import empty_store
 from tracker.database import connect, transaction
-from tracker.ingest.discovery import prepare
+from tracker.ingest.detection import prepare
+from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.store import store
-from tracker.ingest.vector_file import read_vectors
-from tracker.ingest.vectors import EncoderName, take_in
+from tracker.ingest.write.vectors import EncoderName, take_in
+from tracker.ingest.write.writer import store
 from tracker.queries import tables
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from analyses.numerics.elections.cardinal import cardinal_sensitivity
-from analyses.numerics.elections.concordance import diversity
+from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
+from analyses.numerics.elections.diversity.concordance import diversity
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
-from analyses.numerics.elections.ordinal import leading_models, ordinal_sensitivity
-from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
+from analyses.numerics.elections.ordinal.ordinal_sensitivity import leading_models, ordinal_sensitivity
 from analyses.numerics.elections.win_rates import RULES, win_rates
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._peers import peer

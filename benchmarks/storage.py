@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from benchmarks._stores import ENGINES, empty_store
 from tracker.database import transaction
-from tracker.ingest.discovery import prepare
+from tracker.ingest.detection import prepare
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.store import Stored, store
+from tracker.ingest.write.writer import Stored, store
 from tracker.schema import Model, Run, Score
 
 N_PROMPTS, N_MODELS = 14_000, 400

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.stats import kendalltau, rankdata
 
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.subsets import examined, greedy_order, held_out, standard_by_all
-from analyses.numerics.elections.task_sets import TaskSets
-from analyses.numerics.elections.task_votes import Rule, TaskVotes, task_votes
+from analyses.numerics.elections.subsets.task_sets import TaskSets
+from analyses.numerics.elections.subsets.task_subsets import examined, greedy_order, held_out, standard_by_all
+from analyses.numerics.elections.voting.task_votes import Rule, TaskVotes, task_votes
 from benchmarks._costs import seconds
 from benchmarks._tables import continuous_table
 

@@ -14,9 +14,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.kemeny import kemeny
-from analyses.numerics.elections.pivotal import fewest_models, fewest_tasks, leaders
-from analyses.numerics.elections.rules import RULES, Election, Rule, points
+from analyses.numerics.elections.voting.kemeny import kemeny
+from analyses.numerics.elections.voting.pivotal import fewest_models, fewest_tasks, leaders
+from analyses.numerics.elections.voting.rules import RULES, Election, Rule, points
 from benchmarks._costs import seconds
 from benchmarks._tables import continuous_table
 

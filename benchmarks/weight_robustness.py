@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from analyses.numerics.rank_draws import rank_draws
-from analyses.numerics.simplex import duels, quantiles
+from analyses.numerics.weighting.rank_draws import rank_draws
+from analyses.numerics.weighting.simplex import duels, quantiles
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table, continuous_table
 

@@ -56,7 +56,7 @@ CORE = declared(PROJECT["dependencies"])
 EXTRA = declared(PROJECT["optional-dependencies"]["models"])
 VOTING = declared(PROJECT["optional-dependencies"]["voting"])
 HUB = declared(PROJECT["optional-dependencies"]["hub"])
-STRENGTHS = Path("analyses/numerics/elections/bradley_terry.py")
+STRENGTHS = Path("analyses/numerics/elections/voting/bradley_terry.py")
 DATA_SETS = Path("tracker/ingest/datasets/hub.py")
 
 
@@ -75,7 +75,7 @@ def measuring(modules: dict[Path, ast.Module]) -> dict[Path, ast.Module]:
     return {
         path: tree
         for path, tree in modules.items()
-        if path.is_relative_to("tracker/measuring") and not path.is_relative_to("tracker/measuring/servers")
+        if path.is_relative_to("tracker/evaluating") and not path.is_relative_to("tracker/evaluating/servers")
     }
 
 
@@ -141,7 +141,7 @@ class TestWheel:
         assert (unpacked / "analyses/py.typed").exists()
         shipped = {path.name for path in (unpacked / "tracker/migrations/versions").iterdir()}
         assert shipped == {path.name for path in (ROOT / "migrations/versions").glob("*.py")}
-        templates = "tracker/measuring/questions/built_in"
+        templates = "tracker/evaluating/prompt_templates/built_in"
         brought = {path.name for path in (unpacked / templates).iterdir()}
         assert brought == {path.name for path in (ROOT / templates).glob("*.jinja")}
         assert not [path for path in unpacked.rglob("*") if path.name.startswith(("test_", "conftest"))]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from tracker.wording import listed
+from tracker.name_lists import listed
 
 KNOWN_NAMED = 8
 """Names that are offered where one is not known."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.bit_tables import BitTable, bit, flip
-from analyses.numerics.compilation import INT, kernel
-from analyses.numerics.streams import BACKWARD, COLUMNS, FORWARD, PAIRS, fill_below
+from analyses.numerics.similarity.bit_tables import BitTable, bit, flip
+from tracker.statistics.jit import INT, kernel
+from tracker.statistics.rng_streams import BACKWARD, COLUMNS, FORWARD, PAIRS, fill_below
 
 TRADES_PER_COLUMN = 10
 """Trades between two draws of the ``margins`` null, for each column of the table."""

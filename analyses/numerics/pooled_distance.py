@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import blocks_of, map_blocks
 
 ROWS_AT_A_TIME = 64
 

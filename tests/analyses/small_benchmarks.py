@@ -9,9 +9,9 @@ import numpy as np
 
 from analyses.smart_filtering import analyze
 from tracker.queries.answers import Answers
-from tracker.queries.confidence import KINDS, AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
-from tracker.queries.filter_models import FilterModels, Maker
+from tracker.queries.filtering.filter_models import FilterModels, Maker
+from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts

@@ -10,13 +10,13 @@ import pytest
 from performance_matrices import matrix
 
 from analyses.benchmark_growth import analyze, grow
-from analyses.numerics.growth import farthest_first, grouped
+from analyses.numerics.growth.farthest_first import farthest_first, grouped
 from analyses.numerics.null_tables import shuffled_table
-from analyses.numerics.streams import stream_key
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Absent
+from tracker.statistics.rng_streams import stream_key
 
 RNG = np.random.default_rng(7)
 BINARY = (RNG.random((120, 8)) < RNG.random((120, 1)) * np.linspace(0.4, 1, 8)).astype(float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyses.numerics.silhouette_test import silhouette_test
+from analyses.numerics.clustering.silhouette_test import silhouette_test
 
 N_TABLES, N_PROMPTS, N_MODELS = 2000, 40, 7
 OPTIONS = {"n_permutations": 59, "max_clusters": 5, "n_restarts": 2}

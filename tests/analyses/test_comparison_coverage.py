@@ -9,9 +9,9 @@ import pytest
 from simulated_comparisons import MMLU_PRO_SIZES, binary_pair, clustered_binary, continuous_pair
 
 from analyses.numerics.comparing.bootstrap import bca_interval, jackknife_means, resampled_means
-from analyses.numerics.comparing.grouping import Grouping, grouping
-from analyses.numerics.comparing.paired import Correction, clustered_estimate, estimate
-from analyses.numerics.comparing.rank_sets import rank_intervals
+from tracker.statistics.grouping import Grouping, grouping
+from tracker.statistics.paired_differences import Correction, clustered_estimate, estimate
+from tracker.statistics.rank_intervals import rank_intervals
 
 ALIKE = (859,) * 14
 """As many clusters, and nearly as many prompts, as in MMLU-Pro."""

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from analyses.drift import analyze
-from analyses.wording.drift import settings_changed
+from analyses.drift.summary import settings_changed
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
-from tracker.queries.history import RunHistory, RunOfModel
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
+from tracker.queries.ranking.history import RunHistory, RunOfModel
 from tracker.recording.artifacts import figure_as_bytes
 from tracker.recording.finding import Report
 

@@ -11,14 +11,14 @@ from performance_matrices import matrix
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from analyses.filter_baselines import FilterBaselines, analyze
-from analyses.numerics.filtering.agreement import agreement
-from analyses.numerics.filtering.baselines import Beside, beside_random, of_all
+from analyses.numerics.filtering.effects.agreement import agreement
+from analyses.numerics.filtering.effects.baselines import Beside, beside_random, of_all
+from analyses.numerics.filtering.effects.random_subsets import random_subsets
+from analyses.numerics.filtering.effects.ranking_change import ranking_change
 from analyses.numerics.filtering.item_response import too_easy_or_dull, two_parameter
-from analyses.numerics.filtering.random_subsets import random_subsets
-from analyses.numerics.filtering.ranking_change import ranking_change
 from tracker.errors import SelectionError
 from tracker.queries.answers import Answers
-from tracker.queries.filters import PromptFilter
+from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Absent, Report

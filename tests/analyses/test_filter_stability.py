@@ -15,22 +15,22 @@ import sqlalchemy as sa
 from analyses.filter_stability import analyze
 from analyses.numerics.filtering.removal import retained
 from tracker.database import connect, transaction
-from tracker.demonstration.comparison import selection
-from tracker.demonstration.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
-from tracker.demonstration.simulation import Design, simulate
 from tracker.errors import SelectionError
-from tracker.ingest.discovery import prepare
-from tracker.ingest.store import store as store_reading
-from tracker.ingest.vector_file import read_vectors
-from tracker.ingest.vectors import EncoderName, take_in
-from tracker.queries.confidence import AnswerOnlyRuns, GoldProbabilities
+from tracker.ingest.detection import prepare
+from tracker.ingest.files.vector_file import read_vectors
+from tracker.ingest.write.vectors import EncoderName, take_in
+from tracker.ingest.write.writer import store as store_reading
 from tracker.queries.embeddings import Embeddings, EveryEmbeddings
-from tracker.queries.filters import FilterReason, PromptFilter
+from tracker.queries.filtering.prompt_filter import FilterReason, PromptFilter
+from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.resolution import find_benchmark
 from tracker.recording.finding import Absent
 from tracker.recording.pipeline import run_analysis
+from tracker.simulation.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
+from tracker.simulation.item_response import Design, simulate
+from tracker.simulation.truth_comparison import selection
 
 N_PROMPTS, N_MODELS = 90, 6
 IDS = np.random.default_rng(5).permutation(N_PROMPTS).astype(np.int64) + 1000

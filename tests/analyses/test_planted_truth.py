@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyses.numerics.filtering.similar import similar_step
+from analyses.numerics.filtering.similar_prompts.similar_step import similar_step
 from analyses.numerics.filtering.steps import confidently_right
-from tracker.demonstration.simulation import Design, Responses, Simulation, simulate
+from tracker.simulation.item_response import Design, Responses, Simulation, simulate
 
 NOTHING = Design(n_easy=0, n_leaked=0, n_groups=0)
 N_MODELS = 7

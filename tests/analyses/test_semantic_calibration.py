@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from analyses.numerics.semantic_null import semantic_test
+from analyses.numerics.semantic.semantic_null import semantic_test
 
 N_TABLES, N_PROMPTS, N_MODELS, N_DIMENSIONS = 2000, 30, 8, 5
 TESTS = ("slope.mean", "n_discoveries", "ks_slope", "ks_fdr", "max_t")

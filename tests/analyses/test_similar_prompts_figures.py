@@ -6,8 +6,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from analyses.figures import similar_prompts
-from analyses.numerics.filtering.density import density, threshold
+from analyses.numerics.filtering.similar_prompts.density import density, threshold
+from analyses.presentation import similar_prompts_figures as similar_prompts
 
 RNG = np.random.default_rng(2)
 NEAR = np.abs(RNG.normal(0.06, 0.02, 500))

@@ -12,7 +12,7 @@ from small_benchmarks import Small, small
 
 from analyses.smart_filtering import SmartFiltering
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.filter_models import Maker
+from tracker.queries.filtering.filter_models import Maker
 from tracker.recording.finding import Report
 
 

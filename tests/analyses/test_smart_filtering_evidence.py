@@ -11,9 +11,9 @@ from plain_smart import plain_smart
 from scipy.stats import kendalltau, pearsonr, spearmanr
 from small_benchmarks import USUAL, Small, asked_of_all
 
-from analyses.numerics.streams import SPLITS, generator
-from tracker.queries.filter_models import Maker
+from tracker.queries.filtering.filter_models import Maker
 from tracker.recording.finding import Absent
+from tracker.statistics.rng_streams import SPLITS, generator
 
 
 @pytest.fixture(scope="module")

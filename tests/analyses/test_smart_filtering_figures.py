@@ -6,10 +6,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from analyses.figures import smart_filtering as figures
-from analyses.numerics.filtering.agreement import agreement, random_agreement
-from analyses.numerics.filtering.ranking_change import ranking_change
+from analyses.numerics.filtering.effects.agreement import agreement, random_agreement
+from analyses.numerics.filtering.effects.ranking_change import ranking_change
 from analyses.numerics.filtering.steps import kept, step
+from analyses.smart_filtering import figures
 
 RNG = np.random.default_rng(10)
 

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from small_benchmarks import USUAL, Small, asked_of_all, small
 
 from tracker.database import connect, transaction
-from tracker.demonstration.files import BENCHMARK, METRIC, RESULT_FILES, VECTORS_FILE, write_files
-from tracker.demonstration.simulation import Design, simulate
-from tracker.ingest.discovery import prepare
-from tracker.ingest.store import store as take_in_file
-from tracker.ingest.vector_file import read_vectors
-from tracker.ingest.vectors import EncoderName, take_in
+from tracker.ingest.detection import prepare
+from tracker.ingest.files.vector_file import read_vectors
+from tracker.ingest.write.vectors import EncoderName, take_in
+from tracker.ingest.write.writer import store as take_in_file
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.recording.finding import Report
 from tracker.recording.pipeline import Recorded, run_analysis
+from tracker.simulation.files import BENCHMARK, METRIC, RESULT_FILES, VECTORS_FILE, write_files
+from tracker.simulation.item_response import Design, simulate
 
 BY_MODELS = ("easy", "contaminated", "suspect-label")
 CHANGES: list[tuple[dict[str, Any], tuple[str, ...]]] = [

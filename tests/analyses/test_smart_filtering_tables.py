@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analyses.numerics.filtering.agreement import agreement
-from analyses.numerics.filtering.correlation_change import correlation_changes
-from analyses.numerics.filtering.ranking_change import ranking_change
+from analyses.numerics.filtering.effects.agreement import agreement
+from analyses.numerics.filtering.effects.correlation_change import correlation_changes
+from analyses.numerics.filtering.effects.ranking_change import ranking_change
 from analyses.numerics.filtering.steps import kept, step
-from analyses.tables import smart_filtering as tables
+from analyses.smart_filtering import tables
 
 RNG = np.random.default_rng(9)
 TASKS = np.array(["law", "law", "law", "art", "art", "", "", ""])

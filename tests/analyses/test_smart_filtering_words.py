@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from small_benchmarks import USUAL, Small, asked_of_all, small
 
-from analyses.numerics.filtering.correlation_change import CorrelationChange
+from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
+from analyses.presentation.filter_effects import effects_in_words
+from analyses.presentation.other_scores import few_to_draw
 from analyses.smart_filtering import analyze
-from analyses.wording.filter_effects import effects_in_words
-from analyses.wording.other_scores import few_to_draw
 from tracker.errors import NotFoundError, SelectionError
 from tracker.recording.finding import Absent
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyses.numerics.elections.cardinal import cardinal_sensitivity
-from analyses.numerics.elections.concordance import diversity
-from analyses.numerics.elections.diversities import diversities
+from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
+from analyses.numerics.elections.diversity.concordance import diversity
+from analyses.numerics.elections.diversity.diversities import diversities
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
-from analyses.numerics.elections.ordinal import leading_models, ordinal_sensitivity
+from analyses.numerics.elections.ordinal.ordinal_sensitivity import leading_models, ordinal_sensitivity
 
 TIME_LIMIT = 30.0
 EPSILON = Fraction(1, 100)

@@ -11,7 +11,7 @@ import pytest
 
 from analyses.tradeoff import SocialChoiceFindings, analyze
 from tracker.errors import SelectionError
-from tracker.queries.findings import FindingRecord, Number
+from tracker.queries.findings.finding_records import FindingRecord, Number
 from tracker.recording.artifacts import figure_as_bytes
 from tracker.recording.finding import Absent, Report
 from tracker.recording.record import metric_rows

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from performance_matrices import task_matrix
 
-from analyses.numerics.elections import bradley_terry
-from analyses.numerics.elections.rules import RULES
-from analyses.tables.voting_rules import scheme
+from analyses.numerics.elections.voting import bradley_terry
+from analyses.numerics.elections.voting.rules import RULES
 from analyses.voting_rules import analyze
+from analyses.voting_rules.tables import scheme
 from tracker.errors import SelectionError
 from tracker.recording.finding import Absent
 

@@ -9,12 +9,12 @@ import pytest
 from performance_matrices import matrix
 from scipy import stats
 
-from analyses.numerics.ranking import mean_ranks
-from analyses.tables.weight_robustness import by_pair
 from analyses.weight_robustness import analyze
+from analyses.weight_robustness.tables import by_pair
 from tracker.errors import SelectionError
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Absent
+from tracker.statistics.ranking import mean_ranks
 
 RNG = np.random.default_rng(6)
 BINARY = (RNG.random((150, 6)) < RNG.random((150, 1)) * np.linspace(0.7, 1, 6)).astype(float)

@@ -28,7 +28,7 @@ from tracker.ingest.measurement import (
     Scores,
     TaskScores,
 )
-from tracker.ingest.store import store
+from tracker.ingest.write.writer import store
 
 ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, upper=1.0)
 LOSS = MetricDescription(name="loss", higher_is_better=False)

@@ -17,7 +17,7 @@ from language_model_files import write_language_model
 
 from tracker.database import connect, transaction
 from tracker.queries import tables
-from tracker.recording.publishing import prepare_store
+from tracker.recording.mlflow.publishing import prepare_store
 
 N_PROMPTS, N_MODELS = 40, 5
 

@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 
 import tracker
-from tracker.api import answer, store, stored_things
+from tracker.api import result as answer
+from tracker.api import store
+from tracker.api import store_queries as stored_things
 from tracker.api.store import Store
 from tracker.errors import BadInputError, NotFoundError, OutputError, SelectionError, SqlError
-from tracker.reporting.html import wording
+from tracker.report import number_format as wording
 
 EXAMPLE = Path(__file__).parents[2] / "docs/python_example.md"
 PAGE = Path(__file__).parents[2] / "docs/python.md"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracker.wording import listed
+from tracker.name_lists import listed
 
 
 def test_short_lists_are_whole() -> None:

@@ -13,8 +13,8 @@ from tracker.database import transaction
 from tracker.queries.selection import Policy, Selection
 
 if TYPE_CHECKING:
-    from tracker.recording.contested_board import ContestedBoard
-    from tracker.reporting.html.contents import Contents, RankIntervals
+    from tracker.recording.leaderboard import ContestedBoard
+    from tracker.report.contents import Contents, RankIntervals
 
 SAID = (
     "Under “between ranks” stand the ranks that comparisons of every two models on the same prompts leave open; all of "
@@ -52,9 +52,9 @@ def report(
     Raises:
         SuffrageError: there is no such benchmark, metric, model, task or run, or nothing to rank.
     """
-    from tracker.recording.contested_board import contested_board
-    from tracker.reporting.html.contents import report_contents
-    from tracker.reporting.html.page import report_page
+    from tracker.recording.leaderboard import contested_board
+    from tracker.report.contents import report_contents
+    from tracker.report.page import report_page
 
     with transaction(engine, write=False) as session:
         contested = contested_board(session, selection, missing, n_resamples=0)
@@ -76,8 +76,8 @@ def publish(engine: sa.Engine, made: MadeReport, tracking_uri: str) -> str:
         PublishingError: MLflow could not be reached or used.
     """
     from tracker.queries.resolution import find_benchmark
-    from tracker.recording.exhibit import Exhibit, as_text
-    from tracker.recording.publishing import publish_report
+    from tracker.recording.mlflow.publishing import publish_report
+    from tracker.recording.mlflow.run_spec import Exhibit, as_text
 
     contents = made.contents
     board, moment = contents.board, contents.as_of or EPOCH
@@ -111,7 +111,7 @@ def explained_questions() -> dict[str, str]:
     """The docstring of every analysis that is installed, by name; nothing is imported for it."""
     import ast
 
-    from tracker.recording.discovery import available_analyses
+    from tracker.recording.registry import available_analyses
 
     told = {}
     for name, found in available_analyses().items():
@@ -121,8 +121,8 @@ def explained_questions() -> dict[str, str]:
 
 
 def _ranks(contested: ContestedBoard) -> RankIntervals:
-    from tracker.recording.contested_board import in_words
-    from tracker.reporting.html.contents import RankIntervals
+    from tracker.recording.leaderboard import in_words
+    from tracker.report.contents import RankIntervals
 
     if contested.without:
         return RankIntervals(said=f"Which ranks could be swapped is not told: {contested.without}.")

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 
-from tracker.api.answer import Answer
-from tracker.api.stored_things import CHOICES, StoredThings, selection_of
+from tracker.api.result import Answer
+from tracker.api.store_queries import CHOICES, StoredThings, selection_of
 from tracker.database import connect
 from tracker.errors import SelectionError
 
 if TYPE_CHECKING:
-    from tracker.ingest.datasets.taking_in import TakenPrompts
-    from tracker.ingest.runs import OnConflict
-    from tracker.ingest.taking_in import Taken
-    from tracker.measuring.evaluated import Evaluated
-    from tracker.measuring.evaluation import Progress
+    from tracker.evaluating.evaluation import Progress
+    from tracker.evaluating.evaluation_result import Evaluated
+    from tracker.ingest.datasets.ingest_prompts import TakenPrompts
+    from tracker.ingest.ingest import Taken
+    from tracker.ingest.write.stored_runs import OnConflict
     from tracker.queries.selection import Policy
 
 __all__ = ["Answer", "Store", "open_store"]
@@ -116,9 +116,9 @@ class Store(StoredThings):
             >>> print(store.ingest("scores.csv", benchmark="quiz", metric="accuracy")[0].summary())
             scores.csv (wide-table): 3 new prompts, 2 new models, 2 new runs, 6 scores
         """
-        from tracker.ingest.discovery import find
+        from tracker.ingest.detection import find
+        from tracker.ingest.ingest import take_in
         from tracker.ingest.measurement import ReadOptions
-        from tracker.ingest.taking_in import take_in
 
         known = [one.name for one in fields(ReadOptions)]
         if unknown := sorted(set(said) - set(known)):
@@ -148,7 +148,7 @@ class Store(StoredThings):
             source: a file, a folder, or a name on the hub.
             dry_run: say what would change, and change nothing.
             said: ``preset``, ``fields``, ``splits``, ``test_fraction``, ``seed`` and all else that
-                `tracker.ingest.datasets.taking_in.take_in_prompts` takes.
+                `tracker.ingest.datasets.ingest_prompts.take_in_prompts` takes.
 
         Raises:
             SuffrageError: the data are not there, not sound, or contradict the store; then nothing is stored.
@@ -163,7 +163,7 @@ class Store(StoredThings):
             >>> print(store.prompts_from("quiz", "rows.jsonl", fields=fields, answer_is="letter").summary())
             quiz: 2 prompts (no split 2); 2 new prompts
         """
-        from tracker.ingest.datasets.taking_in import take_in_prompts
+        from tracker.ingest.datasets.ingest_prompts import take_in_prompts
 
         known = [
             name for name in signature(take_in_prompts).parameters if name not in ("engine", "benchmark", "source")
@@ -186,8 +186,9 @@ class Store(StoredThings):
             benchmark: one whose prompts are stored.
             model: a folder, a name on the model hub, or with ``api_base`` what the server calls it.
             progress: told how many prompts are done, of how many, and the tokens that took.
-            said: fields of `tracker.measuring.plan.Plan` and its parts, such as ``conditions=("full", "answer_only")``,
-                ``template="smart"``, ``few_shot=5``, ``few_shot_split="dev"``, ``batch_size=8``, ``api_base=...``.
+            said: fields of `tracker.evaluating.plan.Plan` and its parts, such as
+                ``conditions=("full", "answer_only")``, ``template="smart"``,
+                ``few_shot=5``, ``few_shot_split="dev"``, ``batch_size=8``, ``api_base=...``.
 
         Returns:
             a run for each condition.
@@ -195,8 +196,8 @@ class Store(StoredThings):
         Raises:
             SuffrageError: the plan cannot be carried out; what was answered before is stored.
         """
-        from tracker.measuring.evaluation import evaluate
-        from tracker.measuring.plan import Plan
+        from tracker.evaluating.evaluation import evaluate
+        from tracker.evaluating.plan import Plan
 
         return evaluate(self.engine, Plan.of(benchmark, os.fspath(model), **said), progress=progress)
 
@@ -284,7 +285,7 @@ class Store(StoredThings):
             NotFoundError, SelectionError: as for `leaderboard`.
         """
         from tracker.api.reports import report
-        from tracker.reporting.table_files import check_free, write_whole
+        from tracker.exporting.table_files import check_free, write_whole
 
         check_free(Path(path), force=replace)
         made = report(self.engine, selection_of(benchmark, choices), missing=missing, with_prompts=with_prompts)

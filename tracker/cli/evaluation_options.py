@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tracker.cli.options import together
-from tracker.measuring.words import ANSWER_ONLY_SHOTS, APIS, DTYPES, LABELS, METHODS, SHOTS, TOO_LONG
+from tracker.evaluating.choices import ANSWER_ONLY_SHOTS, APIS, DTYPES, LABELS, METHODS, SHOTS, TOO_LONG
 
 asking_options = together(
     click.option(

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from tracker.queries.grouped_numbers import Number, grouped
+from tracker.queries.findings.grouped_metrics import Number, grouped
 
 
 def say(text: str) -> None:
@@ -46,7 +46,7 @@ def print_rows(
     if output_format == "json":
         click.echo(json.dumps([{n: _plain(r[n]) for n in names} for r in records], indent=2, ensure_ascii=False))
     elif output_format == "csv":
-        from tracker.reporting.table_files import write_csv
+        from tracker.exporting.table_files import write_csv
 
         write_csv(sys.stdout, [names, *([_text(r[n], full=True) for n in names] for r in records)])
     elif not records:

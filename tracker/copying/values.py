@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.mixing import SEEDS, WORD, mixed
+from tracker.hashing import SEEDS, WORD, mixed
 
 Convert = Callable[[Any], Any]
 Row = Sequence[Any]

@@ -9,11 +9,11 @@ from types import ModuleType
 
 from tracker.errors import BadInputError
 from tracker.ingest.archives.opening import Archive
-from tracker.ingest.contents import reporting_to
-from tracker.ingest.copies import Copies
+from tracker.ingest.files.contents import reporting_to
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.spool import Spool
-from tracker.ingest.tally import Tally
+from tracker.ingest.write.block_buffer import Spool
+from tracker.ingest.write.duplicate_models import Copies
+from tracker.ingest.write.ingest_counter import Tally
 
 CHUNK = 1 << 20
 

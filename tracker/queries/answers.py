@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.queries.arrow import arrow_reader, number_columns, word_column
-from tracker.queries.filters import chosen_filter
+from tracker.queries.filtering.prompt_filter import chosen_filter
 from tracker.queries.resolution import chosen_runs, chosen_tasks, find_benchmark, find_metric
 from tracker.queries.scores import Grid, listed, read_prompts
 from tracker.queries.selection import Selection

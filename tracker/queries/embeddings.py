@@ -16,7 +16,7 @@ from sqlmodel import Session
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.arrow import read_arrow
-from tracker.queries.filters import PromptFilter, chosen_filter
+from tracker.queries.filtering.prompt_filter import PromptFilter, chosen_filter
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
 

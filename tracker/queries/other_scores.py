@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.leaderboard import leaderboard
+from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 

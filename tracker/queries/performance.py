@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.queries.filters import chosen_filter
+from tracker.queries.filtering.prompt_filter import chosen_filter
 from tracker.queries.resolution import (
     BenchmarkKey,
     ChosenRun,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.queries import tables
-from tracker.queries.filters import chosen_filter
-from tracker.queries.prompt_names import prompt_names
+from tracker.queries.catalogue.prompt_names import prompt_names
+from tracker.queries.filtering.prompt_filter import chosen_filter
 from tracker.queries.resolution import chosen_tasks, find_benchmark
 from tracker.queries.selection import Selection
 

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from tracker.queries.arrow import arrow_reader, number_columns, read_arrow
 
 if TYPE_CHECKING:
-    from tracker.queries.filters import PromptFilter
+    from tracker.queries.filtering.prompt_filter import PromptFilter
 
 
 def read_prompts(

@@ -11,7 +11,7 @@ WHOLE: Mapping[str, str] = {"condition": "full", "variant": ""}
 """Choices, as recorded with a finding, that are no choice: those of every plain run."""
 
 Policy = Literal["unranked", "fail", "complete", "worst", "impute"]
-"""What becomes of scores that were not measured; see `tracker.queries.missing`."""
+"""What becomes of scores that were not measured; see `tracker.queries.ranking.missing`."""
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 

@@ -14,7 +14,7 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.queries import tables
-from tracker.queries.filters import PromptFilter, chosen_filter, whole_tasks
+from tracker.queries.filtering.prompt_filter import PromptFilter, chosen_filter, whole_tasks
 from tracker.queries.resolution import chosen_runs, chosen_tasks, conditions, find_benchmark, find_metric
 from tracker.queries.scores import digest_of, read_prompts, read_scores
 from tracker.queries.selection import Selection

@@ -14,9 +14,9 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.arrow import number_columns, read_arrow
+from tracker.queries.findings.staleness import staleness
 from tracker.queries.resolution import LARGEST_KEY, find_benchmark
 from tracker.queries.selection import Selection
-from tracker.queries.staleness import staleness
 
 TASK_EQUAL = "task-equal"
 """Every task counts the same, and so does every prompt of a task."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.queries import tables
-from tracker.queries.electorate import effective_number
+from tracker.queries.ranking.weighted_scores import effective_number
 from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.selection import Selection
 from tracker.queries.weights import CUSTOM, PREFIX, PromptWeights

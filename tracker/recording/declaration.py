@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tracker.errors import PluginError, SelectionError
-from tracker.queries.recorded_findings import Findings
-from tracker.recording.discovery import AnalysisModule, find_analysis
+from tracker.queries.findings.latest_findings import Findings
+from tracker.recording.registry import AnalysisModule, find_analysis
 
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection

@@ -14,14 +14,14 @@ from tracker.database import transaction
 from tracker.errors import PluginError, PublishingError, SelectionError
 from tracker.queries import tables
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
-from tracker.queries.filter_notes import filter_notes
-from tracker.queries.filters import PromptFilter
+from tracker.queries.filtering.filter_warnings import filter_notes
+from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import artifacts_of
 from tracker.recording.declaration import BROUGHT, Declaration, load_declaration
-from tracker.recording.mlflow_store import mlflow_store
+from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.record import MetricRow, Question, metric_rows, record
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _with_notes(notes: Sequence[str], report: Report) -> Report:
 
 
 def _published(engine: sa.Engine, recorded: Recorded, tracking_uri: str) -> Recorded:
-    from tracker.recording.publishing import publish_analysis
+    from tracker.recording.mlflow.publishing import publish_analysis
 
     try:
         return replace(recorded, mlflow_run_id=publish_analysis(engine, recorded.analysis_id, tracking_uri))

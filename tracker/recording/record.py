@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import ConflictError
-from tracker.ingest.loading import insert_rows
+from tracker.ingest.write.bulk import insert_rows
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.artifacts import Artifact
-from tracker.recording.exhibit import MOST_METRICS
+from tracker.recording.mlflow.run_spec import MOST_METRICS
 from tracker.schema import Analysis, FilterDecision, FilterReason, PromptValue
 
 if TYPE_CHECKING:

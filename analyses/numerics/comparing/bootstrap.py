@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.resampling import blocks_of, map_blocks
-from analyses.numerics.streams import RESAMPLED_UNITS, generator
+from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.rng_streams import RESAMPLED_UNITS, generator
 
 BLOCK = 64
 """Resamples drawn from one stream."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.comparing.grouping import Grouping
-from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
-from analyses.numerics.comparing.multiplicity import holm_values
-from analyses.numerics.comparing.paired import Correction, clustered_estimate, estimate
-from analyses.numerics.false_discovery import fdr_values
+from analyses.numerics.semantic.false_discovery import fdr_values
+from tracker.statistics.grouping import Grouping
+from tracker.statistics.mcnemar import mcnemar_pvalues
+from tracker.statistics.multiplicity import holm_values
+from tracker.statistics.paired_differences import Correction, clustered_estimate, estimate
 
 CLUSTERED, MCNEMAR, STUDENT, FLIPPED = "clustered t", "exact McNemar", "paired t", "flipped signs"
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.resampling import blocks_of, map_blocks
-from analyses.numerics.streams import SIGN_FLIPS, generator
+from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.rng_streams import SIGN_FLIPS, generator
 
 ENUMERATED = 18
 """Up to so many units all signs are gone through."""

@@ -12,11 +12,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.comparing.grouping import Grouping
-from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
-from analyses.numerics.comparing.multiplicity import holm_values
-from analyses.numerics.comparing.paired import Correction, clustered_estimate, estimate
-from analyses.numerics.comparing.student import NOTHING
+from tracker.statistics.grouping import Grouping
+from tracker.statistics.mcnemar import mcnemar_pvalues
+from tracker.statistics.multiplicity import holm_values
+from tracker.statistics.paired_differences import Correction, clustered_estimate, estimate
+from tracker.statistics.student_t import NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

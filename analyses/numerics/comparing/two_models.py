@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.comparing.bootstrap import bca_interval, jackknife_means, resampled_means
-from analyses.numerics.comparing.grouping import Grouping
-from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
-from analyses.numerics.comparing.paired import Estimate, Unpaired, clustered_estimate, estimate, unpaired
 from analyses.numerics.comparing.power import detectable_difference, units_needed
 from analyses.numerics.comparing.sign_flips import SignFlips, sign_flip_test
-from analyses.numerics.comparing.student import NOTHING
+from tracker.statistics.grouping import Grouping
+from tracker.statistics.mcnemar import mcnemar_pvalues
+from tracker.statistics.paired_differences import Estimate, Unpaired, clustered_estimate, estimate, unpaired
+from tracker.statistics.student_t import NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,13 +17,13 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.elections.cardinal.least_weight import as_float
+from analyses.numerics.elections.cardinal.weighted_sums import weighed_sums
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import ExactScores, as_printed
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
-from analyses.numerics.elections.least_weight import as_float
-from analyses.numerics.elections.ranking_distance import average_ranks
-from analyses.numerics.elections.weighed_sums import weighed_sums
 from analyses.numerics.elections.win_rates import Rule, pairwise_wins, rank_codes, win_rates
-from analyses.numerics.streams import DESCENT, generator
+from tracker.statistics.rng_streams import DESCENT, generator
 
 CARDINAL_STEP, ORDINAL_STEP = 10.0, 30.0
 """Default step sizes; see the module."""

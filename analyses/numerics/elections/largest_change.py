@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.ranking_distance import RankingDistance, ranking_distance
+from analyses.numerics.elections.diversity.ranking_distance import RankingDistance, ranking_distance
 
 Measure = Literal["tau", "mrc"]
 

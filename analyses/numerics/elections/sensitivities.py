@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal import cardinal_sensitivity
+from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.gradient_descent import cardinal_by_descent, ordinal_by_descent
 from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
-from analyses.numerics.elections.ordinal import leading_models, ordinal_sensitivity
+from analyses.numerics.elections.ordinal.ordinal_sensitivity import leading_models, ordinal_sensitivity
 from analyses.numerics.elections.reranking import Reranking, reranked_by_additions, reranked_by_weights
 from analyses.numerics.elections.win_rates import Rule, win_rates
 

@@ -35,7 +35,7 @@ from analyses.numerics.filtering.response_curves import (
     log_likelihood,
     step_prompts,
 )
-from analyses.numerics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import blocks_of, map_blocks
 
 Floats = NDArray[np.float64]
 

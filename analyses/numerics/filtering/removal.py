@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.streams import ALIKE, RETAINED, generator
+from tracker.statistics.rng_streams import ALIKE, RETAINED, generator
 
 
 def all_but_one(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from analyses.numerics.compilation import kernel
+from tracker.statistics.jit import kernel
 
 LONGEST_STEP = 1.0
 """Of either number of a prompt, and of an ability: curves bend too much for a longer one to be trusted."""

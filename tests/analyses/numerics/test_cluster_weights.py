@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from analyses.numerics.cluster_reweighting import clustered
-from analyses.numerics.cluster_weights import distance_weights, inverse_distance_weights, medoid_weights
-from analyses.numerics.clustering import best_clustering, medoid_distances
-from analyses.numerics.streams import stream_key
+from analyses.numerics.clustering.best_clustering import best_clustering, medoid_distances
+from analyses.numerics.weighting.cluster_reweighting import clustered
+from analyses.numerics.weighting.cluster_weights import distance_weights, inverse_distance_weights, medoid_weights
+from tracker.statistics.rng_streams import stream_key
 
 RULES = ("floor", "limit", "drop")
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import silhouette_samples
 from strategies import binary_tables, continuous_tables
 
-from analyses.numerics.clustering import best_clustering, best_number, medoid_distances
-from analyses.numerics.directions import directions
+from analyses.numerics.clustering.best_clustering import best_clustering, best_number, medoid_distances
+from analyses.numerics.clustering.directions import directions
+from analyses.numerics.clustering.silhouette import row_silhouettes
+from analyses.numerics.clustering.silhouette_test import silhouette_test
+from analyses.numerics.clustering.spherical_kmeans import CANDIDATES, MARGIN, best_assignments
 from analyses.numerics.null_tables import shuffled_table
-from analyses.numerics.silhouette import row_silhouettes
-from analyses.numerics.silhouette_test import silhouette_test
-from analyses.numerics.spherical_kmeans import CANDIDATES, MARGIN, best_assignments
-from analyses.numerics.streams import STARTS, fill_below, stream_key
+from tracker.statistics.rng_streams import STARTS, fill_below, stream_key
 
 KEY = stream_key(0)
 RNG = np.random.default_rng(21)

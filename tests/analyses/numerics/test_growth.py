@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from analyses.numerics.growth import TIE, farthest_first, grouped
-from analyses.numerics.surds import Surd
+from analyses.numerics.elections.exact_sqrt import Surd
+from analyses.numerics.growth.farthest_first import TIE, farthest_first, grouped
 
 CRITERIA = ("mean", "min")
 

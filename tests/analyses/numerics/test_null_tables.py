@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from strategies import binary_tables_with_gaps, continuous_tables
 
-from analyses.numerics.bit_tables import BitTable, packed, unpacked
 from analyses.numerics.null_tables import (
     common_ancestor,
     fixed_margins,
@@ -18,7 +17,8 @@ from analyses.numerics.null_tables import (
     shuffled_scores,
     shuffled_table,
 )
-from analyses.numerics.streams import stream_key
+from analyses.numerics.similarity.bit_tables import BitTable, packed, unpacked
+from tracker.statistics.rng_streams import stream_key
 
 
 def in_order(bits: BitTable, rows: np.ndarray) -> np.ndarray:

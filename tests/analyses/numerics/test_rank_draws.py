@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analyses.numerics.exponentials import WIDTH, fill_exponentials
-from analyses.numerics.rank_draws import BLOCK, GAMMA, rank_draws
-from analyses.numerics.simplex import duels
+from analyses.numerics.weighting.exponentials import WIDTH, fill_exponentials
+from analyses.numerics.weighting.rank_draws import BLOCK, GAMMA, rank_draws
+from analyses.numerics.weighting.simplex import duels
 
 RNG = np.random.default_rng(8)
 BINARY = (RNG.random((90, 6)) < RNG.random((90, 1)) * np.linspace(0.7, 1, 6)).astype(float)

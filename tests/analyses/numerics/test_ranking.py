@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kendalltau, rankdata
 
-from analyses.numerics.ranking import kendall_distance, kendall_tau_b, mean_ranks
+from tracker.statistics.ranking import kendall_distance, kendall_tau_b, mean_ranks
 
 scores = arrays(np.float64, st.integers(2, 12), elements=st.integers(0, 6).map(float))
 two = st.integers(2, 12).flatmap(

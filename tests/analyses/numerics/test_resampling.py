@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 from scipy.stats import permutation_test
 
-from analyses.numerics.binary_similarity import binary_similarities
-from analyses.numerics.continuous_similarity import continuous_similarities
-from analyses.numerics.resampling import blocks_of, compared, map_blocks
+from analyses.numerics.similarity.binary import binary_similarities
+from analyses.numerics.similarity.continuous import continuous_similarities
+from tracker.statistics.resampling import blocks_of, compared, map_blocks
 
 RNG = np.random.default_rng(7)
 BINARY = (RNG.random((90, 8)) < RNG.random((90, 1))).astype(float)

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
-from analyses.numerics.reweighting import reweighting
+from analyses.numerics.weighting.reweighting import reweighting
 
 TABLES = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 8), st.integers(2, 6)), elements=st.sampled_from([0.0, 0.5, 1.0])

@@ -6,10 +6,10 @@ import pytest
 from scipy.stats import false_discovery_control, ks_2samp, linregress
 
 from analyses.numerics.null_tables import shuffled_table
-from analyses.numerics.semantic_null import semantic_test
-from analyses.numerics.semantic_partners import nearest_partners, similarity_curve
-from analyses.numerics.semantic_regression import performance_rows, unit_rows
-from analyses.numerics.streams import ROWS, generator, stream_key
+from analyses.numerics.semantic.semantic_null import semantic_test
+from analyses.numerics.semantic.semantic_partners import nearest_partners, similarity_curve
+from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
+from tracker.statistics.rng_streams import ROWS, generator, stream_key
 
 RNG = np.random.default_rng(9)
 N, K, D, B = 24, 5, 4, 12

@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.semantic_regression import Lines, Meaning, lines, performance_rows, unit_rows
+from analyses.numerics.semantic.semantic_regression import Lines, Meaning, lines, performance_rows, unit_rows
 
 RNG = np.random.default_rng(4)
 

@@ -12,14 +12,14 @@ from scipy.spatial.distance import pdist
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
 from test_null_tables import draws
 
-from analyses.numerics import pair_counter
-from analyses.numerics.binary_similarity import SIMILARITIES, binary_similarities
-from analyses.numerics.bit_tables import BitTable
-from analyses.numerics.continuous_similarity import continuous_similarities
-from analyses.numerics.cosine_layout import least_cosine
-from analyses.numerics.distributions import compare_distances, compare_exactly
-from analyses.numerics.pair_counter import Counter
-from analyses.numerics.pair_lattice import cosine_lattice, hamming_lattice, jaccard_lattice
+from analyses.numerics.similarity import pair_counter
+from analyses.numerics.similarity.binary import SIMILARITIES, binary_similarities
+from analyses.numerics.similarity.bit_tables import BitTable
+from analyses.numerics.similarity.continuous import continuous_similarities
+from analyses.numerics.similarity.cosine_layout import least_cosine
+from analyses.numerics.similarity.distributions import compare_distances, compare_exactly
+from analyses.numerics.similarity.pair_counter import Counter
+from analyses.numerics.similarity.pair_lattice import cosine_lattice, hamming_lattice, jaccard_lattice
 
 RNG = np.random.default_rng(20)
 

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
-from analyses.numerics.dirichlet_tail import both_tails
-from analyses.numerics.simplex import density, distribution, duels, moments, quantiles
+from analyses.numerics.weighting.dirichlet_tail import both_tails
+from analyses.numerics.weighting.simplex import density, distribution, duels, moments, quantiles
 
 RNG = np.random.default_rng(4)
 TINY = np.finfo(float).tiny

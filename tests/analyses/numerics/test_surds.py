@@ -6,7 +6,7 @@ from fractions import Fraction
 import hypothesis.strategies as st
 from hypothesis import given
 
-from analyses.numerics.surds import Surd, square_free
+from analyses.numerics.elections.exact_sqrt import Surd, square_free
 
 FRACTIONS = st.fractions(min_value=-3, max_value=3, max_denominator=40)
 SURDS = st.dictionaries(st.sampled_from([1, 2, 3, 5, 6, 7, 10, 30]), FRACTIONS, max_size=4).map(Surd)

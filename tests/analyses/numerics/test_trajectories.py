@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analyses.numerics.ranking import kendall_distance, mean_ranks
-from analyses.numerics.streams import stream_key
-from analyses.numerics.trajectories import MAX_SIZES, random_order, sizes_up_to, stacked, trajectory
+from analyses.numerics.growth.trajectories import MAX_SIZES, random_order, sizes_up_to, stacked, trajectory
+from tracker.statistics.ranking import kendall_distance, mean_ranks
+from tracker.statistics.rng_streams import stream_key
 
 RNG = np.random.default_rng(5)
 

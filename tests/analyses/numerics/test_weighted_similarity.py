@@ -12,12 +12,13 @@ from plain_weights import weighted_distances, weighted_pairs, weighted_percentil
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
 from test_null_tables import draws
 
-from analyses.numerics import binary_similarity, pair_counter
-from analyses.numerics.binary_similarity import SIMILARITIES, binary_similarities
-from analyses.numerics.bit_tables import BitTable
-from analyses.numerics.continuous_similarity import continuous_similarities
-from analyses.numerics.pair_counter import Counter
-from analyses.numerics.weighted_distributions import described_by_weight
+from analyses.numerics.similarity import binary as binary_similarity
+from analyses.numerics.similarity import pair_counter
+from analyses.numerics.similarity.binary import SIMILARITIES, binary_similarities
+from analyses.numerics.similarity.bit_tables import BitTable
+from analyses.numerics.similarity.continuous import continuous_similarities
+from analyses.numerics.similarity.pair_counter import Counter
+from analyses.numerics.similarity.weighted_distributions import described_by_weight
 
 RNG = np.random.default_rng(21)
 ANY_BINARY = st.one_of(binary_tables(), binary_tables_with_gaps())

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyses.figures.canvas import canvas
+from analyses.presentation.canvas import canvas
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Report, analysis
 

@@ -12,12 +12,12 @@ from commands_asked import run
 
 from tracker.cli import suffrage
 from tracker.database import connect, downgrade, transaction
-from tracker.ingest.checksums import checksum
-from tracker.ingest.loading import stored_scores
+from tracker.ingest.write.bulk import stored_scores
+from tracker.ingest.write.checksums import checksum
 from tracker.queries import tables
 from tracker.queries.selection import Selection
+from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis
-from tracker.recording.publishing import publish_missing
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 

@@ -17,9 +17,9 @@ from commands_asked import run, written
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError
-from tracker.ingest.model_facts import read_model_facts
+from tracker.ingest.write.model_facts import read_model_facts
 from tracker.queries import tables
-from tracker.queries.catalogue import models
+from tracker.queries.catalogue.listing import models
 
 SCORES = "prompt_id,org/small,org/large,lab-tiny\n" + "".join(f"p{i},{i % 2},1,0\n" for i in range(4))
 

@@ -14,8 +14,8 @@ from tracker.cli import suffrage
 from tracker.database import connect
 from tracker.errors import NotFoundError
 from tracker.queries.selection import Selection
+from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis
-from tracker.recording.publishing import publish_missing
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 
 from tracker.cli import suffrage
 from tracker.database import connect
-from tracker.demonstration.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
-from tracker.demonstration.simulation import Design, Simulation, simulate
 from tracker.errors import NotFoundError, SelectionError
+from tracker.simulation.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
+from tracker.simulation.item_response import Design, Simulation, simulate
 
 QUICK = ("--metric", "accuracy", "--n-splits", "10", "--n-subsets", "10", "--no-mlflow")
 WITHOUT_VECTORS = ("--without-similar", *QUICK)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, schema_of
-from tracker.ingest.texts import content_hash
+from tracker.ingest.resolve.prompt_texts import content_hash
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows by table, as an archive has them: what they refer to by its place, JSON as text."""

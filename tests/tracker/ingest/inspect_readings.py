@@ -12,7 +12,7 @@ import numpy as np
 from sound.inspect_ai import ZSTD, archive, header, whole
 
 from tracker.errors import BadInputError
-from tracker.ingest.discovery import prepare
+from tracker.ingest.detection import prepare
 from tracker.ingest.formats import inspect_ai
 from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, ReadOptions, Scores
 

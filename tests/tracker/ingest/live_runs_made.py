@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from readings import keep, prompts
 
 from tracker.database import transaction
-from tracker.ingest.live_runs import LiveRun, Measured, add, complete, open_run, stored_prompts
+from tracker.ingest.write.live.live_runs import LiveRun, Measured, add, complete, open_run, stored_prompts
 from tracker.queries import tables
 
 IDENTITY = "0123456789abcdef" * 4

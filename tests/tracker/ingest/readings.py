@@ -24,7 +24,7 @@ from tracker.ingest.measurement import (
     Scores,
     TaskScores,
 )
-from tracker.ingest.store import Stored, store
+from tracker.ingest.write.writer import Stored, store
 
 B = ReadOptions(benchmark="b")
 ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, upper=1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracker.ingest.alike import Name, alike, told_apart
+from tracker.ingest.resolve.duplicates import Name, alike, told_apart
 
 
 def counted(numbers: list[int | None], task: int = 1, key: str = "k") -> dict[Name, int | None]:

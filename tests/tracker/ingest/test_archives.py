@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError, ConflictError, SuffrageError
 from tracker.ingest.archives.layout import ORDER, schema_of
-from tracker.ingest.checksums import verify_checksums
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.taking_in import take_in
+from tracker.ingest.write.checksums import verify_checksums
 from tracker.queries import tables
 
 MODEL = {"organization": None, "family": None, "parameters": None, "released": None, "open_weights": None}
@@ -183,7 +183,7 @@ class TestMerging:
     def test_a_file_that_an_archive_names_counts_as_taken_in(
         self, took: Callable[..., Any], file_store: sa.Engine, tmp_path: Path
     ) -> None:
-        from tracker.ingest.discovery import prepare
+        from tracker.ingest.detection import prepare
 
         table = tmp_path / "scores.csv"
         table.write_text("benchmark,model,prompt_id,score\nb,m,q0,1\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
-from tracker.ingest.discovery import GROUP, find, formats, prepare
+from tracker.ingest.detection import GROUP, find, formats, prepare
 from tracker.ingest.measurement import ReadOptions, Scores
 
 WIDE = "prompt_id,A\nq1,1\nq2,0\n"

@@ -19,7 +19,7 @@ from readings import everything, keep, prompts, scores
 
 from tracker.database import bare_engine, connect, transaction
 from tracker.errors import DatabaseError
-from tracker.ingest.checksums import verify_checksums
+from tracker.ingest.write.checksums import verify_checksums
 
 N_PROMPTS, N_MODELS = 3000, 24
 

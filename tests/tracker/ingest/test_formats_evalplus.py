@@ -13,7 +13,7 @@ import pytest
 from sound.evalplus import CODE, OLD, solution
 
 from tracker.errors import BadInputError
-from tracker.ingest.discovery import prepare
+from tracker.ingest.detection import prepare
 from tracker.ingest.formats import evalplus
 from tracker.ingest.measurement import Answers, Measurement, Reading, ReadOptions, Scores
 

@@ -25,8 +25,8 @@ from sound.every_eval_ever import (
 )
 
 from tracker.errors import BadInputError
-from tracker.ingest import gathering
-from tracker.ingest.discovery import find, prepare
+from tracker.ingest.detection import find, prepare
+from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats import every_eval_ever
 from tracker.ingest.formats.every_eval_ever.vocabulary import sample_hash
 from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, ReadOptions, Scores, TaskScores

@@ -13,8 +13,8 @@ import pytest
 from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, folder, spec, stat, state
 
 from tracker.errors import BadInputError, SelectionError
-from tracker.ingest import gathering
-from tracker.ingest.discovery import find, prepare
+from tracker.ingest.detection import find, prepare
+from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.helm import run_folder
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores

@@ -255,7 +255,7 @@ class TestShapes:
     @pytest.mark.parametrize("kept", [0, 10_000, 1_000_000])
     def test_blocks_do_not_grow_with_the_log(self, path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
         monkeypatch.setattr("tracker.ingest.formats.inspect_ai.blocks.PROMPTS_PER_BLOCK", 3)
-        monkeypatch.setattr("tracker.ingest.formats.inspect_ai.survey.KEPT", kept)
+        monkeypatch.setattr("tracker.ingest.formats.inspect_ai.log_index.KEPT", kept)
         reading = read(write(path, [sample(n, value=n % 2) for n in range(8)], reported(0.5)))
         sizes = [len(one.prompts) for one in reading.measurements if isinstance(one, Scores)]
         assert sizes == [3, 3, 2]

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from sound.inspect_ai import LOG, SAMPLES, archive, header, reported, sample, whole
 
 from tracker.database import connect
-from tracker.ingest.discovery import find, prepare
+from tracker.ingest.detection import find, prepare
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import ReadOptions, Scores, TaskScores
-from tracker.ingest.taking_in import take_in
 
 A_GIGABYTE = 1 << 30
 MOST_MEMORY = 300

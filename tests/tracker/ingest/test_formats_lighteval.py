@@ -31,8 +31,8 @@ from sound.lighteval import (
 )
 
 from tracker.errors import BadInputError
-from tracker.ingest import gathering
-from tracker.ingest.discovery import find, prepare
+from tracker.ingest.detection import find, prepare
+from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.lighteval import declines
 from tracker.ingest.formats.lighteval.results import TaskName
 from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tracker.errors import BadInputError
-from tracker.ingest.discovery import find, prepare
+from tracker.ingest.detection import find, prepare
 from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores
 
 STAMP = "2026-01-02T03-04-05.678901"

@@ -12,8 +12,8 @@ import pytest
 from sound.openai_evals import MATCHES, METRICS, RUN, asked, event, lines, spec
 
 from tracker.errors import BadInputError
-from tracker.ingest import gathering
-from tracker.ingest.discovery import prepare
+from tracker.ingest.detection import prepare
+from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats import openai_evals
 from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, ReadOptions, Scores
 

@@ -12,8 +12,8 @@ import pytest
 from sound.opencompass import DETAILS, FILES, RUN, conditional, perplexity, turn, written
 
 from tracker.errors import BadInputError
-from tracker.ingest import gathering
-from tracker.ingest.discovery import find, prepare
+from tracker.ingest.detection import find, prepare
+from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.opencompass import declines
 from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores
 

@@ -20,10 +20,10 @@ from mutations import mutated
 
 from tracker.database import connect, stray_rows, transaction
 from tracker.errors import BadInputError, SuffrageError
-from tracker.ingest.checksums import verify_checksums
-from tracker.ingest.discovery import formats
+from tracker.ingest.detection import formats
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import Answers, Prompts, ReadOptions, Scores, TaskScores
-from tracker.ingest.taking_in import take_in
+from tracker.ingest.write.checksums import verify_checksums
 
 SOUND = Path(__file__).parent / "sound"
 FORMATS = [pytest.param(name, module, id=name) for name, module in formats().items()]

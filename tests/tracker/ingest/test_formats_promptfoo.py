@@ -16,10 +16,10 @@ import sqlalchemy as sa
 from sound.promptfoo import BRIEF, GPT, LLAMA, PLAIN, SEVERAL, failed, old, output, result
 
 from tracker.errors import BadInputError
-from tracker.ingest.discovery import prepare
+from tracker.ingest.detection import prepare
 from tracker.ingest.formats import lm_eval, promptfoo
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores
-from tracker.ingest.taking_in import take_in
 
 Run = tuple[str, str]
 

@@ -11,7 +11,7 @@ import pytest
 from sound.swe_bench import EMPTY, ERROR, FILES, REPORT
 
 from tracker.errors import BadInputError, UnknownFormatError
-from tracker.ingest.discovery import prepare
+from tracker.ingest.detection import prepare
 from tracker.ingest.formats import swe_bench
 from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores
 

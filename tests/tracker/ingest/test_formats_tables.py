@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracker.errors import BadInputError, UnknownFormatError
-from tracker.ingest.cells import MISSING
-from tracker.ingest.discovery import formats, prepare
-from tracker.ingest.headings import SYNONYMS
+from tracker.ingest.detection import formats, prepare
+from tracker.ingest.files.tabular.cells import MISSING
+from tracker.ingest.files.tabular.headings import SYNONYMS
 from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores, TaskScores
 
 Write = Callable[..., Path]

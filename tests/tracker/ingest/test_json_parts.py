@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracker.errors import BadInputError
-from tracker.ingest.json_parts import parts
+from tracker.ingest.files.json_stream import parts
 
 TEXTS = st.text(alphabet='ab"\\{}[],: \n/é\u2028', max_size=6)
 NAMES = st.sampled_from(["a", "b", 'x"', "list", "in"])

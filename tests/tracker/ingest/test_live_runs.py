@@ -18,14 +18,14 @@ from sqlmodel import Session
 
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError
-from tracker.evaluations import command_of, evaluation_of, progress_of, without_evaluation
-from tracker.ingest.checksums import checksum, verify_checksums
-from tracker.ingest.live_runs import Measured, add, complete, open_run, stored_prompts
-from tracker.ingest.loading import stored_scores
 from tracker.ingest.measurement import ReadOptions, RunDescription, Scores
-from tracker.ingest.store import store as keep
+from tracker.ingest.write.bulk import stored_scores
+from tracker.ingest.write.checksums import checksum, verify_checksums
+from tracker.ingest.write.live.live_runs import Measured, add, complete, open_run, stored_prompts
+from tracker.ingest.write.writer import store as keep
 from tracker.queries import tables
-from tracker.queries.catalogue import run
+from tracker.queries.catalogue.listing import run
+from tracker.run_settings import command_of, evaluation_of, progress_of, without_evaluation
 
 
 @pytest.fixture

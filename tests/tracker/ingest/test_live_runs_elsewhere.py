@@ -15,14 +15,14 @@ from readings import answers, keep, scores
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, SelectionError
-from tracker.ingest.live_runs import Measured
+from tracker.ingest.write.live.live_runs import Measured
 from tracker.queries import tables
-from tracker.queries.catalogue import RunRow, run, runs
-from tracker.queries.leaderboard import leaderboard
+from tracker.queries.catalogue.listing import RunRow, run, runs
+from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
-from tracker.recording.examination import examine
-from tracker.recording.exhibit_of_run import exhibit_of_run
-from tracker.recording.set_aside import delete, hide, show_again, supersede
+from tracker.recording.doctor import examine
+from tracker.recording.mlflow.model_run_spec import exhibit_of_run
+from tracker.recording.run_status import delete, hide, show_again, supersede
 
 HALF = {"n_prompts": 4, "template": "Question:\n{{ text }}\nAnswer:", "command": "suffrage evaluate b --model org/m"}
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from plain_lm_eval import Cell, plain_samples
 
 from tracker.errors import BadInputError
-from tracker.ingest.discovery import prepare
+from tracker.ingest.detection import prepare
 from tracker.ingest.formats.lm_eval import samples as stream
-from tracker.ingest.ledger import Ledger
 from tracker.ingest.measurement import Answers, Measurement, Prompts, ReadOptions, Scores
+from tracker.ingest.resolve.sorted_int_map import Ledger
 
 STAMP = "2026-01-02T03-04-05"
 

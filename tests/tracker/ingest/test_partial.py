@@ -17,10 +17,10 @@ from readings import everything, held, keep, prompts, scores
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError
-from tracker.ingest.checksums import verify_checksums
 from tracker.ingest.formats.lm_eval import samples as stream
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.taking_in import take_in
+from tracker.ingest.write.checksums import verify_checksums
 
 OPTIONS = ReadOptions(model="m", benchmark="b")
 NAME = "samples_t_2026-01-02T03-04-05.jsonl"

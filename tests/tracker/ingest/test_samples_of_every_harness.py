@@ -9,10 +9,10 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import UnknownFormatError
-from tracker.ingest.checksums import verify_checksums
-from tracker.ingest.discovery import find, formats, prepare
+from tracker.ingest.detection import find, formats, prepare
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.taking_in import take_in
+from tracker.ingest.write.checksums import verify_checksums
 
 NO_RESULTS = {
     "README.md": "prose",

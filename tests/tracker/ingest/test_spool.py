@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from readings import B, answers, held, prompts, reading, scores, task_scores
 from sqlmodel import Session
 
-from tracker.ingest import shelf
 from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, Scores
-from tracker.ingest.spool import Spool
-from tracker.ingest.store import store as store_reading
+from tracker.ingest.resolve import prompt_index as shelf
+from tracker.ingest.write.block_buffer import Spool
+from tracker.ingest.write.writer import store as store_reading
 
 MOST_MEGABYTES = 300
 

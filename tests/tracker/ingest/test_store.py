@@ -13,10 +13,10 @@ from readings import ACCURACY, B, answers, everything, held, keep, prompts, read
 from tracker import schema
 from tracker.database import transaction
 from tracker.errors import BadInputError, ConflictError
-from tracker.ingest.checksums import verify_checksums
-from tracker.ingest.identities import Identities
 from tracker.ingest.measurement import MetricDescription, ReadOptions
-from tracker.ingest.store import store as store_reading
+from tracker.ingest.resolve.catalogue_resolver import Identities
+from tracker.ingest.write.checksums import verify_checksums
+from tracker.ingest.write.writer import store as store_reading
 
 Q1, Q2, Q3 = ("t", "q1"), ("t", "q2"), ("t", "q3")
 

@@ -14,10 +14,10 @@ from readings import ACCURACY, B, held, prompts, reading
 from sqlmodel import Session
 
 from tracker.database import connect
-from tracker.ingest.checksums import checksum, combined, verify_checksums
-from tracker.ingest.columns import ScoreColumn, assemble, compare, pack, unpack
 from tracker.ingest.measurement import Answers, Measurement, MetricDescription, Reading, RunDescription, Scores
-from tracker.ingest.store import store as store_reading
+from tracker.ingest.write.checksums import checksum, combined, verify_checksums
+from tracker.ingest.write.score_columns import ScoreColumn, assemble, compare, pack, unpack
+from tracker.ingest.write.writer import store as store_reading
 
 LAW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 LOSS = MetricDescription(name="loss", higher_is_better=False)
@@ -159,7 +159,7 @@ class TestColumns:
         assert compare(column, None).new.all()
 
     def test_pieces_in_any_order_make_one_column(self) -> None:
-        from tracker.ingest.columns import Piece
+        from tracker.ingest.write.score_columns import Piece
 
         ids = np.array([3, 1, 2])
         values = np.array([0.3, 0.1, np.nan])

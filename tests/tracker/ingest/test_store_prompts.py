@@ -11,7 +11,7 @@ from tracker import schema
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription
-from tracker.ingest.texts import accepted_answers, content_hash
+from tracker.ingest.resolve.prompt_texts import accepted_answers, content_hash
 
 Q1, Q2, Q3 = ("t", "q1"), ("t", "q2"), ("t", "q3")
 U1 = ("u", "q1")

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from readings import everything
 
 from tracker.errors import BadInputError
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.taking_in import take_in
 
 OPTIONS = ReadOptions(benchmark="b")
 

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
-from tracker.ingest.vector_file import read_vectors
-from tracker.ingest.vectors import EncoderName, TakenIn, add_vectors, encoder_key, take_in
+from tracker.ingest.files.vector_file import read_vectors
+from tracker.ingest.write.vectors import EncoderName, TakenIn, add_vectors, encoder_key, take_in
 from tracker.queries import tables
 
 ADA = EncoderName(name="ada-2", revision="", template="question")

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.queries.ballots import ballots
 from tracker.queries.performance import TaskMatrix
+from tracker.queries.ranking.task_rankings import ballots
 
 NAN = float("nan")
 

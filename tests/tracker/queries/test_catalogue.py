@@ -13,8 +13,8 @@ from sqlmodel import Session
 from tracker import schema
 from tracker.database import transaction
 from tracker.errors import NotFoundError
-from tracker.queries import catalogue
-from tracker.queries.findings import artifact, finding, findings
+from tracker.queries.catalogue import listing as catalogue
+from tracker.queries.findings.finding_records import artifact, finding, findings
 
 Q = np.array([[1.0, 0.0], [1.0, np.nan]])
 

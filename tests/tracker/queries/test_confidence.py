@@ -11,7 +11,7 @@ from filled_stores import add_filter, add_scores
 
 from tracker.database import transaction
 from tracker.queries import tables
-from tracker.queries.confidence import KINDS, AnswerOnlyRuns, GoldProbabilities
+from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.selection import Selection
 
 NAN = float("nan")

@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.queries.electorate import complete_electorate, effective_number, electorate, with_mean_one
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.weighted_scores import complete_electorate, effective_number, electorate, with_mean_one
 from tracker.queries.weights import PromptWeights
 
 NAN = float("nan")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
-from tracker.ingest.vectors import EncoderName, add_vectors, encoder_key
+from tracker.ingest.write.vectors import EncoderName, add_vectors, encoder_key
 from tracker.queries import tables
 from tracker.queries.embeddings import (
     Embeddings,

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from tracker.cli.commands.analyze import analysis_command
 from tracker.database import connect, transaction
 from tracker.errors import SuffrageError
-from tracker.ingest.vectors import EncoderName, add_vectors, encoder_key
+from tracker.ingest.write.vectors import EncoderName, add_vectors, encoder_key
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.declaration import Declaration, load_declaration
-from tracker.recording.discovery import available_analyses
 from tracker.recording.finding import Absent, Report
 from tracker.recording.pipeline import run_analysis
+from tracker.recording.registry import available_analyses
 
 N, K = 60, 9
 QUICK: Mapping[str, object] = {

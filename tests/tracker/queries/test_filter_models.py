@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.filter_models import FilterModels, Maker
+from tracker.queries.filtering.filter_models import FilterModels, Maker
 from tracker.queries.performance import PerformanceMatrix
 
 SCORES = PerformanceMatrix(

@@ -17,11 +17,11 @@ from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
-from tracker.queries.filter_notes import filter_notes
-from tracker.queries.filters import FilterReason, PromptFilter
-from tracker.queries.leaderboard import Leaderboard, leaderboard
+from tracker.queries.filtering.filter_warnings import filter_notes
+from tracker.queries.filtering.prompt_filter import FilterReason, PromptFilter
 from tracker.queries.performance import performance_matrix, task_matrix
 from tracker.queries.prompts import prompts
+from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 

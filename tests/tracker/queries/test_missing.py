@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.leaderboard import Leaderboard, leaderboard
-from tracker.queries.missing import imputed, settle
+from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
+from tracker.queries.ranking.missing import imputed, settle
 from tracker.queries.selection import Selection
 
 NAN = float("nan")

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.queries import tables
-from tracker.queries.recorded_findings import Findings, latest, subject
+from tracker.queries.findings.latest_findings import Findings, latest, subject
 from tracker.queries.selection import Selection
 from tracker.recording.pipeline import run_analysis
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
-from tracker.queries.electorate import electorate
 from tracker.queries.performance import PerformanceMatrix, performance_matrix
+from tracker.queries.ranking.weighted_scores import electorate
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
 

@@ -8,7 +8,7 @@ import pytest
 
 from tracker.errors import PluginError
 from tracker.recording.declaration import REQUIRED, load_declaration
-from tracker.recording.discovery import available_analyses
+from tracker.recording.registry import available_analyses
 
 PLAIN = '''
 """Is it plain?

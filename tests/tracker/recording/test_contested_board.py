@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from analyses.rank_intervals import analyze
 from tracker.database import connect, transaction
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.taking_in import take_in
 from tracker.queries.clusters import Clusters
-from tracker.queries.leaderboard import leaderboard
-from tracker.queries.ranked_means import rank_by_prompts
+from tracker.queries.ranking.leaderboard import leaderboard
+from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
-from tracker.recording.contested_board import ContestedBoard, contested_board, in_words
+from tracker.recording.leaderboard import ContestedBoard, contested_board, in_words
 
 MODELS = ("far-ahead", "close-a", "close-b", "far-behind")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric_name, _validate_param_name
 
-from tracker.recording.exhibit import LONGEST_NAME, allowed_names, as_text, ascii_name, cut, renamed
-from tracker.recording.mlflow_store import without_passwords
+from tracker.recording.mlflow.run_spec import LONGEST_NAME, allowed_names, as_text, ascii_name, cut, renamed
+from tracker.recording.mlflow.tracking_store import without_passwords
 
 
 class TestNames:

@@ -22,9 +22,9 @@ from mlflow import MlflowClient
 from tracker.database import transaction
 from tracker.queries import tables
 from tracker.queries.selection import Selection
+from tracker.recording.mlflow.mlflow_logging import SETTINGS, quiet_environment
+from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis
-from tracker.recording.publishing import publish_missing
-from tracker.recording.quiet import SETTINGS, quiet_environment
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 

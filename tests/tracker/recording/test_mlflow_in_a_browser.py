@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from browser import chromium
 
 from tracker.queries.selection import Selection
+from tracker.recording.mlflow.publishing import publish_missing
 from tracker.recording.pipeline import run_analysis
-from tracker.recording.publishing import publish_missing
 
 PATIENCE = 60
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracker.queries.electorate import complete_electorate
+from tracker.queries.ranking.weighted_scores import complete_electorate
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.weights import PromptWeights

@@ -21,8 +21,8 @@ from tracker.queries import tables
 from tracker.queries.prompts import prompts
 from tracker.queries.selection import Selection
 from tracker.recording.artifacts import table_from_bytes
+from tracker.recording.mlflow.publishing import publish_analysis, publish_missing, publish_runs
 from tracker.recording.pipeline import run_analysis
-from tracker.recording.publishing import publish_analysis, publish_missing, publish_runs
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 

@@ -13,7 +13,7 @@ from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import SelectionError
 from tracker.queries import tables
-from tracker.queries.findings import findings
+from tracker.queries.findings.finding_records import findings
 from tracker.queries.selection import Selection
 from tracker.recording.declaration import load_declaration
 from tracker.recording.pipeline import run_analysis
@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tracker.queries.recorded_findings import Findings
+from tracker.queries.findings.latest_findings import Findings
 from tracker.recording.finding import Finding, Report, analysis
 
 

@@ -18,9 +18,9 @@ from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
-from tracker.queries.findings import finding
-from tracker.queries.leaderboard import leaderboard
+from tracker.queries.findings.finding_records import finding
 from tracker.queries.performance import performance_matrix
+from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
 from tracker.recording.finding import FilterDecisions, SingledOut
 from tracker.recording.pipeline import Recorded, run_analysis
@@ -74,8 +74,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracker.queries.filter_models import FilterModels
-from tracker.queries.filters import PromptFilter
+from tracker.queries.filtering.filter_models import FilterModels
+from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.recording.finding import Finding, Report, analysis
@@ -108,7 +108,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracker.queries.electorate import complete_electorate
+from tracker.queries.ranking.weighted_scores import complete_electorate
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Finding, Report, analysis

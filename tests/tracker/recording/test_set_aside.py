@@ -16,16 +16,16 @@ from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError
 from tracker.queries import tables
-from tracker.queries.catalogue import run
-from tracker.queries.findings import finding
-from tracker.queries.leaderboard import leaderboard
+from tracker.queries.catalogue.listing import run
+from tracker.queries.findings.finding_records import finding
+from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.performance import performance_matrix
+from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
-from tracker.queries.staleness import stale_findings
-from tracker.recording.exhibit import STALE_TAG
+from tracker.recording.mlflow.publishing import publish_changes, publish_missing
+from tracker.recording.mlflow.run_spec import STALE_TAG
 from tracker.recording.pipeline import run_analysis
-from tracker.recording.publishing import publish_changes, publish_missing
-from tracker.recording.set_aside import Change, delete, hide, loss, show_again, supersede
+from tracker.recording.run_status import Change, delete, hide, loss, show_again, supersede
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 

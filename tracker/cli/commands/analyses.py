@@ -25,7 +25,7 @@ LONGEST = 100
 def command(benchmark: str | None, name: str | None, database: str | None, output_format: str) -> None:
     """List what was concluded, the latest first; `suffrage show ID` tells one whole."""
     from tracker.database import connect, transaction
-    from tracker.queries.findings import findings
+    from tracker.queries.findings.finding_records import findings
 
     with transaction(connect(database), write=False) as session:
         rows = findings(session, benchmark=benchmark, name=name)

@@ -36,7 +36,7 @@ class Analyses(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, read from their sources."""
-        from tracker.recording.discovery import available_analyses
+        from tracker.recording.registry import available_analyses
 
         return list(available_analyses())
 
@@ -50,7 +50,7 @@ class Analyses(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The questions; an analysis that cannot be used says why."""
-        from tracker.recording.discovery import available_analyses
+        from tracker.recording.registry import available_analyses
 
         every = available_analyses().values()
         with formatter.section("Analyses"):
@@ -62,7 +62,7 @@ class Analyses(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command; a mistyped one is answered with those that are near."""
-        from tracker.recording.discovery import find_analysis
+        from tracker.recording.registry import find_analysis
 
         if not args[0].startswith("-"):
             find_analysis(args[0])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.figure_files import Picture, picture_option
 from tracker.cli.options import (
     cluster_option,
     database_option,
@@ -16,7 +17,6 @@ from tracker.cli.options import (
     selection_options,
 )
 from tracker.cli.output import in_one_line, print_numbers, print_record, print_rows, say
-from tracker.cli.pictures import Picture, picture_option
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def command(
 
 def _chosen(session: Session, selection: Selection, wanted: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
     """The selection of two models or runs, and what their columns are called."""
-    from tracker.queries.models import find_model
+    from tracker.queries.catalogue.model_names import find_model
     from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
 
     runs = [RUN.fullmatch(one) for one in wanted]

@@ -73,7 +73,7 @@ def check(database: str | None) -> None:
     import sys
 
     from tracker.database import connect
-    from tracker.recording.examination import faults
+    from tracker.recording.doctor import faults
 
     wrong = [f"{about}: {sentence}" for about, sentence in faults(connect(database))]
     for line in wrong:

@@ -17,9 +17,9 @@ from tracker.errors import BadInputError, ConflictError, PluginError, Publishing
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tracker.demonstration.files import VectorsFile
-    from tracker.demonstration.simulation import Simulation
     from tracker.recording.pipeline import Recorded
+    from tracker.simulation.files import VectorsFile
+    from tracker.simulation.item_response import Simulation
 
 WIDTH = 100
 NOTICE = "SIMULATED.txt"
@@ -46,7 +46,7 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
     is touched. Over a minute, half of it once: what is compiled is kept.
     """
     from tracker.database import connect
-    from tracker.demonstration.simulation import simulate
+    from tracker.simulation.item_response import simulate
 
     known = _claim(folder, seed)
     url = database or _sqlite_url(folder / "suffrage.db")
@@ -107,7 +107,7 @@ def _describe(simulation: Simulation) -> None:
 
 
 def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
-    from tracker.demonstration.files import FILES, write_files
+    from tracker.simulation.files import FILES, write_files
 
     _head(f"Result files in {folder}")
     write_files(simulation, folder)
@@ -119,7 +119,7 @@ def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
 
 def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
     from tracker.cli.commands.ingest import ingest_files
-    from tracker.demonstration.files import RESULT_FILES, VECTORS_FILE
+    from tracker.simulation.files import RESULT_FILES, VECTORS_FILE
 
     _head("Taking them in")
     run_ids: list[int] = []
@@ -131,7 +131,7 @@ def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
         run_ids += stored
     _take_in_vectors(engine, folder, VECTORS_FILE)
     if run_ids and tracking_uri:
-        from tracker.recording.publishing import publish_runs
+        from tracker.recording.mlflow.publishing import publish_runs
 
         try:
             published = publish_runs(engine, run_ids, tracking_uri)
@@ -143,9 +143,9 @@ def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
 
 def _take_in_vectors(engine: Engine, folder: Path, file: VectorsFile) -> None:
     from tracker.cli.commands.embed import take_in_vectors
-    from tracker.demonstration.files import BENCHMARK
-    from tracker.ingest.vectors import EncoderName
-    from tracker.measuring.texts import DEFAULT_TEMPLATE
+    from tracker.evaluating.embeddings.texts import DEFAULT_TEMPLATE
+    from tracker.ingest.write.vectors import EncoderName
+    from tracker.simulation.files import BENCHMARK
 
     _prompt(file.command(folder))
     encoder = EncoderName(name=file.encoder, revision="", template=DEFAULT_TEMPLATE)
@@ -154,8 +154,8 @@ def _take_in_vectors(engine: Engine, folder: Path, file: VectorsFile) -> None:
 
 def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
     from tracker.database import transaction
-    from tracker.demonstration.comparison import selection
-    from tracker.queries.leaderboard import leaderboard
+    from tracker.queries.ranking.leaderboard import leaderboard
+    from tracker.simulation.truth_comparison import selection
 
     _head("The leaderboard, with the planted abilities beside it")
     _prompt(_command("leaderboard"))
@@ -179,7 +179,7 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
 
 def _compare(engine: Engine, simulation: Simulation) -> None:
     from tracker.database import transaction
-    from tracker.demonstration.comparison import beside_the_truth
+    from tracker.simulation.truth_comparison import beside_the_truth
 
     _head("What was planted, and what the scores show of it")
     with transaction(engine, write=False) as session:
@@ -194,7 +194,7 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
 
 def _analyses() -> list[str]:
     """The questions that can be asked of a benchmark; those that look at a filter after those that may make one."""
-    from tracker.recording.discovery import available_analyses
+    from tracker.recording.registry import available_analyses
 
     places = {name: _place(name) for name, found in available_analyses().items() if not found.problem}
     return sorted((name for name, place in places.items() if place is not None), key=lambda name: places[name] or 0)
@@ -212,9 +212,9 @@ def _place(name: str) -> int | None:
 
 
 def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
-    from tracker.demonstration.comparison import ASKED, EXPECTED, selection
-    from tracker.recording.discovery import find_analysis
     from tracker.recording.pipeline import run_analysis
+    from tracker.recording.registry import find_analysis
+    from tracker.simulation.truth_comparison import ASKED, EXPECTED, selection
 
     _head(find_analysis(name).question)
     if name in EXPECTED:
@@ -231,7 +231,7 @@ def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
 
 
 def _print_found(recorded: Recorded) -> None:
-    from tracker.demonstration.comparison import SHOWN
+    from tracker.simulation.truth_comparison import SHOWN
 
     finding = recorded.report.finding
     _say(f"Found: {finding.summary()}")
@@ -254,7 +254,7 @@ def _tests(metrics: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
 
 
 def _command(*words: str, parameters: Mapping[str, Any] | None = None) -> str:
-    from tracker.demonstration.files import BENCHMARK, METRIC
+    from tracker.simulation.files import BENCHMARK, METRIC
 
     options: list[str] = []
     for key, value in (parameters or {}).items():

@@ -22,7 +22,7 @@ def command(database: str | None, tracking_uri: str, no_mlflow: bool, output_for
     Nothing is changed. Exit 0: all is well; 2: warnings; 1: problems.
     """
     from tracker.database import bare_engine
-    from tracker.recording.examination import examine
+    from tracker.recording.doctor import examine
 
     checks = []
     for check in examine(bare_engine(database), None if no_mlflow else tracking_uri):

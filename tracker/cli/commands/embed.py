@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Engine
 
-    from tracker.ingest.vectors import EncoderName
-    from tracker.measuring.encoders import TextEncoder
+    from tracker.evaluating.embeddings.encoders import TextEncoder
+    from tracker.ingest.write.vectors import EncoderName
     from tracker.queries.resolution import BenchmarkKey
 
 
@@ -64,9 +64,9 @@ def command(
     again, it goes on where it was.
     """
     from tracker.database import connect
-    from tracker.ingest.vectors import EncoderName
-    from tracker.measuring.encoders import DEFAULT_ENCODER
-    from tracker.measuring.texts import check_template
+    from tracker.evaluating.embeddings.encoders import DEFAULT_ENCODER
+    from tracker.evaluating.embeddings.texts import check_template
+    from tracker.ingest.write.vectors import EncoderName
 
     check_template(template)
     if from_file is not None:
@@ -89,8 +89,8 @@ def command(
 def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: EncoderName) -> None:
     """Store the vectors of a file, all or none, and say what became of them."""
     from tracker.database import transaction
-    from tracker.ingest.vector_file import read_vectors
-    from tracker.ingest.vectors import take_in
+    from tracker.ingest.files.vector_file import read_vectors
+    from tracker.ingest.write.vectors import take_in
     from tracker.queries.embeddings import embedded_prompts
     from tracker.queries.resolution import chosen_tasks, find_benchmark
     from tracker.queries.scores import read_prompts
@@ -124,9 +124,9 @@ def embed(
     import numpy as np
 
     from tracker.database import transaction
-    from tracker.ingest.vectors import EncoderName
-    from tracker.measuring.encoders import load_encoder
-    from tracker.measuring.texts import template_texts
+    from tracker.evaluating.embeddings.encoders import load_encoder
+    from tracker.evaluating.embeddings.texts import template_texts
+    from tracker.ingest.write.vectors import EncoderName
     from tracker.queries.embeddings import embedded_prompts
     from tracker.queries.prompts import prompts
     from tracker.queries.resolution import find_benchmark
@@ -178,8 +178,8 @@ def _make(
 ) -> int:
     """Store the missing vectors as they are made; how many could not be used."""
     from tracker.database import transaction
-    from tracker.ingest.vectors import add_vectors, encoder_key
-    from tracker.measuring.embedding import batches, embedded, missing
+    from tracker.evaluating.embeddings.batches import batches, embedded, missing
+    from tracker.ingest.write.vectors import add_vectors, encoder_key
 
     todo = missing(batches(ids, lengths, encoder.limit, batch_size), ids, stored)
     total, done, n_useless = sum(batch.cost for batch in todo), 0, 0

@@ -10,10 +10,10 @@ from tracker.cli.evaluation_options import asking_options, loading_options, serv
 from tracker.cli.options import database_option, split
 from tracker.cli.output import say
 from tracker.cli.progress import progress_of_prompts
-from tracker.measuring.words import ERRORED
+from tracker.evaluating.choices import ERRORED
 
 if TYPE_CHECKING:
-    from tracker.measuring.evaluated import Evaluated
+    from tracker.evaluating.evaluation_result import Evaluated
 
 LISTS = ("tasks", "metrics", "ignore")
 """Options that take several values, by repeating them or with commas between."""
@@ -67,7 +67,7 @@ def command(
       suffrage evaluate gsm8k --model gpt-x --api-base https://host/v1 --extract '#### (.*)'
     """
     from tracker.database import connect
-    from tracker.measuring.plan import Plan
+    from tracker.evaluating.plan import Plan
 
     for name in LISTS:
         said[name] = split(said[name])
@@ -94,7 +94,7 @@ def _batch_size(said: str) -> int | None:
 
 
 def _evaluate(engine: Any, plan: Any) -> None:
-    from tracker.measuring.evaluation import evaluate
+    from tracker.evaluating.evaluation import evaluate
 
     try:
         with progress_of_prompts(plan.benchmark) as progress:
@@ -122,14 +122,14 @@ def _tell(run: Evaluated) -> None:
 
 
 def _estimate(engine: Any, plan: Any) -> None:
-    from tracker.measuring.estimate import estimate
+    from tracker.evaluating.estimate import estimate
 
     for one in estimate(engine, plan, told=_note):
         click.echo(one.summary())
 
 
 def _show(engine: Any, plan: Any) -> None:
-    from tracker.measuring.preparation import prepare
+    from tracker.evaluating.preparation import prepare
 
     prepared = prepare(engine, plan)
     for condition, asked in prepared.asked.items():

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracker.cli.figure_files import Picture, picture_option
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options
 from tracker.cli.output import in_one_line, print_rows, say
-from tracker.cli.pictures import Picture, picture_option
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def _selections(engine: Engine, selection: Selection) -> list[Selection]:
     """What is to be followed: a benchmark, or everything that a model was asked."""
     from tracker.database import transaction
     from tracker.errors import NotFoundError
-    from tracker.queries.history import histories_of
-    from tracker.queries.models import find_model
+    from tracker.queries.catalogue.model_names import find_model
+    from tracker.queries.ranking.history import histories_of
     from tracker.queries.resolution import find_benchmark
 
     name = selection.benchmark
@@ -108,7 +108,7 @@ def _selections(engine: Engine, selection: Selection) -> list[Selection]:
 def _asked(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], Report | None]:
     """Its runs, and what the question says of them; no answer where no model has two runs."""
     from tracker.database import transaction
-    from tracker.queries.history import RunHistory
+    from tracker.queries.ranking.history import RunHistory
     from tracker.recording.pipeline import look
 
     with transaction(engine, write=False) as session:

@@ -15,12 +15,12 @@ from tracker.cli.output import say
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
 from tracker.ingest.measurement import ReadOptions
-from tracker.wording import listed
+from tracker.name_lists import listed
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tracker.ingest.runs import OnConflict
+    from tracker.ingest.write.stored_runs import OnConflict
 
 
 N_PASSED_OVER = 5
@@ -132,7 +132,7 @@ def command(
     )
     if run_ids and not no_mlflow and not dry_run:
         from tracker.errors import PublishingError
-        from tracker.recording.publishing import publish_runs
+        from tracker.recording.mlflow.publishing import publish_runs
 
         try:
             publish_runs(engine, run_ids, tracking_uri)
@@ -157,8 +157,8 @@ def ingest_files(
     Returns:
         keys of the runs that are new or were extended, and how many files could not be taken in.
     """
-    from tracker.ingest.discovery import find
-    from tracker.ingest.taking_in import take_in
+    from tracker.ingest.detection import find
+    from tracker.ingest.ingest import take_in
 
     run_ids: list[int] = []
     failed = 0
@@ -210,7 +210,7 @@ def _check_model(path: Path, options: ReadOptions, format_name: str | None, name
         BadInputError: it does.
     """
     from tracker.errors import BadInputError
-    from tracker.ingest.discovery import own_model
+    from tracker.ingest.detection import own_model
 
     own = own_model(path, options, format=format_name)
     if own is None:

@@ -13,8 +13,8 @@ from tracker.cli.output import print_rows, say
 from tracker.queries.selection import POLICIES, Policy, Selection
 
 if TYPE_CHECKING:
-    from tracker.queries.leaderboard import LeaderboardRow
-    from tracker.recording.contested_board import ContestedBoard, RankInterval
+    from tracker.queries.ranking.leaderboard import LeaderboardRow
+    from tracker.recording.leaderboard import ContestedBoard, RankInterval
 
 SPARE = ("run", "coverage", "n", "stderr", "clustered")
 MOST_NAMED, MOST_GROUPS = 8, 6
@@ -44,13 +44,13 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     --weights, means and errors are weighted, prompts without a weight count for nobody, and ranks have no intervals.
     """
     from tracker.database import connect, transaction
-    from tracker.recording.contested_board import RankInterval, contested_board, in_words
+    from tracker.recording.leaderboard import RankInterval, contested_board, in_words
 
     with transaction(connect(database), write=False) as session:
         contested = contested_board(session, selection, missing)
     board = contested.board
     if output_format != "table":
-        from tracker.queries.leaderboard import LeaderboardRow
+        from tracker.queries.ranking.leaderboard import LeaderboardRow
 
         names = [one.name for one in fields(LeaderboardRow) if board.weights or one.name != "n_effective"]
         ranks = [f"rank_{one.name}" for one in fields(RankInterval)]

@@ -35,7 +35,7 @@ def command(facts: Path | None, overwrite: bool, database: str | None, output_fo
     or none of it; a model that the store does not hold is an error.
     """
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue import models
+    from tracker.queries.catalogue.listing import models
 
     if overwrite and facts is None:
         raise click.UsageError("--overwrite belongs to --facts FILE.")
@@ -50,7 +50,7 @@ def command(facts: Path | None, overwrite: bool, database: str | None, output_fo
 def take_in_facts(engine: Engine, path: Path, *, overwrite: bool) -> None:
     """Store the facts of a file, all or none, and say what became of them."""
     from tracker.database import transaction
-    from tracker.ingest.model_facts import read_model_facts, store_model_facts
+    from tracker.ingest.write.model_facts import read_model_facts, store_model_facts
 
     file = read_model_facts(path)
     with transaction(engine, exclusive=True) as session:

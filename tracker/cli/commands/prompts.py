@@ -77,7 +77,7 @@ def command(benchmark: str, source: str, database: str | None, dry_run: bool, **
     mmlu. All of it is stored, or nothing; the same again changes nothing.
     """
     from tracker.database import connect
-    from tracker.ingest.datasets.taking_in import take_in_prompts
+    from tracker.ingest.datasets.ingest_prompts import take_in_prompts
 
     engine = connect(database)
     with progress(benchmark) as advance:

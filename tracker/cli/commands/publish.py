@@ -21,8 +21,8 @@ def command(database: str | None, tracking_uri: str) -> None:
     store: point this at an empty one.
     """
     from tracker.database import connect
-    from tracker.recording.mlflow_store import mlflow_store
-    from tracker.recording.publishing import publish_missing
+    from tracker.recording.mlflow.publishing import publish_missing
+    from tracker.recording.mlflow.tracking_store import mlflow_store
 
     engine = connect(database)
     store = mlflow_store(tracking_uri, engine)

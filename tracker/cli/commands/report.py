@@ -55,8 +55,8 @@ def command(
     from tracker.api.reports import publish, report
     from tracker.database import connect
     from tracker.errors import PublishingError
-    from tracker.recording.mlflow_store import mlflow_store
-    from tracker.reporting.table_files import check_free, write_whole
+    from tracker.exporting.table_files import check_free, write_whole
+    from tracker.recording.mlflow.tracking_store import mlflow_store
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter("a report is an HTML file: give a name that ends in .html", param_hint="'--output'")

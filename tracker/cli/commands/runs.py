@@ -10,12 +10,12 @@ import click
 
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import in_one_line, in_words, print_record, print_rows, say
-from tracker.wording import listed
+from tracker.name_lists import listed
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tracker.recording.set_aside import Change, Loss
+    from tracker.recording.run_status import Change, Loss
 
 SHOWN = ("id", "benchmark", "model", "condition", "label", "status", "n_scores", "means", "ingested")
 TELLING = ("variant", "few_shot", "limited")
@@ -84,8 +84,8 @@ def show(key: int, database: str | None, output_format: str) -> None:
     import dataclasses
 
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue import run
-    from tracker.recording.set_aside import loss
+    from tracker.queries.catalogue.listing import run
+    from tracker.recording.run_status import loss
 
     with transaction(connect(database), write=False) as session:
         found = run(session, key)
@@ -103,7 +103,7 @@ def show(key: int, database: str | None, output_format: str) -> None:
 def hide(keys: tuple[int, ...], reason: str | None, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
     """Leave runs out of everything that does not name them."""
     from tracker.database import connect, transaction
-    from tracker.recording import set_aside
+    from tracker.recording import run_status as set_aside
 
     engine = connect(database)
     with transaction(engine, exclusive=True) as session:
@@ -118,7 +118,7 @@ def hide(keys: tuple[int, ...], reason: str | None, database: str | None, tracki
 def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
     """Take hidden or superseded runs back."""
     from tracker.database import connect, transaction
-    from tracker.recording import set_aside
+    from tracker.recording import run_status as set_aside
 
     engine = connect(database)
     with transaction(engine, exclusive=True) as session:
@@ -133,7 +133,7 @@ def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_ml
 def supersede(old: int, by: int, reason: str | None, database: str | None, tracking_uri: str, no_mlflow: bool) -> None:
     """Have a run stand in for another of the same model on the same benchmark."""
     from tracker.database import connect, transaction
-    from tracker.recording import set_aside
+    from tracker.recording import run_status as set_aside
 
     engine = connect(database)
     with transaction(engine, exclusive=True) as session:
@@ -150,7 +150,7 @@ def delete(
 ) -> None:
     """Delete runs with their scores and answers; for good."""
     from tracker.database import connect, transaction
-    from tracker.recording import set_aside
+    from tracker.recording import run_status as set_aside
 
     engine = connect(database)
     with transaction(engine, write=False) as session:
@@ -177,7 +177,7 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _list(benchmark: str | None, model: str | None, every: bool, database: str | None, output_format: str) -> None:
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue import SET_ASIDE, runs
+    from tracker.queries.catalogue.listing import SET_ASIDE, runs
 
     with transaction(connect(database), write=False) as session:
         rows = runs(session, benchmark=benchmark, model=model)
@@ -218,7 +218,7 @@ def _tell(engine: Engine, change: Change, state: str, publish_to: str | None) ->
     if publish_to is None:
         return
     from tracker.errors import PublishingError
-    from tracker.recording.publishing import publish_changes
+    from tracker.recording.mlflow.publishing import publish_changes
 
     try:
         publish_changes(engine, change.run_ids, (*change.stale, *change.sound), publish_to)

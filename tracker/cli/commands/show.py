@@ -27,9 +27,9 @@ def command(
     import dataclasses
 
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue import run
-    from tracker.queries.findings import artifact, finding
-    from tracker.recording.asking_again import ask_again
+    from tracker.queries.catalogue.listing import run
+    from tracker.queries.findings.finding_records import artifact, finding
+    from tracker.recording.rerun_command import ask_again
 
     engine = connect(database)
     if is_run:

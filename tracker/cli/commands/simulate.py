@@ -95,7 +95,7 @@ def command() -> None:
 @_sized
 def constant(**options: Any) -> None:
     """One task of random scores, repeated: no task disagrees with another."""
-    from tracker.demonstration.baselines import constant as draw
+    from tracker.simulation.baselines import constant as draw
 
     _invented(
         "constant", "One task of random scores, repeated (tasks {n_tasks:,}, models {n_models:,})", draw, **options
@@ -106,7 +106,7 @@ def constant(**options: Any) -> None:
 @_sized
 def random(**options: Any) -> None:
     """Independent random scores: no task tells anything of another."""
-    from tracker.demonstration.baselines import random as draw
+    from tracker.simulation.baselines import random as draw
 
     _invented("random", "Independent random scores (tasks {n_tasks:,}, models {n_models:,})", draw, **options)
 
@@ -162,11 +162,11 @@ def split(
     import sqlalchemy as sa
 
     from tracker.database import connect, transaction
-    from tracker.demonstration.baselines import split as deal
     from tracker.queries import tables
     from tracker.queries.performance import performance_matrix
     from tracker.queries.resolution import find_benchmark
     from tracker.queries.selection import Selection
+    from tracker.simulation.baselines import split as deal
 
     engine, run = connect(database), tables.run.c
     selection = Selection(benchmark=benchmark, metric=metric, models=parts(models))
@@ -188,8 +188,8 @@ def split(
 def _asked_of(
     draw: Callable[..., TaskMatrix], question: Mapping[str, Any], *, n_trials: int, **options: Any
 ) -> tuple[Question, Report]:
-    from tracker.demonstration.trials import repeated
     from tracker.recording.declaration import load_declaration
+    from tracker.simulation.replications import repeated
 
     def progress(trial: int) -> None:
         if sys.stderr.isatty():

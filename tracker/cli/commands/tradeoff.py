@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tracker.cli.commands.analyze import analysis_command
-from tracker.cli.pictures import Picture, picture_option
+from tracker.cli.figure_files import Picture, picture_option
 from tracker.recording.declaration import load_declaration
 
 

@@ -19,7 +19,7 @@ def command(tracking_uri: str, port: int) -> None:
     Serves the MLflow store on 127.0.0.1 until you press Ctrl-C; where it is a server already, says its
     address.
     """
-    from tracker.recording.mlflow_store import mlflow_store
+    from tracker.recording.mlflow.tracking_store import mlflow_store
 
     if mlflow_store(tracking_uri).is_server:
         say("A server shows it already:")
@@ -30,8 +30,8 @@ def command(tracking_uri: str, port: int) -> None:
     import os
     import sys
 
-    from tracker.recording.publishing import prepare_store
-    from tracker.recording.quiet import SETTINGS
+    from tracker.recording.mlflow.mlflow_logging import SETTINGS
+    from tracker.recording.mlflow.publishing import prepare_store
 
     store = prepare_store(tracking_uri)
     say(f"Serving {store.shown}; it takes some seconds to start. Ctrl-C stops it.")

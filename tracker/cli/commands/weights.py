@@ -34,7 +34,7 @@ def command(
     wherever prompts can be weighted. Prompts that are not in the file are left out there.
     """
     from tracker.database import connect, transaction
-    from tracker.ingest.weight_file import read_weights
+    from tracker.ingest.files.weight_file import read_weights
     from tracker.queries.resolution import find_benchmark
     from tracker.recording.custom_weights import custom_weights
     from tracker.recording.pipeline import record_report

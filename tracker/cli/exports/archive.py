@@ -33,8 +33,8 @@ def command(benchmarks: tuple[str, ...], output: Path, force: bool, database: st
     files they came from. Findings are not in it: they can be computed again.
     """
     from tracker.database import connect, transaction
-    from tracker.reporting.archive import write_archive
-    from tracker.reporting.table_files import check_free, written_whole
+    from tracker.exporting.archive import write_archive
+    from tracker.exporting.table_files import check_free, written_whole
 
     check_free(output, force=force)
     with transaction(connect(database), write=False) as session:

@@ -14,7 +14,7 @@ import click
 from tracker.cli.output import say
 
 if TYPE_CHECKING:
-    from tracker.reporting.table_files import StreamedTable
+    from tracker.exporting.table_files import StreamedTable
 
 F = TypeVar("F", bound=Callable[..., Any])
 SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
@@ -120,7 +120,7 @@ def write_table(made: Callable[[], StreamedTable], destination: Destination) -> 
         made: makes the rows; not called where nothing could be written.
         destination: where to.
     """
-    from tracker.reporting.table_files import check_free, write_rows, written_whole
+    from tracker.exporting.table_files import check_free, write_rows, written_whole
 
     told, output = destination.told(), destination.output
     if output is None:

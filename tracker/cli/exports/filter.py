@@ -60,7 +60,7 @@ def command(
     if number_by_order and told != "lm-eval":
         raise click.UsageError("--number-by-order belongs to --format lm-eval.")
     if output is not None:
-        from tracker.reporting.table_files import check_free
+        from tracker.exporting.table_files import check_free
 
         check_free(output, force=force)
     content, remarks = _content(key, told, number_by_order, n_review, seed, for_spreadsheets, database)
@@ -68,7 +68,7 @@ def command(
     if output is None:
         click.echo(content, nl=False)
         return
-    from tracker.reporting.table_files import write_whole
+    from tracker.exporting.table_files import write_whole
 
     write_whole(output, content, force=force)
     say(f"Wrote {output}.")
@@ -87,18 +87,18 @@ def _content(
     import io
 
     from tracker.database import connect, transaction
-    from tracker.reporting.filtered_prompts import filtered_prompts
-    from tracker.reporting.table_files import StreamedTable, write_rows
+    from tracker.exporting.formats.filtered_prompts import filtered_prompts
+    from tracker.exporting.table_files import StreamedTable, write_rows
 
     with transaction(connect(database), write=False) as session:
         filtered = filtered_prompts(session, key)
     if told == "lm-eval":
-        from tracker.reporting.harness_samples import harness_samples
+        from tracker.exporting.formats.harness_samples import harness_samples
 
         samples = harness_samples(filtered, number_by_order=number_by_order)
         return samples.as_json(), [*filtered.notes, *samples.remarks]
     if n_review is not None:
-        from tracker.reporting.review import review_sample
+        from tracker.exporting.formats.review import review_sample
 
         table = review_sample(filtered, n_review, seed=seed)
         drawn = table["reason"].to_pylist()
@@ -108,7 +108,7 @@ def _content(
         ]
         remarks = [f"Drawn for review: {', '.join(counts)}."]
     else:
-        from tracker.reporting.kept_prompts import kept_prompts
+        from tracker.exporting.formats.kept_prompts import kept_prompts
 
         table, remarks = kept_prompts(filtered), list(filtered.notes)
     content = io.BytesIO()

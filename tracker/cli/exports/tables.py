@@ -13,7 +13,7 @@ from tracker.cli.output import say
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
-    from tracker.reporting.table_files import StreamedTable
+    from tracker.exporting.table_files import StreamedTable
 
 
 def _all_metrics(function: click.decorators.FC) -> click.decorators.FC:
@@ -64,10 +64,10 @@ def scores(
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
-        from tracker.queries.filter_notes import filter_notes
+        from tracker.exporting.exported_runs import exported_runs
+        from tracker.exporting.formats.long_scores import scores_of_prompts, scores_of_tasks
+        from tracker.queries.filtering.filter_warnings import filter_notes
         from tracker.queries.resolution import find_benchmark
-        from tracker.reporting.exported_runs import exported_runs
-        from tracker.reporting.long_scores import scores_of_prompts, scores_of_tasks
 
         def made() -> StreamedTable:
             benchmark = find_benchmark(session, selection.benchmark)
@@ -88,8 +88,8 @@ def scores(
 
 def _every_eval_ever(selection: Selection, all_runs: bool, output: Path, force: bool, database: str | None) -> None:
     from tracker.database import connect, transaction
-    from tracker.reporting.every_eval_ever import every_eval_ever
-    from tracker.reporting.folders import check_folder, written_folder
+    from tracker.exporting.folders import check_folder, written_folder
+    from tracker.exporting.formats.every_eval_ever import every_eval_ever
 
     check_folder(output, force=force)
     with transaction(connect(database), write=False) as session:
@@ -118,7 +118,7 @@ def runs(
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
-        from tracker.reporting.run_list import runs_of
+        from tracker.exporting.formats.run_list import runs_of
 
         write_table(lambda: runs_of(session, benchmark), destination)
 
@@ -145,9 +145,9 @@ def prompts(
 
     selection = Selection(benchmark=benchmark, tasks=split(tasks), filter=filter_id)
     with transaction(connect(database), write=False) as session:
-        from tracker.queries.filter_notes import filter_notes
+        from tracker.exporting.formats.prompt_list import prompts_of
+        from tracker.queries.filtering.filter_warnings import filter_notes
         from tracker.queries.resolution import find_benchmark
-        from tracker.reporting.prompt_list import prompts_of
 
         def made() -> StreamedTable:
             found = find_benchmark(session, benchmark)
@@ -171,7 +171,7 @@ def findings(
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
-        from tracker.reporting.finding_numbers import numbers_of_findings
+        from tracker.exporting.formats.finding_metrics import numbers_of_findings
 
         write_table(lambda: numbers_of_findings(session, which), destination)
 
@@ -190,6 +190,6 @@ def weights(
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
-        from tracker.reporting.weight_list import weights_of
+        from tracker.exporting.formats.weight_list import weights_of
 
         write_table(lambda: weights_of(session, which), destination)

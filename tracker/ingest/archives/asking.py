@@ -18,11 +18,11 @@ from sqlmodel import Session
 
 from tracker.ingest.archives.naming import Names
 from tracker.ingest.archives.opening import Archive
-from tracker.ingest.loading import fresh_keys, raw_rows
 from tracker.ingest.measurement import Prompts
-from tracker.ingest.prompts import PromptBook
-from tracker.ingest.shelf import ALIAS, PROMPT
-from tracker.ingest.texts import storable_json
+from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT
+from tracker.ingest.resolve.prompt_resolver import PromptBook
+from tracker.ingest.resolve.prompt_texts import storable_json
+from tracker.ingest.write.bulk import fresh_keys, raw_rows
 from tracker.schema import Prompt
 
 Name = tuple[str, str]

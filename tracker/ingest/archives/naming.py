@@ -13,8 +13,8 @@ from sqlmodel import Session, select
 
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.archives.opening import Archive
-from tracker.ingest.identities import MODEL_FACTS, Identities
 from tracker.ingest.measurement import MetricDescription
+from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS, Identities
 from tracker.schema import Benchmark, Metric, Model, ModelAlias, Source, Task
 from tracker.schema.table import Table
 

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, VERSION, columns_of, member, schema_of
-from tracker.ingest.contents import first_line
+from tracker.ingest.files.contents import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

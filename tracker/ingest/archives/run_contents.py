@@ -14,7 +14,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.archives.asking import ArchivedPrompts
 from tracker.ingest.archives.naming import Names
 from tracker.ingest.archives.opening import Archive
-from tracker.ingest.columns import ScoreColumn, outside, pack
+from tracker.ingest.write.score_columns import ScoreColumn, outside, pack
 from tracker.schema import Metric
 from tracker.schema.measurements import ANSWER_STATUSES
 

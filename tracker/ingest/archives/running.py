@@ -10,14 +10,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from tracker.errors import ConflictError
-from tracker.evaluations import IDENTITY, evaluation_of
 from tracker.ingest.archives.asking import ArchivedPrompts, parsed
 from tracker.ingest.archives.naming import Names
 from tracker.ingest.archives.run_contents import AnswerKey, RunContent, RunContents, Said, TaskKey
-from tracker.ingest.checksums import checksum, combined
-from tracker.ingest.columns import compare, unpack
-from tracker.ingest.loading import insert_answers, insert_scores, raw_rows, stored_scores
-from tracker.ingest.runs import OUR_LABEL, OnConflict, next_label
+from tracker.ingest.write.bulk import insert_answers, insert_scores, raw_rows, stored_scores
+from tracker.ingest.write.checksums import checksum, combined
+from tracker.ingest.write.score_columns import compare, unpack
+from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, next_label
+from tracker.run_settings import IDENTITY, evaluation_of
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
 from tracker.schema.measurements import CONDITIONS, RUN_STATUSES
 
@@ -37,7 +37,7 @@ class _Difference:
 
 @dataclass(kw_only=True)
 class Counts:
-    """What was done with the values of runs; as in `tracker.ingest.store.Stored`."""
+    """What was done with the values of runs; as in `tracker.ingest.write.writer.Stored`."""
 
     n_scores: int = 0
     n_task_scores: int = 0

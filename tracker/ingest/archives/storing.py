@@ -13,15 +13,15 @@ from tracker.ingest.archives.asking import ArchivedPrompts
 from tracker.ingest.archives.naming import Names
 from tracker.ingest.archives.opening import Archive
 from tracker.ingest.archives.running import ArchivedRuns
-from tracker.ingest.identities import Identities
-from tracker.ingest.loading import raw_rows
 from tracker.ingest.measurement import Reading, ReadOptions
-from tracker.ingest.runs import OnConflict, first_remarks
-from tracker.ingest.vectors import EMBEDDING, EncoderName, add_vectors, encoder_key
+from tracker.ingest.resolve.catalogue_resolver import Identities
+from tracker.ingest.write.bulk import raw_rows
+from tracker.ingest.write.stored_runs import OnConflict, first_remarks
+from tracker.ingest.write.vectors import EMBEDDING, EncoderName, add_vectors, encoder_key
 from tracker.schema import Run
 
 if TYPE_CHECKING:
-    from tracker.ingest.store import Stored, StoredRun
+    from tracker.ingest.write.writer import Stored, StoredRun
 
 KEYS_AT_ONCE = 1000
 
@@ -38,13 +38,13 @@ def store_archive(
         reading: the file.
         archive: what it holds.
         options: what the user said of it; the name of the benchmark is heeded where there is one.
-        on_conflict: see `tracker.ingest.store.store`.
+        on_conflict: see `tracker.ingest.write.writer.store`.
 
     Raises:
         BadInputError: it contradicts itself, a stored prompt, or a metric's bounds.
         ConflictError: it contradicts what is stored.
     """
-    from tracker.ingest.store import Stored, StoredRun
+    from tracker.ingest.write.writer import Stored, StoredRun
 
     identities = Identities(session, archive.path)
     names = Names(session, archive, identities)

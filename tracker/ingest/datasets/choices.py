@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracker.ingest.datasets.row import RowError
-from tracker.option_names import option_letter, option_name
+from tracker.option_labels import option_letter, option_name
 
 
 @dataclass(frozen=True, slots=True)

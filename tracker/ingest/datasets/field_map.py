@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tracker.errors import SelectionError
-from tracker.ingest.datasets.answer_words import WAYS, Guess, place_of
 from tracker.ingest.datasets.choices import Choices, choices_of
+from tracker.ingest.datasets.reference_parser import WAYS, Guess, place_of
 from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
-from tracker.ingest.headings import roles
-from tracker.option_names import option_name
+from tracker.ingest.files.tabular.headings import roles
+from tracker.option_labels import option_name
 
 ALL_ANSWERS = "accepted_answers"
 """The detail that lists all answers of which any is right."""

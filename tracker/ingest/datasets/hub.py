@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tracker.errors import BadInputError, MissingExtraError
-from tracker.ingest.contents import first_line
 from tracker.ingest.datasets.files import ORDER
 from tracker.ingest.datasets.row import Row, split_named
+from tracker.ingest.files.contents import first_line
 
 EXTRA = "hub"
 HUB = "https://huggingface.co"

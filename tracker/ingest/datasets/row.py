@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracker.wording import listed
+from tracker.name_lists import listed
 
 SPLITS: Mapping[str, str] = {
     "test": "test",
@@ -81,7 +81,7 @@ class PublishedPrompt:
     Attributes:
         text: what a person would read as the question.
         choices: the options; none where the answer is written.
-        answer: the gold answer: name of the option (see `tracker.option_names.option_name`), or the text; None
+        answer: the gold answer: name of the option (see `tracker.option_labels.option_name`), or the text; None
             where it is not published.
         task: '' where there is none.
         split: '' where the row does not say.

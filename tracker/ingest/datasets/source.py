@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tracker.errors import BadInputError
 from tracker.ingest.datasets import hub
+from tracker.ingest.datasets.file_rows import rows_of
 from tracker.ingest.datasets.files import SUFFIXES, source_files, suffix_of
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import Row
-from tracker.ingest.datasets.rows_of_files import rows_of
 from tracker.ingest.reading import Way, digest_of
 
 

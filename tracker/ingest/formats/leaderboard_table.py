@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import Codes, check_bounds, codes, is_missing, is_number, numbers, strings
-from tracker.ingest.headings import is_row_number, plain, roles
+from tracker.ingest.files.tabular.cells import Codes, check_bounds, codes, is_missing, is_number, numbers, strings
+from tracker.ingest.files.tabular.head import Head, head
+from tracker.ingest.files.tabular.headings import is_row_number, plain, roles
+from tracker.ingest.files.tabular.table import Problems, Table, read_table
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores, metric_description
-from tracker.ingest.sniffing import Head, head
-from tracker.ingest.tables import Problems, Table, read_table
-from tracker.wording import listed
+from tracker.name_lists import listed
 
 SPECIFICITY = 10
 RECOGNISES = "a column for the model; the other columns are tasks"

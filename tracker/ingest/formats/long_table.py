@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.asked_rows import AskedRows, described_runs
-from tracker.ingest.cells import check_bounds, codes, is_missing, numbers, whole_numbers
-from tracker.ingest.headings import is_row_number, plain, roles
-from tracker.ingest.json_lines import first_names, is_json_lines, read_rows
+from tracker.ingest.files.tabular.cells import check_bounds, codes, is_missing, numbers, whole_numbers
+from tracker.ingest.files.tabular.head import head
+from tracker.ingest.files.tabular.headings import is_row_number, plain, roles
+from tracker.ingest.files.tabular.json_lines import first_names, is_json_lines, read_rows
+from tracker.ingest.files.tabular.prompt_columns import named_prompts
+from tracker.ingest.files.tabular.run_rows import AskedRows, described_runs
+from tracker.ingest.files.tabular.table import Problems
 from tracker.ingest.measurement import (
     KNOWN_METRICS,
     Answers,
@@ -22,9 +25,6 @@ from tracker.ingest.measurement import (
     Scores,
     metric_description,
 )
-from tracker.ingest.prompt_columns import named_prompts
-from tracker.ingest.sniffing import head
-from tracker.ingest.tables import Problems
 
 SPECIFICITY = 30
 RECOGNISES = "columns for model, prompt, and score, predicted answer or gold probability"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
-from tracker.ingest.json_files import json_lines
-from tracker.ingest.json_values import (
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.files.json_files import json_lines
+from tracker.ingest.files.json_values import (
     contradicts,
     first_bytes,
     identity,

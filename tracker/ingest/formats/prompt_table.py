@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import is_missing, is_number
-from tracker.ingest.headings import CONTENT, is_row_number, plain, roles
-from tracker.ingest.json_lines import first_names, is_json_lines, read_rows
+from tracker.ingest.files.tabular.cells import is_missing, is_number
+from tracker.ingest.files.tabular.head import head
+from tracker.ingest.files.tabular.headings import CONTENT, is_row_number, plain, roles
+from tracker.ingest.files.tabular.json_lines import first_names, is_json_lines, read_rows
+from tracker.ingest.files.tabular.prompt_columns import named_prompts
+from tracker.ingest.files.tabular.table import Problems
 from tracker.ingest.measurement import Measurement, ReadOptions
-from tracker.ingest.prompt_columns import named_prompts
-from tracker.ingest.sniffing import head
-from tracker.ingest.tables import Problems
 
 SPECIFICITY = 20
 RECOGNISES = "a column that names prompts, and text, choices, gold answer, task or split; no model, no score"

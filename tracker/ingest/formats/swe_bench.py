@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.gathering import EMPTY, ERRORED, Gathering, counted_as
-from tracker.ingest.json_files import read_json
-from tracker.ingest.json_values import count, first_bytes
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, Gathering, counted_as
+from tracker.ingest.files.json_files import read_json
+from tracker.ingest.files.json_values import count, first_bytes
 from tracker.ingest.measurement import (
     Measurement,
     MetricDescription,

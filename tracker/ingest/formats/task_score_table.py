@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.asked_rows import described_runs
-from tracker.ingest.cells import Codes, check_bounds, codes, compressed, numbers, whole_numbers
-from tracker.ingest.headings import is_row_number, roles
+from tracker.ingest.files.tabular.cells import Codes, check_bounds, codes, compressed, numbers, whole_numbers
+from tracker.ingest.files.tabular.head import head
+from tracker.ingest.files.tabular.headings import is_row_number, roles
+from tracker.ingest.files.tabular.run_rows import described_runs
+from tracker.ingest.files.tabular.table import Problems, read_table
 from tracker.ingest.measurement import Measurement, ReadOptions, TaskScores, metric_description
-from tracker.ingest.sniffing import head
-from tracker.ingest.tables import Problems, read_table
 
 SPECIFICITY = 25
 RECOGNISES = "columns for model, task and score, none for prompts"

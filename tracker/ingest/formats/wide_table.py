@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import (
+from tracker.ingest.files.contents import HEAD_ROWS
+from tracker.ingest.files.tabular.cells import (
     check_bounds,
     codes,
     is_missing,
@@ -20,8 +21,10 @@ from tracker.ingest.cells import (
     shortened,
     strings,
 )
-from tracker.ingest.contents import HEAD_ROWS
-from tracker.ingest.headings import CONTENT, is_row_number, roles
+from tracker.ingest.files.tabular.head import Head, head
+from tracker.ingest.files.tabular.headings import CONTENT, is_row_number, roles
+from tracker.ingest.files.tabular.prompt_columns import NamedPrompts, named_prompts
+from tracker.ingest.files.tabular.table import Problems, Table, read_table
 from tracker.ingest.measurement import (
     Answers,
     Measurement,
@@ -32,9 +35,6 @@ from tracker.ingest.measurement import (
     Scores,
     metric_description,
 )
-from tracker.ingest.prompt_columns import NamedPrompts, named_prompts
-from tracker.ingest.sniffing import Head, head
-from tracker.ingest.tables import Problems, Table, read_table
 
 RECOGNISES = "a column that names prompts; the other columns are models"
 

@@ -8,9 +8,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.linalg import fractional_matrix_power
 from statsmodels.regression.linear_model import OLS
 
-from analyses.numerics.comparing.all_pairs import all_pairs
-from analyses.numerics.comparing.grouping import Grouping, grouping
-from analyses.numerics.comparing.paired import clustered_estimate, estimate
+from tracker.statistics.grouping import Grouping, grouping
+from tracker.statistics.paired_differences import clustered_estimate, estimate
+from tracker.statistics.pairwise_differences import all_pairs
 
 RNG = np.random.default_rng(9)
 

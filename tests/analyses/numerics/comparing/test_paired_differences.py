@@ -9,9 +9,9 @@ from hypothesis.extra.numpy import arrays
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from analyses.numerics.comparing.grouping import Grouping, grouping
-from analyses.numerics.comparing.paired import clustered_estimate, estimate, unpaired
-from analyses.numerics.comparing.student import t_pvalues, t_quantile
+from tracker.statistics.grouping import Grouping, grouping
+from tracker.statistics.paired_differences import clustered_estimate, estimate, unpaired
+from tracker.statistics.student_t import t_pvalues, t_quantile
 
 RNG = np.random.default_rng(5)
 NAN = float("nan")
@@ -69,7 +69,7 @@ class TestAgainstReference:
         assert t_quantile(0.95, degrees) == pytest.approx(scipy.stats.t.ppf(0.975, degrees), rel=1e-10)
 
     def test_the_error_is_that_of_the_leaderboard(self):
-        from tracker.queries.standard_errors import interval, means
+        from tracker.queries.ranking.standard_errors import interval, means
 
         x, tasks = (RNG.random(60) < 0.4).astype(float), np.array(list("abcdef") * 10)
         found, expected = clustered_estimate(x, grouping(tasks), scale=1.0), means(x[:, None], tasks, np.ones(60))

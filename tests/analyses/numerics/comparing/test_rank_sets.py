@@ -11,9 +11,9 @@ from hypothesis.extra.numpy import arrays
 from joblib import parallel_config
 from statsmodels.stats.multitest import multipletests
 
-from analyses.numerics.comparing.grouping import grouping
-from analyses.numerics.comparing.rank_sets import rank_intervals, ranks_of_rows, tie_groups
-from analyses.numerics.ranking import mean_ranks
+from tracker.statistics.grouping import grouping
+from tracker.statistics.rank_intervals import rank_intervals, ranks_of_rows, tie_groups
+from tracker.statistics.ranking import mean_ranks
 
 RNG = np.random.default_rng(10)
 
@@ -85,7 +85,7 @@ class TestAgainstReference:
         assert np.abs(found.bootstrap_high - ends[1]).max() <= 0.5
 
     def test_intervals_of_means_are_those_of_the_leaderboard(self):
-        from tracker.queries.standard_errors import interval, means
+        from tracker.queries.ranking.standard_errors import interval, means
 
         Q, tasks = RNG.random((60, 3)), np.array(list("abcdef") * 10)
         expected = means(Q, tasks, np.ones(60))

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 from joblib import parallel_config
 
 from analyses.numerics.comparing import sign_flips
-from analyses.numerics.comparing.mcnemar import mcnemar_pvalues
 from analyses.numerics.comparing.sign_flips import sign_flip_test
+from tracker.statistics.mcnemar import mcnemar_pvalues
 
 RNG = np.random.default_rng(7)
 

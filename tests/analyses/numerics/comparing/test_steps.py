@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from statsmodels.stats.multitest import multipletests
 
-from analyses.numerics.comparing.grouping import grouping
-from analyses.numerics.comparing.paired import clustered_estimate
 from analyses.numerics.comparing.steps import changes, steps
+from tracker.statistics.grouping import grouping
+from tracker.statistics.paired_differences import clustered_estimate
 
 NAN = float("nan")
 NONE = np.array([""] * 60)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import linprog
 
-from analyses.numerics.elections.ranking_distance import ranking_distance
+from analyses.numerics.elections.diversity.ranking_distance import ranking_distance
 
 
 @functools.cache

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.elections.box_search import BoxSearch
-from analyses.numerics.elections.cardinal import cardinal_sensitivity
+from analyses.numerics.elections.cardinal.box_search import BoxSearch
+from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
+from analyses.numerics.elections.cardinal.reversals import reversal_rows, what_is_possible
+from analyses.numerics.elections.cardinal.spreads import spreads
+from analyses.numerics.elections.cardinal.weight_programs import weights_by_program
+from analyses.numerics.elections.cardinal.weighted_sums import weighed_sums
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import as_printed, exact_scores
-from analyses.numerics.elections.ranking_distance import average_ranks
-from analyses.numerics.elections.reversals import reversal_rows, what_is_possible
-from analyses.numerics.elections.spreads import spreads
-from analyses.numerics.elections.weighed_sums import weighed_sums
-from analyses.numerics.elections.weight_programs import weights_by_program
 
 FOREVER = 30.0
 EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(1))

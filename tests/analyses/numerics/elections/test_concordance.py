@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from analyses.numerics.elections.concordance import diversity, task_distances, task_ranks
+from analyses.numerics.elections.diversity.concordance import diversity, task_distances, task_ranks
+from analyses.numerics.elections.diversity.imputation import knn_imputed
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.imputation import knn_imputed
 
 TABLES = st.tuples(st.integers(2, 6), st.integers(2, 8), st.integers(0, 10**6)).map(
     lambda of: np.random.default_rng(of[2]).integers(0, 4, of[:2]).astype(float)

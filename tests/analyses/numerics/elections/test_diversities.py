@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.concordance import diversity
-from analyses.numerics.elections.diversities import diversities
+from analyses.numerics.elections.diversity.concordance import diversity
+from analyses.numerics.elections.diversity.diversities import diversities
+from analyses.numerics.elections.diversity.imputation import knn_imputed
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.imputation import knn_imputed
 
 NAN = float("nan")
 T = np.array([[1.0, 2, 3, 4, 5], [2, 1, 4, 3, 5], [5, 1, NAN, 2, 3], [1, 5, 4, 2, NAN]])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from analyses.numerics.elections.exact_boxes import most_in_box, weights_that_fulfil
+from analyses.numerics.elections.cardinal.exact_boxes import most_in_box, weights_that_fulfil
 from analyses.numerics.elections.exact_program import maximum
 
 small = st.integers(-4, 4).map(Fraction)

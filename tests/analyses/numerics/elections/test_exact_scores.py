@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
-from analyses.numerics.elections.ranking_distance import average_ranks
 
 DECIMALS = st.decimals(-1000, 1000, places=6, allow_nan=False)
 TABLES = arrays(np.float64, array_shapes(min_dims=2, max_dims=2), elements=st.floats(allow_infinity=False))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.gradient_descent import (
     SmoothRates,
@@ -20,7 +21,6 @@ from analyses.numerics.elections.gradient_descent import (
     ordinal_by_descent,
     weight_slopes,
 )
-from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.win_rates import RULES, Rule, win_rates
 
 EPSILONS = st.sampled_from([Fraction(1, 1000), Fraction(1, 100), Fraction(1, 3), Fraction(1)])

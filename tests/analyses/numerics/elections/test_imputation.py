@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.impute import KNNImputer
 
+from analyses.numerics.elections.diversity.imputation import N_NEIGHBOURS, knn_imputed
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.imputation import N_NEIGHBOURS, knn_imputed
 
 NAN = float("nan")
 

@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from analyses.numerics.elections.added_models import LinearAdditions
-from analyses.numerics.elections.flip_search import Goal
 from analyses.numerics.elections.integer_programs import _silence as silence
 from analyses.numerics.elections.integer_programs import maximize
-from analyses.numerics.elections.reversal_programs import most_met
+from analyses.numerics.elections.ordinal.added_models import LinearAdditions
+from analyses.numerics.elections.ordinal.flip_search import Goal
+from analyses.numerics.elections.ordinal.reversal_programs import most_met
 
 FOREVER = float("inf")
 

@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from analyses.numerics.elections import kemeny as kemeny_module
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.kemeny import kemeny
-from analyses.numerics.elections.rules import Election
+from analyses.numerics.elections.voting import kemeny as kemeny_module
+from analyses.numerics.elections.voting.kemeny import kemeny
+from analyses.numerics.elections.voting.rules import Election
 
 NAN = float("nan")
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from analyses.numerics.elections.cardinal.least_weight import least_weight_by_spread
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.least_weight import least_weight_by_spread
 
 
 def test_it_is_the_ratio_of_deviations_where_that_is_below_one_hundredth() -> None:

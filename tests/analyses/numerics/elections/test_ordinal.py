@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from analyses.numerics.elections.diversity.ranking_distance import ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import LargestChange, OrdinalSensitivity
-from analyses.numerics.elections.ordinal import leading_models, ordinal_sensitivity
-from analyses.numerics.elections.ranking_distance import ranking_distance
+from analyses.numerics.elections.ordinal.ordinal_sensitivity import leading_models, ordinal_sensitivity
 from analyses.numerics.elections.win_rates import RULES, Rule
 
 NAN = np.nan

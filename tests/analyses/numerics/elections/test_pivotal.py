@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from analyses.numerics.elections import bradley_terry
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.pivotal import fewest_models, fewest_tasks, leaders
-from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Election, points
+from analyses.numerics.elections.voting import bradley_terry
+from analyses.numerics.elections.voting.pivotal import fewest_models, fewest_tasks, leaders
+from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Election, points
 
 NAN = float("nan")
 SECONDS = 60.0

@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 from hypothesis import given
 
-from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 
 TOTALS = st.lists(st.integers(-4, 4), min_size=1, max_size=9)
 TWO_TOTALS = st.integers(1, 9).flatmap(

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from analyses.numerics.elections import bradley_terry
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.ranking_distance import average_ranks
-from analyses.numerics.elections.rules import RULES, WHOLE_BALLOTS, Election, as_counted, points
+from analyses.numerics.elections.voting import bradley_terry
+from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Election, as_counted, points
 from analyses.numerics.elections.win_rates import win_rates
 
 NAN = float("nan")

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from analyses.numerics.elections.cardinal.pair_limits import pair_limits
+from analyses.numerics.elections.cardinal.sensitivity_path import SensitivityPath, sensitivity_path, weights_along
+from analyses.numerics.elections.cardinal.weighted_sums import weighed_sums
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
-from analyses.numerics.elections.pair_limits import pair_limits
-from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
-from analyses.numerics.elections.sensitivity_path import SensitivityPath, sensitivity_path, weights_along
-from analyses.numerics.elections.weighed_sums import weighed_sums
 
 EPSILONS = [Fraction(1, 1000), Fraction(1, 20), Fraction(1, 4), Fraction(1, 2), Fraction(4, 5), Fraction(1)]
 SEEDS = st.integers(0, 10**6)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyses.numerics.elections.spreads import spreads
+from analyses.numerics.elections.cardinal.spreads import spreads
 
 rows_of_integers = st.lists(st.lists(st.integers(-50, 50), min_size=4, max_size=4), min_size=1, max_size=5)
 

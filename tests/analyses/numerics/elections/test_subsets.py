@@ -10,13 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.elections import task_votes as votes_module
-from analyses.numerics.elections.distance_counts import Standard, distances_from
+from analyses.numerics.elections.diversity.distance_counts import Standard, distances_from
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.ranking_distance import average_ranks, ranking_distance
-from analyses.numerics.elections.subsets import distances_of, examined, greedy_order, held_out, standard_by_all
-from analyses.numerics.elections.task_sets import TaskSets
-from analyses.numerics.elections.task_votes import DuelVotes, as_integers, task_votes
+from analyses.numerics.elections.subsets.task_sets import TaskSets
+from analyses.numerics.elections.subsets.task_subsets import (
+    distances_of,
+    examined,
+    greedy_order,
+    held_out,
+    standard_by_all,
+)
+from analyses.numerics.elections.voting import task_votes as votes_module
+from analyses.numerics.elections.voting.task_votes import DuelVotes, as_integers, task_votes
 from analyses.numerics.elections.win_rates import win_rates
 
 NAN = float("nan")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score
 
-from analyses.numerics.filtering.agreement import Agreement, agreement, random_agreement
-from analyses.numerics.streams import RANDOM_SUBSETS, generator
+from analyses.numerics.filtering.effects.agreement import Agreement, agreement, random_agreement
+from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
 
 NAN = float("nan")
 RNG = np.random.default_rng(3)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from analyses.numerics.filtering.correlation_change import CELLS, correlation_changes
-from analyses.numerics.streams import RESAMPLED_MODELS, generator
+from analyses.numerics.filtering.effects.correlation_change import CELLS, correlation_changes
+from tracker.statistics.rng_streams import RESAMPLED_MODELS, generator
 
 RNG = np.random.default_rng(5)
 BEFORE = RNG.random(29)

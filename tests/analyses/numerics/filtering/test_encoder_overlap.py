@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from analyses.numerics.filtering.encoder_overlap import EncoderStep, Overlap, encoder_step, overlap, overlaps
+from analyses.numerics.filtering.similar_prompts.encoder_overlap import (
+    EncoderStep,
+    Overlap,
+    encoder_step,
+    overlap,
+    overlaps,
+)
 
 OPTIONS = {
     "n_neighbours": 5,

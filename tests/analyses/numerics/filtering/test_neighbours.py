@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
 
-from analyses.numerics.filtering.cosine_distances import LANES, Directions, products
-from analyses.numerics.filtering.neighbour_candidates import STEP, candidates
-from analyses.numerics.filtering.neighbours import Neighbours, nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.cosine_distances import LANES, Directions, products
+from analyses.numerics.filtering.similar_prompts.neighbour_candidates import STEP, candidates
+from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
 
 
 def in_lanes(a: np.ndarray, b: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 from scipy.stats import kendalltau, pearsonr, percentileofscore, spearmanr
 
-from analyses.numerics.filtering.random_subsets import (
+from analyses.numerics.filtering.effects.random_subsets import (
     SubsetStatistics,
     position,
     random_subset_statistics,

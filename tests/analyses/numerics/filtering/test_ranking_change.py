@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from analyses.numerics.filtering.ranking_change import ranking_change
-from analyses.numerics.ranking import kendall_tau_b, mean_ranks
+from analyses.numerics.filtering.effects.ranking_change import ranking_change
+from tracker.statistics.ranking import kendall_tau_b, mean_ranks
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 RNG = np.random.default_rng(6)

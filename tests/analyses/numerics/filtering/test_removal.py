@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyses.numerics.filtering.removal import all_but_one, half, retained
-from analyses.numerics.streams import ALIKE, RETAINED, generator
+from tracker.statistics.rng_streams import ALIKE, RETAINED, generator
 
 GROUPS = st.lists(st.integers(-1, 5), max_size=40).map(lambda numbers: np.array(numbers, np.int32))
 SEEDS = st.integers(0, 2**40)

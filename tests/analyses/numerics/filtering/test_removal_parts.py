@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from analyses.numerics.filtering.removal_parts import SEVERAL, counts_by_task, removal_parts
+from analyses.numerics.filtering.effects.removal_parts import SEVERAL, counts_by_task, removal_parts
 from analyses.numerics.filtering.steps import kept, step
 
 FLAGS = arrays(np.bool_, (4, 9))

@@ -9,8 +9,8 @@ STEP = """
 import sys
 from pathlib import Path
 import numpy as np
-from analyses.numerics.filtering.neighbours import nearest_neighbours
-from analyses.numerics.filtering.similar_groups import linked, stars
+from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.similar_groups import linked, stars
 
 def peak():
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from analyses.numerics.filtering.cosine_distances import Directions
-from analyses.numerics.filtering.neighbours import nearest_neighbours
-from analyses.numerics.filtering.similar_groups import CELLS, Linked, lexical_ratio, linked, stars
+from analyses.numerics.filtering.similar_prompts.cosine_distances import Directions
+from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.similar_groups import CELLS, Linked, lexical_ratio, linked, stars
 
 
 def apart(E: np.ndarray) -> np.ndarray:

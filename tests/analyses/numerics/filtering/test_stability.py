@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from analyses.numerics.filtering.effects.stability import decisions, n_subsets, population
 from analyses.numerics.filtering.removal import retained
-from analyses.numerics.filtering.stability import decisions, n_subsets, population
 from analyses.numerics.filtering.steps import confidently_right, kept, step
 
 N_PROMPTS, N_MODELS = 24, 5

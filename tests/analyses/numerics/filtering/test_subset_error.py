@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analyses.numerics.filtering.spread import Spread, spread
-from analyses.numerics.filtering.subset_error import LEAST_MODELS, subset_error
-from analyses.numerics.streams import SPLITS, generator
+from analyses.numerics.filtering.effects.spread import Spread, spread
+from analyses.numerics.filtering.effects.subset_error import LEAST_MODELS, subset_error
+from tracker.statistics.rng_streams import SPLITS, generator
 
 RNG = np.random.default_rng(8)
 DIFFICULTY = RNG.normal(size=(400, 1))

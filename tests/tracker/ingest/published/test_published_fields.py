@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from published_files import csv_file, json_lines, stored_prompts
 
 from tracker.errors import BadInputError, SelectionError
-from tracker.ingest.datasets.answer_words import WAYS, Guess, place_of
 from tracker.ingest.datasets.choices import choices_of
+from tracker.ingest.datasets.ingest_prompts import take_in_prompts
+from tracker.ingest.datasets.reference_parser import WAYS, Guess, place_of
 from tracker.ingest.datasets.row import RowError, split_named, value_at
-from tracker.ingest.datasets.taking_in import take_in_prompts
 
 OPTIONS = ["red", "green", "blue"]
 

@@ -23,8 +23,8 @@ from published_files import (
 )
 
 from tracker.errors import BadInputError, NotFoundError
+from tracker.ingest.datasets.ingest_prompts import take_in_prompts
 from tracker.ingest.datasets.preset import presets
-from tracker.ingest.datasets.taking_in import take_in_prompts
 
 CONTENT = ("task", "split", "text", "choices", "answer", "details", "content_hash", "key", "namespace")
 

@@ -20,9 +20,9 @@ from published_files import anli_hub, anli_lines, hellaswag, json_lines, stem_an
 from tracker.errors import BadInputError, ConflictError, MissingExtraError, NotFoundError, SelectionError
 from tracker.ingest.datasets import hub
 from tracker.ingest.datasets.drawing import last_lot, n_drawn
-from tracker.ingest.datasets.taking_in import take_in_prompts
+from tracker.ingest.datasets.ingest_prompts import take_in_prompts
+from tracker.ingest.ingest import take_in
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.taking_in import take_in
 
 
 def splits(engine: sa.Engine, benchmark: str) -> dict[str, str | None]:

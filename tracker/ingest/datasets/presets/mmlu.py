@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracker.ingest.datasets.choices import choices_of, gold
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, split_named
-from tracker.option_names import option_name
+from tracker.option_labels import option_name
 
 LETTERS = ("A", "B", "C", "D")
 

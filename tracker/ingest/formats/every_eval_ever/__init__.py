@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, text
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.ingest.formats.every_eval_ever.aggregate import READ_VERSIONS, Aggregate
 from tracker.ingest.formats.every_eval_ever.instances import Instances, verified
-from tracker.ingest.json_values import contradicts, count, first_bytes, mapping, text
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.json_files import read_json
+from tracker.ingest.files.json_values import count, instant, mapping, number, score, setting, text
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.ingest.formats.every_eval_ever.results import Result, are_one, is_percent, metric_of
-from tracker.ingest.json_files import read_json
-from tracker.ingest.json_values import count, instant, mapping, number, score, setting, text
 from tracker.ingest.measurement import (
     MetricDescription,
     ReadOptions,

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import opened
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.files.contents import opened
+from tracker.ingest.files.json_files import json_lines
+from tracker.ingest.files.json_values import identity, mapping, number, score, text
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.ingest.formats.every_eval_ever.aggregate import Aggregate
 from tracker.ingest.formats.every_eval_ever.results import UNNAMED, Result
 from tracker.ingest.formats.every_eval_ever.row import answers, content, number64
-from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
-from tracker.ingest.json_files import json_lines
-from tracker.ingest.json_values import identity, mapping, number, score, text
 from tracker.ingest.measurement import Measurement, ReadOptions, metric_description
 
 CHUNK = 1 << 20

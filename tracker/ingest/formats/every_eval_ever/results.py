@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracker.ingest.json_values import number, text
+from tracker.ingest.files.json_values import number, text
 from tracker.ingest.measurement import KNOWN_METRICS, MetricDescription, ReadOptions, metric_description
 
 UNNAMED = "score"

@@ -8,9 +8,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from tracker.ingest.files.block_builder import Content
+from tracker.ingest.files.json_values import mapping, number, text, texts
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
-from tracker.ingest.gathering import Content
-from tracker.ingest.json_values import mapping, number, text, texts
 
 LETTERS = [chr(ord("A") + place) for place in range(26)]
 

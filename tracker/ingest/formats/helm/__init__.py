@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tracker.ingest.files.json_values import first_bytes
 from tracker.ingest.formats.helm.run_folder import RunFolder
 from tracker.ingest.formats.helm.states import States
 from tracker.ingest.formats.helm.statistics import Statistics
-from tracker.ingest.json_values import first_bytes
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30

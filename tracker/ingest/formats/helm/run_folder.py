@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import opened, reporting_to
-from tracker.ingest.json_files import parsed, read_json
-from tracker.ingest.json_parts import parts
-from tracker.ingest.json_values import count, mapping, number, text
+from tracker.ingest.files.contents import opened, reporting_to
+from tracker.ingest.files.json_files import parsed, read_json
+from tracker.ingest.files.json_stream import parts
+from tracker.ingest.files.json_values import count, mapping, number, text
 from tracker.ingest.measurement import ReadOptions, RunDescription
 
 NAMESPACE = "helm"

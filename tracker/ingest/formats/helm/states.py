@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tracker.errors import BadInputError
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, Content, Gathering
+from tracker.ingest.files.json_files import parsed
+from tracker.ingest.files.json_values import count, identity, mapping, number, text
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
-from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering
-from tracker.ingest.json_files import parsed
-from tracker.ingest.json_values import count, identity, mapping, number, text
 from tracker.ingest.measurement import Measurement
-from tracker.option_names import option_letter
+from tracker.option_labels import option_letter
 
 Place = tuple[str, str, int]
 """Instance, variant and trial."""

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import shortened
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.files.json_files import parsed
+from tracker.ingest.files.json_values import contradicts, count, identity, mapping, number, score, text
+from tracker.ingest.files.tabular.cells import shortened
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
 from tracker.ingest.formats.helm.states import MOST_PROBLEMS, States, full, rest
-from tracker.ingest.gathering import EMPTY, ERRORED, Content, Gathering, counted_as
-from tracker.ingest.json_files import parsed
-from tracker.ingest.json_values import contradicts, count, identity, mapping, number, score, text
 from tracker.ingest.measurement import Measurement, MetricDescription
-from tracker.option_names import option_letter
+from tracker.option_labels import option_letter
 
 PREDICTED = "predicted_index"
 """The statistic that says which option a model chose, where each was asked apart."""

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import reporting_to
+from tracker.ingest.files.contents import reporting_to
 from tracker.ingest.formats.inspect_ai.blocks import Blocks
 from tracker.ingest.formats.inspect_ai.header import MEANS, Header
+from tracker.ingest.formats.inspect_ai.log_index import Survey
 from tracker.ingest.formats.inspect_ai.logs import JsonLog, Log, log
-from tracker.ingest.formats.inspect_ai.survey import Survey
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30

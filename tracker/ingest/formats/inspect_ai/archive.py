@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import opened
+from tracker.ingest.files.contents import opened
 
 LOCAL, ENTRY, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 LONG_END, LONG_LOCATOR = b"PK\x06\x06", b"PK\x06\x07"

@@ -10,9 +10,9 @@ import numpy as np
 
 from tracker.errors import BadInputError
 from tracker.ingest.formats.inspect_ai.header import MEANS, Header
+from tracker.ingest.formats.inspect_ai.log_index import MOST_METRICS, Survey
 from tracker.ingest.formats.inspect_ai.logs import Log
 from tracker.ingest.formats.inspect_ai.samples import Sample, number, said, values
-from tracker.ingest.formats.inspect_ai.survey import MOST_METRICS, Survey
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
     Answers,

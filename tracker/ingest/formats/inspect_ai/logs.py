@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tracker.errors import BadInputError
-from tracker.ingest.contents import opened
+from tracker.ingest.files.contents import opened
+from tracker.ingest.files.json_files import parsed
+from tracker.ingest.files.json_stream import parts
 from tracker.ingest.formats.inspect_ai.archive import Archive
 from tracker.ingest.formats.inspect_ai.header import Header
 from tracker.ingest.formats.inspect_ai.samples import FIELDS, NotASampleError, Sample, sample
-from tracker.ingest.json_files import parsed
-from tracker.ingest.json_parts import parts
 from tracker.ingest.measurement import ReadOptions
 
 HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from tracker.option_names import option_letter
+from tracker.option_labels import option_letter
 
 FIELDS = ("id", "epoch", "input", "choices", "target", "metadata", "scores", "score", "error")
 """What is read of a sample; its transcript is not."""

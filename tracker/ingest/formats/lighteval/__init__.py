@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tracker.ingest.files.json_values import first_bytes
+from tracker.ingest.files.tabular.head import head
 from tracker.ingest.formats.lighteval.details import generation, read_details
 from tracker.ingest.formats.lighteval.results import DETAILS_NAME, RESULTS_NAME, Results
-from tracker.ingest.json_values import first_bytes
 from tracker.ingest.measurement import Measurement, ReadOptions
-from tracker.ingest.sniffing import head
 
 SPECIFICITY = 30
 RECOGNISES = "details_<task>_<time>.parquet, results_<time>.json"

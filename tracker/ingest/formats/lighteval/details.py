@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import shortened
-from tracker.ingest.contents import GZIP, first_line, read_bytes
+from tracker.ingest.files.block_builder import EMPTY, Content, Gathering, counted_as
+from tracker.ingest.files.contents import GZIP, first_line, read_bytes
+from tracker.ingest.files.json_values import score
+from tracker.ingest.files.tabular.cells import shortened
 from tracker.ingest.formats.lighteval.documents import Document, document
 from tracker.ingest.formats.lighteval.results import Results, TaskName
-from tracker.ingest.gathering import EMPTY, Content, Gathering, counted_as
-from tracker.ingest.json_values import score
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, metric_description
-from tracker.option_names import option_letter
+from tracker.option_labels import option_letter
 
 NAMESPACE = "lighteval"
 NUMBER = "lighteval_id"

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracker.ingest.files.json_values import count, identity, mapping, text, texts
 from tracker.ingest.formats.lm_eval.documents import Requests, probabilities
-from tracker.ingest.json_values import count, identity, mapping, text, texts
-from tracker.option_names import option_letter
+from tracker.option_labels import option_letter
 
 LONGEST_LITERAL = 1 << 20
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import shortened
-from tracker.ingest.json_files import read_json
-from tracker.ingest.json_values import contradicts, count, mapping, number, text
+from tracker.ingest.files.json_files import read_json
+from tracker.ingest.files.json_values import contradicts, count, mapping, number, text
+from tracker.ingest.files.tabular.cells import shortened
 from tracker.ingest.measurement import (
     MetricDescription,
     ReadOptions,

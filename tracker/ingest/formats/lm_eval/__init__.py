@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tracker.ingest.files.json_values import first_bytes
 from tracker.ingest.formats.lm_eval.results import Results
 from tracker.ingest.formats.lm_eval.samples import read_samples
-from tracker.ingest.json_values import first_bytes
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30

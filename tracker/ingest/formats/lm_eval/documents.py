@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracker.option_names import option_letter
+from tracker.option_labels import option_letter
 
 BACKGROUND = ("context", "passage", "article", "paragraph", "story", "premise", "sentence1", "question1")
 QUESTION = (

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from tracker.ingest.ledger import Ledger
+from tracker.ingest.resolve.sorted_int_map import Ledger
 
 NEVER = -1
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.exact import BEYOND, exact
+from tracker.ingest.files.exact_numbers import BEYOND, exact
+from tracker.ingest.files.json_files import lines, value_of_line
 from tracker.ingest.formats.lm_eval import documents
 from tracker.ingest.formats.lm_eval.occurrences import Occurrences
 from tracker.ingest.formats.lm_eval.results import Results
-from tracker.ingest.json_files import lines, value_of_line
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
     Answers,

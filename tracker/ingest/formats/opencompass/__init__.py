@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tracker.ingest.files.json_values import first_bytes
 from tracker.ingest.formats.opencompass.places import PREDICTIONS, RESULTS, Place
 from tracker.ingest.formats.opencompass.reports import read_predictions, read_results
-from tracker.ingest.json_values import first_bytes
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30

@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.cells import shortened
-from tracker.ingest.contents import opened
+from tracker.ingest.files.block_builder import EMPTY, Gathering, counted_as
+from tracker.ingest.files.contents import opened
+from tracker.ingest.files.json_files import json_lines, parsed
+from tracker.ingest.files.json_stream import parts
+from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, number
+from tracker.ingest.files.tabular.cells import shortened
 from tracker.ingest.formats.opencompass.places import Place
 from tracker.ingest.formats.opencompass.rows import (
     NO_GOLD,
@@ -24,10 +28,6 @@ from tracker.ingest.formats.opencompass.rows import (
     detail,
     prediction,
 )
-from tracker.ingest.gathering import EMPTY, Gathering, counted_as
-from tracker.ingest.json_files import json_lines, parsed
-from tracker.ingest.json_parts import parts
-from tracker.ingest.json_values import contradicts, count, first_bytes, mapping, number
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, TaskScores
 
 NAMESPACE = "opencompass"

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracker.ingest.gathering import Content
-from tracker.ingest.json_values import count, mapping, number, text, texts, words
-from tracker.option_names import option_letter
+from tracker.ingest.files.block_builder import Content
+from tracker.ingest.files.json_values import count, mapping, number, text, texts, words
+from tracker.option_labels import option_letter
 
 CORRECT = ("correct", "is_correct", "cascade_correct")
 SAID = ("predictions", "pred", "prediction")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tracker.ingest.contents import reporting_to
+from tracker.ingest.files.contents import reporting_to
+from tracker.ingest.files.json_values import first_bytes
+from tracker.ingest.formats.promptfoo.result_index import Survey, results_of
 from tracker.ingest.formats.promptfoo.rows import PASS, SCORE, Result
-from tracker.ingest.formats.promptfoo.survey import Survey, results_of
-from tracker.ingest.json_values import first_bytes
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
     Answers,

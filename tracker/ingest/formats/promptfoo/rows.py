@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from tracker.ingest.json_values import count, mapping, text, words
+from tracker.ingest.files.json_values import count, mapping, text, words
 
 FIELDS = (
     "promptIdx", "testIdx", "testCase", "promptId", "provider", "prompt", "vars", "response", "error",

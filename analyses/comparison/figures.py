@@ -1,0 +1,96 @@
+"""Pictures of two models compared: the difference in each task, and the prompts that flip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analyses.numerics.comparing.by_task import TaskDifference
+from analyses.numerics.comparing.two_models import TwoModels
+from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, label_size, plain, short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_ROWS = 100
+"""Tasks that one picture shows."""
+
+
+def differences(found: TwoModels, tasks: Sequence[TaskDifference], names: tuple[str, str], metric: str) -> Figure:
+    """The difference in each task with its interval, and over all prompts.
+
+    Args:
+        found: over all prompts.
+        tasks: of each task.
+        names: of the two models.
+        metric: what the scores are.
+    """
+    order = sorted(tasks, key=lambda one: -one.difference)[:MOST_ROWS]
+    n = len(order)
+    figure = canvas(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * (n + 1))
+    axes = figure.subplots()
+    axes.axvline(0.0, color=FAINT, linewidth=0.9)
+    for row, one in enumerate(order):
+        clear = one.holm <= 1 - found.level
+        color = INK if clear else FAINT
+        if not np.isnan(one.low):
+            axes.hlines(row, one.low, one.high, color=color, linewidth=1.3)
+        axes.plot(one.difference, row, "o", markersize=4.5, color=color, markerfacecolor=color if clear else "white")
+    best = found.best
+    if not np.isnan(best.low):
+        axes.hlines(n + 0.3, best.low, best.high, color=OBSERVED, linewidth=2.4)
+    axes.plot(best.mean, n + 0.3, "D", markersize=6, color=OBSERVED)
+    by = f", {best.n_units:,} clusters" if found.clustered is not None else ""
+    labels = [*(f"{one.task or '(no task)'} ({one.n:,})" for one in order), f"all prompts ({found.n:,}){by}"]
+    axes.set_yticks([*range(n), n + 0.3], short(labels), fontsize=label_size(n + 1))
+    axes.set_ylim(n + 0.9, -0.7)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=FAINT, alpha=0.2, linewidth=0.5)
+    a, b = short(names, 40)
+    axes.set_xlabel(f"difference of {metric or 'the scores'}: ← {b} better   |   {a} better →", fontsize=9)
+    of = f" (first {n} of {len(tasks)})" if n < len(tasks) else ""
+    axes.set_ylabel(f"tasks{of} (prompts)", fontsize=9)
+    axes.set_title(
+        f"lines: {found.level:.0%} intervals, each for itself; filled: more than chance after Holm's correction",
+        fontsize=8,
+        color=INK,
+    )
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=label_size(n + 1), length=0)
+    return figure
+
+
+def flips(tasks: Sequence[TaskDifference], names: tuple[str, str]) -> Figure:
+    """How many prompts of each task only one of the two does better on.
+
+    Args:
+        tasks: of each task.
+        names: of the two models.
+    """
+    order = sorted(tasks, key=lambda one: -one.difference)[:MOST_ROWS]
+    n = len(order)
+    figure = canvas(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * n)
+    axes = figure.subplots()
+    rows = np.arange(n)
+    a, b = short(names, 40)
+    to_a, to_b = np.array([one.n_a_better for one in order]), np.array([one.n_b_better for one in order])
+    axes.barh(rows, to_a, color=OBSERVED, height=0.7, label=f"{a} better")
+    axes.barh(rows, -to_b, color=DRAWN, height=0.7, label=f"{b} better")
+    most = max(1, int(to_a.max(initial=0)), int(to_b.max(initial=0)))
+    if n <= 40:
+        for row in range(n):
+            axes.text(to_a[row] + 0.01 * most, row, f"{to_a[row]:,}", va="center", fontsize=7, color=INK)
+            axes.text(-to_b[row] - 0.01 * most, row, f"{to_b[row]:,}", va="center", ha="right", fontsize=7, color=INK)
+    axes.axvline(0.0, color=INK, linewidth=0.9)
+    axes.set_xlim(-1.15 * most, 1.15 * most)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
+    axes.set_yticks(rows, short([f"{one.task or '(no task)'} ({one.n:,})" for one in order]), fontsize=label_size(n))
+    axes.set_ylim(n - 0.4, -0.6)
+    axes.set_xlabel("prompts on which one of the two is better", fontsize=9)
+    axes.set_ylabel("tasks (prompts)", fontsize=9)
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=label_size(n), length=0)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,78 @@
+"""Pictures of how models' scores changed over their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analyses.numerics.comparing.steps import Step
+from analyses.presentation.canvas import FAINT, INK, SERIES, canvas, plain, short
+from tracker.queries.ranking.history import RunHistory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_MODELS = len(SERIES)
+
+
+def history(runs: RunHistory, steps: Sequence[Step], level: float) -> Figure:
+    """The mean of every run over time; steps that are more than chance are drawn bold.
+
+    Args:
+        runs: of all models.
+        steps: between them.
+        level: of the tests.
+    """
+    scores = runs.scores
+    series = sorted(runs.columns_of.items(), key=lambda one: (-len(one[1]), one[0]))
+    series = [one for one in series if len(one[1]) > 1] or series
+    shown = series[:MOST_MODELS]
+    means = np.array([mean for _, mean in runs.means])
+    dated = all(runs.runs[column].is_dated for _, columns in shown for column in columns)
+    figure = canvas(7.5, 4.2)
+    axes = figure.subplots()
+    clear = {(step.before, step.after) for step in steps if step.holm <= 1 - level}
+    for color, (model, columns) in zip(SERIES, shown, strict=False):
+        x: Any = [runs.runs[column].when for column in columns] if dated else list(range(1, len(columns) + 1))
+        for place in range(len(columns) - 1):
+            bold = (columns[place], columns[place + 1]) in clear
+            axes.plot(
+                x[place : place + 2],
+                means[columns[place : place + 2]],
+                color=color,
+                linewidth=2.6 if bold else 0.9,
+                linestyle="-" if bold else (0, (4, 2)),
+            )
+        axes.plot(x, means[columns], "o", color=color, markersize=5, label=short([model])[0])
+        for place, column in enumerate(columns):
+            axes.annotate(
+                f"{runs.runs[column].id}",
+                (x[place], means[column]),
+                textcoords="offset points",
+                xytext=(0, 7),
+                ha="center",
+                fontsize=6.5,
+                color=INK,
+            )
+    low, high = np.nanmin(means), np.nanmax(means)
+    axes.set_ylim(low - 0.15 * (high - low or 1), high + 0.2 * (high - low or 1))
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.5)
+    own = any(step.n_only_before or step.n_only_after for step in steps)
+    over = " over the run's own prompts" if own else ""
+    axes.set_ylabel(f"mean {scores.metric or 'score'}{over}", fontsize=9)
+    if dated:
+        axes.set_xlabel("when it was run", fontsize=9)
+        figure.autofmt_xdate(rotation=20)
+    else:
+        axes.set_xlabel("runs, in the order in which they were taken in", fontsize=9)
+        axes.set_xticks(range(1, max(len(columns) for _, columns in shown) + 1))
+    of = f" (the {len(shown)} of {len(series)} models with most runs)" if len(shown) < len(series) else ""
+    axes.set_title(
+        f"numbers: runs; bold: more than chance on shared prompts after Holm's correction{of}", fontsize=8, color=INK
+    )
+    axes.legend(frameon=False, fontsize=8, ncols=2)
+    plain(axes)
+    return figure

@@ -1,0 +1,75 @@
+"""Runs of models in their order, and the prompts that changed between them, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from analyses.numerics.comparing.steps import Step
+from analyses.presentation.table_columns import numbers
+from tracker.queries.ranking.history import RunHistory
+
+
+def by_run(history: RunHistory, steps: Sequence[Step]) -> pa.Table:
+    """One row for each run; what changed since the run before it is null for the first of a model."""
+    led_here = {step.after: step for step in steps}
+    made = [led_here.get(column) for column in range(len(history.runs))]
+    floats = ("change", "stderr", "low", "high", "pvalue", "holm")
+    whole = {"n": "n_shared", "n_better": "n_better", "n_worse": "n_worse"}
+    return pa.table(
+        {
+            "model": pa.array([run.model for run in history.runs], pa.string()),
+            "run": pa.array([run.id for run in history.runs], pa.int64()),
+            "label": pa.array([run.label for run in history.runs], pa.string()),
+            "when": pa.array([run.when for run in history.runs], pa.timestamp("us", tz="UTC")),
+            "is_dated": pa.array([run.is_dated for run in history.runs], pa.bool_()),
+            "n_prompts": pa.array([n for n, _ in history.means], pa.int64()),
+            "mean": numbers([mean for _, mean in history.means]),
+            "since": pa.array([None if step is None else history.runs[step.before].id for step in made], pa.int64()),
+        }
+        | {
+            title: pa.array([None if step is None else getattr(step, name) for step in made], pa.int64())
+            for name, title in whole.items()
+        }
+        | {name: numbers([np.nan if step is None else getattr(step, name) for step in made]) for name in floats}
+    )
+
+
+def changed(
+    steps: Sequence[tuple[Step, NDArray[np.float64]]],
+    history: RunHistory,
+    *,
+    names: Sequence[str],
+    texts: Sequence[str | None],
+) -> pa.Table:
+    """One row for each prompt whose score changed in a step; the largest changes of each step first.
+
+    Args:
+        steps: each with the change of every prompt, NaN where it was not measured in both runs.
+        history: the runs.
+        names, texts: of every prompt.
+    """
+    Q, tasks = history.scores.Q, history.scores.tasks
+    parts = []
+    for step, change in steps:
+        size = np.abs(np.nan_to_num(change))
+        rows = np.argsort(-size, kind="stable")
+        parts.append((step, rows[size[rows] > 0], change))
+    places = [(step, row) for step, rows, _ in parts for row in rows.tolist()]
+    runs = history.runs
+    return pa.table(
+        {
+            "model": pa.array([runs[step.after].model for step, _ in places], pa.string()),
+            "run": pa.array([runs[step.after].id for step, _ in places], pa.int64()),
+            "since": pa.array([runs[step.before].id for step, _ in places], pa.int64()),
+            "prompt": pa.array([names[row] for _, row in places], pa.string()),
+            "task": pa.array([str(tasks[row]) for _, row in places], pa.string()),
+            "before": numbers([Q[row, step.before] for step, row in places]),
+            "after": numbers([Q[row, step.after] for step, row in places]),
+            "change": numbers(np.concatenate([change[rows] for _, rows, change in parts] or [np.empty(0)])),
+            "text": pa.array([texts[row] for _, row in places], pa.string()),
+        }
+    )

@@ -1,1 +1,0 @@
-"""Findings as pictures: one module per question, and what they share."""

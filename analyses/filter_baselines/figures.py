@@ -1,0 +1,140 @@
+"""Pictures of filters beside random subsets, and of prompts by difficulty and discrimination."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.effects.baselines import Beside
+from analyses.numerics.filtering.item_response import TwoParameter
+from analyses.presentation.canvas import DRAWN, INK, OBSERVED, SERIES, canvas, legend_above, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Mask = NDArray[np.bool_]
+
+TITLES = {
+    "tau": "ranking kept\n(tau-b, all models)",
+    "tau_without_filter_models": "ranking kept\n(tau-b, without filter models)",
+    "pearson": "Pearson's correlation\nwith the other benchmark",
+    "spearman": "Spearman's correlation\nwith the other benchmark",
+    "agreement": "agreement of two models,\non average",
+}
+METHODS = {"filter": "the filter", "item_response": "item response"}
+BINS = 45
+"""Of one statistic, over all methods."""
+
+
+def random_subsets(found: Mapping[str, Beside], full: Mapping[str, float], statistics: Sequence[str]) -> Figure:
+    """Each statistic of each method as a line in the distribution of random subsets of its size.
+
+    Args:
+        found: by the method's name, a row each.
+        full: statistics of all prompts.
+        statistics: names of those wanted, a column each.
+    """
+    figure = canvas(2.4 * len(statistics) + 0.6, 2.3 * len(found) + 0.8)
+    panels: Any = figure.subplots(len(found), len(statistics), squeeze=False, sharex="col")
+    for column, name in zip(panels.T, statistics, strict=True):
+        edges = _edges([*(one.random[name] for one in found.values()), [one.values[name] for one in found.values()]])
+        for axes, beside in zip(column, found.values(), strict=True):
+            _panel(axes, beside, name, full.get(name, np.nan), edges)
+    for row, (method, beside) in zip(panels, found.items(), strict=True):
+        row[0].set_ylabel(f"{METHODS[method]}\n({beside.share_removed:.1%} removed)\n\nrandom subsets", fontsize=9)
+    for axes, name in zip(panels[0], statistics, strict=True):
+        axes.set_title(TITLES[name], fontsize=9, color=INK, pad=16)
+    for axes in panels[-1]:
+        axes.set_xlabel("value of the statistic", fontsize=8)
+    handles: dict[str, Any] = {}
+    for axes in panels.flat:
+        handles |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles), frameon=False, fontsize=9
+    )
+    return figure
+
+
+def _edges(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Of bars that hold all values, those that are not defined left out."""
+    known = np.concatenate([np.asarray(some, dtype=np.float64) for some in values])
+    known = known[~np.isnan(known)]
+    low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    margin = max(0.03 * (high - low), 1e-4)
+    return np.linspace(low - margin, high + margin, BINS + 1)
+
+
+def _panel(axes: Axes, beside: Beside, name: str, of_all: float, edges: NDArray[np.float64]) -> None:
+    drawn, value = beside.random[name], beside.values[name]
+    drawn = drawn[~np.isnan(drawn)]
+    if drawn.size:
+        axes.hist(drawn, bins=list(edges), color=DRAWN, alpha=0.85, label="random subsets of its size")
+        axes.locator_params(axis="y", nbins=3)
+    else:
+        axes.set_yticks([])
+    if not np.isnan(of_all):
+        axes.axvline(of_all, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="all prompts")
+    if not np.isnan(value):
+        axes.axvline(value, color=OBSERVED, linewidth=1.4, label="this selection")
+    axes.text(
+        0.98, 1.0, _place(beside.position(name)), transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5,
+        color=INK,
+    )  # fmt: skip
+    axes.locator_params(axis="x", nbins=3)
+    axes.xaxis.set_major_formatter(lambda shown, _: f"{shown:.5g}")
+    plain(axes)
+
+
+def _place(position: float) -> str:
+    if np.isnan(position):
+        return "not defined"
+    return {0.0: "below all", 1.0: "above all"}.get(position, f"above {position:.1%} of them")
+
+
+def prompts(response: TwoParameter, kept: Mask, kept_by_response: Mask, limits: Sequence[float]) -> Figure:
+    """Every prompt by difficulty and discrimination, and which of the two filters removes it.
+
+    Args:
+        response: the fit.
+        kept: ``(n_prompts,)`` by the filter.
+        kept_by_response: ``(n_prompts,)`` by item response.
+        limits: of difficulty and of discrimination.
+    """
+    figure = canvas(7.2, 4.8)
+    axes = figure.subplots()
+    groups = (
+        ("kept by both", kept & kept_by_response, "#bbbbbb"),
+        ("removed by item response alone", kept & ~kept_by_response, SERIES[0]),
+        ("removed by the filter alone", ~kept & kept_by_response, SERIES[1]),
+        ("removed by both", ~kept & ~kept_by_response, SERIES[6]),
+    )
+    n = len(kept)
+    for label, chosen, color in groups:
+        if chosen.any():
+            axes.scatter(
+                response.difficulty[chosen], response.discrimination[chosen], s=5 if n > 1000 else 12, color=color,
+                alpha=0.5 if n > 1000 else 0.8, linewidths=0, rasterized=True, label=f"{label}: {chosen.sum():,}",
+            )  # fmt: skip
+    axes.axvline(limits[0], color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.axhline(limits[1], color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.set_yscale("log")
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10) if _within(tick, response.discrimination)]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("difficulty (ability at which half of the answers are right)", fontsize=9)
+    axes.set_ylabel("discrimination (log odds by unit of ability)", fontsize=9)
+    plain(axes)
+    legend_above(figure, axes)
+    handles: Any = figure.legends[0].legend_handles
+    for handle in handles:
+        handle.set_sizes([24])
+        handle.set_alpha(1)
+    return figure
+
+
+def _within(tick: float, values: NDArray[np.float64]) -> bool:
+    return bool(np.nanmin(values) <= tick <= np.nanmax(values))

@@ -1,0 +1,88 @@
+"""Methods of filtering side by side, and what each does to every model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.effects.baselines import Beside
+from analyses.numerics.filtering.effects.spread import spread
+from analyses.presentation.table_columns import numbers
+from tracker.statistics.ranking import mean_ranks
+
+Mask = NDArray[np.bool_]
+
+
+def methods(found: Mapping[str, Beside], full: Mapping[str, float], statistics: Sequence[str]) -> pa.Table:
+    """One row for all prompts, then for each method one of its own and one of the random subsets of its size.
+
+    Beside every statistic of a method stands its position among the random subsets, and beside their mean the 2.5 %
+    and 97.5 % quantiles.
+
+    Args:
+        found: by the method's name.
+        full: statistics of all prompts, as far as they are defined.
+        statistics: names of those wanted.
+    """
+    rows: list[dict[str, Any]] = []
+    n = len(next(iter(found.values())).kept)
+    rows.append({"method": "all prompts", "n_prompts": n, "share_removed": 0.0, **full})
+    for method, beside in found.items():
+        size = {"n_prompts": int(beside.kept.sum()), "share_removed": beside.share_removed}
+        own, drawn = {"method": method, **size}, {"method": f"random, as many as {method}", **size}
+        for name in statistics:
+            own |= {name: beside.values[name], f"{name}_position": beside.position(name)}
+            over = beside.spread(name)
+            drawn |= {name: over.mean, f"{name}_low": over.low, f"{name}_high": over.high}
+        rows += [own, drawn]
+    columns = [f"{name}{end}" for name in statistics for end in ("", "_low", "_high", "_position")]
+    return pa.table(
+        {
+            "method": pa.array([row["method"] for row in rows], pa.string()),
+            "n_prompts": pa.array([row["n_prompts"] for row in rows], pa.int64()),
+            "share_removed": pa.array([row["share_removed"] for row in rows], pa.float64()),
+        }
+        | {name: numbers([row.get(name, np.nan) for row in rows]) for name in columns}
+    )
+
+
+def models(
+    names: Sequence[str],
+    is_filter_model: Mask,
+    means: NDArray[np.float64],
+    found: Mapping[str, Beside],
+    *,
+    sign: int = 1,
+) -> pa.Table:
+    """One row for each model, the best first: its score and rank on all prompts and by each method.
+
+    Args:
+        names: of the models.
+        is_filter_model: ``(n_models,)``.
+        means: ``(n_models,)`` on all prompts, larger is better.
+        found: by the method's name, over the same models.
+        sign: -1 where scores were turned round so that larger is better; they are written as they were.
+    """
+    ranks = mean_ranks(means)
+    order = np.lexsort((np.array(names), ranks))
+    columns: dict[str, Any] = {
+        "model": pa.array([names[place] for place in order.tolist()], pa.string()),
+        "is_filter_model": is_filter_model[order],
+        "score": sign * means[order],
+        "rank": ranks[order],
+    }
+    for method, beside in found.items():
+        known = not np.isnan(beside.means).any()
+        own = mean_ranks(beside.means) if known else np.full(len(names), np.nan)
+        drawn = [spread(sign * column) for column in beside.random_means.T[order]]
+        columns |= {
+            f"{method}_score": numbers(sign * beside.means[order]),
+            f"{method}_rank": numbers(own[order]),
+            f"{method}_random_low": numbers([one.low for one in drawn]),
+            f"{method}_random_high": numbers([one.high for one in drawn]),
+        }
+    return pa.table(columns)

@@ -1,0 +1,1 @@
+"""Clusters of prompts by their scores."""

@@ -1,0 +1,156 @@
+"""Clusters of rows by direction: how many there are, who belongs to which, and which row speaks for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.clustering.directions import Directions, directions
+from analyses.numerics.clustering.silhouette import cluster_sums, row_silhouettes
+from analyses.numerics.clustering.spherical_kmeans import best_assignments
+
+TIE = 1e-10
+"""Silhouettes, and mean cosines to a cluster, that differ by no more than this are equal."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Clustering:
+    """Rows in clusters of similar direction.
+
+    Attributes:
+        labels: ``(n,)`` int64 number of the cluster, the heaviest being 0; -1 for rows of zeros.
+        n_clusters: how many; 1 where all rows have one direction, 0 where none has any.
+        objective: sum over rows of weight times cosine to the own centre.
+        silhouette: weighted mean over the rows with a direction; NaN with fewer than 2 clusters.
+        samples: ``(n,)`` silhouette of each row; NaN for rows of zeros, and with fewer than 2 clusters.
+        medoids: ``(n_clusters,)`` int64 row that has the largest mean cosine to its cluster; of equals the first.
+        by_number: ``(max_clusters - 1,)`` mean silhouette at 2, 3, ... clusters; NaN where there are fewer distinct
+            directions.
+    """
+
+    labels: NDArray[np.int64]
+    n_clusters: int
+    objective: float
+    silhouette: float
+    samples: NDArray[np.float64]
+    medoids: NDArray[np.int64]
+    by_number: NDArray[np.float64]
+
+
+def best_clustering(
+    X: NDArray[np.float64],
+    *,
+    weights: NDArray[np.float64] | None = None,
+    max_clusters: int = 50,
+    n_restarts: int = 5,
+    key: NDArray[np.uint64],
+) -> Clustering:
+    """Spherical k-means with the number of clusters that has the largest mean silhouette.
+
+    At each number of clusters the restart with the best objective is kept; of numbers whose silhouettes are equal
+    within `TIE` the smallest is chosen.
+
+    Args:
+        X: ``(n, k)`` finite numbers; rows of zeros belong to no cluster.
+        weights: ``(n,)`` positive, a row of weight ``w`` standing for ``w`` copies; None weighs every row 1.
+        max_clusters: largest number tried, at least 2.
+        n_restarts: at least 1.
+        key: of the seed, from `stream_key`; the random starts depend on nothing else.
+
+    Raises:
+        ValueError: an argument is out of range, or a number is not finite.
+    """
+    if max_clusters < 2 or n_restarts < 1:
+        raise ValueError("max_clusters must be at least 2 and n_restarts at least 1")
+    found = directions(X, weights)
+    by_number = np.full(max_clusters - 1, np.nan)
+    most = min(max_clusters, found.n_distinct)
+    if most < 2:
+        labels = np.zeros(found.n_distinct, dtype=np.int64)
+        return Clustering(
+            labels=np.where(found.of_row < 0, -1, 0),
+            n_clusters=most,
+            objective=float(found.weights.sum()),
+            silhouette=float("nan"),
+            samples=np.full(found.of_row.size, np.nan),
+            medoids=_medoids(found, labels, most),
+            by_number=by_number,
+        )
+    kept, objectives = best_assignments(found.units, found.weights, max_clusters=most, n_restarts=n_restarts, key=key)
+    for place, assignment in enumerate(kept):
+        samples = row_silhouettes(found, assignment.astype(np.int64), place + 2, weights)
+        by_number[place] = _mean(samples, weights)
+    place = best_number(by_number) - 2
+    labels = _numbered(found, kept[place].astype(np.int64), place + 2)
+    samples = row_silhouettes(found, labels, place + 2, weights)
+    return Clustering(
+        labels=np.where(found.of_row < 0, -1, labels[found.of_row]),
+        n_clusters=place + 2,
+        objective=float(objectives[place]),
+        silhouette=float(by_number[place]),
+        samples=samples,
+        medoids=_medoids(found, labels, place + 2),
+        by_number=by_number,
+    )
+
+
+def best_number(by_number: NDArray[np.float64]) -> int:
+    """The number of clusters with the largest mean silhouette, of equal ones the smallest; 0 where there is none.
+
+    Args:
+        by_number: mean silhouette at 2, 3, ... clusters; NaN where there are fewer distinct directions.
+    """
+    there = np.where(np.isnan(by_number), -np.inf, by_number)
+    largest = there.max(initial=-np.inf)
+    return int(np.flatnonzero(there >= largest - TIE)[0]) + 2 if np.isfinite(largest) else 0
+
+
+def medoid_distances(X: NDArray[np.float64], clustering: Clustering) -> NDArray[np.float64]:
+    """Cosine distance of each row to the medoid of its cluster.
+
+    Args:
+        X: ``(n, k)``, the table that was clustered.
+        clustering: of it.
+
+    Returns:
+        ``(n,)`` float64; exactly 0 for rows of the medoid's direction, NaN for rows of zeros.
+    """
+    found = directions(X)
+    distances = np.full(found.of_row.size, np.nan)
+    rows = np.flatnonzero(found.of_row >= 0)
+    own = found.of_row[rows]
+    spoken = found.of_row[clustering.medoids[clustering.labels[rows]]]
+    cosines = np.einsum("ij,ij->i", found.units[own], found.units[spoken])
+    distances[rows] = np.where(own == spoken, 0.0, np.maximum(0.0, 1.0 - cosines))
+    return distances
+
+
+def _mean(samples: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    there = ~np.isnan(samples)
+    if weights is None:
+        return float(samples[there].mean())
+    return float((weights[there] * samples[there]).sum() / weights[there].sum())
+
+
+def _numbered(found: Directions, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    """The same clusters, heaviest first; of equal ones first the one with the smallest row number."""
+    totals = np.bincount(labels, weights=found.weights, minlength=n_clusters)
+    firsts = np.full(n_clusters, found.of_row.size)
+    np.minimum.at(firsts, labels, found.first_rows)
+    order = np.lexsort((firsts, -totals))
+    number = np.empty(n_clusters, dtype=np.int64)
+    number[order] = np.arange(n_clusters)
+    return number[labels]
+
+
+def _medoids(found: Directions, labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    sums, totals = cluster_sums(found.units, found.weights, labels, n_clusters)
+    means = np.einsum("ij,ij->i", found.units, sums[labels]) / totals[labels]
+    best = np.full(n_clusters, -np.inf)
+    np.maximum.at(best, labels, means)
+    candidates = np.flatnonzero(means >= best[labels] - TIE)
+    medoids = np.full(n_clusters, found.of_row.size, dtype=np.int64)
+    np.minimum.at(medoids, labels[candidates], found.first_rows[candidates])
+    return medoids

@@ -1,0 +1,169 @@
+"""The most inequalities that weights in given boxes can fulfil at once, as an interval that closes with time."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from fractions import Fraction
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.cardinal.exact_boxes import most_in_box
+from analyses.numerics.elections.cardinal.weight_boxes import ROUNDING, explore
+
+SMALL, LARGE = 12, 5000
+"""Boxes looked at before the most promising one is taken up again; more of them once memory runs short."""
+
+MOST_NUMBERS = 2**24
+"""Floats kept for open boxes, about."""
+
+FEW = 12
+"""Rows that are decided in exact arithmetic, where halving does not end: around points at which several rows are 0."""
+
+NARROW, NARROWEST = 2.0**-8, 2.0**-36
+"""Width of a box from which on that is tried, and at which a box with more rows is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inequalities:
+    """Rows d·w < 0, each worth something.
+
+    Attributes:
+        D: ``(n_weights, n_rows)`` float64, each entry correctly rounded but for a few last digits.
+        worth: ``(n_rows,)`` int64 of a row that holds, positive.
+        worth_tied: ``(n_rows,)`` int64 of a row with d·w = 0.
+        steps, units: the rows exactly, up to a positive factor each: integers times ``(n_weights,)`` fractions.
+    """
+
+    D: NDArray[np.float64]
+    worth: NDArray[np.int64]
+    worth_tied: NDArray[np.int64]
+    steps: NDArray[Any]
+    units: tuple[Fraction, ...]
+
+    @property
+    def slack(self) -> NDArray[np.float64]:
+        """``(n_rows,)`` how far a computed sum may be from the true one, for weights in [0, 1]."""
+        return np.asarray(ROUNDING * np.abs(self.D).sum(axis=0))
+
+    def exactly(self, row: int) -> list[Fraction]:
+        """A row as fractions."""
+        return [int(step) * unit for step, unit in zip(self.steps[:, row], self.units, strict=True)]
+
+    def undecided(self, box: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+        """Rows that hold in part of a box, perhaps, and the worth of those that hold in all of it."""
+        up, down = np.maximum(self.D, 0), np.minimum(self.D, 0)
+        least, most = box[0] @ up + box[1] @ down, box[1] @ up + box[0] @ down
+        sure = most < -self.slack
+        return np.flatnonzero((least < self.slack) & ~sure), int(self.worth[sure].sum())
+
+
+def face_boxes(n_weights: int, epsilon: float) -> list[NDArray[np.float64]]:
+    """Boxes ``(2, n_weights)`` that hold every direction of [epsilon, 1]ⁿ: one weight at 1, the others free."""
+    boxes = []
+    for place in range(n_weights):
+        box = np.array([np.full(n_weights, epsilon), np.ones(n_weights)])
+        box[0, place] = 1.0
+        boxes.append(box)
+    return boxes
+
+
+class BoxSearch:
+    """Branch and bound over weights in [epsilon, 1], the box with the largest bound first; it can be taken up again.
+
+    Attributes:
+        best: worth of the best weights known; at first what is to be exceeded.
+        weights: ``(n_weights,)`` that have it; None where none exceeds it.
+    """
+
+    def __init__(self, rows: Inequalities, *, epsilon: Fraction, floor: float, best: int, few: int = FEW) -> None:
+        """Nothing is looked at yet.
+
+        Args:
+            rows: at least one weight.
+            epsilon: least weight.
+            floor: the same as a float.
+            best: what is to be exceeded.
+            few: rows that are decided in exact arithmetic.
+        """
+        self.best, self.weights = best, None
+        self._rows, self._epsilon, self._floor, self._few = rows, epsilon, floor, few
+        self._slack, self._given_up = rows.slack, 0
+        possible = int(rows.worth.sum())
+        boxes = face_boxes(len(rows.D), floor)
+        self._heap: list[tuple[int, int, Any]] = [(-possible, number, box) for number, box in enumerate(boxes)]
+        self._n_made = len(boxes)
+
+    weights: NDArray[np.float64] | None
+
+    @property
+    def at_most(self) -> int:
+        """No weights do more."""
+        return max(self.best, self._given_up, -self._heap[0][0] if self._heap else 0)
+
+    def advance(self, *, until: float, enough: int = 0) -> None:
+        """Go on until nothing better is possible, the bound is at most ``enough``, or time is up.
+
+        Args:
+            until: by the monotonic clock.
+            enough: a bound that will do.
+        """
+        heap, rows = self._heap, self._rows
+        while heap and -heap[0][0] > max(self.best, enough) and monotonic() < until:
+            bound, _, box = heapq.heappop(heap)
+            width = (box[1] - box[0]).max()
+            if width <= NARROW or len(self._slack) <= self._few:
+                undecided, sure = rows.undecided(box)
+                if len(undecided) <= self._few:
+                    self._take(*_decided(rows, undecided, sure, box, self._epsilon, self._floor, self.best))
+                    continue
+            if width <= NARROWEST:
+                self._given_up = max(self._given_up, -bound)
+                continue
+            budget = SMALL if len(heap) * 2 * len(rows.D) < MOST_NUMBERS else LARGE
+            best, found, left, bounds, _ = explore(rows.D, self._slack, rows.worth, box[0], box[1], self.best, budget)
+            self._take(best, found if len(found) else None)
+            for one, its_bound in zip(left, bounds.tolist(), strict=True):
+                heapq.heappush(heap, (-its_bound, self._n_made, one))
+                self._n_made += 1
+
+    def offer(self, weights: NDArray[np.float64]) -> None:
+        """Take weights found elsewhere, if they are better.
+
+        Args:
+            weights: ``(n_weights,)`` in [epsilon, 1].
+        """
+        worth = int(self._rows.worth[weights @ self._rows.D < -self._slack].sum())
+        if worth > self.best:
+            self._take(worth, weights)
+
+    def _take(self, worth: int, weights: NDArray[np.float64] | None) -> None:
+        if weights is not None:
+            self.best, self.weights = int(worth), weights
+
+
+def _decided(
+    rows: Inequalities,
+    undecided: NDArray[np.int64],
+    sure: int,
+    box: NDArray[np.float64],
+    epsilon: Fraction,
+    floor: float,
+    best: int,
+) -> tuple[int, NDArray[np.float64] | None]:
+    """The best of one box in exact arithmetic, where it exceeds what is known."""
+    low, high = ([epsilon if end == floor else Fraction(end) for end in ends] for ends in box.tolist())
+    most, weights = most_in_box(
+        [rows.exactly(row) for row in undecided],
+        rows.worth[undecided].tolist(),
+        rows.worth_tied[undecided].tolist(),
+        low,
+        high,
+        best=best - sure,
+    )
+    if weights is None:
+        return best, None
+    return most + sure, np.array([floor if weight == epsilon else float(weight) for weight in weights])

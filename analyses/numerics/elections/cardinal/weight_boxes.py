@@ -1,0 +1,167 @@
+"""Branch and bound over boxes of weights: how many of many linear inequalities can hold at once?
+
+Rows are inequalities d·w < 0, each worth something; w ranges over boxes. Over a box the least and the largest d·w are
+sums of corners, so a row is never, surely or perhaps fulfilled there; what is not never is a bound. Halving a box
+changes one term of each sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracker.statistics.jit import INT, kernel
+
+ROUNDING = 1e-13
+"""Sums of at most some hundred terms, each of them correctly rounded, are known to this share of Σ|d|."""
+
+DEEPEST = 400
+"""So often a box is halved at most before it is handed back as it is."""
+
+SAMPLED = 48
+"""Rows by which the direction to halve is chosen."""
+
+
+ROW, LEAST, MOST = 0, 1, 2
+"""Columns of a row that is still open in a box: which it is, and its least and largest sum there."""
+
+
+@kernel
+def _sums_in_box(D: Any, box: Any, rows: Any) -> None:
+    """Fill ``rows``, one for each inequality, with its least and largest sum in a box."""
+    for row in range(D.shape[1]):
+        smallest, largest = 0.0, 0.0
+        for j in range(D.shape[0]):
+            d = D[j, row]
+            smallest += d * (box[0, j] if d > 0 else box[1, j])
+            largest += d * (box[1, j] if d > 0 else box[0, j])
+        rows[row, ROW], rows[row, LEAST], rows[row, MOST] = row, smallest, largest
+
+
+@kernel
+def _open_in_half(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, from_above: Any, rows: Any) -> Any:
+    """Fill ``rows`` with those that stay open once weight ``j`` of a box has lost ``by`` at its upper or lower end.
+
+    Returns:
+        How many; the worth of rows that now surely hold, of all that can hold, and of those that do at the middle.
+    """
+    size, sure, bound, at_middle = 0, 0, 0, 0
+    for place in range(len(parent)):
+        row = INT(parent[place, ROW])
+        smallest, largest = parent[place, LEAST], parent[place, MOST]
+        change = D[j, row] * by
+        if from_above:
+            change = -change
+        if change > 0:
+            smallest += change
+        else:
+            largest += change
+        if smallest >= slack[row]:
+            continue
+        bound += worth[row]
+        if smallest + largest < -2 * slack[row]:
+            at_middle += worth[row]
+        if largest < -slack[row]:
+            sure += worth[row]
+        else:
+            rows[size, ROW], rows[size, LEAST], rows[size, MOST] = row, smallest, largest
+            size += 1
+    return size, sure, bound, at_middle
+
+
+@kernel
+def _where_to_halve(D: Any, worth: Any, box: Any, rows: Any) -> Any:
+    """The weight along which the sums of some of the rows vary most, as a share of how much they vary at all."""
+    step = max(1, len(rows) // SAMPLED)
+    chosen, widest = -1, 0.0
+    for j in range(D.shape[0]):
+        spread = 0.0
+        for place in range(0, len(rows), step):
+            row = INT(rows[place, ROW])
+            spread += worth[row] * abs(D[j, row]) / (rows[place, MOST] - rows[place, LEAST])
+        width = box[1, j] - box[0, j]
+        if width > 0 and spread * width > widest:
+            chosen, widest = j, spread * width
+    return chosen
+
+
+@kernel
+def _with_room(array: Any, size: Any) -> Any:
+    """The array, or a copy with room for as many entries."""
+    if size <= len(array):
+        return array
+    larger = np.empty((2 * size, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@kernel
+def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budget: Any) -> Any:
+    """Halve a box again and again, following the better half first, and drop what cannot exceed ``best``.
+
+    Args:
+        D: ``(n_weights, n_rows)`` float64, a column for each inequality.
+        slack: ``(n_rows,)`` how far a sum may be from what it should be.
+        worth: ``(n_rows,)`` int64, positive.
+        low, high: ``(n_weights,)`` the box.
+        best: what is to be exceeded.
+        budget: boxes to look at, at most.
+
+    Returns:
+        Best worth found and its weights (the ``best`` given and an empty array where nothing exceeds it); the boxes
+        left over as ``(n, 2, n_weights)`` with the bounds of each; boxes looked at.
+    """
+    n, n_rows = D.shape
+    # Boxes wait on a stack; the open rows of each lie in one arena, those of the uppermost box last.
+    boxes = np.empty((DEEPEST + 2, 2, n))
+    start, sure, bound, depth = np.zeros((4, DEEPEST + 3), np.int64)
+    arena, halves = np.empty((4 * n_rows, 3)), np.empty((2, n_rows, 3))
+    size, sure_in, bound_of = np.zeros((3, 2), np.int64)
+    left_over, left_bound, n_left = np.empty((16, 2, n)), np.empty(16, np.int64), 0
+    witness = np.empty(0)
+
+    boxes[0, 0], boxes[0, 1] = low, high
+    _sums_in_box(D, boxes[0], halves[0])
+    start[1], sure[0], bound[0], at_middle = _open_in_half(D, slack, worth, halves[0], 0, 0.0, True, arena)
+    if at_middle > best:
+        best, witness = at_middle, (low + high) / 2
+    looked, top = 1, 0
+    while top >= 0:
+        if bound[top] <= best:
+            top -= 1
+            continue
+        box, rows = boxes[top].copy(), arena[start[top] : start[top + 1]]
+        chosen = _where_to_halve(D, worth, box, rows)
+        if looked >= budget or depth[top] >= DEEPEST or top + 1 >= DEEPEST or chosen < 0:
+            left_over, left_bound = _with_room(left_over, n_left + 1), _with_room(left_bound, n_left + 1)
+            left_over[n_left], left_bound[n_left] = box, bound[top]
+            n_left += 1
+            top -= 1
+            continue
+        cut = (box[0, chosen] + box[1, chosen]) / 2
+        for side in range(2):
+            by = box[1, chosen] - cut if side == 0 else cut - box[0, chosen]
+            size[side], more, possible, at_middle = _open_in_half(
+                D, slack, worth, rows, chosen, by, side == 0, halves[side]
+            )
+            sure_in[side], bound_of[side] = sure[top] + more, sure[top] + possible
+            looked += 1
+            if sure[top] + at_middle > best:
+                best, witness = sure[top] + at_middle, (box[0] + box[1]) / 2
+                witness[chosen] = (box[side, chosen] + cut) / 2
+        end, deeper = start[top], depth[top] + 1
+        top -= 1
+        worse = 1 if bound_of[0] >= bound_of[1] else 0
+        for side in (worse, 1 - worse):
+            if bound_of[side] <= best:
+                continue
+            top += 1
+            boxes[top] = box
+            boxes[top, 1 - side, chosen] = cut
+            sure[top], bound[top], depth[top] = sure_in[side], bound_of[side], deeper
+            arena = _with_room(arena, end + size[side])
+            arena[end : end + size[side]] = halves[side, : size[side]]
+            start[top], start[top + 1] = end, end + size[side]
+            end += size[side]
+    return best, witness, left_over[:n_left].copy(), left_bound[:n_left].copy(), looked

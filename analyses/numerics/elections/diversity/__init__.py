@@ -1,0 +1,1 @@
+"""Diversity: how far tasks disagree on the order of models."""

@@ -1,0 +1,55 @@
+"""How far tasks disagree where scores are missing: with the gaps filled in, and without what has gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyses.numerics.elections.diversity.concordance import Diversity, diversity
+from analyses.numerics.elections.diversity.imputation import knn_imputed
+from analyses.numerics.elections.exact_scores import ExactScores
+
+LEAST_TASKS, LEAST_MODELS = 2, 3
+"""Of a table with gaps, fewer complete tasks or models than these are not taken for the whole."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diversities:
+    """How far tasks disagree, with each way to do without missing scores; without gaps all are the same.
+
+    Attributes:
+        whole: of the whole table, missing scores imputed.
+        complete_tasks: of the tasks that have a score from every model; None where they are too few.
+        complete_models: of the models that have a score on every task; None where they are too few.
+        n_complete_tasks, n_complete_models: how many there are.
+    """
+
+    whole: Diversity
+    complete_tasks: Diversity | None
+    complete_models: Diversity | None
+    n_complete_tasks: int
+    n_complete_models: int
+
+
+def diversities(scores: ExactScores) -> Diversities:
+    """How far tasks disagree on a table that may have gaps; without gaps all are the same.
+
+    Args:
+        scores: every task and every model has at least one.
+    """
+    there = scores.present
+    tasks, models = np.flatnonzero(there.all(axis=1)), np.flatnonzero(there.all(axis=0))
+    whole = diversity(knn_imputed(scores))
+    by_tasks = by_models = whole if scores.is_complete else None
+    if by_tasks is None and len(tasks) >= LEAST_TASKS:
+        by_tasks = diversity(scores.rows(tasks))
+    if by_models is None and len(models) >= LEAST_MODELS:
+        by_models = diversity(scores.columns(models))
+    return Diversities(
+        whole=whole,
+        complete_tasks=by_tasks,
+        complete_models=by_models,
+        n_complete_tasks=len(tasks),
+        n_complete_models=len(models),
+    )

@@ -1,0 +1,1 @@
+"""Rankings by some of the tasks beside the ranking by all."""

@@ -1,0 +1,163 @@
+"""How near the ranking by a few tasks comes to the ranking by all.
+
+The nearest set is the one with the fewest changed pairs: reversed, or tied in exactly one of the two rankings (Zhang &
+Hardt 2024, equation 4). Strict reversals alone would call a task on which all models tie a perfect one. Among sets with
+as many, the one with the smallest largest change of rank is taken, then the first in the order of tasks.
+
+Source: Zhang & Hardt 2024, appendix D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.diversity.distance_counts import Distances, Standard, distances_from
+from analyses.numerics.elections.subsets.task_sets import TaskSets
+from analyses.numerics.elections.voting.task_votes import TaskVotes, as_integers
+from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.rng_streams import HALVES, generator
+
+BLOCK = 8192
+"""Sets in one piece of work."""
+HELD = 1 << 18
+"""Totals held at a time."""
+N_UNCHOSEN = 100
+"""Random sets of a size that a choice is judged beside."""
+LEAST_MODELS = 4
+"""Two halves with a pair each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetsOfSize:
+    """The rankings by sets of one size.
+
+    Attributes:
+        sets: which were examined.
+        distances: of each from the ranking by all tasks.
+        nearest: ``(size,)`` the nearest set examined, and how many are as near.
+        nearest_mrc: ``(size,)`` likewise by the largest change of rank, then by changed pairs.
+    """
+
+    sets: TaskSets
+    distances: Distances
+    nearest: NDArray[np.int64]
+    n_nearest: int
+    nearest_mrc: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreedyOrder:
+    """Tasks in the order in which each brings the ranking nearest to that by all.
+
+    Attributes:
+        order: tasks.
+        distances: after each.
+    """
+
+    order: NDArray[np.int64]
+    distances: Distances
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """Greedy orders found on random halves of the models, and their distances, as ``tau_paper``.
+
+    Attributes:
+        chosen: ``(n_splits, n_sizes)`` on the models on which they were chosen.
+        judged: ``(n_splits, n_sizes)`` on the others.
+        unchosen: ``(n_splits, n_sizes)`` on the others, mean of random sets of that size.
+    """
+
+    chosen: NDArray[np.float64]
+    judged: NDArray[np.float64]
+    unchosen: NDArray[np.float64]
+
+
+def standard_by_all(votes: TaskVotes) -> Standard:
+    """The ranking by all tasks."""
+    everything = np.arange(votes.n_tasks, dtype=np.int64)
+    return Standard.of_totals(as_integers(votes.totals(everything[None])[0]))
+
+
+def distances_of(votes: TaskVotes, standard: Standard, subsets: NDArray[np.int64]) -> Distances:
+    """Distances of the rankings by sets of tasks, ``(n_subsets, size)``."""
+    step = max(1, HELD // votes.n_models)
+    parts = [subsets[start : start + step] for start in range(0, len(subsets), step)]
+    return Distances.joined([distances_from(standard, votes.totals(part)) for part in parts])
+
+
+def examined(votes: TaskVotes, standard: Standard, sets: TaskSets) -> SubsetsOfSize:
+    """The rankings by the sets of one size."""
+    blocks = blocks_of(sets.n_examined, BLOCK)
+
+    def done(block: int) -> Distances:
+        numbers = blocks[block]
+        return distances_of(votes, standard, sets.rows(numbers.start, numbers.stop))
+
+    found = Distances.joined(map_blocks(done, len(blocks)))
+    near, near_mrc = (_first(sets, *keys) for keys in (_by_pairs(found), _by_pairs(found)[::-1]))
+    return SubsetsOfSize(sets=sets, distances=found, nearest=near[0], n_nearest=near[1], nearest_mrc=near_mrc[0])
+
+
+def greedy_order(votes: TaskVotes, standard: Standard, *, n_steps: int) -> GreedyOrder:
+    """Begin with no task; add the one with which the ranking is nearest to the standard, as often as asked."""
+    order: list[int] = []
+    left = list(range(votes.n_tasks))
+    steps: list[Distances] = []
+    for _ in range(n_steps):
+        subsets = np.empty((len(left), len(order) + 1), np.int64)
+        subsets[:, :-1], subsets[:, -1] = order, left
+        found = distances_of(votes, standard, subsets)
+        best = int(np.lexsort(_by_pairs(found)[::-1])[0])
+        order.append(left.pop(best))
+        steps.append(distances_of(votes, standard, subsets[best : best + 1]))
+    return GreedyOrder(order=np.array(order, np.int64), distances=Distances.joined(steps))
+
+
+def held_out(votes: TaskVotes, *, n_steps: int, n_splits: int, seed: int) -> HeldOut:
+    """Choose tasks greedily for one random half of the models, and judge them by the other.
+
+    Each half is a field of its own: rankings, by all tasks too, are those among its models alone. Of an odd number of
+    models, the half that judges has one more.
+
+    Args:
+        votes: of at least `LEAST_MODELS` models.
+        n_steps: tasks chosen.
+        n_splits: random halves.
+        seed: of the halves.
+    """
+
+    drawn = [
+        TaskSets.of_size(votes.n_tasks, size, largest_enumeration=0, n_samples=N_UNCHOSEN, seed=seed)
+        for size in range(1, n_steps + 1)
+    ]
+
+    def split(number: int) -> tuple[NDArray[np.float64], ...]:
+        models = generator(seed, HALVES, number).permutation(votes.n_models).astype(np.int64)
+        choosing, judging = (votes.among(half) for half in np.split(models, [votes.n_models // 2]))
+        greedy = greedy_order(choosing, standard_by_all(choosing), n_steps=n_steps)
+        standard = standard_by_all(judging)
+        judged = [distances_of(judging, standard, greedy.order[None, :size]) for size in range(1, n_steps + 1)]
+        unchosen = [distances_of(judging, standard, sets.rows(0, N_UNCHOSEN)).tau_paper.mean() for sets in drawn]
+        return greedy.distances.tau_paper, Distances.joined(judged).tau_paper, np.array(unchosen)
+
+    chosen, judged, unchosen = (np.array(one) for one in zip(*map_blocks(split, n_splits), strict=True))
+    return HeldOut(chosen=chosen, judged=judged, unchosen=unchosen)
+
+
+def _by_pairs(found: Distances) -> Sequence[NDArray[np.int64]]:
+    return found.n_changed, found.twice_moved
+
+
+def _first(sets: TaskSets, key: NDArray[np.int64], then: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Of the sets with the least key, and among them the least second, the first by its tasks; and their number."""
+    least = np.flatnonzero(key == key.min())
+    least = least[then[least] == then[least].min()]
+    if sets.is_exhaustive:
+        return sets.rows(int(least[0]), int(least[0]) + 1)[0], len(least)
+    tied = np.unique(np.vstack([sets.rows(i, i + 1) for i in least.tolist()]), axis=0)
+    return tied[0], len(tied)

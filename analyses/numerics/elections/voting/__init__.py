@@ -1,0 +1,1 @@
+"""Voting rules, and what their winners depend on."""

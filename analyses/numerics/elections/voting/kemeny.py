@@ -1,0 +1,233 @@
+"""The order of models that contradicts the fewest comparisons within tasks (Kemeny's rule).
+
+An order is contradicted wherever a task has one of two models strictly better and the order has the other ahead. The
+order with the fewest contradictions is hard to find in general, and rarely so in fact:
+
+- Models with the same order on all tasks stand next to each other in some best order, so they are one model that
+  counts several times.
+- Take an edge from each winner of a duel to its loser. The strongly connected parts of that graph, in any order that
+  no edge contradicts, each arranged at its best, make a best order: every duel between parts goes as it was won.
+- What is left of each part is an integer program.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from analyses.numerics.elections.voting.condorcet import Duels
+from analyses.numerics.elections.voting.consensus_programs import least_cost, order_cost
+from tracker.statistics.jit import kernel
+
+LARGEST_PROGRAM = 100
+"""Models of a cycle up to which the integer program is tried."""
+MOST_STARTS = 8
+"""Orders from which the search starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consensus:
+    """The best order found.
+
+    Attributes:
+        order: ``(n_models,)`` columns, best first.
+        ranks: ``(n_models,)`` places in it; models next to each other share the mean of theirs if any order among them
+            costs the same.
+        distance: contradictions of the order, over all tasks and pairs of models.
+        at_least: no order has fewer.
+        is_unique: whether every other order has more, but for swaps of models with the same order on all tasks; None
+            where that is not known.
+    """
+
+    order: NDArray[np.int64]
+    ranks: NDArray[np.float64]
+    distance: int
+    at_least: int
+    is_unique: bool | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no order is better."""
+        return self.distance == self.at_least
+
+
+def kemeny(codes: NDArray[np.int32], *, deadline: float, with_uniqueness: bool = True) -> Consensus:
+    """The order with the fewest contradictions, or the best one found and a bound.
+
+    Args:
+        codes: ``(n_tasks, n_models)`` of `rank_codes`; a task that a model lacks does not compare it.
+        deadline: by `time.monotonic`.
+        with_uniqueness: whether to find out if it is the only one.
+    """
+    distinct, which, copies = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
+    duels = Duels.of_codes(distinct)
+    # Having the row ahead costs one for each task that the column wins, once for each pair of copies.
+    cost = duels.wins.T.astype(np.int64) * copies[:, None] * copies[None, :]
+    liked = duels.margins.astype(np.int64) @ copies
+    starts = _starts(distinct, liked)
+    parts = _parts(cost, liked)
+    at_least = _between(cost, parts)
+    arranged = []
+    for part in parts:
+        inner = cost[np.ix_(part, part)]
+        found, least = _arranged(inner, [_among(order, part) for order in starts], deadline)
+        arranged.append(part[found])
+        at_least += least
+    order = np.concatenate(arranged)
+    distance = order_cost(cost, order)
+    is_unique = None
+    if with_uniqueness and distance == at_least:
+        is_unique = _is_unique(cost, arranged, order, deadline)
+    columns, ranks = _with_copies(_interchangeable(cost, order), which.ravel())
+    return Consensus(order=columns, ranks=ranks, distance=distance, at_least=at_least, is_unique=is_unique)
+
+
+def _starts(codes: NDArray[np.int32], liked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Orders to start from: by tasks won less tasks lost, then as single tasks have it."""
+    tasks = codes[np.argsort(-(codes > 0).sum(axis=1), kind="stable")][: MOST_STARTS - 1]
+    return [np.argsort(-liked, kind="stable"), *(np.lexsort((-liked, -row)) for row in tasks)]
+
+
+def _among(order: NDArray[np.int64], part: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An order of all as an order of places in a part."""
+    place = np.full(len(order), -1)
+    place[part] = np.arange(len(part))
+    return np.asarray(place[order][place[order] >= 0])
+
+
+def _parts(cost: NDArray[np.int64], liked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Strongly connected parts of the graph from winners to losers, in an order that no edge contradicts."""
+    beats = cost < cost.T
+    n_parts, part = connected_components(csr_array(beats), directed=True, connection="strong")
+    members = [np.flatnonzero(part == one) for one in range(n_parts)]
+    above = np.zeros((n_parts, n_parts), dtype=bool)
+    winner, loser = np.nonzero(beats)
+    above[part[winner], part[loser]] = True
+    np.fill_diagonal(above, False)
+    weight = np.array([liked[some].mean() for some in members])
+    waiting, n_above = np.ones(n_parts, dtype=bool), above.sum(axis=0)
+    ordered = []
+    for _ in range(n_parts):
+        free = np.flatnonzero(waiting & (n_above == 0))
+        first = free[np.argmax(weight[free])]
+        waiting[first] = False
+        n_above = n_above - above[first]
+        ordered.append(members[first])
+    return ordered
+
+
+def _between(cost: NDArray[np.int64], parts: list[NDArray[np.int64]]) -> int:
+    """Cost of all pairs of different parts, each as its duel was won."""
+    least = np.minimum(cost, cost.T)
+    inside = sum(int(least[np.ix_(part, part)].sum()) for part in parts)
+    return (int(least.sum()) - inside) // 2
+
+
+def _arranged(
+    cost: NDArray[np.int64], starts: list[NDArray[np.int64]], deadline: float
+) -> tuple[NDArray[np.int64], int]:
+    """The best order found of one part, and a bound that no order is below."""
+    m = len(cost)
+    if m == 1:
+        return np.zeros(1, dtype=np.int64), 0
+    best = starts[0]
+    for start in starts:
+        best = min(best, _improved(cost, start, deadline), key=lambda order: order_cost(cost, order))
+    known = order_cost(cost, best)
+    at_least = int(np.triu(np.minimum(cost, cost.T), 1).sum()) + int(_circles(np.maximum(cost.T - cost, 0)))
+    if at_least < known and m <= LARGEST_PROGRAM:
+        found = least_cost(cost, known=known, deadline=deadline)
+        best = best if found.order is None else found.order
+        at_least = max(at_least, found.at_least)
+    return best, at_least
+
+
+def _improved(cost: NDArray[np.int64], order: NDArray[np.int64], deadline: float) -> NDArray[np.int64]:
+    """Move one model at a time to its best place, until none gains or time runs out."""
+    order = order.copy()
+    has_moved = True
+    while has_moved and time.monotonic() < deadline:
+        has_moved = False
+        for model in order.copy():
+            place = int(np.flatnonzero(order == model)[0])
+            others = np.delete(order, place)
+            # At place p, it is behind the first p of the others and ahead of the rest.
+            costs = np.zeros(len(order), dtype=np.int64)
+            costs[1:] = np.cumsum(cost[others, model] - cost[model, others])
+            best = int(np.argmin(costs))
+            if costs[best] < costs[place]:
+                order = np.insert(others, best, model)
+                has_moved = True
+    return order
+
+
+@kernel
+def _circles(margins: Any) -> Any:
+    """What circles of three must cost at least: margins of duels are spent on one circle after the other.
+
+    Args:
+        margins: ``(m, m)`` int64, by how much the row wins; overwritten.
+    """
+    m = margins.shape[0]
+    spent = np.int64(0)
+    for i in range(m):
+        for j in range(m):
+            for k in range(m):
+                if margins[i, j] <= 0:
+                    break
+                if margins[j, k] > 0 and margins[k, i] > 0:
+                    least = min(margins[i, j], margins[j, k], margins[k, i])
+                    margins[i, j] -= least
+                    margins[j, k] -= least
+                    margins[k, i] -= least
+                    spent += least
+    return spent
+
+
+def _is_unique(
+    cost: NDArray[np.int64], parts: list[NDArray[np.int64]], order: NDArray[np.int64], deadline: float
+) -> bool | None:
+    """Whether the best order is the only one."""
+    if (cost[order[:-1], order[1:]] == cost[order[1:], order[:-1]]).any():
+        return False
+    known = True
+    for part in parts:
+        if len(part) == 1:
+            continue
+        inner = cost[np.ix_(part, part)]
+        best = np.arange(len(part))
+        limit = order_cost(inner, best) + 1
+        found = least_cost(inner, known=limit, deadline=deadline, other_than=best)
+        if found.order is not None:
+            return False
+        known &= found.at_least >= limit
+    return True if known else None
+
+
+def _interchangeable(cost: NDArray[np.int64], order: NDArray[np.int64]) -> list[list[int]]:
+    """Runs of models next to each other that cost the same in any order among them."""
+    runs: list[list[int]] = []
+    for model in order.tolist():
+        if runs and all(cost[model, one] == cost[one, model] for one in runs[-1]):
+            runs[-1].append(model)
+        else:
+            runs.append([model])
+    return runs
+
+
+def _with_copies(runs: list[list[int]], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The order and ranks of all models, copies beside each other."""
+    columns: list[int] = []
+    ranks = np.empty(len(which))
+    for run in runs:
+        n_before = len(columns)
+        for model in run:
+            columns += np.flatnonzero(which == model).tolist()
+        ranks[columns[n_before:]] = (n_before + 1 + len(columns)) / 2
+    return np.array(columns, dtype=np.int64), ranks

@@ -1,0 +1,1 @@
+"""What a filter changes: scores, ranks, agreement, correlations."""

@@ -1,0 +1,122 @@
+"""A selection of prompts beside random selections of its size.
+
+Source: Gupta et al. 2024, section 4.4, table 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.effects.agreement import agreement, random_agreement
+from analyses.numerics.filtering.effects.random_subsets import (
+    SubsetStatistics,
+    position,
+    random_subset_statistics,
+    subset_statistics,
+)
+from analyses.numerics.filtering.effects.spread import Spread, spread
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+STATISTICS = ("tau", "tau_without_filter_models", "pearson", "spearman", "agreement")
+"""Of a selection, and of each random one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beside:
+    """What a selection of prompts says of the models, and what random ones of its size say.
+
+    Attributes:
+        kept: ``(n_prompts,)`` what is selected.
+        values: by the names of `STATISTICS`; NaN where one is not defined.
+        random: the same, each ``(n_subsets,)``.
+        means: ``(n_models,)`` over what is selected.
+        random_means: ``(n_subsets, n_models)``.
+    """
+
+    kept: Mask
+    values: Mapping[str, float]
+    random: Mapping[str, Floats]
+    means: Floats
+    random_means: Floats
+
+    @property
+    def share_removed(self) -> float:
+        """Of the prompts."""
+        return float((~self.kept).mean())  # as every finding that tells of the filter counts it
+
+    def spread(self, name: str) -> Spread:
+        """A statistic over the random selections."""
+        return spread(self.random[name])
+
+    def position(self, name: str) -> float:
+        """Where a statistic lies among those of the random selections; see `random_subsets.position`."""
+        return position(self.values[name], self.random[name])
+
+
+def beside_random(
+    Q: Floats,
+    kept: Mask,
+    answers: NDArray[np.int32] | None,
+    *,
+    set_aside: Mask,
+    elsewhere: Floats | None,
+    n_subsets: int = 1000,
+    seed: int,
+) -> Beside:
+    """Compare a selection with random ones, each without replacement.
+
+    Args:
+        Q: ``(n_prompts, n_models)`` finite scores, larger is better.
+        kept: ``(n_prompts,)`` the selection.
+        answers: ``(n_prompts, n_models)`` numbers of answers, -1 = none; None where no agreement can be told.
+        set_aside: ``(n_models,)`` the filter models, whom one of the statistics leaves out; it is not defined where
+            there are none, nor where fewer than two others are left.
+        elsewhere: ``(n_models,)`` other scores of the models, larger is better, NaN = none; None where there are none.
+        n_subsets: random selections.
+        seed: two selections of one size are compared with the same random ones.
+    """
+    size = int(kept.sum())
+    one = subset_statistics(Q, kept[None], set_aside=set_aside, elsewhere=elsewhere)
+    many = random_subset_statistics(Q, size, n_subsets=n_subsets, seed=seed, set_aside=set_aside, elsewhere=elsewhere)
+    nowhere = np.full(n_subsets, np.nan)
+    agreed, drawn = float("nan"), nowhere
+    if answers is not None:
+        agreed = agreement(answers[kept]).mean_share
+        drawn = random_agreement(answers, size, n_draws=n_subsets, seed=seed).share
+    values, random = _named(one), _named(many)
+    if not set_aside.any():
+        values["tau_without_filter_models"], random["tau_without_filter_models"] = nowhere[:1], nowhere
+    return Beside(
+        kept=kept,
+        values={name: float(found[0]) for name, found in values.items()} | {"agreement": agreed},
+        random={**random, "agreement": drawn},
+        means=one.means[0],
+        random_means=many.means,
+    )
+
+
+def of_all(Q: Floats, answers: NDArray[np.int32] | None, *, elsewhere: Floats | None) -> Mapping[str, float]:
+    """The statistics of all prompts that are no comparison with themselves.
+
+    Args:
+        Q, answers, elsewhere: as for `beside_random`.
+    """
+    found = _named(subset_statistics(Q, np.ones((1, len(Q)), np.bool_), elsewhere=elsewhere))
+    return {name: float(found[name][0]) for name in ("pearson", "spearman")} | {
+        "agreement": float("nan") if answers is None else agreement(answers).mean_share
+    }
+
+
+def _named(found: SubsetStatistics) -> dict[str, Floats]:
+    return {
+        "tau": found.tau,
+        "tau_without_filter_models": found.tau_of_others,
+        "pearson": found.pearson,
+        "spearman": found.spearman,
+    }

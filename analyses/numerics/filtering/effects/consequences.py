@@ -1,0 +1,134 @@
+"""What leaving prompts out does: to scores and ranks, to agreement, to correlations, and to models never looked at.
+
+Source: Gupta et al. 2024, section 4, tables 2, 3 and 10 to 12, figure 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.effects.agreement import Agreement, RandomAgreement, agreement, random_agreement
+from analyses.numerics.filtering.effects.correlation_change import CorrelationChange, correlation_changes
+from analyses.numerics.filtering.effects.ranking_change import RankingChange, ranking_change
+from analyses.numerics.filtering.effects.spread import spread
+from analyses.numerics.filtering.effects.subset_error import SubsetError, subset_error
+
+Numbers = Mapping[str, tuple[float, str]]
+"""By name; NaN goes with the reason why there is no number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consequences:
+    """A filter's effects on models with a score for every prompt.
+
+    Attributes:
+        ranking: scores and ranks before and after.
+        before, after: agreement of the models' answers.
+        random: that in random subsets as large as what stays.
+        changes: of the correlation with other scores, by its name; empty where there are none.
+        error: of foretelling the full score of models that had no part in filtering.
+    """
+
+    ranking: RankingChange
+    before: Agreement
+    after: Agreement
+    random: RandomAgreement
+    changes: Mapping[str, CorrelationChange]
+    error: SubsetError
+
+    @property
+    def numbers(self) -> Numbers:
+        """All of them in a fixed order."""
+        tied = "fewer than two models, or one of the rankings ties them all"
+        few = (
+            f"models that are ranked and did not filter: {self.ranking.n_others}" if self.ranking.n_others < 2 else tied
+        )
+        found = {"tau": (self.ranking.tau, tied), "tau_without_filter_models": (self.ranking.tau_others, few)}
+        return found | self._agreement() | self._correlations() | self._error()
+
+    def _agreement(self) -> dict[str, tuple[float, str]]:
+        found: dict[str, tuple[float, str]] = {}
+        for name in ("share", "kappa"):
+            drawn = spread(getattr(self.random, name))
+            values = {
+                "before": getattr(self.before, f"mean_{name}"),
+                "after": getattr(self.after, f"mean_{name}"),
+                "random_mean": drawn.mean,
+                "random_low": drawn.low,
+                "random_high": drawn.high,
+            }
+            found |= {f"agreement.{name}.{when}": (value, "no two models have one") for when, value in values.items()}
+        return found
+
+    def _correlations(self) -> dict[str, tuple[float, str]]:
+        constant = "the scores of one of them are all the same"
+        return {
+            f"against.{name}.{what}": (float(getattr(change, what)), constant)
+            for name, change in self.changes.items()
+            for what in ("n_models", "before", "after", "change", "low", "high", "share_not_above")
+        }
+
+    def _error(self) -> dict[str, tuple[float, str]]:
+        reason, sizes = (
+            self.error.reason or "it is not defined in any split",
+            spread(np.where(self.error.n_kept > 0, self.error.n_kept, np.nan)),
+        )
+        found = {f"subset_error.n_kept.{which}": (getattr(sizes, which), reason) for which in ("mean", "low", "high")}
+        for who in ("chosen", "random"):
+            for what in ("fitted", "raw", "tau"):
+                over_splits = spread(getattr(getattr(self.error, who), what))
+                for which in ("mean", "low", "high"):
+                    found[f"subset_error.{who}.{what}.{which}"] = (getattr(over_splits, which), reason)
+        return found
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[np.float64]]:
+        """Random subsets and splits, one by one."""
+        found = {"random.share": self.random.share, "random.kappa": self.random.kappa}
+        for who in ("chosen", "random"):
+            errors = getattr(self.error, who)
+            found |= {f"subset_error.{who}.{what}": getattr(errors, what) for what in ("fitted", "raw", "tau")}
+        return found
+
+
+def consequences(
+    Q: NDArray[np.float64],
+    kept: NDArray[np.bool_],
+    is_filter_model: NDArray[np.bool_],
+    answers: NDArray[np.int32],
+    other: NDArray[np.float64] | None,
+    choose: Callable[[NDArray[np.intp]], NDArray[np.bool_]],
+    *,
+    n_subsets: int,
+    n_splits: int,
+    n_draws: int,
+    seed: int,
+) -> Consequences:
+    """Everything that follows from a filter.
+
+    Args:
+        Q: ``(n_prompts, n_models)`` finite scores, larger is better.
+        kept: ``(n_prompts,)`` whether the prompt stays.
+        is_filter_model: ``(n_models,)`` whether the filter looked at the model's answers.
+        answers: ``(n_prompts, n_models)`` numbers of answers, -1 = none.
+        other: ``(n_models,)`` other scores of the models, larger is better; NaN where there is none.
+        choose: what would stay if only some models could be looked at, see `subset_error`.
+        n_subsets, n_splits, n_draws: random subsets, splits of the models, draws of the models.
+        seed: of all of them.
+    """
+    ranking = ranking_change(Q, kept, is_filter_model)
+    changes: Mapping[str, CorrelationChange] = {}
+    if other is not None:
+        changes = correlation_changes(ranking.score_before, ranking.score_after, other, n_draws=n_draws, seed=seed)
+    return Consequences(
+        ranking=ranking,
+        before=agreement(answers),
+        after=agreement(answers[kept]),
+        random=random_agreement(answers, int(kept.sum()), n_draws=n_subsets, seed=seed),
+        changes=changes,
+        error=subset_error(Q, choose, n_splits=n_splits, seed=seed),
+    )

@@ -1,0 +1,1 @@
+"""Prompts with nearly the same meaning: distances, threshold, groups."""

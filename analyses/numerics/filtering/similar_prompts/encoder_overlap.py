@@ -1,0 +1,172 @@
+"""How far two encoders call the same prompts similar.
+
+Source: Gupta et al. 2024, section 5.2 and appendix A.5, tables 7 and 8, which give "percentage overlap" undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.similar_groups import nearer
+from analyses.numerics.filtering.similar_prompts.similar_step import (
+    MOST_PAIRS,
+    Grouping,
+    SimilarStep,
+    Unimodal,
+    similar_step,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overlap:
+    """Two sets among the same things.
+
+    Attributes:
+        n: things there are.
+        n_first, n_second: in each set.
+        n_both: in both.
+    """
+
+    n: int
+    n_first: int
+    n_second: int
+    n_both: int
+
+    @property
+    def coefficient(self) -> float:
+        """Share of the smaller set that is in the other too; NaN where it is empty. It is 1 if one holds the other."""
+        smaller = min(self.n_first, self.n_second)
+        return self.n_both / smaller if smaller else np.nan
+
+    @property
+    def jaccard(self) -> float:
+        """Share of what is in either set that is in both; NaN where both are empty."""
+        either = self.n_first + self.n_second - self.n_both
+        return self.n_both / either if either else np.nan
+
+    @property
+    def expected(self) -> float:
+        """How many would be in both on average if each set were drawn at random, with its size."""
+        return self.n_first * self.n_second / self.n if self.n else 0.0
+
+    @property
+    def expected_coefficient(self) -> float:
+        """The coefficient on average if each set were drawn at random: the share of all that the larger one holds."""
+        return max(self.n_first, self.n_second) / self.n if min(self.n_first, self.n_second) else np.nan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncoderStep:
+    """The similar step with one encoder's vectors.
+
+    Attributes:
+        encoder: what made the vectors.
+        found: the step; None where it could not be taken.
+        reason: why it flags nothing; '' where it flags something.
+        pairs: sorted int64 ``i * n + j`` with ``i < j`` for each pair nearer than the threshold; None where there is
+            none, or there are more than `MOST_PAIRS`.
+    """
+
+    encoder: str
+    found: SimilarStep | None
+    reason: str
+    pairs: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncoderOverlap:
+    """What two encoders call similar.
+
+    Attributes:
+        first, second: places of the encoders.
+        prompts: those flagged; None where either flags none.
+        pairs: of prompts nearer than the threshold, whatever groups they form; None where either's are not listed.
+        reason: why there is no overlap; '' where there is.
+    """
+
+    first: int
+    second: int
+    prompts: Overlap | None
+    pairs: Overlap | None
+    reason: str
+
+
+def encoder_step(
+    encoder: str,
+    E: NDArray[np.float32],
+    texts: Sequence[str],
+    *,
+    n_neighbours: int,
+    bandwidth: float,
+    unimodal: Unimodal,
+    threshold: float | None,
+    groups: Grouping,
+    protect_lexical: float,
+    largest_group: float,
+    seed: int,
+) -> EncoderStep:
+    """The step with an encoder's vectors, as `similar_step` takes it, and the pairs behind it."""
+    near = nearest_neighbours(E, n_neighbours)
+    found = similar_step(
+        E,
+        texts,
+        n_neighbours=n_neighbours,
+        bandwidth=bandwidth,
+        unimodal=unimodal,
+        threshold=threshold,
+        groups=groups,
+        protect_lexical=protect_lexical,
+        largest_group=largest_group,
+        seed=seed,
+        neighbours=near,
+    )
+    reason = found.reason
+    if not reason and not found.step.flagged.any():
+        reason = f"no two prompts are called similar below {found.threshold:.4g}"
+    is_listed = not reason and found.threshold is not None and found.n_pairs <= MOST_PAIRS
+    pairs = _pairs(E, near, found.threshold) if is_listed and found.threshold is not None else None
+    return EncoderStep(encoder=encoder, found=found, reason=reason, pairs=pairs)
+
+
+def overlaps(steps: Sequence[EncoderStep]) -> tuple[EncoderOverlap, ...]:
+    """Of every two encoders, in the order of the steps."""
+    return tuple(_overlap(steps, i, j) for i, j in combinations(range(len(steps)), 2))
+
+
+def _overlap(steps: Sequence[EncoderStep], i: int, j: int) -> EncoderOverlap:
+    first, second = steps[i], steps[j]
+    without = [one.encoder for one in (first, second) if one.reason]
+    reason = f"the similar step flags nothing with {' and '.join(without)}" if without else ""
+    prompts = pairs = None
+    if first.found and second.found and not without:
+        prompts = overlap(first.found.step.flagged, second.found.step.flagged)
+        n = prompts.n
+        if first.pairs is not None and second.pairs is not None:
+            both = np.intersect1d(first.pairs, second.pairs, assume_unique=True)
+            pairs = Overlap(n=n * (n - 1) // 2, n_first=len(first.pairs), n_second=len(second.pairs), n_both=len(both))
+    return EncoderOverlap(first=i, second=j, prompts=prompts, pairs=pairs, reason=reason)
+
+
+def _pairs(E: NDArray[np.float32], near: Neighbours, threshold: float) -> NDArray[np.int64]:
+    """Pairs strictly nearer, as numbers, ascending."""
+    n, codes = len(E), [np.empty(0, dtype=np.int64)]
+    for i, others in enumerate(nearer(E, near, threshold)):
+        codes.append(i * n + np.sort(others[others > i]).astype(np.int64))
+    return np.concatenate(codes)
+
+
+def overlap(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Overlap:
+    """Of two sets of prompts.
+
+    Args:
+        first, second: ``(n,)`` whether each prompt is in the set.
+    """
+    return Overlap(
+        n=len(first), n_first=int(first.sum()), n_second=int(second.sum()), n_both=int((first & second).sum())
+    )

@@ -1,0 +1,1 @@
+"""Benchmarks that grow prompt by prompt."""

@@ -1,0 +1,239 @@
+"""The order in which rows are added one by one, each as far as possible from those already there.
+
+Distances are cosine distances; a row of zeros has no direction and is at distance 1 from every row, itself
+included. Rows whose distances differ by no more than `TIE` are equally far, and the first of them is added.
+Sums are carried in two floats, so that rounding stays orders of magnitude below `TIE` whatever the order.
+
+The order is that of the direct method, which compares every remaining row with every selected one at each step;
+only rows that could be next are looked at: what is known of a row from an earlier step bounds its similarity
+from below.
+
+Source: Ailem et al. 2024, section 3.3; the lazy evaluation of Minoux 1978, "Accelerated greedy algorithms for
+maximizing submodular set functions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.clustering.directions import directions
+from tracker.statistics.jit import INT, kernel, sum_kernel
+
+TIE = 1e-12
+"""Distances that differ by no more than this are equal."""
+RUN = 32
+"""Groups whose bounds are summed up in one, so that most are passed over together."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Groups:
+    """The rows of a table in groups of one direction.
+
+    Attributes:
+        units: ``(m, k)`` float64 of length 1; zeros for rows of zeros. In the order of their similarity to all rows
+            together, so that those that come early are neighbours; nothing else depends on it.
+        group: ``(n,)`` int64, which of them each row has.
+        members: ``(n,)`` int64, the rows of each group in ascending order, group after group.
+        starts: ``(m + 1,)`` int64, where each group begins in ``members``.
+        n_zero: rows of zeros.
+        is_nonnegative: whether no number is below 0, so that similarities are not either.
+    """
+
+    units: NDArray[np.float64]
+    group: NDArray[np.int64]
+    members: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    n_zero: int
+    is_nonnegative: bool
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return self.group.size
+
+
+def grouped(rows: NDArray[np.float64]) -> Groups:
+    """The rows of a table by direction; those of zeros are a group of their own.
+
+    Args:
+        rows: ``(n, k)`` finite.
+    """
+    found = directions(rows)
+    is_zero = found.of_row < 0
+    units = np.vstack([found.units, np.zeros((int(is_zero.any()), rows.shape[1]))])
+    group = np.where(is_zero, found.n_distinct, found.of_row)
+    sizes = np.bincount(group, minlength=len(units))
+    sorting = np.argsort(units @ (sizes @ units), kind="stable")
+    group = np.argsort(sorting)[group]
+    return Groups(
+        units=np.ascontiguousarray(units[sorting]),
+        group=group.astype(np.int64),
+        members=np.argsort(group, kind="stable").astype(np.int64),
+        starts=np.concatenate([[0], np.cumsum(sizes[sorting])]).astype(np.int64),
+        n_zero=int(is_zero.sum()),
+        is_nonnegative=bool((units >= 0).all()),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """Rows in the order in which they were added.
+
+    Attributes:
+        rows: ``(n,)`` int64.
+        distances: ``(n,)`` float64 from those already there, by the criterion, in [0, 2]; NaN for the first.
+    """
+
+    rows: NDArray[np.int64]
+    distances: NDArray[np.float64]
+
+
+def farthest_first(found: Groups, start: int, criterion: Literal["mean", "min"] = "mean") -> Order:
+    """Rows one by one, each the farthest from those already there.
+
+    Args:
+        found: the rows by direction.
+        start: the first row.
+        criterion: "mean" takes the mean distance to all selected rows, "min" that to the nearest of them.
+    """
+    rows, distances = np.empty(found.n_rows, np.int64), np.empty(found.n_rows)
+    arguments = found.units, found.group, found.members, found.starts, start
+    if criterion == "mean":
+        _by_mean(*arguments, 0.0 if found.is_nonnegative else 1.0, rows, distances)
+    else:
+        _by_nearest(*arguments, rows, distances)
+    return Order(rows=rows, distances=np.clip(distances, 0.0, 2.0))
+
+
+@sum_kernel
+def _dot(a: Any, b: Any) -> Any:
+    """The scalar product."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@kernel
+def _lowest(keys: Any, start: Any, stop: Any) -> Any:
+    """Where the smallest key between two places stands."""
+    place = start
+    for i in range(start + 1, stop):
+        if keys[i] < keys[place]:
+            place = i
+    return place
+
+
+@kernel
+def _first_row(fresh: Any, n_fresh: int, exact: Any, most: float, members: Any, at: Any) -> Any:
+    """Among the groups looked at whose similarity is at most ``most``, that with the smallest row."""
+    chosen: Any = INT(-1)
+    for i in range(n_fresh):
+        g = fresh[i]
+        if exact[g] <= most and (chosen < 0 or members[at[g]] < members[at[chosen]]):
+            chosen = g
+    return chosen
+
+
+@kernel
+def _go_on(g: int, start: int, members: Any, starts: Any, at: Any, keys: Any) -> None:
+    """Turn to a group's next row, the start being taken already; a group without one is never looked at again."""
+    at[g] += 1
+    if at[g] < starts[g + 1] and members[at[g]] == start:
+        at[g] += 1
+    if at[g] == starts[g + 1]:
+        keys[g] = np.inf
+
+
+@kernel
+def _by_mean(
+    units: Any, group: Any, members: Any, starts: Any, start: int, slack: float, rows: Any, distances: Any
+) -> None:
+    """`farthest_first` by the mean distance, 1 - x.r / n_selected with r the sum of the selected unit vectors.
+
+    One more selected vector lowers x.r by at most ``slack``: 0 where nothing is negative, else 1. So
+    x.r at an earlier step, less ``slack`` for each step since, is a lower bound; ``keys`` hold x.r plus
+    ``slack`` times the step at which it was computed, which does not change with time. ``floors`` hold the smallest
+    key of each run of `RUN` groups.
+    """
+    m, k = units.shape
+    at, keys, exact, fresh = starts[:-1] - 1, np.full(m, -np.inf), np.empty(m), np.empty(m, np.int64)
+    for g in range(m):
+        _go_on(g, start, members, starts, at, keys)
+    floors = np.full((m + RUN - 1) // RUN, -np.inf)
+    rows[0], distances[0] = start, np.nan
+    r, rest = np.zeros(k), np.zeros(k)
+    last = group[start]
+    for step in range(1, rows.size):
+        for j in range(k):  # r + rest is the sum without rounding, r its nearest float (Knuth's two-sum)
+            u = units[last, j] + rest[j]
+            total = r[j] + u
+            back = total - r[j]
+            rest[j] = (r[j] - (total - back)) + (u - back)
+            r[j] = total
+        tie = TIE * step
+        least, n_fresh = np.inf, 0
+        promising = _lowest(floors, INT(0), floors.size)
+        for turn in range(-1, floors.size):
+            run = promising if turn < 0 else turn
+            if turn == promising or floors[run] - slack * step > least + 2 * tie:
+                continue
+            for g in range(run * RUN, min(run * RUN + RUN, m)):
+                if keys[g] < np.inf and keys[g] - slack * step <= least + 2 * tie:
+                    exact[g] = _dot(units[g], r)
+                    keys[g] = exact[g] + slack * step
+                    least = min(least, exact[g])
+                    fresh[n_fresh] = g
+                    n_fresh += 1
+            floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
+        last = _first_row(fresh, n_fresh, exact, least + tie, members, at)
+        rows[step], distances[step] = members[at[last]], 1.0 - exact[last] / step
+        _go_on(last, start, members, starts, at, keys)
+        run = last // RUN
+        floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
+
+
+@kernel
+def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, rows: Any, distances: Any) -> None:
+    """`farthest_first` by the distance to the nearest selected row, 1 - max x.s over the selected s.
+
+    The maximum over some of the selected vectors is a lower bound of that over all; ``keys`` hold it, ``seen``
+    over how many. A row is given up as soon as its bound rules it out. ``floors`` as in `_by_mean`.
+    """
+    m = units.shape[0]
+    at, keys, fresh = starts[:-1] - 1, np.full(m, -np.inf), np.empty(m, np.int64)
+    for g in range(m):
+        _go_on(g, start, members, starts, at, keys)
+    floors = np.full((m + RUN - 1) // RUN, -np.inf)
+    seen, is_selected, selected = np.zeros(m, np.int64), np.zeros(m, np.bool_), np.empty(units.shape)
+    n_selected = 0
+    rows[0], distances[0] = start, np.nan
+    last = group[start]
+    for step in range(1, rows.size):
+        if not is_selected[last]:
+            selected[n_selected], is_selected[last] = units[last], True
+            n_selected += 1
+        least, n_fresh = np.inf, 0
+        promising = _lowest(floors, INT(0), floors.size)
+        for turn in range(-1, floors.size):
+            run = promising if turn < 0 else turn
+            if turn == promising or floors[run] > least + 2 * TIE:
+                continue
+            for g in range(run * RUN, min(run * RUN + RUN, m)):
+                while seen[g] < n_selected and keys[g] <= least + 2 * TIE:
+                    keys[g] = max(keys[g], _dot(units[g], selected[seen[g]]))
+                    seen[g] += 1
+                if keys[g] < np.inf and keys[g] <= least + 2 * TIE:
+                    least = min(least, keys[g])
+                    fresh[n_fresh] = g
+                    n_fresh += 1
+            floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
+        last = _first_row(fresh, n_fresh, keys, least + TIE, members, at)
+        rows[step], distances[step] = members[at[last]], 1.0 - keys[last]
+        _go_on(last, start, members, starts, at, keys)
+        run = last // RUN
+        floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]

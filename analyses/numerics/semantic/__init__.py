@@ -1,0 +1,1 @@
+"""Similarity of performance against similarity of meaning."""

@@ -1,0 +1,253 @@
+"""The lines of a table beside those of tables in which meaning and performance have been torn apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.null_tables import shuffled_table
+from analyses.numerics.pooled_distance import pooled_distances
+from analyses.numerics.semantic.false_discovery import ascending_fdr_values, fdr_values
+from analyses.numerics.semantic.semantic_regression import Floats, Lines, Meaning, lines, performance_rows
+from tracker.statistics.resampling import ALPHA, Comparison, blocks_of, compared, map_blocks
+from tracker.statistics.rng_streams import ROWS, generator, stream_key
+
+TIE = 1e-9
+"""Statistics within this share of their scale count as equal: rounding is far below, and a tie only raises p."""
+BLOCK_CELLS, STACK_CELLS = 2**20, 2**21
+"""Numbers in one array over the draws of a block, and over the draws whose products are taken together."""
+MOST_DRAWS = 128
+"""In one block."""
+BINS = 60
+TAIL = 5e-4
+"""Share of the pooled slopes on either side that the outermost bars hold."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bars:
+    """How a number is distributed over the prompts, observed and drawn.
+
+    Attributes:
+        edges: ``(m + 1,)``; the outermost bars also hold what lies beyond.
+        observed, drawn: ``(m,)`` shares of prompts; drawn is over all draws together.
+    """
+
+    edges: Floats
+    observed: Floats
+    drawn: Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SemanticTest:
+    """Lines of the observed table, and its statistics beside those of the draws.
+
+    Attributes:
+        kept: ``(n_all,)`` prompts that took part; all-wrong ones have no cosine.
+        slope, stderr, t, pvalue, fdr, familywise: one number for each prompt that took part; NaN where it has no line.
+        comparisons: by name: slope.mean, n_discoveries, ks_slope, ks_fdr, max_t.
+        slope_bars, fdr_bars: distributions over the prompts.
+    """
+
+    kept: NDArray[np.bool_]
+    slope: Floats
+    stderr: Floats
+    t: Floats
+    pvalue: Floats
+    fdr: Floats
+    familywise: Floats
+    comparisons: Mapping[str, Comparison]
+    slope_bars: Bars
+    fdr_bars: Bars
+
+    def untested(self, reason: str) -> SemanticTest:
+        """The same lines and draws without what is concluded from them: no p-values, for a reason."""
+        return replace(
+            self,
+            familywise=np.full_like(self.familywise, np.nan),
+            comparisons={name: replace(one, reason=reason) for name, one in self.comparisons.items()},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Statistics:
+    """Of some tables, one row each; slopes in units of ``scale``, ascending, NaN last, and so the FDR values."""
+
+    slope_mean: Floats
+    n_discoveries: Floats
+    max_t: Floats
+    slopes: NDArray[np.float32]
+    fdr: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, found: Lines, scale: float) -> _Statistics:
+        there = ~np.isnan(found.t)
+        n = there.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope_mean = np.where(there, found.slope, 0.0).sum(axis=0) / n
+        fdr = ascending_fdr_values(np.sort(found.pvalue.T, axis=1))
+        # Rounded, so that values that differ by the order of summation only are the same value.
+        slopes = np.sort(np.round(found.slope.T / scale, 9), axis=1)
+        largest = np.where(there, np.abs(found.t), -1.0).max(axis=0)
+        return cls(
+            slope_mean=slope_mean,
+            n_discoveries=np.where(n > 0, (fdr <= ALPHA).sum(axis=1), np.nan),
+            max_t=np.where(n > 0, largest, np.nan),
+            slopes=slopes.astype(np.float32),
+            fdr=fdr.astype(np.float32),
+        )
+
+    @classmethod
+    def joined(cls, parts: list[_Statistics]) -> _Statistics:
+        names = cls.__slots__
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+class _Draws:
+    """Tables drawn under a null, by number.
+
+    Args:
+        Q: ``(n, k)`` scores without gaps.
+        weights: ``(n,)`` positive.
+        similarity, null, with_scores, seed: as in `semantic_test`.
+    """
+
+    def __init__(self, Q: Floats, weights: Floats, *, similarity: str, null: str, with_scores: bool, seed: int) -> None:
+        self.Q, self.similarity, self.null, self.seed = Q, similarity, null, seed
+        self.weights_move = null == "rows" and with_scores and bool((weights != weights[0]).any())
+        self.rows = performance_rows(Q, similarity)
+        self.weights = weights
+        self.partners = weights * self.rows.any(axis=1)
+        self.key = stream_key(seed)
+
+    def order(self, draw: int) -> NDArray[np.int64]:
+        return generator(self.seed, ROWS, draw).permutation(len(self.Q))
+
+    def performance(self, draw: int) -> Floats:
+        """``(n, k)`` performance rows."""
+        if self.null == "rows":
+            return self.rows[self.order(draw)]
+        return performance_rows(shuffled_table(self.Q, self.key, draw), self.similarity)
+
+    def partner_weights(self, draws: range) -> Floats:
+        """``(n, b)``."""
+        if self.weights_move:
+            return np.column_stack([self.partners[self.order(draw)] for draw in draws])
+        if self.null == "columns" and self.similarity == "cosine":
+            return np.column_stack([self.weights * self.performance(draw).any(axis=1) for draw in draws])
+        return np.repeat(self.partners[:, None], len(draws), axis=1)
+
+
+def semantic_test(
+    Q: Floats,
+    E: NDArray[Any],
+    weights: Floats,
+    *,
+    similarity: str,
+    intercept: bool,
+    null: str,
+    with_scores: bool = False,
+    n_permutations: int,
+    seed: int,
+) -> SemanticTest:
+    """Fit every prompt's line, and test the lines together.
+
+    Args:
+        Q: ``(n, k)`` scores without gaps; 0 and 1 for Hamming.
+        E: ``(n, d)`` vectors, none of them zero.
+        weights: ``(n,)`` of partners, positive.
+        similarity: "cosine" or "hamming".
+        intercept: whether the lines have one.
+        null: "rows" pairs each vector with the scores of a prompt drawn without replacement; "columns" shuffles each
+            model's scores over the prompts.
+        with_scores: whether under `rows` a weight goes with the scores, as it must where it was made of them; else
+            it stays with the vector, as it must where it knows of the texts but not of the scores.
+        n_permutations: tables drawn.
+        seed: of all draws.
+    """
+    kept = np.asarray(performance_rows(Q, similarity).any(axis=1))
+    if null == "rows":
+        Q, E, weights = Q[kept], E[kept], weights[kept]
+    draws = _Draws(Q, weights, similarity=similarity, null=null, with_scores=with_scores, seed=seed)
+    n, k = draws.rows.shape
+    meaning = Meaning.of(E, draws.partners, intercept=intercept)
+    partners = draws.partners[:, None]
+    observed = lines(meaning, draws.rows[:, None, :], partners, meaning.squares_under(partners))
+    spread = observed.spread[~np.isnan(observed.spread)]
+    scale = float(np.median(spread)) if spread.size else 1.0
+    blocks = blocks_of(n_permutations, min(MOST_DRAWS, max(8, BLOCK_CELLS // n)))
+    stack = max(1, STACK_CELLS // (n * k))
+
+    def task(block: int) -> _Statistics:
+        chosen = blocks[block]
+        given = draws.partner_weights(chosen)
+        squares = meaning.squares_under(given)
+        parts = []
+        for places in blocks_of(len(chosen), stack):
+            part = slice(places.start, places.stop)
+            U = np.stack([draws.performance(draw) for draw in chosen[part]], axis=1)
+            parts.append(_Statistics.of(lines(meaning, U, given[:, part], squares[:, part]), scale))
+        return _Statistics.joined(parts)
+
+    found = _Statistics.joined([_Statistics.of(observed, scale), *map_blocks(task, len(blocks))])
+    took_part = draws.partners > 0
+    slope, stderr, t, pvalue = (
+        values[took_part, 0] for values in (observed.slope, observed.stderr, observed.t, observed.pvalue)
+    )
+    return SemanticTest(
+        kept=kept,
+        slope=slope,
+        stderr=stderr,
+        t=t,
+        pvalue=pvalue,
+        fdr=fdr_values(pvalue),
+        familywise=_familywise(np.abs(t), found.max_t[1:]),
+        comparisons=_comparisons(found, scale),
+        slope_bars=_bars(found.slopes, _slope_edges(found.slopes), scale),
+        fdr_bars=_bars(found.fdr, np.linspace(0, 1, BINS // 3 * 2 + 1), 1.0),
+    )
+
+
+def _familywise(t: Floats, largest: Floats) -> Floats:
+    """Share of tables, the observed one among them, whose largest |t| is at least that of each prompt."""
+    ascending = np.sort(np.where(np.isnan(largest), np.inf, largest))
+    below = np.searchsorted(ascending, t * (1 - TIE))
+    return np.where(np.isnan(t), np.nan, (1 + len(ascending) - below) / (1 + len(ascending)))
+
+
+def _comparisons(found: _Statistics, scale: float) -> dict[str, Comparison]:
+    values = {
+        "slope.mean": (found.slope_mean, TIE * scale),
+        "n_discoveries": (found.n_discoveries, 0.0),
+        "ks_slope": (pooled_distances(found.slopes), TIE),
+        "ks_fdr": (pooled_distances(found.fdr), TIE),
+        "max_t": (found.max_t, TIE * float(found.max_t[0])),
+    }
+    none = "" if np.isfinite(found.max_t[0]) else "no prompt has a line"
+    comparisons = {}
+    for name, (value, slack) in values.items():
+        difference = value[1:] - value[0]
+        signs = np.where(np.abs(difference) > slack, np.sign(difference), 0).astype(np.int8)
+        on_an_atom = name in ("n_discoveries", "ks_fdr")
+        comparisons[name] = compared(value[0], value[1:], signs, none, on_an_atom=on_an_atom)
+    return comparisons
+
+
+def _slope_edges(slopes: NDArray[np.float32]) -> Floats:
+    mine, pool = slopes[0][~np.isnan(slopes[0])], slopes[1:][~np.isnan(slopes[1:])]
+    low, high = (np.quantile(one, [TAIL, 1 - TAIL]) if one.size else np.zeros(2) for one in (mine, pool))
+    least, most = float(min(low[0], high[0])), float(max(low[1], high[1]))
+    margin = 0.02 * (most - least) or 0.5
+    return np.linspace(least - margin, most + margin, BINS + 1)
+
+
+def _bars(values: NDArray[np.float32], edges: Floats, scale: float) -> Bars:
+    def shares(some: NDArray[np.float32]) -> Floats:
+        some = some[~np.isnan(some)]
+        counts = np.histogram(np.clip(some, edges[0], edges[-1]), edges)[0]
+        return np.asarray(counts / max(1, some.size))
+
+    return Bars(edges=edges * scale, observed=shares(values[0]), drawn=shares(values[1:]))

@@ -1,0 +1,1 @@
+"""Similarity of prompts by the scores of models, counted over all pairs."""

@@ -1,0 +1,1 @@
+"""Weights of prompts: computed ones and random ones."""

@@ -1,0 +1,74 @@
+"""From a table of scores to clusters of its prompts, to weights, to rankings: the whole way for one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.clustering.best_clustering import Clustering, best_clustering, medoid_distances
+from analyses.numerics.weighting.cluster_weights import (
+    ZERO,
+    ZeroDistance,
+    distance_weights,
+    inverse_distance_weights,
+    medoid_weights,
+)
+from analyses.numerics.weighting.reweighting import Reweighting, reweighting
+from tracker.statistics.rng_streams import stream_key
+
+MEDOIDS, DISTANCE, INVERSE = BY_CLUSTER = ("medoids", "distance", "inverse-distance")
+"""Names of the schemes."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Clustered:
+    """A clustering of prompts, and the ranking under each of the weights made of it.
+
+    Attributes:
+        seed: of its random starts.
+        clustering: the clusters.
+        distances: ``(n,)`` cosine distance of each prompt to its cluster's representative; NaN outside clusters.
+        schemes: by name, those of `BY_CLUSTER`.
+    """
+
+    seed: int
+    clustering: Clustering
+    distances: NDArray[np.float64]
+    schemes: Mapping[str, Reweighting]
+
+    @property
+    def is_zero_distance(self) -> NDArray[np.bool_]:
+        """``(n,)`` whether a prompt is in the direction of its representative."""
+        return np.asarray(self.distances <= ZERO)
+
+
+def clustered(
+    Q: NDArray[np.float64],
+    *,
+    max_clusters: int,
+    n_restarts: int,
+    zero_distance: ZeroDistance,
+    higher_is_better: bool = True,
+    seed: int = 0,
+) -> Clustered:
+    """Cluster the prompts, weigh them by it in each way, and rank the models under each.
+
+    Args:
+        Q: ``(n_prompts, n_models)`` finite scores without gaps.
+        max_clusters, n_restarts: as for `best_clustering`.
+        zero_distance: as for `inverse_distance_weights`.
+        higher_is_better: whether the largest mean is the best.
+        seed: of the random starts.
+    """
+    found = best_clustering(Q, max_clusters=max_clusters, n_restarts=n_restarts, key=stream_key(seed))
+    distances = medoid_distances(Q, found)
+    made = {
+        MEDOIDS: medoid_weights(found.labels, found.medoids),
+        DISTANCE: distance_weights(found.labels, distances),
+        INVERSE: inverse_distance_weights(found.labels, distances, zero_distance),
+    }
+    schemes = {name: reweighting(Q, w, higher_is_better=higher_is_better) for name, w in made.items()}
+    return Clustered(seed=seed, clustering=found, distances=distances, schemes=schemes)

@@ -1,0 +1,1 @@
+"""Figures, tables, warnings and validation that several analyses share."""

@@ -1,0 +1,102 @@
+"""What leaving prompts out does to ranks, agreement and correlations of models, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from analyses.numerics.filtering.effects.consequences import Consequences
+from analyses.numerics.filtering.effects.correlation_change import UNCHANGED, CorrelationChange
+from analyses.numerics.filtering.effects.ranking_change import RankingChange
+from analyses.numerics.filtering.effects.spread import spread
+from analyses.numerics.filtering.effects.subset_error import SubsetError
+
+SAME = {"answers": "give the same answer", "right or wrong": "are both right or both wrong"}
+"""What two models do that agree, by what it is that they agree in."""
+
+
+def effects_in_words(effects: Consequences, *, agreement_of: str, against: str) -> list[str]:
+    """A sentence or two of each effect; what is not defined is left out or said to be so.
+
+    Args:
+        effects: of a filter.
+        agreement_of: ``answers``, or ``right or wrong``.
+        against: the other benchmark; '' where there is none.
+    """
+    if np.isnan(effects.ranking.score_after).any():
+        return ["Nothing is left to rank models by."]
+    return [
+        _ranks(effects.ranking),
+        _agreement(effects, agreement_of),
+        *_correlations(effects.changes, against),
+        *_error(effects.error),
+    ]
+
+
+def _ranks(ranking: RankingChange) -> str:
+    n = len(ranking.rank_before)
+    if n < 2:
+        return "Only one model has a score for every prompt, so there is no ranking."
+    moved = int((ranking.rank_before != ranking.rank_after).sum())
+    changed = (
+        f"{moved} of {n} ranked models change their rank" if moved else f"None of {n} ranked models changes its rank"
+    )
+    if np.isnan(ranking.tau):
+        return f"{changed}; before or after, all are tied."
+    without = "" if np.isnan(ranking.tau_others) else f", and {ranking.tau_others:.3f} of those that did not filter"
+    return f"{changed}: tau-b of the rankings before and after is {ranking.tau:.3f}{without}."
+
+
+def _agreement(effects: Consequences, of: str) -> str:
+    before, after, drawn = effects.before, effects.after, spread(effects.random.share)
+    if np.isnan(before.mean_share) or np.isnan(after.mean_share):
+        return "Agreement between models is not defined."
+    chance = f"; on random subsets of that size {drawn.mean:.1%}" if drawn.n else ""
+    kappas = [f"{one.mean_kappa:.3f}" for one in (before, after) if not np.isnan(one.mean_kappa)]
+    kappa = f" (kappa {' and '.join(kappas)})" if len(kappas) == 2 else ""
+    return (
+        f"Two models {SAME[of]} on {before.mean_share:.1%} of all prompts and on {after.mean_share:.1%} of those that "
+        f"stay{chance}{kappa}."
+    )
+
+
+def _correlations(changes: Mapping[str, CorrelationChange], against: str) -> list[str]:
+    if not changes:
+        return []
+    n_models = next(iter(changes.values())).n_models
+    told = "; ".join(f"{name.capitalize()}'s {_change(change)}" for name, change in changes.items())
+    return [f"Correlation with {against} over {n_models} models, before and after: {told}."]
+
+
+def _change(change: CorrelationChange) -> str:
+    if np.isnan(change.change):
+        return "is not defined"
+    values = f"{change.before:.3f} and {change.after:.3f}"
+    if max(abs(number) for number in (change.change, change.low, change.high)) <= UNCHANGED:
+        return f"{values}, no change, nor any in 95 % of draws of the models"
+    has_both = change.low <= UNCHANGED and change.high >= -UNCHANGED
+    verdict = "may be noise" if has_both else "does not hang on a few of these models"
+    return (
+        f"{values}, a change of {_signed(change.change)} (in 95 % of draws of the models from {_signed(change.low)} to "
+        f"{_signed(change.high)}, so it {verdict})"
+    )
+
+
+def _signed(value: float) -> str:
+    """With its sign, unless it is rounded to nothing."""
+    return f"{value:+.3f}" if round(value, 3) else "0"
+
+
+def _error(error: SubsetError) -> list[str]:
+    if error.reason:
+        return []
+    chosen, random = spread(error.chosen.fitted), spread(error.random.fitted)
+    tau, random_tau = spread(error.chosen.tau), spread(error.random.tau)
+    if not (chosen.n and random.n and tau.n):
+        return []
+    return [
+        f"If one half of the models filters and the other half is judged, what stays ({error.n_kept.mean():,.0f} "
+        f"prompts on average) foretells the full score to {chosen.mean:.4f} on average, and the ranking with a tau-b "
+        f"of {tau.mean:.3f}; a random subset of that size to {random.mean:.4f}, and with {random_tau.mean:.3f}."
+    ]

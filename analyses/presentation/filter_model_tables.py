@@ -1,0 +1,77 @@
+"""Who filters, what models get right without the question, and the settings of the similar step, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from analyses.numerics.filtering.similar_prompts.similar_step import SimilarPath
+from tracker.queries.filtering.evidence import Evidence
+from tracker.queries.filtering.filter_models import FilterModels
+from tracker.queries.performance import PerformanceMatrix
+
+
+def filter_models(names: Sequence[str], known: FilterModels, kind: str) -> pa.Table:
+    """One row for each model that filters, the best first."""
+    makers = known.makers_of(names)
+    return pa.table(
+        {
+            "model": pa.array(names, pa.string()),
+            "organization": pa.array([maker.organization for maker in makers], pa.string()),
+            "open_weights": pa.array([maker.open_weights for maker in makers], pa.bool_()),
+            "probability_of": pa.array([kind or None] * len(names), pa.string()),
+        }
+    )
+
+
+def answer_only(
+    scores: PerformanceMatrix, known: Evidence, choices: Sequence[Sequence[str] | None], filtering: Sequence[str]
+) -> pa.Table:
+    """One row for each model that was run without the question: how often it is right, against guessing.
+
+    Guessing is right with probability 1 / number of options; prompts whose options are not known are left out. The
+    standard error is that of guessing, sqrt(sum p (1 - p)) / n.
+    """
+    chance = np.array([1 / len(offered) if offered else np.nan for offered in choices])
+    rows = []
+    for column, model in enumerate(scores.models):
+        asked = known.blind_asked[:, column] & ~np.isnan(chance)
+        n = int(asked.sum())
+        if not n:
+            continue
+        p, right = chance[asked], known.blind_right[asked, column]
+        rows.append(
+            {
+                "model": model,
+                "filters": model in filtering,
+                "n_prompts": n,
+                "accuracy": float(right.mean()),
+                "chance": float(p.mean()),
+                "above_chance": float(right.mean() - p.mean()),
+                "stderr_of_chance": float(np.sqrt((p * (1 - p)).sum()) / n),
+            }
+        )
+    fields = [("model", pa.string()), ("filters", pa.bool_()), ("n_prompts", pa.int64())]
+    numbers = ("accuracy", "chance", "above_chance", "stderr_of_chance")
+    schema = pa.schema([*fields, *((name, pa.float64()) for name in numbers)])
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: (-float(str(row["accuracy"])), str(row["model"]))), schema)
+
+
+def path(found: SimilarPath) -> pa.Table:
+    """One row for each bandwidth and number of neighbours."""
+    b, k = found.thresholds.shape
+    columns = {"threshold": found.thresholds, "share_removed": found.shares, "largest_group_share": found.largest}
+    chosen = np.zeros((b, k), dtype=np.bool_)
+    if found.chosen is not None:
+        chosen[found.chosen] = True
+    return pa.table(
+        {
+            "bandwidth": np.repeat(found.bandwidths, k),
+            "n_neighbours": np.tile(found.n_neighbours, b),
+            **{name: pa.array(values.ravel(), pa.float64(), from_pandas=True) for name, values in columns.items()},
+            "refused": found.refused.ravel(),
+            "chosen": chosen.ravel(),
+        }
+    )

@@ -1,0 +1,23 @@
+"""Names of models, tasks and benchmarks in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker import name_lists as wording
+
+NAMED = 3
+"""Names that a sentence lists before it counts the rest."""
+
+
+def listed(names: Sequence[str], most: int = NAMED) -> str:
+    """Names with commas; of long lists the first few, and how many more there are."""
+    return wording.listed(names, most)
+
+
+def first_by(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:
+    """Names of those that share the first place."""
+    return [models[column] for column in np.flatnonzero(ranks == ranks.min()).tolist()]

@@ -1,0 +1,42 @@
+"""One statistic of a permutation test as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analyses.presentation.canvas import DRAWN, INK, OBSERVED, plain
+from tracker.statistics.resampling import ROUNDING, Comparison
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def null_panel(axes: Axes, comparison: Comparison, drawn: str) -> None:
+    """One null distribution with the observed value as a line, and the p-value above if there is one.
+
+    Args:
+        axes: to draw in.
+        comparison: what to show.
+        drawn: the null in a few words.
+    """
+    null = comparison.null[np.isfinite(comparison.null)]
+    values = np.append(null, comparison.observed) if np.isfinite(comparison.observed) else null
+    if values.size:
+        low, high = float(values.min()), float(values.max())
+        one_value = high - low <= ROUNDING * max(abs(low), abs(high))
+        margin = max(1e-3 * abs(high), 1e-6) if one_value else 0.06 * (high - low)
+        edges: Any = np.linspace(low - margin, high + margin, 52)
+        axes.hist(null, bins=edges, color=DRAWN, alpha=0.85, label=f"null: {drawn}")
+        axes.set_xlim(edges[0], edges[-1])
+    if np.isfinite(comparison.observed):
+        axes.axvline(comparison.observed, color=OBSERVED, linewidth=1.8, label="observed")
+    note = "no test" if comparison.reason else f"p = {comparison.pvalue:.3g}"
+    if comparison.is_discrete and not comparison.reason:
+        note += " (discrete)"
+    axes.text(0.98, 1.0, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=INK)
+    axes.locator_params(axis="x", nbins=3)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.7g}")
+    axes.locator_params(axis="y", nbins=3)
+    plain(axes)

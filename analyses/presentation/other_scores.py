@@ -1,0 +1,48 @@
+"""What is said of a comparison with another benchmark, in the same words by every question that makes one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.effects.correlation_change import LEAST_MODELS
+from analyses.presentation.validation import Problems
+from tracker.queries.other_scores import OtherScores
+
+FEW_IN_COMMON = 10
+"""Models in common below which a correlation is next to nothing, which is said."""
+ENOUGH_TO_DRAW = 16
+"""Models from which on draws of them cover the change of a correlation about as often as they should, in simulations;
+Spearman's in 26 to 90 of a hundred cases with 5 to 10."""
+
+
+def too_few_in_common(against: OtherScores | None, elsewhere: NDArray[np.float64] | None) -> Problems:
+    """The other benchmark knows too few of the models for any correlation to mean something.
+
+    Args:
+        against: the other benchmark; None where none was named.
+        elsewhere: ``(n_models,)`` its scores of the ranked models, NaN = none; None where none was named.
+    """
+    if against is None or elsewhere is None:
+        return {}
+    n_shared = int((~np.isnan(elsewhere)).sum())
+    return {
+        f"{against.benchmark} has scores of {n_shared} of the {len(elsewhere)} models that are ranked here; at least "
+        f"{LEAST_MODELS} are needed. If it calls them by other names, say so in a file with a column alias: suffrage "
+        "models --facts FILE.": n_shared < LEAST_MODELS
+    }
+
+
+def few_in_common(n_models: int) -> list[str]:
+    """What to think of a correlation over so many models; nothing where they are enough."""
+    return [f"A correlation over {n_models} models says next to nothing."] if n_models < FEW_IN_COMMON else []
+
+
+def few_to_draw(n_models: int) -> list[str]:
+    """What to think of draws of so many models; nothing where they are enough."""
+    if n_models >= ENOUGH_TO_DRAW:
+        return []
+    return [
+        f"Draws of {n_models} models vary less than other models would: the range of a change is too narrow, "
+        "that of Spearman's most of all."
+    ]

@@ -1,0 +1,40 @@
+"""Statistics beside those of tables drawn under a null, as every permutation test shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow as pa
+
+from tracker.statistics.resampling import Comparison
+
+
+def statistics(
+    comparisons: Mapping[str, Comparison],
+    keys: Sequence[str],
+    pvalues: Sequence[str],
+    given: Mapping[str, Collection[str]] | None = None,
+) -> pa.Table:
+    """One row for each statistic.
+
+    Args:
+        comparisons: by name, which has as many words with dots between them as there are keys.
+        keys: columns of the words of the name.
+        pvalues: columns of p-values.
+        given: those of them that each statistic has; all if None.
+    """
+    rows = [
+        {
+            **dict(zip(keys, name.split(".") if len(keys) > 1 else [name], strict=True)),
+            "observed": c.observed,
+            "null_mean": c.null_mean,
+            "null_sd": c.null_sd,
+            **{p: None if c.reason or (given and p not in given[name]) else getattr(c, p) for p in pvalues},
+            "discrete": c.is_discrete,
+            "reason": c.reason or None,
+        }
+        for name, c in comparisons.items()
+    ]
+    numbers = ("observed", "null_mean", "null_sd", *pvalues)
+    fields = [*((key, pa.string()) for key in keys), *((number, pa.float64()) for number in numbers)]
+    return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("discrete", pa.bool_()), ("reason", pa.string())]))

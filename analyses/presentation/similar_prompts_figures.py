@@ -1,0 +1,176 @@
+"""Pictures of the step that removes similar prompts: how dense distances are, and what other settings would give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.similar_prompts.density import Density
+from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, SEQUENTIAL, SERIES, canvas, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+LEAST_SHOWN = 1e-6
+"""Share of the largest density at which the logarithmic panel ends."""
+MOST_POINTS = 2000
+"""Points of a curve, above which only some are drawn besides its maxima."""
+MOST_TICKS = 12
+"""Bandwidths above which not each one is written."""
+MOST_NUMBERS = 8
+"""Maxima whose positions are written, the first ones; all have a mark."""
+
+
+def density(found: Density, threshold: float | None, chosen_by: str) -> Figure:
+    """The density of distances with its maxima and the threshold; below it again, on a logarithmic scale.
+
+    Args:
+        found: what to show; a density of nothing gives axes that say so.
+        threshold: drawn as a line, pairs left of it shaded; None is no line.
+        chosen_by: how it was chosen, or why there is none, in a few words.
+    """
+    figure = canvas(7.0, 4.6)
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    if found.density.size and found.density.max() > 0:
+        x, y = _curve(found, threshold)
+        largest = float(y.max())
+        heights = np.interp(found.maxima, found.grid, found.density)
+        cut = 0.0 if threshold is None else threshold
+        for axes in (top, bottom):
+            for part, colour in ((x <= cut, OBSERVED), (x >= cut, DRAWN)):
+                axes.fill_between(x[part], y[part], LEAST_SHOWN * largest / 10, color=colour, alpha=0.45, linewidth=0)
+            axes.plot(x, y, color=INK, linewidth=1.0)
+            axes.plot(
+                found.maxima, heights, color=SERIES[0], marker="o", markersize=4, linestyle="none", clip_on=False,
+                zorder=3,
+            )  # fmt: skip
+        top.set_ylim(0, 1.12 * largest)
+        bottom.set_yscale("log")
+        bottom.set_ylim(LEAST_SHOWN * largest, 3 * largest)
+        shown = x[y >= LEAST_SHOWN * largest]
+        bottom.set_xlim(0, max(shown[-1], 0.0 if threshold is None else 1.05 * threshold))
+    else:
+        top.text(0.5, 0.5, "no density", transform=top.transAxes, ha="center", va="center", color=FAINT)
+        bottom.set_xlim(0, 1.0 if threshold is None else 2 * threshold)
+        for axes in (top, bottom):
+            axes.set_yticks([])
+    for axes in (top, bottom):
+        plain(axes)
+        if threshold is not None:
+            axes.axvline(threshold, color=OBSERVED, linewidth=1.3, linestyle=(0, (4, 3)))
+    _title(top, found, threshold, chosen_by)
+    top.set_ylabel("density", fontsize=9)
+    bottom.set_ylabel("logarithmic", fontsize=9)
+    bottom.set_xlabel("cosine distance between a prompt and one of its nearest neighbours", fontsize=9)
+    return figure
+
+
+def _title(axes: Axes, found: Density, threshold: float | None, chosen_by: str) -> None:
+    """Threshold, how it was chosen, bandwidth and maxima, above a panel."""
+    chosen = "no threshold" if threshold is None else f"threshold {threshold:.4g}"
+    axes.set_title(f"{chosen}: {chosen_by}", fontsize=9, color=INK, loc="left", pad=18, wrap=True)
+    n = len(found.maxima)
+    numbers = ", ".join(f"{position:.3g}" for position in found.maxima[:MOST_NUMBERS])
+    which = f"maxima at {numbers}" + (f" and {n - MOST_NUMBERS} more" if n > MOST_NUMBERS else "")
+    axes.annotate(
+        f"bandwidth {found.bandwidth:.3g}; {which if n else 'no maximum'}", (0, 1), xycoords="axes fraction",
+        xytext=(0, 5), textcoords="offset points", fontsize=7.5, color=FAINT,
+    )  # fmt: skip
+
+
+def _curve(found: Density, threshold: float | None) -> tuple[Floats, Floats]:
+    """Points of the density that draw it: along the grid, closer at its maxima, and at the threshold."""
+    some = found.grid[:: max(1, found.grid.size // MOST_POINTS)]
+    tops = (found.maxima[:, None] + np.linspace(-4, 4, 33) * found.bandwidth).ravel()
+    x = np.concatenate([some, tops, [] if threshold is None else [threshold], found.grid[-1:]])
+    x = np.unique(np.clip(x, 0.0, found.grid[-1]))
+    return x, np.interp(x, found.grid, found.density)
+
+
+def path(
+    bandwidths: Floats,
+    n_neighbours: NDArray[np.int64],
+    thresholds: Floats,
+    shares: Floats,
+    chosen: tuple[int, int] | None,
+) -> Figure:
+    """How the threshold and the share of prompts removed change with the bandwidth and the number of neighbours.
+
+    Crosses below a panel stand for settings without a value.
+
+    Args:
+        bandwidths: ``(b,)`` factors of the standard deviation, above 0.
+        n_neighbours: ``(k,)`` of each prompt, whose distances make the density.
+        thresholds: ``(b, k)``; NaN where there is none.
+        shares: ``(b, k)`` of all prompts, removed; NaN where there is no threshold, or the groups were refused.
+        chosen: places of the setting that was used; None where none of them was.
+    """
+    n_lines = len(n_neighbours)
+    has_strips = bool(np.isnan(thresholds).any() or np.isnan(shares).any())
+    figure = canvas(8.0, 3.6 + 0.09 * n_lines * has_strips)
+    panels: Any = figure.subplots(2, 2, sharex=True, height_ratios=[14, 1 + 0.5 * n_lines * has_strips])
+    order = np.argsort(bandwidths, kind="stable")
+    x = np.asarray(bandwidths, dtype=np.float64)[order]
+    for (axes, strip), table, label in (
+        (panels[:, 0], thresholds, "threshold (cosine distance)"),
+        (panels[:, 1], shares, "share of prompts removed"),
+    ):
+        for k, colour in enumerate(_colours(n_lines)):
+            y = np.asarray(table, dtype=np.float64)[order, k]
+            axes.plot(
+                x, y, color=colour, marker="o", markersize=3.5, linewidth=1.3, label=f"{n_neighbours[k]:,}",
+                clip_on=False,
+            )  # fmt: skip
+            missing = x[np.isnan(y)]
+            strip.plot(missing, np.full(missing.size, -k), color=colour, marker="x", markersize=4, linestyle="none")
+        if chosen is not None:
+            has_value = not np.isnan(table[chosen])
+            (axes if has_value else strip).plot(
+                bandwidths[chosen[0]], table[chosen] if has_value else -chosen[1], color=INK, marker="o", markersize=10,
+                markerfacecolor="none", markeredgewidth=1.2, linestyle="none", label="used", clip_on=False,
+            )  # fmt: skip
+        _axes(axes, strip, x, n_lines)
+        axes.set_ylabel(label, fontsize=9)
+    panels[0, 1].yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+    for strip, table, label in ((panels[1, 0], thresholds, "none"), (panels[1, 1], shares, "none or\nrefused")):
+        if np.isnan(table).any():
+            strip.set_ylabel(label, fontsize=7, rotation=0, ha="right", va="center")
+    described = [axes.get_legend_handles_labels() for axes in panels[:, 0]]
+    handles, labels = ([each for part in kind for each in part] for kind in zip(*described, strict=True))
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=min(8, len(labels)), frameon=False, fontsize=8,
+        title="nearest neighbours of each prompt", title_fontsize=8,
+    )  # fmt: skip
+    return figure
+
+
+def _axes(axes: Axes, strip: Axes, x: Floats, n_lines: int) -> None:
+    """A panel from 0 and its strip of crosses, along the same bandwidths."""
+    if x[-1] > 8 * x[0]:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    if x.size <= MOST_TICKS:
+        axes.set_xticks(x, [f"{value:.3g}" for value in x])
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1e-3))
+    plain(axes)
+    axes.set_axisbelow(True)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    strip.set_ylim(-n_lines + 0.3, 0.7)
+    strip.set_yticks([])
+    strip.set_xlabel("bandwidth, in standard deviations of the distances", fontsize=9)
+    plain(strip)
+    strip.spines["left"].set_visible(False)
+
+
+def _colours(n: int) -> list[Any]:
+    """One for each line, of a palette for few or along a colour map for many."""
+    if n <= len(SERIES):
+        return list(SERIES[:n])
+    from matplotlib import colormaps
+
+    return list(colormaps[SEQUENTIAL](np.linspace(0, 0.95, n)))

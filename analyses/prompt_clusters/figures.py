@@ -1,0 +1,131 @@
+"""Pictures of prompt clusters: how clear they are at each number, what draws gave, and who solves which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.presentation.canvas import (
+    DRAWN,
+    FAINT,
+    INK,
+    OBSERVED,
+    SEQUENTIAL,
+    canvas,
+    label_size,
+    legend_above,
+    plain,
+    short,
+)
+from analyses.presentation.null_panel import null_panel
+from tracker.statistics.resampling import Comparison
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BAND = (2.5, 97.5)
+"""Percentiles of the draws between which the band lies."""
+
+
+def by_number(
+    observed: NDArray[np.float64], drawn: NDArray[np.float64], chosen: int, best: Comparison, words: str
+) -> Figure:
+    """Mean silhouette at each number of clusters with the band of the drawn tables, and the difference below.
+
+    Args:
+        observed: ``(m,)`` at 2, 3, ... clusters; NaN where there are none.
+        drawn: ``(n_permutations, m)`` the same of drawn tables.
+        chosen: the number of clusters with the largest silhouette.
+        best: of the largest silhouettes.
+        words: the null in a few words.
+    """
+    numbers = np.arange(2, observed.size + 2)
+    there = np.isfinite(observed) & np.isfinite(drawn).all(axis=0)
+    figure = canvas(6.6, 5.0)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
+    x, kept = numbers[there], drawn[:, there]
+    mean, (low, high) = kept.mean(axis=0), np.percentile(kept, BAND, axis=0)
+    marker = "o" if x.size < 3 else None
+    upper.fill_between(x, low, high, color=DRAWN, alpha=0.4, linewidth=0, label="95% of the draws")
+    upper.plot(x, mean, color=DRAWN, linewidth=1.6, marker=marker, label=f"mean of the draws: {words}")
+    upper.plot(numbers, observed, color=OBSERVED, linewidth=1.8, marker=marker, label="observed")
+    upper.plot(chosen, observed[chosen - 2], "o", color=OBSERVED, markersize=7)
+    note = "no test" if best.reason else f"p = {best.pvalue:.3g}"
+    right = chosen > (2 + observed.size) / 2
+    upper.annotate(
+        f"{chosen} clusters, {best.observed:.3f}; {note}",
+        (chosen, observed[chosen - 2]),
+        xytext=(-8 if right else 8, 6),
+        textcoords="offset points",
+        ha="right" if right else "left",
+        va="bottom",
+        fontsize=8.5,
+        color=INK,
+    )
+    upper.margins(y=0.18)
+    upper.set_ylabel("mean silhouette", fontsize=9)
+    lower.axhline(0, color=FAINT, linewidth=0.8)
+    lower.fill_between(x, low - mean, high - mean, color=DRAWN, alpha=0.4, linewidth=0)
+    lower.plot(x, observed[there] - mean, color=OBSERVED, linewidth=1.6, marker=marker)
+    lower.set_ylabel("observed\nminus mean of draws", fontsize=9)
+    lower.set_xlabel("number of clusters", fontsize=9)
+    lower.xaxis.get_major_locator().set_params(integer=True)
+    for axes in (upper, lower):
+        plain(axes)
+    legend_above(figure, upper, 8.5)
+    return figure
+
+
+def null_distribution(best: Comparison, words: str) -> Figure:
+    """The largest silhouette of each drawn table, with the observed one as a line.
+
+    Args:
+        best: of the largest silhouettes.
+        words: the null in a few words.
+    """
+    figure = canvas(5.4, 3.2)
+    axes = figure.subplots()
+    null_panel(axes, best, words)
+    axes.set_xlabel("largest mean silhouette over all numbers of clusters", fontsize=9)
+    axes.set_ylabel("draws", fontsize=9)
+    legend_above(figure, axes, 8.5)
+    return figure
+
+
+def means(
+    values: NDArray[np.float64], sizes: NDArray[np.int64], models: Sequence[str], unit: str, *, is_binary: bool
+) -> Figure:
+    """A cell for each cluster and model: the model's mean score on the cluster's prompts.
+
+    Args:
+        values: ``(n_clusters, n_models)``, the best model first; clusters are drawn with the largest mean on top.
+        sizes: ``(n_clusters,)`` prompts in each.
+        models: name of each column.
+        unit: what the scores are called.
+        is_binary: whether scores are 0 and 1, so that colours span exactly that.
+    """
+    n_clusters, n_models = values.shape
+    order = np.argsort(-values.mean(axis=1), kind="stable")
+    names = short(models)
+    figure = canvas(
+        min(14.0, max(5.0, 2.4 + 0.2 * n_models)), 1.2 + max(1.2, 0.15 * n_clusters) + 0.055 * max(map(len, names))
+    )
+    axes = figure.subplots()
+    low, high = (0.0, 1.0) if is_binary else (float(values.min()), float(values.max()))
+    drawn = axes.imshow(values[order], cmap=SEQUENTIAL, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    axes.set_xticks(np.arange(n_models), names, rotation=90)
+    axes.set_yticks(np.arange(n_clusters), [f"{number}  ({sizes[number]:,})" for number in order])
+    axes.tick_params(length=0, colors=INK)
+    axes.tick_params(axis="x", labelsize=label_size(min(n_models, 40)))
+    axes.tick_params(axis="y", labelsize=label_size(min(n_clusters, 40)))
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("models, the best on the left", fontsize=9)
+    axes.set_ylabel("cluster (prompts)", fontsize=9)
+    bar = figure.colorbar(drawn, ax=axes, fraction=0.04, pad=0.015)
+    bar.set_label(unit, fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    bar.outline.set_visible(False)
+    return figure

@@ -1,0 +1,109 @@
+"""The clusters of prompts, and their silhouettes beside those of drawn tables, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analyses.numerics.clustering.best_clustering import Clustering
+from analyses.numerics.clustering.cluster_profile import ClusterProfile
+from analyses.numerics.clustering.silhouette_test import SilhouetteTest
+from tracker.queries.prompts import Prompts
+from tracker.queries.ranking.weighted_scores import Electorate
+from tracker.statistics.resampling import Comparison
+
+LONGEST_TEXT = 300
+"""Characters of a representative's text that the table of clusters holds."""
+
+
+def clusters(clustering: Clustering, profile: ClusterProfile, chosen: Electorate, prompts: Prompts) -> pa.Table:
+    """A row for each cluster, then one for the prompts that belong to none, if there are any."""
+    table, labels = chosen.scores, clustering.labels
+    means = table.Q.mean(axis=1)
+    rows: list[dict[str, Any]] = []
+    for cluster, medoid in enumerate(clustering.medoids):
+        place = int(prompts.rows_of(table.prompt_ids[[medoid]])[0])
+        text = prompts.texts[place]
+        rows.append(
+            {
+                "cluster": cluster,
+                "n_directions": int(profile.n_directions[cluster]),
+                "n_at_medoid": int(profile.n_at_medoid[cluster]),
+                "silhouette": float(profile.silhouettes[cluster]),
+                "medoid_id": int(table.prompt_ids[medoid]),
+                "medoid": prompts.names[place],
+                "medoid_text": None if text is None else text[:LONGEST_TEXT],
+            }
+        )
+    if (labels < 0).any():
+        rows.append({"cluster": None, "n_directions": 0, "n_at_medoid": 0})
+    for row in rows:
+        members = labels == (-1 if row["cluster"] is None else row["cluster"])
+        names, counts = np.unique(table.tasks[members], return_counts=True)
+        w = chosen.weights[members]
+        row |= {
+            "n_prompts": int(members.sum()),
+            "weight_share": float(w.sum() / chosen.weights.sum()),
+            "mean_score": float((w * means[members]).sum() / w.sum()),
+            "most_frequent_task": str(names[counts.argmax()]),
+            "share_of_that_task": float(counts.max() / counts.sum()),
+        }
+    fields = {
+        "cluster": pa.int64(),
+        "n_prompts": pa.int64(),
+        "weight_share": pa.float64(),
+        "n_directions": pa.int64(),
+        "n_at_medoid": pa.int64(),
+        "silhouette": pa.float64(),
+        "mean_score": pa.float64(),
+        "most_frequent_task": pa.string(),
+        "share_of_that_task": pa.float64(),
+        "medoid_id": pa.int64(),
+        "medoid": pa.string(),
+        "medoid_text": pa.string(),
+    }
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields.items()))
+
+
+def models_by_cluster(profile: ClusterProfile, models: tuple[str, ...]) -> pa.Table:
+    """A row for each cluster and model."""
+    n_clusters = len(profile.means)
+    return pa.table(
+        {
+            "cluster": np.repeat(np.arange(n_clusters), len(models)),
+            "model": list(models) * n_clusters,
+            "mean_score": profile.means.ravel(),
+        }
+    )
+
+
+def _tested(found: Comparison) -> dict[str, Any]:
+    """The columns that say how a silhouette compares with its draws."""
+    is_there = np.isfinite(found.observed)
+    return {
+        "silhouette": found.observed if is_there else None,
+        "permuted_mean": found.null_mean if np.isfinite(found.null_mean) else None,
+        "permuted_sd": found.null_sd,
+        "difference": found.observed - found.null_mean if is_there and np.isfinite(found.null_mean) else None,
+        "pvalue": None if found.reason else found.pvalue,
+    }
+
+
+def by_number(test: SilhouetteTest) -> pa.Table:
+    """A row for each number of clusters; its p-value is for that number alone."""
+    rows = [{"n_clusters": number} | _tested(test.at(number)) for number in range(2, test.max_clusters + 1)]
+    return _numbers(rows, ("n_clusters",))
+
+
+def by_cap(test: SilhouetteTest) -> pa.Table:
+    """What a run with each cap gives."""
+    rows = [{"max_clusters": cap, "n_clusters": test.number_up_to(cap)} | _tested(test.up_to(cap)) for cap in test.caps]
+    return _numbers(rows, ("max_clusters", "n_clusters"))
+
+
+def _numbers(rows: list[dict[str, Any]], whole: Sequence[str]) -> pa.Table:
+    fields = [(name, pa.int64() if name in whole else pa.float64()) for name in rows[0]]
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields))

@@ -1,0 +1,101 @@
+"""Pictures of ranks with their intervals, and of the pairs that can be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, label_size, legend_above, plain, short
+from tracker.statistics.rank_intervals import RankIntervals
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_ROWS = 120
+"""Models that one picture shows, the best first."""
+BETTER, OPEN, WORSE = "#0072B2", "#eeeeee", "#E69F00"
+"""Of a pair: the row is significantly better, neither is, the row is significantly worse."""
+
+
+def ranks(found: RankIntervals, models: Sequence[str]) -> Figure:
+    """The rank of each model with both intervals.
+
+    Args:
+        found: as computed.
+        models: names of columns.
+    """
+    order = np.argsort(found.rank, kind="stable")[:MOST_ROWS]
+    n, k = len(order), len(models)
+    figure = canvas(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
+    axes = figure.subplots()
+    rows = np.arange(n)
+    axes.hlines(
+        rows,
+        found.rank_low[order],
+        found.rank_high[order],
+        color=DRAWN,
+        linewidth=4 if n <= 40 else 2.5,
+        label=f"all ranks at once ({found.level:.0%}, Holm)",
+    )
+    if not np.isnan(found.bootstrap_low).any():
+        axes.hlines(
+            rows,
+            found.bootstrap_low[order],
+            found.bootstrap_high[order],
+            color=INK,
+            linewidth=1.2,
+            label=f"each rank for itself ({found.level:.0%} of resamples)",
+        )
+    axes.plot(found.rank[order], rows, "o", markersize=5 if n <= 40 else 3, color=OBSERVED, label="rank")
+    axes.set_yticks(rows, short([models[column] for column in order]), fontsize=label_size(n))
+    axes.set_ylim(n - 0.4, -0.6)
+    axes.set_xlim(0.5, k + 0.5)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.5)
+    axes.set_xlabel("rank, 1 is best", fontsize=9)
+    axes.set_ylabel("models, by mean" + (f" (first {n} of {k:,})" if n < k else ""), fontsize=9)
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=label_size(n), length=0)
+    legend_above(figure, axes, fontsize=8)
+    return figure
+
+
+def separable(found: RankIntervals, models: Sequence[str]) -> Figure:
+    """Which models are significantly better than which others, the best first.
+
+    Args:
+        found: as computed.
+        models: names of columns.
+    """
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch, Rectangle
+
+    order = np.argsort(found.rank, kind="stable")[:MOST_ROWS]
+    n, k = len(order), len(models)
+    better = found.better[np.ix_(order, order)]
+    cells = np.ma.masked_array(better.astype(int) - better.T.astype(int), mask=np.eye(n, dtype=bool))
+    side = max(2.4, (0.26 if n <= 40 else 0.11) * n)
+    figure = canvas(side + 3.2, side + 3.0)
+    axes = figure.subplots()
+    axes.imshow(cells, cmap=ListedColormap([WORSE, OPEN, BETTER]), vmin=-1, vmax=1, interpolation="nearest")
+    place = {int(column): row for row, column in enumerate(order)}
+    for group in found.groups:
+        if all(column in place for column in group):
+            corner = place[group[0]] - 0.5
+            axes.add_patch(
+                Rectangle((corner, corner), len(group), len(group), fill=False, edgecolor=INK, linewidth=1.1)
+            )
+    names = short([models[column] for column in order])
+    plain(axes)
+    axes.set_yticks(range(n), names, fontsize=label_size(n))
+    axes.set_xticks(range(n), names, fontsize=label_size(n), rotation=90)
+    axes.tick_params(length=0)
+    axes.set_ylabel("this model" + (f" (first {n} of {k:,})" if n < k else "") + " …", fontsize=9)
+    axes.set_xlabel("… against this one", fontsize=9)
+    shown = ((BETTER, "significantly better"), (OPEN, "cannot be told apart"), (WORSE, "significantly worse"))
+    handles = [Patch(facecolor=color, edgecolor=FAINT, label=label) for color, label in shown]
+    handles += [Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, label="framed: a group")] if found.groups else []
+    figure.legend(handles=handles, loc="outside upper center", ncols=2, frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,69 @@
+"""Ranks with their intervals, and every pair of models, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from analyses.presentation.table_columns import numbers
+from tracker.statistics.rank_intervals import RankIntervals
+
+
+def by_model(found: RankIntervals, models: Sequence[str]) -> pa.Table:
+    """One row for each model, the best first."""
+    order = np.argsort(found.rank, kind="stable")
+    columns = ("mean", "low", "high", "rank")
+    return pa.table(
+        {"model": pa.array([models[column] for column in order], pa.string())}
+        | {name: numbers(getattr(found, name)[order]) for name in columns}
+        | {
+            "rank_low": found.rank_low[order],
+            "rank_high": found.rank_high[order],
+            "bootstrap_low": numbers(found.bootstrap_low[order]),
+            "bootstrap_high": numbers(found.bootstrap_high[order]),
+            "n_better": (found.rank_low - 1)[order],
+            "n_worse": (len(models) - found.rank_high)[order],
+        }
+    )
+
+
+def by_pair(found: RankIntervals, models: Sequence[str]) -> pa.Table:
+    """One row for every two models, the one with the better mean first; McNemar where scores are 0 and 1."""
+    order = np.argsort(found.rank, kind="stable")
+    i, j = np.triu_indices(len(order), 1)
+    i, j = order[i], order[j]
+    pairs, mcnemar = found.pairs, found.pairs.pvalues_mcnemar
+    columns = {
+        "model": pa.array([models[column] for column in i.tolist()], pa.string()),
+        "other": pa.array([models[column] for column in j.tolist()], pa.string()),
+        "n": pairs.n[i, j],
+        "difference": numbers(pairs.difference[i, j]),
+        "stderr": numbers(pairs.stderr[i, j]),
+        "stderr_clustered": numbers(pairs.stderr_clustered[i, j]),
+        "pvalue": numbers(found.pvalues[i, j]),
+        "holm": numbers(found.holm[i, j]),
+        "separable": found.better[i, j] | found.better[j, i],
+    }
+    if mcnemar is not None and pairs.only_first is not None and pairs.only_second is not None:
+        columns |= {
+            "n_only_model": pairs.only_first[i, j],
+            "n_only_other": pairs.only_second[i, j],
+            "mcnemar_pvalue": numbers(mcnemar[i, j]),
+        }
+    return pa.table(columns)
+
+
+def by_group(found: RankIntervals, models: Sequence[str]) -> pa.Table:
+    """One row for each model of each group that cannot be told apart; a model may be in several."""
+    rows = [
+        (number, place, column) for number, group in enumerate(found.groups, 1) for place, column in enumerate(group, 1)
+    ]
+    return pa.table(
+        {
+            "group": pa.array([number for number, _, _ in rows], pa.int64()),
+            "model": pa.array([models[column] for _, _, column in rows], pa.string()),
+            "rank": pa.array([float(found.rank[column]) for _, _, column in rows], pa.float64()),
+        }
+    )

@@ -1,0 +1,297 @@
+"""Pictures of what a filter does: how far models agree, their scores and ranks, and what each task loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.effects.agreement import Agreement, RandomAgreement
+from analyses.numerics.filtering.effects.consequences import Consequences
+from analyses.numerics.filtering.effects.ranking_change import RankingChange
+from analyses.numerics.filtering.effects.removal_parts import counts_by_task, removal_parts
+from analyses.numerics.filtering.similar_prompts.similar_step import SimilarPath, SimilarStep
+from analyses.numerics.filtering.steps import Step
+from analyses.presentation import similar_prompts_figures as similar_prompts
+from analyses.presentation.canvas import (
+    DRAWN,
+    FAINT,
+    INK,
+    OBSERVED,
+    SEQUENTIAL,
+    SERIES,
+    canvas,
+    label_size,
+    plain,
+    short,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAMED_MODELS = 40
+"""Up to so many models, each row of a heatmap says its name."""
+WRITTEN_CELLS = 12
+"""Up to so many models, each cell says its number."""
+MOST_MODELS, MOST_TASKS = 120, 100
+"""Rows that one picture of models, and of tasks, shows."""
+BINS = 25
+"""Of the random subsets' means."""
+
+
+def pictures(
+    names: Sequence[str],
+    effects: Consequences,
+    steps: Mapping[str, Step],
+    kept: NDArray[np.bool_],
+    tasks: NDArray[np.str_],
+    is_filter_model: NDArray[np.bool_],
+    *,
+    what: str,
+    similar: SimilarStep | None,
+    path: SimilarPath | None,
+) -> dict[str, Callable[[], Figure]]:
+    """All pictures of a filter, by their names; those of the similar step only where it looked at anything.
+
+    Args:
+        names: of the ranked models.
+        effects: on them.
+        steps: by name.
+        kept: ``(n_prompts,)`` what they leave.
+        tasks: ``(n_prompts,)`` name of each prompt's task.
+        is_filter_model: ``(n_models,)``.
+        what: models agree in, such as "answer".
+        similar, path: the step and the settings around its own.
+    """
+    best = np.argsort(-effects.ranking.score_before, kind="stable")
+    heatmaps = partial(agreement, names, effects.before, effects.after, effects.random, what, order=best)
+    drawn: dict[str, Callable[[], Figure]] = {
+        "accuracy": lambda: accuracy(names, effects.ranking, is_filter_model),
+        "agreement": lambda: heatmaps(measure="share"),
+        "kappa": lambda: heatmaps(measure="kappa"),
+        "tasks": lambda: shares_by_task(tasks, steps, kept),
+    }
+    if similar is not None and path is not None:
+        chosen_by = f"{similar.chosen_by}, refused" if similar.reason else similar.chosen_by
+        drawn["density"] = lambda: similar_prompts.density(similar.density, similar.threshold, chosen_by)
+        drawn["path"] = lambda: similar_prompts.path(
+            path.bandwidths,
+            path.n_neighbours,
+            path.thresholds,
+            np.where(path.refused, np.nan, path.shares),
+            path.chosen,
+        )
+    return drawn
+
+
+def agreement(
+    names: Sequence[str],
+    before: Agreement,
+    after: Agreement,
+    random: RandomAgreement | None,
+    what: str,
+    *,
+    measure: Literal["share", "kappa"] = "share",
+    order: NDArray[np.int64] | None = None,
+) -> Figure:
+    """How far every two models agree, on all prompts and on the kept ones, and what random subsets give.
+
+    Args:
+        names: of the models.
+        before, after: their agreement, in the same order.
+        random: means over the pairs in random subsets as large as the kept one.
+        what: models agree in, such as "answers".
+        measure: what is shown.
+        order: places of the models, best first, from the first row down; as they are by default.
+    """
+    k = len(names)
+    rows = np.arange(k) if order is None else order
+    tables = [_off_diagonal(getattr(found, measure)[np.ix_(rows, rows)]) for found in (before, after)]
+    labels = short([names[row] for row in rows.tolist()], 26) if k <= NAMED_MODELS else []
+    low, high = _range(np.concatenate([table.compressed() for table in tables]), measure)
+    side = min(6.5, max(2.6, (0.4 if k <= WRITTEN_CELLS else 0.2) * k))
+    beside = 1.9 if labels else 0.5
+    height = side + beside + 0.5
+    figure = canvas(2 * side + beside + 1.6, height + (1.5 if random is not None else 0.0))
+    parts: Any = figure.subfigures(2, 1, height_ratios=[height, 1.5]) if random is not None else None
+    top = figure if parts is None else parts[0]
+    panels = top.subplots(1, 2, sharey=True)
+    means = [getattr(found, f"mean_{measure}") for found in (before, after)]
+    for axes, table, mean, title in zip(panels, tables, means, ("all prompts", "kept prompts"), strict=True):
+        image = axes.imshow(table, cmap=SEQUENTIAL, vmin=low, vmax=high, interpolation="nearest")
+        axes.set_title(f"{title}: mean {_written(mean, measure)}", fontsize=9, color=INK)
+        plain(axes)
+        axes.spines[["left", "bottom"]].set_visible(False)
+        axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=label_size(k))
+        axes.tick_params(length=0)
+        axes.set_xlabel("models" if labels else f"{k:,} models", fontsize=9)
+        if k <= WRITTEN_CELLS:
+            _write_cells(axes, table, (low + high) / 2, measure)
+    panels[0].set_yticks(range(len(labels)), labels, fontsize=label_size(k))
+    panels[0].set_ylabel("models" if order is None else "models, best first", fontsize=9)
+    bar = top.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02)
+    written = {"share": "prompts on which two models agree", "kappa": "Cohen's kappa of two models"}[measure]
+    bar.set_label(f"{written} ({what})", fontsize=8)
+    bar.ax.tick_params(labelsize=7, color=FAINT)
+    bar.outline.set_visible(False)
+    if measure == "share":
+        bar.ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    if parts is not None and random is not None:
+        _means(parts[1].subplots(), means, getattr(random, measure), measure)
+    return figure
+
+
+def _off_diagonal(values: NDArray[np.float64]) -> Any:
+    """What is known of different models."""
+    return np.ma.masked_array(values, mask=np.eye(len(values), dtype=bool) | np.isnan(values))
+
+
+def _range(values: NDArray[np.float64], measure: str) -> tuple[float, float]:
+    """Ends of the colour scale, whole tenths."""
+    if not values.size:
+        return 0.0, 1.0
+    low, high = float(np.floor(values.min() * 10) / 10), float(np.ceil(values.max() * 10) / 10)
+    return (low, high) if high > low else (low - 0.1 * (low > 0 or measure == "kappa"), high + 0.1 * (high < 1))
+
+
+def _written(value: float, measure: str) -> str:
+    if np.isnan(value):
+        return "none"
+    return f"{value:.1%}" if measure == "share" else f"{value:.3f}"
+
+
+def _write_cells(axes: Axes, table: Any, middle: float, measure: str) -> None:
+    for i, j in zip(*np.nonzero(~np.ma.getmaskarray(table)), strict=True):
+        said = f"{100 * table[i, j]:.0f}" if measure == "share" else f"{table[i, j]:.2f}"
+        color = "white" if table[i, j] < middle else INK
+        axes.text(j, i, said, ha="center", va="center", fontsize=6.5, color=color)
+
+
+def _means(axes: Axes, means: Sequence[float], drawn: NDArray[np.float64], measure: str) -> None:
+    """The two means on one line with those of random subsets."""
+    plain(axes)
+    known = drawn[~np.isnan(drawn)]
+    if known.size:
+        share, edges = np.histogram(known, bins=BINS if np.ptp(known) > 0 else 1)
+        axes.stairs(
+            share / share.max(), edges, fill=True, color=DRAWN, label=f"{len(known):,} random subsets of as many"
+        )
+    for mean, color, name in ((means[0], INK, "all prompts"), (means[1], OBSERVED, "kept prompts")):
+        axes.plot([mean, mean], [0, 1.15], color=color, linewidth=1.6, label=name)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(0, 1.2)
+    axes.margins(x=0.1)
+    axes.set_xlabel("mean over pairs of models", fontsize=8)
+    if measure == "share":
+        axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+
+
+def accuracy(
+    names: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_], *, metric: str = "score"
+) -> Figure:
+    """Each model's score on all prompts and on the kept ones, with both ranks; best before first.
+
+    Args:
+        names: of the models.
+        change: in the same order.
+        is_filter_model: ``(n_models,)`` which of them are marked.
+        metric: what the scores are.
+    """
+    order = np.lexsort((np.array(names), change.rank_before))[:MOST_MODELS]
+    k, n = len(order), len(names)
+    rows = np.arange(k)
+    size = label_size(k)
+    figure = canvas(7.6, max(3.0, 1.6 + (0.27 if k <= 20 else 0.2 if k <= 40 else 0.14) * k))
+    axes = figure.subplots()
+    before, after = change.score_before[order], change.score_after[order]
+    marked = is_filter_model[order]
+    axes.hlines(rows, before, after, color=FAINT, linewidth=0.9, zorder=1)
+    dot = 26 if k <= 40 else 11
+    for values, color, name in ((before, DRAWN, "all prompts"), (after, OBSERVED, "kept prompts")):
+        axes.scatter(values[~marked], rows[~marked], s=dot, color=color, zorder=2, label=name)
+        axes.scatter(
+            values[marked], rows[marked], s=dot, color=color, marker="D", zorder=2, edgecolors=INK, linewidths=0.8
+        )
+    if marked.any():
+        axes.scatter([], [], s=26, color="white", marker="D", edgecolors=INK, linewidths=0.8, label="filter model")
+    axes.set_yticks(rows, short([names[place] for place in order.tolist()]), fontsize=size)
+    for label, is_marked in zip(axes.get_yticklabels(), marked, strict=True):
+        label.set_fontweight("bold" if is_marked else "normal")
+    axes.set_ylim(k - 0.4, -0.6)
+    for row, place in enumerate(order.tolist()):
+        said, color = _ranks(change.rank_before[place], change.rank_after[place])
+        axes.annotate(
+            said, (1.02, row), xycoords=("axes fraction", "data"), fontsize=max(size, 4.5), color=color, va="center",
+            annotation_clip=False,
+        )  # fmt: skip
+    axes.annotate(
+        "rank", (1.02, 1.0), xycoords="axes fraction", xytext=(0, 3), textcoords="offset points", fontsize=8, color=INK
+    )
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=size, length=0)
+    axes.set_xlabel(f"mean {metric}", fontsize=9)
+    of = f" (first {k} of {n:,})" if k < n else ""
+    axes.set_ylabel(f"models, by rank on all prompts{of}", fontsize=9)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
+def _ranks(before: float, after: float) -> tuple[str, str]:
+    """Both ranks and the direction between them, with a colour for each."""
+    if np.isnan(before) or np.isnan(after) or before == after:
+        return ("" if np.isnan(before) else f"{before:g}"), FAINT
+    return f"{before:g} → {after:g} {'▲' if after < before else '▼'}", SERIES[0] if after < before else SERIES[1]
+
+
+def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> Figure:
+    """The share of each task's prompts that goes, the most first; parts are what one step alone removes, or several.
+
+    Args:
+        tasks: ``(n_prompts,)`` name of each prompt's task; '' is shown as "no task".
+        steps: by name, at least one; those that remove nothing are not shown.
+        kept: ``(n_prompts,)`` what they leave.
+    """
+    names, n, removed = counts_by_task(tasks, {**removal_parts(steps), "": ~kept})
+    gone = removed.pop("")
+    total = gone / n
+    order = np.lexsort((names, -total))[:MOST_TASKS]
+    k = len(order)
+    rows = np.arange(k)
+    figure = canvas(7.6, max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k))
+    axes = figure.subplots()
+    start = np.zeros(k)
+    shown = {name: color for name, color in zip(removed, cycle(SERIES)) if removed[name].any()}
+    for name, color in shown.items():
+        share = (removed[name] / n)[order]
+        axes.barh(rows, share, left=start, height=0.78, color=color, label=name.replace("_", " "))
+        start += share
+    size = max(label_size(k), 5.0)
+    axes.set_yticks(rows, [name or "no task" for name in short([names[place] for place in order.tolist()], 44)])
+    for row, place in enumerate(order.tolist()):
+        axes.annotate(
+            f"{total[place]:.1%}  ({gone[place]:,} of {n[place]:,})", (start[row], row), xytext=(3, 0),
+            textcoords="offset points", fontsize=size, color=INK, va="center",
+        )  # fmt: skip
+    axes.set_ylim(k - 0.4, -0.6)
+    widest = max(float(total.max(initial=0.0)), 0.01)
+    axes.set_xlim(0, 1.4 * widest)
+    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= min(1.0, 1.4 * widest)])
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=size, length=0)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+    axes.set_xlabel("share of the task's prompts removed", fontsize=9)
+    axes.set_ylabel(f"tasks (first {k} of {len(n):,})" if k < len(n) else "tasks", fontsize=9)
+    if shown:
+        figure.legend(loc="outside upper center", ncols=min(len(shown), 4), frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,186 @@
+"""What a filter does, as tables: by step, by task, by model, and prompt by prompt.
+
+Columns of a step begin with its name, hyphens as underscores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from analyses.numerics.filtering.effects.agreement import Agreement
+from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
+from analyses.numerics.filtering.effects.ranking_change import RankingChange
+from analyses.numerics.filtering.effects.removal_parts import counts_by_task, removal_parts
+from analyses.numerics.filtering.steps import Step
+from analyses.presentation.table_columns import numbers
+
+ALL_STEPS = "all steps"
+"""Name of the row of what any step does."""
+BETWEEN = "; "
+"""Between reasons."""
+
+
+def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_], skipped: Collection[str] = ()) -> pa.Table:
+    """One row for each step, and one for all of them together.
+
+    A prompt is retained if it is flagged and not removed; together, if some step flags it and none removes it. Shares
+    are of all prompts. The last columns count what no other step removes.
+
+    Args:
+        steps: by name, at least one.
+        kept: ``(n_prompts,)`` what they leave.
+        skipped: names of steps that were not taken; their cells are empty.
+    """
+    flagged, removed = (np.array([getattr(one, name) for one in steps.values()]) for name in ("flagged", "removed"))
+    alone = np.array([part.sum() for part in removal_parts(steps).values()][:-1])
+    counts = {
+        "flagged": np.append(flagged.sum(axis=1), flagged.any(axis=0).sum()),
+        "retained": np.append((flagged & ~removed).sum(axis=1), (flagged.any(axis=0) & kept).sum()),
+        "removed": np.append(removed.sum(axis=1), (~kept).sum()),
+    }
+    n = flagged.shape[1]
+    shares = {f"share_{name}": _shares(count, np.full(len(count), n)) for name, count in counts.items()}
+    empty = np.array([*(name in skipped for name in steps), False])
+    whole = {f"n_{name}": pa.array(count, pa.int64(), mask=empty) for name, count in counts.items()}
+    parts = {name: pa.array(share, pa.float64(), mask=empty) for name, share in shares.items()}
+    empty[-1] = True  # all steps together have no other
+    return pa.table(
+        {"step": pa.array([*steps, ALL_STEPS], pa.string())}
+        | whole
+        | parts
+        | {
+            "n_removed_alone": pa.array(np.append(alone, 0), pa.int64(), mask=empty),
+            "share_removed_alone": pa.array(np.append(alone / max(n, 1), 0.0), pa.float64(), mask=empty),
+        }
+    )
+
+
+def by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> pa.Table:
+    """One row for each task, those that lose most of their prompts first.
+
+    Args:
+        tasks: ``(n_prompts,)`` name of each prompt's task.
+        steps: by name.
+        kept: ``(n_prompts,)`` what they leave.
+    """
+    parts = {"kept": kept}
+    for name, one in steps.items():
+        parts |= {f"{_column(name)}_flagged": one.flagged, f"{_column(name)}_removed": one.removed}
+    names, size, inside = counts_by_task(tasks, parts)
+    removed = size - inside["kept"]
+    share = removed / size
+    order = np.lexsort((names, -share))
+    columns: dict[str, Any] = {"n_prompts": size} | {f"n_{part}": count for part, count in inside.items()}
+    columns |= {"n_removed": removed, "share_removed": share}
+    return pa.table(
+        {"task": pa.array(names[order].tolist(), pa.string())}
+        | {name: column[order] for name, column in columns.items()}
+    )
+
+
+def by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDArray[np.bool_]) -> pa.Table:
+    """One row for each model, best before first; ``rank_change`` is positive for those that fall.
+
+    Args:
+        models: names.
+        change: of the models in the same order.
+        is_filter_model: ``(n_models,)``.
+    """
+    order = np.lexsort((np.array(models), change.rank_before))
+    columns = {
+        "score_before": change.score_before,
+        "score_after": change.score_after,
+        "score_change": change.score_after - change.score_before,
+        "rank_before": change.rank_before,
+        "rank_after": change.rank_after,
+        "rank_change": change.rank_after - change.rank_before,
+    }
+    return pa.table(
+        {
+            "model": pa.array([models[place] for place in order.tolist()], pa.string()),
+            "is_filter_model": is_filter_model[order],
+        }
+        | {name: numbers(column[order]) for name, column in columns.items()}
+    )
+
+
+def agreement(models: Sequence[str], before: Agreement, after: Agreement) -> pa.Table:
+    """One row for each two models, the agreement of their answers before and after.
+
+    Args:
+        models: names, in the order of both agreements.
+        before, after: on all prompts and on the kept ones.
+    """
+    i, j = np.triu_indices(len(models), 1)
+    names = np.array(models, dtype=object)
+    columns = {
+        f"{measure}_{when}": numbers(getattr(found, measure)[i, j])
+        for measure in ("share", "kappa")
+        for when, found in (("before", before), ("after", after))
+    }
+    return pa.table(
+        {"model": pa.array(names[i].tolist(), pa.string()), "other": pa.array(names[j].tolist(), pa.string())} | columns
+    )
+
+
+def correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
+    """One row for each correlation, by its name."""
+    told = ("before", "after", "change", "low", "high", "share_not_above")
+    found = list(changes.values())
+    columns: dict[str, Any] = {
+        "correlation": pa.array([*changes], pa.string()),
+        "n_models": pa.array([one.n_models for one in found], pa.int64()),
+    }
+    columns |= {name: numbers([getattr(one, name) for one in found]) for name in told}
+    columns |= {
+        name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in ("n_draws", "n_undefined")
+    }
+    return pa.table(columns)
+
+
+def decisions(
+    names: Sequence[str], tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]
+) -> pa.Table:
+    """One row for each prompt: whether it is kept, all steps whose reason applies, and those that remove it for it.
+
+    Each step that knows groups of like prompts has a column with the number of the prompt's group.
+
+    Args:
+        names: of the prompts.
+        tasks: ``(n_prompts,)`` name of each prompt's task.
+        steps: by name.
+        kept: ``(n_prompts,)`` what they leave.
+    """
+    columns: dict[str, Any] = {
+        "prompt": pa.array(names, pa.string()),
+        "task": pa.array(tasks.tolist(), pa.string()),
+        "kept": kept,
+        "reasons": _joined([*steps], [one.flagged for one in steps.values()], len(tasks)),
+        "removed_by": _joined([*steps], [one.removed for one in steps.values()], len(tasks)),
+    }
+    for name, one in steps.items():
+        if (one.groups >= 0).any():
+            columns[f"{_column(name)}_group"] = pa.array(one.groups, pa.int32(), mask=one.groups < 0)
+    return pa.table(columns)
+
+
+def _joined(names: Sequence[str], chosen: Sequence[NDArray[np.bool_]], n: int) -> pa.Array:
+    """The names of those that chose each prompt; prompts chosen alike share one text."""
+    flags = np.array(chosen, dtype=np.bool_).reshape(len(names), n)
+    kinds, place = np.unique(flags, axis=1, return_inverse=True)
+    texts = [BETWEEN.join(name for name, is_there in zip(names, kind, strict=True) if is_there) for kind in kinds.T]
+    return pa.array(texts, pa.string()).take(pa.array(place.ravel()))
+
+
+def _column(step: str) -> str:
+    return step.replace("-", "_").replace(" ", "_")
+
+
+def _shares(count: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Zero where there are no prompts at all."""
+    return count / np.maximum(of, 1)

@@ -1,1 +1,0 @@
-"""Findings as tables: one module per question, and what they share."""

@@ -1,0 +1,57 @@
+"""Rankings by a few tasks, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analyses.numerics.elections.diversity.distance_counts import Distances
+from analyses.numerics.elections.subsets.task_subsets import GreedyOrder, HeldOut, SubsetsOfSize
+from analyses.presentation.table_columns import numbers
+
+MEASURES = ("tau", "tau_paper", "tau_b", "mrc")
+"""Distances, as their columns are named."""
+LEVELS = {"best": 0.0, "lower_quartile": 0.25, "median": 0.5, "upper_quartile": 0.75, "worst": 1.0}
+"""What is told of the distances of all sets of a size."""
+BETWEEN = " + "
+"""Between the tasks of a set."""
+
+
+def quantiles(found: Distances, measure: str) -> dict[str, float]:
+    """Best, quartiles and worst; rankings for which a distance does not exist are passed over, NaN where all are."""
+    values = getattr(found, measure)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return dict.fromkeys(LEVELS, np.nan)
+    return dict(zip(LEVELS, np.quantile(values, list(LEVELS.values())).tolist(), strict=True))
+
+
+def by_size(sizes: Sequence[SubsetsOfSize], tasks: Sequence[str]) -> pa.Table:
+    """One row for each size."""
+    columns: dict[str, Any] = {
+        "size": [one.sets.size for one in sizes],
+        "n_subsets": [float(one.sets.n_subsets) for one in sizes],
+        "n_examined": [one.sets.n_examined for one in sizes],
+        "examined": ["all" if one.sets.is_exhaustive else "sample" for one in sizes],
+    }
+    for measure in MEASURES:
+        told = [quantiles(one.distances, measure) for one in sizes]
+        columns |= {f"{measure}_{level}": numbers([one[level] for one in told]) for level in LEVELS}
+    columns["nearest"] = [BETWEEN.join(tasks[task] for task in one.nearest) for one in sizes]
+    columns["n_nearest"] = [one.n_nearest for one in sizes]
+    columns["nearest_by_mrc"] = [BETWEEN.join(tasks[task] for task in one.nearest_mrc) for one in sizes]
+    return pa.table(columns)
+
+
+def one_by_one(greedy: GreedyOrder, held: HeldOut | None, tasks: Sequence[str]) -> pa.Table:
+    """One row for each task, in the order in which they are added."""
+    n = len(greedy.order)
+    columns: dict[str, Any] = {"size": np.arange(1, n + 1), "task": [tasks[task] for task in greedy.order]}
+    columns |= {measure: numbers(getattr(greedy.distances, measure)) for measure in MEASURES}
+    for name in ("chosen", "judged", "unchosen"):
+        means = [] if held is None else getattr(held, name).mean(axis=0).tolist()
+        columns[f"holdout_{name}"] = pa.array([*means, *[None] * (n - len(means))], pa.float64())
+    return pa.table(columns)

@@ -1,0 +1,179 @@
+"""Pictures of the trade-off: each benchmark a numbered point, diversity against sensitivity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.elections.tradeoff_panel import Panel, written
+from analyses.presentation.canvas import FAINT, INK, OBSERVED, SERIES, canvas, plain, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BENCHMARK, SIMULATED, FITTED = SERIES[0], OBSERVED, SERIES[2]
+SENSITIVITY = {"tau": "largest share of pairs reversed (tau)", "mrc": "largest rank change, as a share (MRC)"}
+DIVERSITY = {
+    "diversity": "diversity: reversed Kendall's W",
+    "diversity.tie_corrected": "diversity: reversed Kendall's W, corrected for ties",
+    "diversity.complete_tasks": "diversity: reversed Kendall's W of complete tasks",
+}
+RADII, ANGLES = (7.5, 12.0, 17.0, 23.0, 30.0), 16
+"""Where a number may stand: points of distance from its mark, in so many directions."""
+FONT, MOST_NAMES = 7.5, 42
+"""Size of names and numbers in points, and how many lines of it fit beside the panels."""
+ALONG = 120
+"""Points of a line, near enough to each other that a number on the line covers some."""
+LETTER, MARK = (3.6, 7.0), 5.0
+"""Half a digit's and a line's extent, and that of a mark with some air, in points."""
+
+
+def tradeoff(panels: Sequence[Panel], numbers: Mapping[str, int], diversity: str) -> Figure:
+    """Systems side by side, tau above MRC.
+
+    Args:
+        panels: tau, then MRC of each system.
+        numbers: of each name, from 1.
+        diversity: name of the number on the horizontal axis.
+    """
+    n_systems = len(panels) // 2
+    figure = canvas(4.9 * n_systems + 2.9, 8.4)
+    every = figure.subplots(2, n_systems, squeeze=False, sharex=True)
+    for place, panel in enumerate(panels):
+        axes = every[place % 2, place // 2]
+        _draw(axes, panel)
+        if place % 2:
+            axes.set_xlabel(DIVERSITY[diversity], fontsize=9)
+        axes.set_ylabel(f"{panel.system}: {SENSITIVITY[panel.change]}", fontsize=9)
+    _name(figure, every[0, -1], panels, numbers)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for place, panel in enumerate(panels):
+        _number(every[place % 2, place // 2], panel, numbers)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel) -> None:
+    x, low, high, end = panel.diversity, panel.found, panel.at_most, 1.04
+    axes.vlines(x, low, high, color=FAINT, linewidth=1.2, zorder=2)
+    for simulated, marker, colour in ((False, "o", BENCHMARK), (True, "s", SIMULATED)):
+        for exact in (False, True):
+            chosen = (panel.is_simulated == simulated) & (panel.is_exact == exact)
+            axes.scatter(
+                x[chosen],
+                low[chosen],
+                s=26,
+                marker=marker,
+                facecolor=colour if exact else "white",
+                edgecolor=colour,
+                linewidth=1.3,
+                zorder=3,
+            )
+    slope = panel.association.slope
+    if np.isfinite(slope):
+        along = np.linspace(0, end, ALONG)
+        axes.plot(along, slope * along, color=FITTED, linewidth=1.6, zorder=1)
+    if panel.constant is not None and panel.random is not None and panel.between_baselines(low):
+        (x0, x1), (y0, y1) = x[[panel.constant, panel.random]], low[[panel.constant, panel.random]]
+        axes.plot(
+            np.linspace(x0, x1, ALONG),
+            np.linspace(y0, y1, ALONG),
+            color=INK,
+            linewidth=1.1,
+            linestyle=(0, (4, 3)),
+            zorder=1,
+        )
+    a = panel.association
+    said = f"r = {written(a.pearson)}" if np.isfinite(a.pearson) else "no correlation"
+    said += f" (95 %: {written(a.low)} to {written(a.high)})" if np.isfinite(a.low) else ""
+    axes.set_title(f"{panel.system}, {panel.change.replace('mrc', 'MRC')}: {said}, n = {a.n}", fontsize=9, color=INK)
+    axes.set_xlim(-0.04, end)
+    axes.set_ylim(-0.04, end)
+    axes.set_axisbelow(True)
+    axes.grid(color="#e6e6e6", linewidth=0.6)
+    plain(axes)
+
+
+def _name(figure: Figure, axes: Axes, panels: Sequence[Panel], numbers: Mapping[str, int]) -> None:
+    """The legend: what lines and marks mean, and whose point each number is."""
+    from matplotlib.lines import Line2D
+
+    def mark(shape: str, colour: str, filled: bool) -> Line2D:
+        return Line2D([], [], marker=shape, color=colour, markerfacecolor=colour if filled else "white", linestyle="")
+
+    simulated = {
+        name for panel in panels for name, is_so in zip(panel.names, panel.is_simulated.tolist(), strict=True) if is_so
+    }
+    handles = [(mark("o", BENCHMARK, True), "benchmark")]
+    if simulated:
+        handles.append((mark("s", SIMULATED, True), "simulated"))
+    if not all(panel.is_exact.all() for panel in panels):
+        handles.append((mark("o", BENCHMARK, False), "found, with a bar\nup to the bound"))
+    handles.append((Line2D([], [], color=FITTED), "least squares\nthrough the origin"))
+    if any(panel.between_baselines(panel.found) for panel in panels):
+        handles.append((Line2D([], [], color=INK, linestyle=(0, (4, 3))), "Constant to Random"))
+    nothing = Line2D([], [], linestyle="")
+    named = [
+        (nothing, f"{number:>3}  {name}")
+        for number, name in zip(numbers.values(), short(list(numbers), 32), strict=True)
+    ]
+    marks, texts = zip(*handles, *named, strict=True)
+    size = FONT * min(1.0, MOST_NAMES / len(texts))
+    legend = figure.legend(
+        marks, texts, loc="outside right upper", frameon=False, fontsize=size, labelspacing=0.65, handlelength=1.6
+    )
+    for text, name in zip(legend.get_texts()[len(handles) :], numbers, strict=True):
+        text.set_color(SIMULATED if name in simulated else BENCHMARK)
+        text.set_x(-2.2 * size)
+
+
+def _number(axes: Axes, panel: Panel, numbers: Mapping[str, int]) -> None:
+    """Write each point's number where it hides no mark, no bar and no other number, as near as can be."""
+    scale = 72 / axes.figure.dpi
+    marks = axes.transData.transform(np.column_stack([panel.diversity, panel.found])) * scale
+    tops = axes.transData.transform(np.column_stack([panel.diversity, panel.at_most])) * scale
+    lines = (
+        np.vstack([axes.transData.transform(line.get_xydata()) for line in axes.lines] or [np.empty((0, 2))]) * scale
+    )
+    frame = np.array(axes.get_window_extent().extents) * scale
+    taken: list[NDArray[np.float64]] = []
+    turn = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False) + np.pi / 4
+    around = np.array([(r * np.cos(a), r * np.sin(a)) for r in RADII for a in turn])
+    for i in np.argsort(-panel.diversity, kind="stable"):
+        text = str(numbers[panel.names[i]])
+        half = np.array([LETTER[0] * len(text), LETTER[1] / 2 + 1])
+        centres = marks[i] + around * (1 + 0.25 * (len(text) - 1))
+        cost = np.hypot(*around.T) * 0.02
+        for mark, top in zip(marks, tops, strict=True):
+            off_x = np.abs(centres[:, 0] - mark[0])
+            off_y = np.maximum(np.maximum(mark[1] - centres[:, 1], centres[:, 1] - top[1]), 0)
+            cost += 4.0 * ((off_x < half[0] + MARK / 2) & (off_y < half[1] + MARK / 2))
+        for at in lines:
+            cost += 0.3 * (np.abs(centres - at) < half + 0.5).all(axis=1)
+        for other in taken:
+            apart = np.abs(centres - other[:2]) - half - other[2:]
+            cost += 10.0 * (apart < 0).all(axis=1)
+        outside = (centres - half < frame[:2]).any(axis=1) | (centres + half > frame[2:]).any(axis=1)
+        cost += 20.0 * outside
+        best = int(np.argmin(cost))
+        taken.append(np.concatenate([centres[best], half]))
+        far = float(np.hypot(*(centres[best] - marks[i]))) > RADII[1] * (1 + 0.25 * (len(text) - 1))
+        colour = SIMULATED if panel.is_simulated[i] else BENCHMARK
+        axes.annotate(
+            text,
+            (panel.diversity[i], panel.found[i]),
+            xytext=tuple(centres[best] - marks[i]),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=FONT,
+            color=colour,
+            zorder=4,
+            arrowprops={"arrowstyle": "-", "color": FAINT, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
+            if far
+            else None,
+        )

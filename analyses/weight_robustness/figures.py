@@ -1,0 +1,153 @@
+"""Pictures of what random weights do: who beats whom, how means spread, who takes which place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analyses.numerics.weighting.random_weights import RandomWeights
+from analyses.presentation.canvas import (
+    DIVERGING,
+    DRAWN,
+    FAINT,
+    INK,
+    OBSERVED,
+    SEQUENTIAL,
+    canvas,
+    label_size,
+    plain,
+    short,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WRITTEN_CELLS = 20
+"""Up to this many models, each cell says its number."""
+RARE = 0.001
+"""Places rarer than this are left white."""
+RIDGE = 0.85
+"""Height of the highest density, in rows."""
+
+
+def beats(models: Sequence[str], under: RandomWeights) -> Figure:
+    """How often the row is ahead of the column, best model first.
+
+    Args:
+        models: in the order of the rows.
+        under: what was found.
+    """
+    k = len(models)
+    figure = canvas(*_square(k))
+    axes = figure.subplots()
+    shown = np.ma.masked_array(under.beats, mask=np.eye(k, dtype=bool))
+    image = axes.imshow(shown, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
+    _label_models(axes, models, both=True)
+    axes.set_xlabel("… than this model", fontsize=9)
+    axes.set_ylabel("this model has the better\nweighted mean …", fontsize=9)
+    if k <= WRITTEN_CELLS:
+        for i, j in zip(*np.nonzero(~np.eye(k, dtype=bool)), strict=True):
+            far = abs(under.beats[i, j] - 0.5) > 0.35
+            text = "=" if under.is_identical[i, j] else _percent(under, i, j)
+            axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color="white" if far else INK)
+    _bar(figure, image, axes, "share of random weightings")
+    return figure
+
+
+def places(models: Sequence[str], under: RandomWeights) -> Figure:
+    """How often each model takes each place, with the expected place.
+
+    Args:
+        models: in the order of the rows.
+        under: what was found.
+    """
+    from matplotlib.colors import PowerNorm
+
+    k = len(models)
+    width, height = _square(k)
+    figure = canvas(width + 0.5, height - 1.3)
+    axes = figure.subplots()
+    shown = np.ma.masked_less(under.places, RARE)
+    image = axes.imshow(shown, cmap=f"{SEQUENTIAL}_r", norm=PowerNorm(0.5, 0, 1), interpolation="nearest")
+    axes.scatter(under.expected_rank - 1, np.arange(k), s=10 if k > WRITTEN_CELLS else 18, color=OBSERVED, zorder=3)
+    _label_models(axes, models, both=False)
+    step = max(1, k // 15)
+    axes.set_xticks(np.arange(0, k, step), [str(place + 1) for place in range(0, k, step)])
+    axes.set_xlabel(f"place, in {under.n_draws:,} random weightings", fontsize=9)
+    axes.set_title(f"dot: expected place; white: in less than {RARE:.1%} of the weightings", fontsize=8, color=INK)
+    _bar(figure, image, axes, "share of random weightings")
+    return figure
+
+
+def weighted_performance(models: Sequence[str], under: RandomWeights, metric: str, higher_is_better: bool) -> Figure:
+    """The distribution of each model's weighted mean, best model first.
+
+    Args:
+        models: in the order of the rows.
+        under: what was found.
+        metric: what the scores are.
+        higher_is_better: said at the axis.
+    """
+    k = len(models)
+    figure = canvas(7.5, 1.3 + max(0.22 if k <= 40 else 0.15, 0.5 - 0.02 * k) * k)
+    axes = figure.subplots()
+    thin = k > WRITTEN_CELLS
+    rows = np.arange(k)
+    for row in rows:
+        highest = under.height[row].max()
+        if highest > 0:
+            curve = RIDGE * under.height[row] / highest
+            axes.fill_between(under.at[row], row, row - curve, color=DRAWN, alpha=0.75, linewidth=0, zorder=1)
+    axes.hlines(rows, under.range_low, under.range_high, color=FAINT, linewidth=0.7, zorder=2)
+    axes.hlines(rows, under.low, under.high, color=INK, linewidth=1.4 if thin else 2.2, zorder=3)
+    axes.scatter(under.mean, rows, s=7 if thin else 16, color=OBSERVED, zorder=4)
+    _label_models(axes, models, both=False)
+    axes.set_ylim(k - 0.4, -1.0)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    better = "higher" if higher_is_better else "lower"
+    axes.set_xlabel(f"weighted mean of {metric or 'the scores'} ({better} is better)", fontsize=9)
+    axes.set_title(
+        f"dot: mean; thick: 95 % interval; thin: quantiles 1/(B + 1) to B/(B + 1), B = {under.n_draws:,}",
+        fontsize=8,
+        color=INK,
+    )
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=label_size(k), length=0)
+    return figure
+
+
+def _square(k: int) -> tuple[float, float]:
+    """Width and height in inches of a figure with a square of ``k`` by ``k`` cells and names beside it."""
+    side = max(2.2, (0.42 if k <= WRITTEN_CELLS else 0.13) * k)
+    return side + 3.4, side + 2.4
+
+
+def _label_models(axes: Axes, models: Sequence[str], *, both: bool) -> None:
+    k = len(models)
+    names = short(models)
+    plain(axes)
+    axes.set_yticks(np.arange(k), names, fontsize=label_size(k))
+    if both:
+        axes.set_xticks(np.arange(k), names, fontsize=label_size(k), rotation=90)
+    axes.tick_params(length=0)
+
+
+def _percent(under: RandomWeights, i: int, j: int) -> str:
+    """A chance in percent; only where one model is never worse than the other is it written as 0 or 100."""
+    share = under.beats[i, j]
+    if under.better[i, j] == 0 or under.better[j, i] == 0:
+        return f"{share:.0%}"
+    if share < 0.01:
+        return "<1%"
+    return ">99%" if share > 0.99 else f"{share:.0%}"
+
+
+def _bar(figure: Figure, image: Any, axes: Axes, label: str) -> None:
+    bar = figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02)
+    bar.set_label(label, fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    bar.ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")

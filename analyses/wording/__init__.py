@@ -1,1 +1,0 @@
-"""Findings in plain words: one module per question."""

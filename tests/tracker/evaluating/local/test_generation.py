@@ -1,0 +1,274 @@
+"""Answers that small models write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from language_model_files import corpus
+from scipy import stats
+
+torch = pytest.importorskip("torch")
+
+from tracker.errors import SelectionError  # noqa: E402
+from tracker.evaluating.local.generation import WrittenAnswers  # noqa: E402
+from tracker.evaluating.local.loading import LanguageModel  # noqa: E402
+from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot  # noqa: E402
+from tracker.evaluating.responses import Reply, Sampling  # noqa: E402
+
+FAMILIES = ("gpt2", "llama", "t5")
+LINES = [line[: 20 + 17 * at] for at, line in enumerate(corpus(6, seed=5))]
+QUESTIONS = [Question(prompt_id=10 + at, question=line, references=("x",)) for at, line in enumerate(LINES)]
+
+
+@pytest.fixture(scope="module")
+def model_of(model_of: Callable[[str], LanguageModel]) -> Callable[[str], LanguageModel]:
+    """The small models; with the head that it was given t5 says nothing but the token that fills rows up."""
+    head = model_of("t5").model.lm_head
+    fresh = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(0))
+    head.weight = torch.nn.Parameter(fresh, requires_grad=False)
+    return model_of
+
+
+@pytest.fixture(params=FAMILIES)
+def model(request: pytest.FixtureRequest, model_of: Callable[[str], LanguageModel]) -> LanguageModel:
+    return model_of(request.param)
+
+
+@pytest.fixture
+def gpt2(model_of: Callable[[str], LanguageModel]) -> LanguageModel:
+    return model_of("gpt2")
+
+
+def written(model: LanguageModel, sampling: Sampling, questions: Any = QUESTIONS, **more: Any) -> dict[Any, Reply]:
+    stored = more.pop("stored", lambda _: False)
+    portions = list(WrittenAnswers(model, sampling, **more).replies(questions, stored))
+    found = [((one.prompt_id, one.trial), one) for portion in portions for one in portion]
+    assert len(dict(found)) == len(found), "a reply was given twice"
+    return dict(found)
+
+
+def texts(replies: dict[Any, Reply]) -> dict[Any, str | None]:
+    return {key: reply.text for key, reply in sorted(replies.items())}
+
+
+def greedily(model: LanguageModel, text: str, n_tokens: int, ends: frozenset[int] = frozenset({2})) -> list[int]:
+    """The slow, obvious version: one text, one token at a time, everything computed again each time."""
+    read = torch.tensor([model.tokenizer(text)["input_ids"]])
+    made: list[int] = []
+    with torch.no_grad():
+        while len(made) < n_tokens and not (made and made[-1] in ends):
+            if model.is_encoder_decoder:
+                logits = model.model(input_ids=read, decoder_input_ids=torch.tensor([[3, *made]])).logits
+            else:
+                logits = model.model(input_ids=torch.cat([read, torch.tensor([made], dtype=torch.int64)], dim=1)).logits
+            made.append(int(logits[0, -1].argmax()))
+    return made
+
+
+class TestAgainstReference:
+    def test_greedy_answers_are_those_of_one_token_after_the_other(self, model: LanguageModel) -> None:
+        found = written(model, Sampling(max_tokens=7), batch_size=4)
+        for question in QUESTIONS:
+            ids = greedily(model, question.text(), 7)
+            reply = found[question.prompt_id, 0]
+            assert reply.text == model.tokenizer.decode(ids, skip_special_tokens=True)
+            assert reply.text
+            assert reply.n_tokens_written == len(ids)
+            assert reply.n_tokens_read == len(model.tokenizer(question.text())["input_ids"])
+
+    def test_first_tokens_are_as_frequent_as_the_softmax_says(self, gpt2: LanguageModel) -> None:
+        question = QUESTIONS[0]
+        sampling = Sampling(max_tokens=1, temperature=0.7, n_trials=1_000)
+        found = written(gpt2, sampling, [question], batch_size=250)
+        with torch.no_grad():
+            read = torch.tensor([gpt2.tokenizer(question.text())["input_ids"]])
+            probabilities = (gpt2.model(input_ids=read).logits[0, -1].double() / 0.7).softmax(0).numpy()
+        shares: dict[str, float] = {}
+        for token, share in enumerate(probabilities):  # tokens that show alike count together
+            text = "" if token == 2 else gpt2.tokenizer.decode([token], skip_special_tokens=True)
+            shares[text] = shares.get(text, 0.0) + float(share)
+        names = sorted(shares, key=lambda text: (-shares[text], text))
+        group = {text: at % 20 for at, text in enumerate(names)}
+        expected, observed = np.zeros(20), np.zeros(20)
+        for text, share in shares.items():
+            expected[group[text]] += share * 1_000
+        for reply in found.values():
+            observed[group[reply.text or ""]] += 1
+        assert stats.chisquare(observed, expected).pvalue > 0.01
+
+
+class TestLaws:
+    @pytest.mark.parametrize("temperature", [0.0, 1.0])
+    def test_any_batch_size_gives_the_same_texts(self, model: LanguageModel, temperature: float) -> None:
+        sampling = Sampling(max_tokens=6, temperature=temperature, top_p=0.95, seed=3)
+        alone = written(model, sampling, batch_size=1)
+        together = written(model, sampling, batch_size=4)
+        assert texts(together) == texts(alone)
+        assert {key: one.n_tokens_written for key, one in together.items()} == {
+            key: one.n_tokens_written for key, one in alone.items()
+        }
+
+    def test_what_else_is_asked_changes_no_draw(self, gpt2: LanguageModel) -> None:
+        sampling = Sampling(max_tokens=5, temperature=1.5, seed=1)
+        every = written(gpt2, sampling)
+        some = written(gpt2, sampling, QUESTIONS[3:])
+        assert texts(some) == {key: one for key, one in texts(every).items() if key in some}
+
+    def test_seeds_and_trials_differ_and_repeat(self, gpt2: LanguageModel) -> None:
+        first = texts(written(gpt2, Sampling(max_tokens=5, temperature=1.0, n_trials=3)))
+        assert first == texts(written(gpt2, Sampling(max_tokens=5, temperature=1.0, n_trials=3), batch_size=2))
+        assert len(set(first.values())) == len(first)
+        assert set(first.values()).isdisjoint(
+            texts(written(gpt2, Sampling(max_tokens=5, temperature=1.0, seed=1))).values()
+        )
+
+    def test_prompts_of_equal_text_draw_alike(self, gpt2: LanguageModel) -> None:
+        twins = [Question(prompt_id=key, question="Which of these?") for key in (1, 2)]
+        found = written(gpt2, Sampling(max_tokens=5, temperature=1.0), twins)
+        assert found[1, 0].text == found[2, 0].text
+
+    def test_batches_whose_prompts_are_stored_are_left_out_and_others_computed_whole(self, gpt2: LanguageModel) -> None:
+        every = list(WrittenAnswers(gpt2, Sampling(max_tokens=2), batch_size=2).replies(QUESTIONS, lambda _: False))
+        stored = {one.prompt_id for one in every[0]} | {every[1][0].prompt_id}
+        rest = list(WrittenAnswers(gpt2, Sampling(max_tokens=2), batch_size=2).replies(QUESTIONS, stored.__contains__))
+        assert [[one.prompt_id for one in part] for part in rest] == [
+            [one.prompt_id for one in part] for part in every[1:]
+        ]
+        assert [[one.text for one in part] for part in rest] == [[one.text for one in part] for part in every[1:]]
+
+    def test_prompts_of_like_length_are_together_the_longest_first(self, gpt2: LanguageModel) -> None:
+        portions = list(WrittenAnswers(gpt2, Sampling(max_tokens=1), batch_size=2).replies(QUESTIONS, lambda _: False))
+        lengths = [one.n_tokens_read for part in portions for one in part]
+        assert lengths == sorted(lengths, reverse=True)
+        assert len(set(lengths)) == len(QUESTIONS)
+        assert [len(part) for part in portions] == [2, 2, 2]
+
+    def test_all_trials_of_a_prompt_come_together_even_more_than_go_together(self, gpt2: LanguageModel) -> None:
+        sampling = Sampling(max_tokens=2, temperature=1.0, n_trials=5)
+        portions = list(WrittenAnswers(gpt2, sampling, batch_size=3).replies(QUESTIONS, lambda _: False))
+        assert [[one.trial for one in part] for part in portions] == [[0, 1, 2, 3, 4]] * len(QUESTIONS)
+        assert all(len({one.prompt_id for one in part}) == 1 for part in portions)
+
+
+class TestEnds:
+    def test_an_answer_ends_before_a_stop_string(self, model: LanguageModel) -> None:
+        sampling = Sampling(max_tokens=8, temperature=1.0, seed=2)
+        free = written(model, sampling)
+        stops = {key: str(reply.text)[5:8] for key, reply in free.items() if str(reply.text)[5:8].strip()}
+        assert stops
+        for key, stop in stops.items():
+            text = str(free[key].text)
+            question = next(one for one in QUESTIONS if one.prompt_id == key[0])
+            reply = written(model, replace(sampling, stop=("never said", stop)), [question])[key]
+            assert reply.text == text[: text.index(stop)]
+            assert reply.n_tokens_written <= free[key].n_tokens_written
+
+    def test_a_row_that_has_ended_waits_for_the_others(self, gpt2: LanguageModel) -> None:
+        sampling = Sampling(max_tokens=8, temperature=1.0, seed=2)
+        free = texts(written(gpt2, sampling))
+        stop = (str(free[10, 0])[3:6],)
+        found = written(gpt2, Sampling(max_tokens=8, temperature=1.0, seed=2, stop=stop), batch_size=6)
+        cut = {key: str(text).split(stop[0])[0] for key, text in free.items()}
+        assert texts(found) == cut
+        assert found[10, 0].n_tokens_written < max(one.n_tokens_written for one in found.values())
+
+    def test_a_token_that_ends_texts_ends_the_answer_and_is_not_shown(self, model: LanguageModel) -> None:
+        text = QUESTIONS[0].text()
+        free = greedily(model, text, 8)
+        last = next((token for token in free if token != free[0]), free[0])
+        own = model.model.generation_config.eos_token_id
+        try:
+            model.model.generation_config.eos_token_id = [2, last]
+            reply = written(model, Sampling(max_tokens=8), QUESTIONS[:1])[10, 0]
+        finally:
+            model.model.generation_config.eos_token_id = own
+        before = free[: free.index(last)]
+        assert reply.text == model.tokenizer.decode(before, skip_special_tokens=True)
+        assert model.tokenizer.decode(free, skip_special_tokens=True) != reply.text
+        assert reply.n_tokens_written == len(before) + 1
+
+    def test_a_special_token_as_a_stop_string_ends_the_answer(self, gpt2: LanguageModel) -> None:
+        assert 2 in WrittenAnswers(gpt2, Sampling(stop=("</s>",))).ends
+        assert 3 not in WrittenAnswers(gpt2, Sampling()).ends
+
+    def test_an_answer_has_at_most_so_many_tokens(self, model: LanguageModel) -> None:
+        for n in (1, 3):
+            assert {one.n_tokens_written for one in written(model, Sampling(max_tokens=n)).values()} <= set(
+                range(1, n + 1)
+            )
+
+    def test_what_the_model_wishes_of_its_sampling_does_not_count_and_is_left_alone(self, gpt2: LanguageModel) -> None:
+        plain = texts(written(gpt2, Sampling(max_tokens=6)))
+        own = gpt2.model.generation_config
+        kept = own.to_dict()
+        try:
+            own.update(repetition_penalty=5.0, do_sample=True, temperature=9.0, num_beams=3, max_length=3)
+            assert texts(written(gpt2, Sampling(max_tokens=6))) == plain
+            assert gpt2.model.generation_config is own
+            assert own.repetition_penalty == 5.0
+        finally:
+            own.update(**kept)
+
+
+class TestContext:
+    def test_worked_examples_that_do_not_fit_are_left_out(self, gpt2: LanguageModel) -> None:
+        shots = tuple(Shot(question=LINES[5] + f" {n}", answer="A") for n in range(12))
+        question = Question(prompt_id=1, question=LINES[2], shots=shots)
+        reply = written(gpt2, Sampling(max_tokens=5), [question])[1, 0]
+        assert 0 < reply.n_shots < 12
+        assert reply.n_tokens_read == len(gpt2.tokenizer(question.text(reply.n_shots))["input_ids"]) <= 512 - 4
+        assert len(gpt2.tokenizer(question.text(reply.n_shots + 1))["input_ids"]) > 512 - 4
+
+    def test_a_prompt_that_leaves_no_room_is_an_error_and_others_go_on(self, gpt2: LanguageModel) -> None:
+        long = Question(prompt_id=1, question="word " * 600)
+        found = written(gpt2, Sampling(max_tokens=3, n_trials=2, temperature=1.0), [long, QUESTIONS[0]])
+        assert {found[1, trial].text for trial in (0, 1)} == {None}
+        assert "longer than the 512 that gpt2 reads, with 3 kept for the answer" in found[1, 0].error
+        assert found[10, 1].text is not None
+        assert not written(gpt2, Sampling(max_tokens=3), [long], stored={1}.__contains__)
+
+    def test_a_prompt_that_leaves_no_room_can_be_cut_at_its_beginning(self, gpt2: LanguageModel) -> None:
+        long = Question(prompt_id=1, question="word " * 600 + LINES[1])
+        reply = written(gpt2, Sampling(max_tokens=3), [long], too_long="cut")[1, 0]
+        assert reply.n_tokens_read == 510
+        assert reply.text
+
+    def test_where_there_is_nothing_to_read_the_beginning_of_texts_is_read(self, model: LanguageModel) -> None:
+        reply = written(model, Sampling(max_tokens=2), [Question(prompt_id=1, question="")])[1, 0]
+        assert reply.n_tokens_read == 1
+        assert reply.n_tokens_written >= 1
+
+    def test_more_than_a_model_can_write_is_refused(self, gpt2: LanguageModel) -> None:
+        with pytest.raises(SelectionError, match="512 tokens at most"):
+            WrittenAnswers(gpt2, Sampling(max_tokens=513))
+
+    def test_a_conversation_is_put_as_its_template_says(self, gpt2: LanguageModel) -> None:
+        question = Question(
+            prompt_id=1, header="Be brief. ", question="Which?", shots=(Shot(question="1+1?", answer="2"),)
+        )
+        reply = written(gpt2, Sampling(max_tokens=4), [question], chat=True)[1, 0]
+        said = "<|user|>\nBe brief. 1+1?</s>\n<|assistant|>\n2</s>\n<|user|>\nWhich?</s>\n<|assistant|>\n"
+        assert reply.text == gpt2.tokenizer.decode(greedily(gpt2, said, 4), skip_special_tokens=True)
+
+
+class TestMemory:
+    def test_memory_that_is_too_small_halves_the_batch_and_goes_on(
+        self, gpt2: LanguageModel, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        own, said, sizes = gpt2.model.generate, [], []
+
+        def small(**given: Any) -> Any:
+            sizes.append(len(given["input_ids"]))
+            if len(given["input_ids"]) > 2:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            return own(**given)
+
+        expected = texts(written(gpt2, Sampling(max_tokens=3)))
+        monkeypatch.setattr(gpt2.model, "generate", small)
+        assert texts(written(gpt2, Sampling(max_tokens=3), batch_size=6, told=said.append)) == expected
+        assert sizes[0] == 6
+        assert said[0] == "memory was too small; going on with 3 answers together"

@@ -1,0 +1,382 @@
+"""Log-probabilities of options: of many questions in one row, and each as a plain loop has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from language_model_files import corpus
+from numpy.typing import NDArray
+
+torch = pytest.importorskip("torch")
+
+from tracker.errors import SelectionError  # noqa: E402
+from tracker.evaluating.local import option_scorer as engine  # noqa: E402
+from tracker.evaluating.local.loading import LanguageModel, load_language_model  # noqa: E402
+from tracker.evaluating.local.memory import halving  # noqa: E402
+from tracker.evaluating.local.option_scorer import OptionScorer  # noqa: E402
+from tracker.evaluating.local.packing import groups, packed, shared_prefix  # noqa: E402
+from tracker.evaluating.local.tokens import Context, Encoded, encoded  # noqa: E402
+from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot  # noqa: E402
+
+WORDS = " ".join(corpus(60, seed=3)).split()
+SIZES = (None, 1, 2, 5, 100)
+FAMILIES = ("gpt2", "llama", "qwen2", "t5")
+
+
+@pytest.fixture(params=FAMILIES)
+def model(request: pytest.FixtureRequest, model_of: Callable[[str], LanguageModel]) -> LanguageModel:
+    return model_of(request.param)
+
+
+def asked(n: int = 18, letters: bool = False, n_shots: int = 3) -> list[Question]:
+    """Questions of all lengths with 3 to 5 options; two thirds of them share their worked examples."""
+    rng = np.random.default_rng(n)
+
+    def text(low: int, high: int) -> str:
+        return " ".join(rng.choice(WORDS, rng.integers(low, high)))
+
+    shots = tuple(Shot(question=f"Question: {text(4, 20)}\nAnswer:", answer=text(1, 4)) for _ in range(n_shots))
+    return [
+        Question(
+            prompt_id=at + 1,
+            header="Here they are.\n\n",
+            shots=shots if at % 3 else shots[: at % 2],
+            question=f"Question: {text(2, 30)}\nAnswer:",
+            options=tuple("ABCDE"[: 3 + at % 3]) if letters else tuple(text(1, 7) for _ in range(3 + at % 3)),
+            gold=0,
+        )
+        for at in range(n)
+    ]
+
+
+def plain(model: LanguageModel, question: Question) -> NDArray[np.float64]:
+    """Each option in a pass of its own, nothing shared, nothing padded."""
+    found = []
+    for option in question.options:
+        with torch.inference_mode():
+            if model.is_encoder_decoder:
+                read = model.tokenizer(question.text(), return_tensors="pt").input_ids
+                follows = model.tokenizer(question.join + option, add_special_tokens=False).input_ids
+                logits = model.model(input_ids=read, labels=torch.tensor([follows])).logits[0]
+            else:
+                before = model.tokenizer(question.text()).input_ids
+                whole = model.tokenizer(question.text() + question.join + option).input_ids
+                follows = whole[len(before) :]
+                logits = model.model(torch.tensor([whole])).logits[0, len(before) - 1 : -1]
+        found.append(float(logits.log_softmax(-1)[range(len(follows)), follows].sum()))
+    return np.array(found)
+
+
+def scored(model: LanguageModel, questions: list[Question], **more: Any) -> dict[int, NDArray[np.float64]]:
+    notes: list[str] = []
+    scorer = OptionScorer(model, **{"method": "loglikelihood", "told": notes.append, **more})
+    found = [reply for some in scorer.replies(questions, lambda _: False) for reply in some]
+    assert sorted(reply.prompt_id for reply in found) == [question.prompt_id for question in questions]
+    assert notes == more.get("notes", [])
+    return {reply.prompt_id: reply.logprobs for reply in found if reply.logprobs is not None}
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize("letters", [True, False])
+    def test_every_family_and_batch_size_gives_what_a_loop_over_options_gives(
+        self, model: LanguageModel, letters: bool
+    ) -> None:
+        questions = asked(letters=letters)
+        expected = {question.prompt_id: plain(model, question) for question in questions}
+        for size in SIZES:
+            found = scored(model, questions, method="letters" if letters else "loglikelihood", batch_size=size)
+            for key, numbers in expected.items():
+                assert found[key] == pytest.approx(numbers, abs=1e-4), (size, key)
+
+    def test_labels_alone_are_the_tokens_that_the_authors_of_smart_take(
+        self, model_of: Callable[[str], LanguageModel]
+    ) -> None:
+        for family in ("gpt2", "llama"):
+            model = model_of(family)
+            question = replace(asked(1, letters=True)[0], join="")
+            with torch.inference_mode():
+                logits = model.model(**model.tokenizer(question.text(), return_tensors="pt")).logits[0, -1]
+            tokens = [model.tokenizer(label).input_ids[-1] for label in question.options]
+            found = scored(model, [question], method="letters", isolated_labels=True)[1]
+            assert found == pytest.approx(logits.log_softmax(-1)[tokens].double().numpy(), abs=1e-4)
+
+    def test_the_end_that_a_tokenizer_puts_behind_every_text_is_not_shown(
+        self, model_of: Callable[[str], LanguageModel], language_model_folders: dict[str, Path], tmp_path: Path
+    ) -> None:
+        """Tokenizers of some models, and BERT's where a model writes with it, end whatever they are given."""
+        import json
+        import shutil
+
+        folder = tmp_path / "ends"
+        shutil.copytree(language_model_folders["llama"], folder)
+        file = folder / "tokenizer.json"
+        said = json.loads(file.read_text(encoding="utf-8"))
+        said["post_processor"]["single"].append({"SpecialToken": {"id": "</s>", "type_id": 0}})
+        said["post_processor"]["special_tokens"]["</s>"] = {"id": "</s>", "ids": [2], "tokens": ["</s>"]}
+        file.write_text(json.dumps(said), encoding="utf-8")
+        llama, ends = model_of("llama"), load_language_model(str(folder), device="cpu")
+        assert ends.tokenizer("one")["input_ids"][-1] == 2
+        for questions in (asked(6), asked(6, letters=True)):
+            assert [(one.context, one.options) for one in encoded(ends, questions, chat=False)] == [
+                (one.context, one.options) for one in encoded(llama, questions, chat=False)
+            ]
+
+    def test_a_conversation_is_put_in_the_models_own_words(self, model_of: Callable[[str], LanguageModel]) -> None:
+        model = model_of("llama")
+        question = asked(6, letters=True)[5]
+        said = model.tokenizer.apply_chat_template(question.messages(), add_generation_prompt=True, tokenize=False)
+        assert said.count("<|user|>") == len(question.shots) + 1
+        ids = model.tokenizer(said, add_special_tokens=False).input_ids
+        whole = [model.tokenizer(said + label, add_special_tokens=False).input_ids for label in question.options]
+        assert {len(one) for one in whole} == {len(ids) + 1}
+        with torch.inference_mode():
+            expected = model.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)[[one[-1] for one in whole]]
+        found = scored(model, [question], method="letters", chat=True)[question.prompt_id]
+        assert found == pytest.approx(expected.double().numpy(), abs=1e-4)
+
+
+class TestOtherModels:
+    """Models that cannot read several questions in one row are found out, and asked option by option."""
+
+    def test_positions_that_come_from_the_mask(self, model_of: Callable[[str], LanguageModel]) -> None:
+        from transformers import BloomConfig, BloomForCausalLM
+
+        torch.manual_seed(1)
+        shape = BloomConfig(vocab_size=1600, hidden_size=32, n_layer=2, n_head=4)
+        model = replace(model_of("gpt2"), name="bloom", model=BloomForCausalLM(shape).eval(), context=None)
+        notes: list[str] = []
+        questions = asked(5)
+        scorer = OptionScorer(model, method="loglikelihood", told=notes.append)
+        found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
+        assert notes == ["bloom cannot read several questions in one row: asked option by option, which is slower"]
+        for question in questions:
+            assert found[question.prompt_id] == pytest.approx(plain(model, question), abs=1e-4)
+
+    def test_a_window_shorter_than_the_prompts(self, model_of: Callable[[str], LanguageModel]) -> None:
+        from transformers import MistralConfig, MistralForCausalLM
+
+        torch.manual_seed(1)
+        shape = MistralConfig(
+            vocab_size=1600, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, sliding_window=24,
+        )  # fmt: skip
+        model = replace(model_of("gpt2"), name="mistral", model=MistralForCausalLM(shape).eval())
+        notes: list[str] = []
+        questions = asked(5)
+        scorer = OptionScorer(model, method="loglikelihood", told=notes.append)
+        found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
+        assert "window of 24 tokens" in notes[0]
+        for question in questions:
+            assert found[question.prompt_id] == pytest.approx(plain(model, question), abs=1e-4)
+
+    def test_a_window_that_is_counted_along_the_row(self, model_of: Callable[[str], LanguageModel]) -> None:
+        """GPT-Neo's local layers count from the end of the row; its prompts alone are shorter than its window."""
+        from transformers import GPTNeoConfig, GPTNeoForCausalLM
+
+        gpt2 = model_of("gpt2")
+        shape = GPTNeoConfig(
+            vocab_size=len(gpt2.tokenizer), hidden_size=32, num_layers=2, num_heads=4, window_size=256,
+            attention_types=[[["global", "local"], 1]], max_position_embeddings=2_048, bos_token_id=1, eos_token_id=2,
+            initializer_range=0.3,
+        )  # fmt: skip
+        torch.manual_seed(0)
+        for dtype in (torch.float32, torch.bfloat16):
+            made = replace(
+                gpt2, name="neo", model=GPTNeoForCausalLM(shape).eval().to(dtype), dtype=str(dtype).split(".")[1]
+            )
+            notes: list[str] = []
+            found = scored(made, asked(6), told=notes.append)
+            assert notes == ["neo cannot read several questions in one row: asked option by option, which is slower"]
+            if dtype == torch.float32:
+                for question in asked(6):
+                    np.testing.assert_allclose(found[question.prompt_id], plain(made, question), atol=1e-4)
+
+    @pytest.mark.parametrize("size", ["text", "chunk", "none"])
+    def test_windows_by_other_names(self, model_of: Callable[[str], LanguageModel], size: str) -> None:
+        from transformers import Gemma3Config, Llama4TextConfig, Qwen2MoeConfig
+
+        kinds = {
+            "text": Gemma3Config(text_config={"sliding_window": 24}),
+            "chunk": Llama4TextConfig(attention_chunk_size=24),
+            "none": Qwen2MoeConfig(use_sliding_window=False),
+        }
+        assert engine._window(kinds[size]) == (None if size == "none" else 24)
+
+
+class TestTooLong:
+    def test_worked_examples_are_left_out_first_and_counted(self, model_of: Callable[[str], LanguageModel]) -> None:
+        model = replace(model_of("gpt2"), context=150)
+        question = asked(6, n_shots=5)[5]
+        lengths = [len(model.tokenizer(question.text(n)).input_ids) for n in range(6)]
+        options = [len(model.tokenizer(" " + option).input_ids) for option in question.options]
+        expected = max(n for n in range(6) if lengths[n] + max(options) - 1 <= 150)
+        assert 0 < expected < 5
+        reply = next(OptionScorer(model, method="loglikelihood").replies([question], lambda _: False))[0]
+        assert reply.n_shots == expected
+        kept = replace(question, shots=question.shots[-expected:])
+        assert reply.logprobs == pytest.approx(plain(model, kept), abs=1e-4)
+
+    def test_what_does_not_fit_without_them_is_an_error_or_cut_at_its_beginning(
+        self, model_of: Callable[[str], LanguageModel]
+    ) -> None:
+        model = replace(model_of("gpt2"), context=20)
+        question = replace(asked(1, letters=True, n_shots=0)[0], question=f"{' '.join(WORDS[:60])}\nAnswer:")
+        reply = next(OptionScorer(model, method="letters").replies([question], lambda _: False))[0]
+        over = len(model.tokenizer(question.text()).input_ids) - 20
+        assert reply.error == f"the prompt is {over:,} tokens longer than the 20 that gpt2 reads"
+        cut = OptionScorer(model, method="letters", too_long="cut")
+        found = next(cut.replies([question], lambda _: False))[0].logprobs
+        with torch.inference_mode():
+            ids = model.tokenizer(question.text()).input_ids[-20:]
+            logits = model.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)
+        tokens = [model.tokenizer(f" {label}").input_ids[0] for label in question.options]
+        assert found == pytest.approx(logits[tokens].double().numpy(), abs=1e-4)
+
+
+class TestStored:
+    def test_a_pack_is_left_out_only_where_all_of_it_is_stored_and_bytes_do_not_depend_on_that(
+        self, model_of: Callable[[str], LanguageModel]
+    ) -> None:
+        questions = asked()
+        scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=4)
+        whole = {r.prompt_id: r.logprobs.tobytes() for some in scorer.replies(questions, lambda _: False) for r in some}
+        for stored in ({1, 2, 3}, set(range(1, 15)), set(range(1, 19))):
+            again = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=4)
+            rest = {r.prompt_id: r.logprobs.tobytes() for s in again.replies(questions, stored.__contains__) for r in s}
+            assert rest == {key: whole[key] for key in rest}
+            assert set(rest) >= set(whole) - stored
+        assert not rest
+
+
+class TestLabels:
+    def test_a_label_that_another_begins_with_is_told(self, model_of: Callable[[str], LanguageModel]) -> None:
+        """Where each digit is a token, 10 is never likelier than 1."""
+        question = replace(asked(1)[0], options=tuple(map(str, range(1, 11))))
+        notes: list[str] = []
+        found = scored(model_of("llama"), [question], method="letters", told=notes.append)[question.prompt_id]
+        assert found[9] <= found[0]
+        assert len(notes) == 1
+        assert "in 1 prompts a label begins like another one, '10' like '1'" in notes[0]
+        notes.clear()
+        scored(
+            model_of("llama"), [replace(question, options=question.options[:9])], method="letters", told=notes.append
+        )
+        assert not notes
+
+
+class TestErrors:
+    def test_labels_that_the_tokenizer_writes_alike_are_refused(self, model_of: Callable[[str], LanguageModel]) -> None:
+        question = replace(asked(1, letters=True)[0], options=("Ж", "Щ", "Э"))
+        model = model_of("t5")
+        assert len(set(map(tuple, model.tokenizer([" Ж", " Щ"]).input_ids))) == 1
+        with pytest.raises(SelectionError, match="writes several of the labels 'Ж', 'Щ', 'Э' alike"):
+            encoded(model, [question], chat=False)
+        with pytest.raises(SelectionError, match="--labels digits"):
+            list(OptionScorer(model, method="letters").replies([question], lambda _: False))
+
+
+class TestMemory:
+    def test_too_much_at_once_is_halved_until_it_fits_and_nothing_is_lost(
+        self, model_of: Callable[[str], LanguageModel], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        questions = asked()
+        whole = scored(model_of("llama"), questions, batch_size=16)
+        real = engine.packed
+        sizes: list[int] = []
+
+        def small_machine(members: list[Encoded], n_prefix: int) -> Any:
+            if len({one.question.prompt_id for one in members}) > 1:  # else rows are being tried
+                sizes.append(len(members))
+            if len(members) > 3:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+            return real(members, n_prefix)
+
+        monkeypatch.setattr(engine, "packed", small_machine)
+        notes: list[str] = []
+        scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=16, told=notes.append)
+        found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
+        assert max(sizes) > 6
+        assert notes[0] == f"memory was too small; going on with {(max(sizes) + 1) // 2} prompts together"
+        for key, numbers in whole.items():
+            assert found[key] == pytest.approx(numbers, abs=1e-5)
+
+    @pytest.mark.parametrize(("n", "fits"), [(1, 1), (7, 1), (9, 4), (16, 15)])
+    def test_halving_keeps_every_item_once_and_in_order(self, n: int, fits: int) -> None:
+        def work(items: list[int]) -> list[int]:
+            if len(items) > fits:
+                raise MemoryError
+            return list(items)
+
+        assert [item for part in halving(work, range(n)) for item in part] == list(range(n))
+
+    def test_one_that_does_not_fit_and_other_errors_are_raised(self) -> None:
+        def refuse(items: list[int]) -> None:
+            raise torch.OutOfMemoryError("out of memory") if len(items) < 3 else RuntimeError("something else")
+
+        with pytest.raises(torch.OutOfMemoryError):
+            list(halving(refuse, [1]))
+        with pytest.raises(RuntimeError, match="something else"):
+            list(halving(refuse, [1, 2, 3]))
+
+
+TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=6).map(tuple)
+ONE = st.tuples(
+    st.lists(st.integers(0, 3), min_size=2, max_size=12).map(tuple), st.lists(TOKENS, min_size=1, max_size=4)
+)
+
+
+def as_encoded(number: int, ids: tuple[int, ...], options: list[tuple[int, ...]], head: str = "") -> Encoded:
+    question = Question(prompt_id=number, header=head, question="", options=tuple("ABCD"[: len(options)]))
+    return Encoded(question=question, context=Context(text="", ids=ids, n_shots=0), options=tuple(options))
+
+
+class TestPacks:
+    @settings(max_examples=50)
+    @given(st.lists(ONE, min_size=1, max_size=4))
+    def test_every_token_of_every_option_is_foretold_from_exactly_what_stands_before_it(self, parts: Any) -> None:
+        """Followed through the table of who reads whom, each prediction rests on context and option so far."""
+        members = [as_encoded(n, ids, options) for n, (ids, options) in enumerate(parts)]
+        prefix = shared_prefix([one.context.ids for one in members]) if len(members) > 1 else ()
+        row = packed(members, len(prefix))
+        reads = row.may_read(len(prefix))
+        tokens = np.concatenate([np.array(prefix, dtype=np.int64), row.ids])
+        places = np.concatenate([np.arange(len(prefix)), row.positions])
+        told: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        for predictor, target, option, shared in zip(row.predictors, row.targets, row.options, row.shared, strict=True):
+            seen = np.flatnonzero(reads[predictor])
+            order = np.argsort(places[seen])
+            assert (np.diff(places[seen][order]) == 1).all()
+            before = tuple(tokens[seen][order].tolist())
+            owner = int(row.owner[predictor])
+            first = sum(row.n_options[:owner])
+            last = first + row.n_options[owner]
+            for one in range(first, last) if shared else [option]:
+                told.setdefault(int(one), []).append((before, int(target)))
+        number = 0
+        for one in members:
+            for option in one.options:
+                expected = [((*one.context.ids, *option[:k]), token) for k, token in enumerate(option)]
+                assert sorted(told[number]) == sorted(expected)
+                number += 1
+
+    @settings(max_examples=50)
+    @given(
+        st.lists(st.tuples(ONE, st.sampled_from("ab")), min_size=1, max_size=12),
+        st.one_of(st.none(), st.integers(1, 5)),
+    )
+    def test_every_question_is_in_one_pack_of_its_group(self, parts: Any, size: int | None) -> None:
+        start = tuple(range(20))
+        every = [as_encoded(n, start + ids, options, head) for n, ((ids, options), head) in enumerate(parts)]
+        made = groups(every, batch_size=size, budget=40)
+        assert sorted(at for group in made for pack in group.packs for at in pack) == list(range(len(every)))
+        for group in made:
+            assert all(every[at].context.ids[: len(group.prefix)] == group.prefix for p in group.packs for at in p)
+            assert size is None or all(len(pack) == size for pack in group.packs[:-1])
+            assert all(group.packs)

@@ -1,0 +1,254 @@
+"""From what a model wrote to scores and answers."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracker.errors import SelectionError
+from tracker.evaluating.prompt_templates.rendered_prompt import Question
+from tracker.evaluating.responses import Reply
+from tracker.evaluating.scoring.options import option_said
+from tracker.evaluating.scoring.score_response import METHODS, check_scoring, judge
+from tracker.evaluating.scoring.written_answers import IGNORABLE, METRICS, exact_match, extracted, f1, normalised
+from tracker.ingest.measurement import KNOWN_METRICS
+
+LETTERS = ("A", "B", "C", "D")
+TOKENS = st.lists(st.sampled_from(["w1", "w2", "w3", "w4"]), max_size=7)
+
+
+def judged(text: str, references: Any = ("Paris",), **more: Any) -> Any:
+    asked = Question(prompt_id=1, question="Where?", references=tuple(references))
+    return judge(asked, Reply(prompt_id=1, text=text), method="generation", **more)
+
+
+def score(text: str, references: Any = ("Paris",), metric: str = "exact_match", **more: Any) -> float:
+    return float(judged(text, references, metrics=(metric,), **more).scores[metric])
+
+
+def rouge_plainly(kind: str, said: list[str], reference: list[str]) -> float:
+    """ROUGE by its definition: sequences counted one by one, the common subsequence by trying all."""
+    if kind == "rougeL":
+        parts = [
+            chosen for n in range(len(said), 0, -1) for chosen in combinations(said, n) if _is_within(chosen, reference)
+        ]
+        n_shared, n_said, n_reference = len(parts[0]) if parts else 0, len(said), len(reference)
+    else:
+        n = int(kind[-1])
+        ours, theirs = ([tuple(one[at : at + n]) for at in range(len(one) - n + 1)] for one in (said, reference))
+        n_said, n_reference, n_shared = len(ours), len(theirs), 0
+        for gram in ours:
+            if gram in theirs:
+                theirs.remove(gram)
+                n_shared += 1
+    return 2 * n_shared / (n_said + n_reference) if n_shared else 0.0
+
+
+def _is_within(chosen: tuple[str, ...], words: list[str]) -> bool:
+    rest = iter(words)
+    return all(word in rest for word in chosen)
+
+
+class TestAgainstReference:
+    @given(TOKENS, st.lists(TOKENS, min_size=1, max_size=3), st.sampled_from(["rouge1", "rouge2", "rougeL"]))
+    @settings(max_examples=80)
+    def test_rouge_is_as_defined_for_the_nearest_reference(
+        self, said: list[str], references: list[list[str]], kind: str
+    ) -> None:
+        expected = max(rouge_plainly(kind, said, reference) for reference in references)
+        text = " ".join(said) or "-"
+        assert score(text, [" ".join(one) for one in references], kind) == pytest.approx(expected)
+
+    def test_words_are_stemmed(self) -> None:
+        assert score("He was running.", ["he was runs"], "rouge1") == pytest.approx(1.0)
+
+    @given(TOKENS, TOKENS)
+    @settings(max_examples=60)
+    def test_f1_counts_shared_words_one_by_one(self, said: list[str], reference: list[str]) -> None:
+        expected = rouge_plainly("rouge1", said, reference) if said or reference else 1.0
+        assert f1(" ".join(said), [" ".join(reference)]) == pytest.approx(expected)
+
+
+class TestExactMatch:
+    def test_surrounding_space_never_counts(self) -> None:
+        assert score("  Paris\n") == 1.0
+
+    def test_any_reference_will_do(self) -> None:
+        assert score("Lutetia", ["Paris", "Lutetia"]) == 1.0
+
+    @pytest.mark.parametrize("said", ["paris", "Paris.", "the Paris", "Pariss", "P aris"])
+    def test_nothing_else_is_overlooked_by_default(self, said: str) -> None:
+        assert score(said) == 0.0
+
+    @pytest.mark.parametrize(
+        ("said", "ignored"),
+        [("pARIS", ["case"]), ("«Paris!»", ["punctuation"]), ("the Paris", ["articles"]),
+         ("The PARIS, ...", ["case", "punctuation", "articles"])],
+    )  # fmt: skip
+    def test_what_is_to_be_ignored_is(self, said: str, ignored: list[str]) -> None:
+        assert score(said, ignore=ignored) == 1.0
+
+    @pytest.mark.parametrize(
+        ("said", "reference", "equal"),
+        [("1,000", "1000", True), ("$1,000.00", "1000", True), ("-5", "-5.0", True), ("-0", "0", True),
+         ("0.50", "0.5", True), ("1,00", "100", False), ("10", "1", False), ("100", "1", False), ("1.5", "15", False),
+         ("12 cats", "12", False)],
+    )  # fmt: skip
+    def test_numbers_are_compared_as_numbers_where_their_form_is_ignored(
+        self, said: str, reference: str, equal: bool
+    ) -> None:
+        assert exact_match(said, [reference], ["number-format"]) == float(equal)
+
+    @pytest.mark.parametrize(("said", "reference"), [("1.5", "15"), ("-5", "5"), ("3-4", "34")])
+    def test_ignoring_punctuation_leaves_numbers_what_they_are(self, said: str, reference: str) -> None:
+        assert exact_match(said, [reference], ["punctuation"]) == 0.0
+
+    @given(st.text(max_size=20), st.sets(st.sampled_from(["case", "punctuation", "number-format"])))
+    @settings(max_examples=100)
+    def test_what_is_normalised_stays_as_it_is(self, text: str, ignored: set[str]) -> None:
+        once = normalised(text, ignored)
+        assert exact_match(text, [text], ignored) == 1.0
+        assert normalised(once, ignored - {"punctuation"}) == once
+
+    def test_an_empty_answer_is_empty_and_wrong(self) -> None:
+        found = judged(" \n")
+        assert dict(found.scores) == {"exact_match": 0.0}
+        assert [(one.text, one.status) for one in found.answers] == [(None, "empty")]
+
+    def test_without_references_there_are_answers_and_no_scores(self) -> None:
+        found = judged("Paris", ())
+        assert not found.scores
+        assert found.answers[0].text == "Paris"
+
+
+class TestExtraction:
+    @pytest.mark.parametrize(
+        ("pattern", "text", "found"),
+        [(r"#### (\d+)", "#### 3 ... #### 42", "42"), (r"\d+", "3 then 42.", "42"), (r"(\d+)|none", "7, none", None),
+         (r"x(\d)|y(\d)", "x1 y2", "2"), (r"is (\w*)", "it is ", None), (r"(?s)<a>(.*?)</a>", "<a>\nb\n</a>", "b")],
+    )  # fmt: skip
+    def test_the_last_match_counts_and_of_it_the_first_group_that_takes_part(
+        self, pattern: str, text: str, found: str | None
+    ) -> None:
+        assert extracted(text, pattern) == found
+
+    def test_what_was_found_is_scored_and_both_are_kept(self) -> None:
+        found = judged("I think: Paris!", extract=r": (\w+)")
+        assert dict(found.scores) == {"exact_match": 1.0}
+        assert [(one.extraction, one.text) for one in found.answers] == [("", "I think: Paris!"), ("regex", "Paris")]
+
+    def test_nothing_found_is_empty_and_scores_zero(self) -> None:
+        found = judged("Paris", extract=r"#### (\w+)", metrics=("exact_match", "rouge1"))
+        assert dict(found.scores) == {"exact_match": 0.0, "rouge1": 0.0}
+        assert [one.status for one in found.answers] == ["ok", "empty"]
+
+
+class TestOptionsInText:
+    @pytest.mark.parametrize(
+        ("text", "place"),
+        [("B", 1), (" b\n", 1), ("(C)", 2), ("**D**", 3), ("B. Because of the rain", 1), ("C) rain", 2),
+         ("The answer is D.", 3), ("Answer: (C)", 2), ("A is tempting. The answer is: **B**", 1),
+         ("answer is A, no, the answer is C", 2), ("It must be C, I think", 2), ("I would take option B", 1),
+         ("The correct answer is option D", 3), ("rain", 0), ("Snow.", 1)],
+    )  # fmt: skip
+    def test_the_option_that_is_named_is_found(self, text: str, place: int) -> None:
+        assert option_said(text, LETTERS, ["rain", "snow", "hail", "fog"]) == place
+
+    @pytest.mark.parametrize(
+        "text", ["", "...", "A good question", "B or C", "neither", "I like A cat", "Because", "AB", "E", "3.B7"]
+    )
+    def test_where_none_is_named_or_several_are_nothing_is_found(self, text: str) -> None:
+        assert option_said(text, LETTERS, ["rain", "snow", "hail", "fog"]) is None
+
+    @pytest.mark.parametrize("text", ["1.5 metres", "about 1.5", "the answer is 1.5", "21"])
+    def test_a_digit_within_a_number_is_no_label(self, text: str) -> None:
+        assert option_said(text, ["1", "2"]) is None
+
+    def test_a_label_within_a_longer_one_is_not_named(self) -> None:
+        assert option_said("It is New York City, I think", ["New York", "New York City"]) == 1
+        assert option_said("New York City it is", ["New York", "New York City"]) == 1
+
+    @pytest.mark.parametrize(("text", "place"), [("10", 9), ("1", 0), ("10. ten", 9), ("the answer is 10", 9)])
+    def test_a_longer_label_goes_before_a_shorter(self, text: str, place: int) -> None:
+        assert option_said(text, [str(n) for n in range(1, 11)]) == place
+
+    @pytest.mark.parametrize(("text", "place"), [("true", 0), ("False, because", 2), ("It is neither.", 1)])
+    def test_words_as_labels_are_found_in_any_letter_case(self, text: str, place: int) -> None:
+        assert option_said(text, ("True", "Neither", "False")) == place
+
+    def test_labels_that_are_empty_or_alike_find_nothing(self) -> None:
+        assert option_said("the answer is x", ("", "x")) is None
+        assert option_said("so yes it is", ("Yes", "yes")) is None
+
+    @given(st.text(max_size=60), st.lists(st.text(min_size=1, max_size=3), max_size=5))
+    @settings(max_examples=150)
+    def test_any_text_and_labels_give_a_place_or_nothing(self, text: str, labels: list[str]) -> None:
+        found = option_said(text, labels)
+        assert found is None or 0 <= found < len(labels)
+
+    @pytest.mark.parametrize(("method", "metric"), [("letters", "accuracy"), ("generation", "exact_match")])
+    def test_a_written_option_is_scored_without_a_probability(self, method: str, metric: str) -> None:
+        asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=1)
+        found = judge(asked, Reply(prompt_id=1, text="B. Rain"), method=method)
+        assert dict(found.scores) == {metric: 1.0}
+        assert [(one.extraction, one.text) for one in found.answers] == [("", "B"), ("text", "B. Rain")]
+        assert {one.probability for one in found.answers} == {None}
+
+    def test_a_pattern_finds_the_option_within_reasoning(self) -> None:
+        asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=2)
+        reply = Reply(prompt_id=1, text="A, B or D? No: <C>")
+        found = judge(asked, reply, method="generation", extract=r"<(.)>", choices=["w", "x", "y", "z"])
+        assert dict(found.scores) == {"exact_match": 1.0}
+        assert [(one.extraction, one.text) for one in found.answers] == [("", "A, B or D? No: <C>"), ("regex", "C")]
+
+    def test_an_option_that_cannot_be_read_off_is_empty_and_wrong(self) -> None:
+        asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=0)
+        found = judge(asked, Reply(prompt_id=1, text="I do not know"), method="letters")
+        assert dict(found.scores) == {"accuracy": 0.0}
+        assert found.answers[0].status == "empty"
+
+
+class TestErrors:
+    def test_an_unknown_metric_is_refused_with_those_known(self) -> None:
+        with pytest.raises(SelectionError, match="exact_match, f1, rouge1, rouge2, rougeL"):
+            check_scoring(["bleu"])
+        with pytest.raises(SelectionError, match="exact_match"):
+            judged("Paris", metrics=("bleu",))
+
+    @pytest.mark.parametrize("pattern", ["(", "[a", "*", "(?P<1>a)", "a{2,1}"])
+    def test_a_pattern_that_is_none_is_refused(self, pattern: str) -> None:
+        with pytest.raises(SelectionError, match="no regular expression"):
+            check_scoring(extract=pattern)
+
+    def test_what_cannot_be_ignored_is_refused_with_what_can(self) -> None:
+        with pytest.raises(SelectionError, match="case, punctuation, articles, number-format"):
+            check_scoring(ignore=["accents"])
+
+    def test_what_is_known_is_not_refused(self) -> None:
+        check_scoring(tuple(METRICS), r"(\d+)", ["case"])
+
+
+def test_every_metric_is_known_to_the_store_with_its_bounds() -> None:
+    assert all((KNOWN_METRICS[name].lower, KNOWN_METRICS[name].upper) == (0.0, 1.0) for name in METRICS)
+
+
+class TestDocument:
+    DOCUMENT = (Path(__file__).parents[4] / "docs/scoring.md").read_text()
+
+    def test_metrics_and_differences_are_those_that_there_are(self) -> None:
+        rows = re.findall(r"^\| (`.+?`) \|", self.DOCUMENT, re.M)
+        named = [word for row in rows for word in re.findall(r"`([^`]+)`", row) if not word.startswith("--")]
+        assert named == [*METHODS, *METRICS, *IGNORABLE]
+
+    def test_its_example_does_what_it_says(self) -> None:
+        (example,) = re.findall(r"```python\n(.+?)```", self.DOCUMENT, re.S)
+        found: dict[str, Any] = {}
+        exec(example, found)
+        assert found["judged"].scores == {"exact_match": 1.0}
+        assert found["judged"].answers[1].text == "$1,000"

@@ -1,0 +1,244 @@
+"""The key to a server is sent to that server and appears nowhere else."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import traceback
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from protocol_server import MODEL, Faults, ProtocolServer, every
+
+from tracker.errors import SelectionError, ServerError
+from tracker.evaluating.prompt_templates.rendered_prompt import Question
+from tracker.evaluating.servers.address import Key, cautions, read_address, read_key
+from tracker.evaluating.servers.server_model import ServerAnswerer, open_server
+
+Open = Callable[..., ServerAnswerer]
+SECRET = "sk-Zq7-not_to_be_seen-9fX2"
+
+
+def nothing_stored(prompt_id: int) -> bool:
+    return False
+
+
+@pytest.fixture(autouse=True)
+def key_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THEIR_KEY", SECRET)
+
+
+def everything_of(error: BaseException) -> str:
+    """All that a crash report could show: messages, causes, and the local variables of each frame of the tracker."""
+    text = "".join(traceback.format_exception(error))
+    seen: BaseException | None = error
+    while seen is not None:
+        text += repr(seen) + repr(vars(seen)) + repr(seen.args)
+        for frame, _ in traceback.walk_tb(seen.__traceback__):
+            if "tests" not in Path(frame.f_code.co_filename).parts:
+                text += "".join(
+                    f"{name}={value!r}{getattr(value, '__dict__', '')}" for name, value in frame.f_locals.items()
+                )
+        seen = seen.__cause__ or seen.__context__
+    return text
+
+
+class TestNowhere:
+    @pytest.mark.parametrize("method", ["letters", "generation"])
+    def test_not_in_replies_settings_remarks_or_output_even_if_the_server_repeats_it(
+        self, questions: list[Question], opened: Open, method: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(0)
+
+        def tells(request: Any) -> tuple[int, Any] | None:
+            if "Number 3?" in str(request.body):
+                return 400, {
+                    "error": {"message": f"{request.headers['authorization']} in {json.dumps(request.headers)}"}
+                }
+            if "Number 4?" in str(request.body):
+                return 200, {"choices": [{"text": f"you are {request.headers['authorization']}"}]}
+            return None
+
+        out = io.StringIO()
+        with redirect_stdout(out), redirect_stderr(out), ProtocolServer(key=SECRET, refuse=tells) as server:
+            answerer = opened(server, method, key_env="THEIR_KEY")
+            server.faults = Faults(share=0.4, kinds=("500", "429", "broken", "cut"))
+            replies = every(answerer.replies(questions, nothing_stored))
+            assert all(request.headers["authorization"] == f"Bearer {SECRET}" for request in server.requests)
+        assert len(replies) == 60
+        said = [replies, answerer, vars(answerer), answerer.as_settings(), answerer.remarks(), answerer.cautions]
+        said += [vars(answerer._caller), caplog.text, out.getvalue()]
+        assert SECRET not in repr(said)
+        assert SECRET[3:-3] not in repr(said)
+        assert any("***" in reply.error for reply in replies)
+
+    @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500, 302])
+    def test_not_in_any_error_nor_its_causes_nor_their_variables(self, opened: Open, status: int) -> None:
+        def tells(request: Any) -> tuple[int, Any]:
+            return status, {"error": {"message": f"{request.headers['authorization'][7:20]}... {request.headers}"}}
+
+        with ProtocolServer(refuse=tells) as server, pytest.raises(ServerError) as caught:
+            opened(server, key_env="THEIR_KEY")
+        shown = everything_of(caught.value)
+        assert SECRET not in shown
+        assert SECRET[:11] not in str(caught.value)
+
+    def test_not_where_the_server_cannot_be_reached(self) -> None:
+        with pytest.raises(ServerError, match="cannot be reached") as caught:
+            open_server(
+                "http://127.0.0.1:9/v1", MODEL, method="letters", key_env="THEIR_KEY"
+            )  # fmt: skip
+        assert SECRET not in everything_of(caught.value)
+        assert "object at 0x" not in str(caught.value)
+
+    def test_not_in_the_address_which_is_stored(self) -> None:
+        with pytest.raises(SelectionError, match="The address of the server holds the key") as caught:
+            open_server(f"http://127.0.0.1:9/{SECRET}/v1", MODEL, method="letters", key_env="THEIR_KEY")
+        assert SECRET not in str(caught.value)
+
+    def test_not_in_what_is_pickled_or_printed(self) -> None:
+        key = Key(SECRET)
+        assert SECRET not in repr(key) + str(key) + f"{key}"
+        assert SECRET.encode() not in pickle.dumps(key)
+        assert repr(Key("")) == "Key()"
+
+    def test_parts_of_it_are_not_shown_either(self) -> None:
+        key = Key(SECRET)
+        assert key.redacted(f"the key {SECRET[:12]}... is wrong") == "the key ***... is wrong"
+        assert key.redacted("nothing of it") == "nothing of it"
+        assert Key("").redacted("a text") == "a text"
+
+
+class TestWhereItGoes:
+    def test_a_redirect_is_not_followed(self, opened: Open) -> None:
+        with (
+            ProtocolServer() as other,
+            ProtocolServer(
+                refuse=lambda request: (307, {}), extra_headers={"Location": f"{other.url}/completions?token=abc"}
+            ) as server,
+            pytest.raises(
+                ServerError, match=r"sends one elsewhere \(HTTP 307, to http://127.*/v1/completions\)"
+            ) as told,
+        ):
+            opened(server, key_env="THEIR_KEY")
+        assert other.requests == []
+        assert "abc" not in str(told.value)
+
+    def test_without_a_key_nothing_is_sent_not_even_from_netrc(
+        self, opened: Open, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        netrc = tmp_path / "netrc"
+        netrc.write_text("machine 127.0.0.1 login me password hidden\n")
+        netrc.chmod(0o600)
+        monkeypatch.setenv("NETRC", str(netrc))
+        with ProtocolServer() as server:
+            opened(server)
+        assert "authorization" not in server.requests[0].headers
+
+    def test_a_missing_or_wrong_key_is_told_with_the_variable_to_set(
+        self, opened: Open, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OTHER_KEY", "a-key-entirely-wrong")
+        with ProtocolServer(key=SECRET) as server:
+            with pytest.raises(ServerError, match="There is no key in the variable MISSING_KEY"):
+                opened(server, key_env="MISSING_KEY")
+            with pytest.raises(ServerError, match="The environment variable OTHER_KEY holds a key") as told:
+                opened(server, key_env="OTHER_KEY")
+        assert "entirely" not in str(told.value)
+
+    def test_spaces_and_line_ends_around_it_are_no_part_of_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OTHER_KEY", f" {SECRET}\n")
+        assert read_key("OTHER_KEY").headers() == {"Authorization": f"Bearer {SECRET}"}
+
+    def test_what_cannot_be_a_key_is_refused_unseen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OTHER_KEY", f"{SECRET}\nX-Other: 1")
+        with pytest.raises(ServerError, match="OTHER_KEY holds no key") as told:
+            read_key("OTHER_KEY")
+        assert SECRET not in everything_of(told.value)
+
+
+class TestAddress:
+    @pytest.mark.parametrize(
+        ("given", "base"),
+        [
+            ("http://localhost:8000/v1", "http://localhost:8000/v1"),
+            ("https://api.example.org/v1/", "https://api.example.org/v1"),
+            ("http://localhost:8000/v1/chat/completions", "http://localhost:8000/v1"),
+            ("http://localhost:8000/v1/completions", "http://localhost:8000/v1"),
+            ("http://[::1]:8080", "http://[::1]:8080"),
+        ],
+    )
+    def test_it_is_read_up_to_where_the_endpoints_begin(self, given: str, base: str) -> None:
+        assert read_address(given).base == base
+
+    @pytest.mark.parametrize(
+        "given", ["https://me:hidden@host/v1", "https://hidden@host/v1", "https://h/v1?key=hidden"]
+    )
+    def test_credentials_in_it_are_refused_and_not_repeated(self, given: str) -> None:
+        with pytest.raises(ServerError) as told:
+            read_address(given)
+        assert "hidden" not in str(told.value)
+
+    @pytest.mark.parametrize(
+        "given", ["", "localhost:8000", "ftp://host", "http://", "http://host:port/v1", "http://[::1"]
+    )
+    def test_what_is_none_is_refused_with_an_example(self, given: str) -> None:
+        with pytest.raises(ServerError, match="http://localhost:8000/v1"):
+            read_address(given)
+
+    @pytest.mark.parametrize(
+        ("given", "is_warned"),
+        [
+            ("http://10.0.0.5:8000/v1", True),
+            ("http://host.example/v1", True),
+            ("https://host.example/v1", False),
+            ("http://127.0.0.2:8000/v1", False),
+            ("http://[::1]/v1", False),
+            ("http://localhost/v1", False),
+        ],
+    )
+    def test_it_is_said_where_a_key_goes_unencrypted(self, given: str, is_warned: bool) -> None:
+        assert bool(cautions(read_address(given), Key(SECRET))) == is_warned
+        assert cautions(read_address(given), Key("")) == []
+
+
+class TestOpening:
+    def test_a_wrong_model_is_told_with_those_there_are(self, opened: Open) -> None:
+        with ProtocolServer() as server, pytest.raises(ServerError, match=r"'parot'.*It has: parrot.*--model"):
+            opened(server, model="parot")
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"method": "guessing"},
+            {"method": "letters", "concurrency": 0},
+            {"method": "letters", "tries": 0},
+            {"method": "letters", "requests_per_minute": 0},
+            {"method": "letters", "timeout_s": -1},
+            {"method": "letters", "api": "completions", "chat": True},
+            {"method": "letters", "api": "chat", "chat": False},
+            {"method": "letters", "api": "telepathy"},
+        ],
+    )
+    def test_options_that_make_no_sense_are_refused_before_anything_is_sent(self, options: dict[str, Any]) -> None:
+        with ProtocolServer() as server:
+            with pytest.raises(ValueError, match=r"\."):
+                open_server(server.url, MODEL, **options)
+            assert server.requests == []
+
+    def test_settings_say_what_decides_the_answers(self, opened: Open) -> None:
+        with ProtocolServer() as server:
+            letters, written = opened(server).as_settings(), opened(server, "generation").as_settings()
+        assert letters == {
+            "server": server.url,
+            "server_model": MODEL,
+            "way": "probabilities of the labels from /completions, among the 20 likeliest tokens",
+            "endpoint": "/completions",
+            "n_top": 20,
+        }
+        assert written["max_tokens"] == 256
+        assert json.loads(json.dumps(written)) == written

@@ -1,0 +1,119 @@
+"""What a user is told of an evaluation beside its numbers: by a server, since that takes no model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from protocol_server import MODEL, ProtocolServer
+
+import tracker
+from tracker.errors import SelectionError, ServerError
+from tracker.evaluating.evaluation import evaluate
+from tracker.evaluating.plan import Plan
+from tracker.evaluating.servers.protocol import Usage, usage
+from tracker.evaluating.warnings import of_options, price
+
+CHAT = frozenset({"chat", "max_tokens"})
+
+
+@pytest.fixture(scope="module")
+def filled(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("remarks")
+    path = folder / "store.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    rows = ({"id": str(n), "text": f"Which is {n}?", "choices": ["one", "two"], "answer": "A"} for n in range(6))
+    (folder / "quiz.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with tracker.open(f"sqlite:///{path}") as store:
+        store.prompts_from("quiz", folder / "quiz.jsonl")
+    return path.read_bytes()
+
+
+@pytest.fixture
+def url(filled: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "store.db").write_bytes(filled)
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+def evaluated(url: str, server: ProtocolServer, **said: Any) -> tuple[Any, list[str]]:
+    told: list[str] = []
+    with tracker.open(url) as store:
+        plan = Plan.of("quiz", MODEL, api_base=server.url, tries=1, **said)
+        (made,) = evaluate(store.engine, plan, told=told.append)
+    return made, [*told, *made.notes]
+
+
+class TestNotes:
+    def test_answers_off_which_nothing_can_be_read_are_counted(self, url: str) -> None:
+        with ProtocolServer(offers=CHAT) as server:
+            made, notes = evaluated(url, server)
+        assert made.means == {"accuracy": 0.0}
+        assert "6 of 6 answers are empty, or nothing could be read off them: they score 0" in notes
+
+    def test_a_trial_that_stands_before_a_whole_run_is_told_and_how_to_undo_it(self, url: str) -> None:
+        with ProtocolServer() as server:
+            whole, notes = evaluated(url, server)
+            assert not any("leaderboards" in note for note in notes)
+            trial, notes = evaluated(url, server, limit=2)
+            assert f"fewer prompts than run {whole.run_id}" in " ".join(notes)
+            assert f"`suffrage runs hide {trial.run_id}`" in " ".join(notes)
+            _, notes = evaluated(url, server, limit=2, method="generation")
+            assert not any("leaderboards" in note for note in notes), "another metric is another leaderboard"
+            found, notes = evaluated(url, server)
+            assert found.run_id == whole.run_id
+            assert f"run {trial.run_id} of the same model is newer" in " ".join(notes)
+
+    def test_what_a_server_cost_is_told_where_prices_are(self, url: str) -> None:
+        with ProtocolServer() as server:
+            made, notes = evaluated(url, server, price_read=2.0, price_written=0.5)
+        cost = (2 * made.usage["tokens_read"] + made.usage["tokens_written"] / 2) / 1e6
+        assert made.usage["cost"] == pytest.approx(cost)
+        assert f"cost {price(cost)} by the prices given" in " ".join(notes)
+
+    @pytest.mark.parametrize("n_read", [-5, 10**30, "12", None])
+    def test_a_count_of_tokens_that_cannot_be_is_estimated(self, n_read: Any) -> None:
+        counted = usage({"usage": {"prompt_tokens": n_read, "completion_tokens": 1}}, sent=400, received=4)
+        assert counted == Usage(n_read=100, n_written=1, is_estimated=True)
+
+    def test_a_run_that_was_ended_without_an_answer_was_not_all_stored_before(self, url: str) -> None:
+        with ProtocolServer(refuse=lambda r: (400, {"error": "no"}) if "is 3?" in str(r.body) else None) as server:
+            assert "5 of 6 prompts asked now" in evaluated(url, server)[0].summary()
+            ended = evaluated(url, server, errored="missing")[0]
+        assert ended.is_complete
+        assert "0 of 6 prompts asked now" in ended.summary()
+
+    @pytest.mark.parametrize(
+        ("said", "named"),
+        [
+            ({"metrics": ("f1",), "temperature": 0.5}, "--metric, --temperature changes nothing: --method letters"),
+            ({"api": "chat"}, "--api changes nothing: without --api-base"),
+            ({"api_base": "http://x/v1", "dtype": "float16"}, "--dtype changes nothing: with --api-base"),
+            ({"price_read": 1.0, "few_shot": 2}, None),
+        ],
+    )
+    def test_options_that_change_nothing_are_named(self, said: dict[str, Any], named: str | None) -> None:
+        told = of_options(Plan.of("quiz", "m", **said), "letters")
+        assert [one[: len(named or "")] for one in told] == ([named] if named else [])
+
+    def test_small_costs_are_not_nothing(self) -> None:
+        assert [price(cost) for cost in (0, 0.0018, 0.5, 1234.5)] == ["0.00", "0.0018", "0.5", "1,234.50"]
+
+
+class TestErrors:
+    def test_a_server_for_conversations_is_not_said_to_lack_its_model(self, url: str) -> None:
+        with ProtocolServer(offers=CHAT) as server, pytest.raises(ServerError, match="Use --method letters"):
+            evaluated(url, server, method="loglikelihood")
+
+    def test_a_server_that_always_fails_is_not_said_to_lack_a_model(self, url: str) -> None:
+        with (
+            ProtocolServer(refuse=lambda _: (500, {"error": {"message": "boom"}})) as server,
+            pytest.raises(ServerError, match=r"fails whatever it is asked \(.*boom.*Look into its log"),
+        ):
+            evaluated(url, server)
+
+    def test_an_address_that_is_empty_is_not_taken_for_none(self) -> None:
+        with pytest.raises(SelectionError, match="that variable is not set"):
+            Plan.of("quiz", "m", api_base="")

@@ -1,0 +1,191 @@
+"""Options scored by ours and by lm-evaluation-harness: the same model, the same prompts, the same numbers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import harness_peer
+import numpy as np
+import pytest
+from filelock import FileLock
+from harness_peer import task_config
+from language_model_files import CONTEXT, corpus
+from numpy.typing import NDArray
+
+from tracker.evaluating.local.loading import LanguageModel, load_language_model
+from tracker.evaluating.local.option_scorer import OptionScorer
+from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot
+
+FAMILIES = ("gpt2", "llama", "qwen2", "t5")
+N_PROMPTS, N_SHOTS, LABELS = 8, 5, ("A", "B", "C", "D")
+ASKED = "Question: {{question}}\nAnswer:"
+LISTED = (
+    "Question: {{question}}\n{% for option in options %}{{ 'ABCD'[loop.index0] }}. {{ option }}\n{% endfor %}Answer:"
+)
+TOLERANCE = 1e-4
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("lm_eval") is None, reason="lm-evaluation-harness is not installed"
+)
+ODD = {
+    "a text that ends with spaces": ("What is lomi? ", "nabe"),
+    "a text that ends with several spaces": ("What is lomi?   ", "nabe"),
+    "a text that ends with a new line": ("What is lomi?\n", "nabe"),
+    "an option behind a new line": ("What is lomi?", "\nnabe"),
+    "a text that begins as the tokenizer would begin it": ("<s>What is lomi?", " nabe"),
+    "nothing before the option": ("", "nabe"),
+    "an option of signs": ("What is lomi?", " ... (1)"),
+    "letters that the tokenizer has not seen": ("Что такое ломи?", " день"),
+    "an option that goes on with the last word": ("What is lo", "mi"),
+}
+
+
+def _rows(n: int) -> list[dict[str, Any]]:
+    chance = random.Random(7)
+    words = sorted({word for line in corpus(200) for word in line.split() if word.isalpha()})
+    return [
+        {
+            "question": " ".join(chance.choices(words, k=chance.randint(4, 14))) + "?",
+            "options": [" ".join(chance.choices(words, k=k)) for k in chance.sample((1, 1, 2, 3, 5), 4)],
+            "gold": chance.randrange(4),
+        }
+        for _ in range(n)
+    ]
+
+
+def _asked(row: dict[str, Any], listed: bool) -> str:
+    options = "".join(f"{label}. {option}\n" for label, option in zip(LABELS, row["options"], strict=True))
+    return f"Question: {row['question']}\n{options if listed else ''}Answer:"
+
+
+def _questions(rows: list[dict[str, Any]], shots: list[dict[str, Any]], letters: bool) -> list[Question]:
+    def said(row: dict[str, Any]) -> tuple[str, ...]:
+        return LABELS if letters else tuple(row["options"])
+
+    made = tuple(Shot(question=_asked(shot, letters), answer=said(shot)[shot["gold"]]) for shot in shots)
+    return [
+        Question(prompt_id=i, shots=made, question=_asked(row, letters), options=said(row), gold=row["gold"])
+        for i, row in enumerate(rows)
+    ]
+
+
+def _long_pair() -> tuple[str, str]:
+    return " ".join(_rows(1)[0]["question"] for _ in range(120)), " Z"
+
+
+def _logprobs(scorer: OptionScorer, questions: list[Question]) -> NDArray[np.float64]:
+    found = {reply.prompt_id: reply for batch in scorer.replies(questions, lambda _: False) for reply in batch}
+    return np.array([found[question.prompt_id].logprobs for question in questions])
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return _rows(N_PROMPTS + N_SHOTS)
+
+
+@pytest.fixture(scope="module")
+def peer(
+    rows: list[dict[str, Any]], language_model_folders: dict[str, Path], folder_of_all_workers: Path
+) -> dict[str, Any]:
+    """What the peer found: of each family the samples of both tasks, and the log-likelihoods of the odd requests."""
+    folder = folder_of_all_workers / "peer"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "found.json").exists():
+            folder.mkdir(exist_ok=True)
+            _ask_peer(folder, rows, language_model_folders)
+    found: dict[str, Any] = json.loads((folder / "found.json").read_text())
+    return found
+
+
+def _ask_peer(folder: Path, rows: list[dict[str, Any]], language_model_folders: dict[str, Path]) -> None:
+    prompts = folder / "prompts.jsonl"
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows[N_SHOTS:]))
+    shots = rows[:N_SHOTS]
+    letters = "{{['A', 'B', 'C', 'D']}}"
+    job = {
+        "models": {family: str(language_model_folders[family]) for family in FAMILIES},
+        "tasks": [
+            task_config("texts", prompts, shots, "{{options}}", ASKED),
+            task_config("letters", prompts, shots, letters, LISTED),
+        ],
+        "requests": [*ODD.values(), _long_pair()],
+    }
+    (folder / "job.json").write_text(json.dumps(job))
+    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "hub")}
+    ran = subprocess.run(
+        [sys.executable, harness_peer.__file__, str(folder / "job.json"), str(folder / "found.json")],
+        env=os.environ | offline | {"OMP_NUM_THREADS": "1"}, cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-4_000:]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def model(family: str, language_model_folders: dict[str, Path]) -> LanguageModel:
+    return load_language_model(str(language_model_folders[family]), device="cpu")
+
+
+class TestAgainstReference:
+    @pytest.mark.parametrize(("task", "method"), [("texts", "loglikelihood"), ("letters", "letters")])
+    def test_it_reads_the_same_text(self, family: str, task: str, method: str, rows: Any, peer: Any) -> None:
+        questions = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
+        theirs = peer[family]["samples"][task]
+        assert [sample["text"] for sample in theirs] == [question.text() for question in questions]
+        assert [sample["continuations"] for sample in theirs] == [
+            [question.join + option for option in question.options] for question in questions
+        ]
+
+    @pytest.mark.parametrize(("task", "method"), [("texts", "loglikelihood"), ("letters", "letters")])
+    def test_it_finds_the_same_log_likelihoods_and_choices(
+        self, family: str, task: str, method: str, rows: Any, peer: Any, model: LanguageModel
+    ) -> None:
+        questions = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
+        ours = _logprobs(OptionScorer(model, method=method), questions)
+        samples = peer[family]["samples"][task]
+        theirs = np.array([sample["logprobs"] for sample in samples])
+        assert theirs.shape == (N_PROMPTS, 4)
+        np.testing.assert_allclose(ours, theirs, atol=TOLERANCE, rtol=0)
+        gold = np.array([question.gold for question in questions])
+        lengths = np.array([[len(option) for option in question.options] for question in questions])
+        assert (ours.argmax(axis=1) == theirs.argmax(axis=1)).all()
+        assert [float(right) for right in ours.argmax(axis=1) == gold] == [sample["acc"] for sample in samples]
+        assert [float(right) for right in (ours / lengths).argmax(axis=1) == gold] == [
+            sample["acc_norm"] for sample in samples
+        ]
+
+    def test_it_reads_odd_texts_alike_whatever_stands_beside_them(self, peer: Any, family: str, model: Any) -> None:
+        """An empty text differs for T5: the peer gives its encoder <s>, ours </s>, as its tokenizer ends every text."""
+        asked = [
+            Question(prompt_id=i, question=text, join="", options=(option,))
+            for i, (text, option) in enumerate(ODD.values())
+            if family != "t5" or text
+        ]
+        theirs = [peer[family]["requests"][question.prompt_id] for question in asked]
+        scorer = OptionScorer(model, method="loglikelihood")
+        together = _logprobs(scorer, asked)[:, 0]
+        apart = [_logprobs(scorer, [question])[0, 0] for question in asked]
+        np.testing.assert_allclose(together, theirs, atol=TOLERANCE, rtol=0)
+        np.testing.assert_allclose(apart, theirs, atol=TOLERANCE, rtol=0)
+
+    def test_it_cuts_a_prompt_that_is_too_long_at_the_same_place_where_that_is_asked_for(
+        self, family: str, peer: Any, model: LanguageModel
+    ) -> None:
+        text, option = _long_pair()
+        question = Question(prompt_id=1, question=text, join="", options=(option,))
+        ours = _logprobs(OptionScorer(model, method="loglikelihood", too_long="cut"), [question])
+        np.testing.assert_allclose(ours[0, 0], peer[family]["requests"][-1], atol=TOLERANCE, rtol=0)
+
+    def test_that_prompt_is_longer_than_the_model_reads(self, model: LanguageModel) -> None:
+        assert model.context == CONTEXT
+        assert len(model.tokenizer(_long_pair()[0])["input_ids"]) > CONTEXT + 1

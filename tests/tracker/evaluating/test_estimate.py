@@ -1,0 +1,56 @@
+"""What `suffrage evaluate --dry-run` foretells of a server, which is not asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tracker
+from tracker.evaluating.estimate import LETTERS_PER_TOKEN, Estimate, estimate
+from tracker.evaluating.plan import Plan
+from tracker.evaluating.preparation import prepare
+
+SERVER = {"api_base": "http://127.0.0.1:9/v1", "price_read": 1_000_000.0, "price_written": 0.0}
+
+
+@pytest.fixture(scope="module")
+def url(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("estimate")
+    path = folder / "store.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    lines = [
+        f'{{"id": "{n}", "text": "Which of these {"is it " * n}?", "choices": ["one", "two", "three"], "answer": "A"}}'
+        for n in range(1, 9)
+    ]
+    (folder / "quiz.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    with tracker.open(f"sqlite:///{path}") as store:
+        store.prompts_from("quiz", folder / "quiz.jsonl")
+    return f"sqlite:///{path}"
+
+
+def foretold(url: str, **said: Any) -> tuple[Estimate, list[Any]]:
+    plan = Plan.of("quiz", "m", **SERVER, **said)
+    with tracker.open(url) as store:
+        return estimate(store.engine, plan)[0], list(prepare(store.engine, plan).asked["full"].questions)
+
+
+class TestServers:
+    def test_the_likelihood_of_each_option_has_the_whole_text_read(self, url: str) -> None:
+        made, questions = foretold(url, template="cloze")
+        sent = sum(len(one.text() + one.join + option) for one in questions for option in one.options)
+        assert made.n_tokens_read == sent // LETTERS_PER_TOKEN
+        assert made.cost == pytest.approx(made.n_tokens_read)
+
+    @pytest.mark.parametrize("trials", [1, 3])
+    def test_every_trial_reads_the_text(self, url: str, trials: int) -> None:
+        made, questions = foretold(url, template="written", trials=trials, max_tokens=7)
+        assert made.n_tokens_read == trials * sum(len(one.text()) for one in questions) // LETTERS_PER_TOKEN
+        assert made.n_tokens_written == trials * 7 * len(questions)
+
+    def test_labels_are_read_once_and_what_is_estimated_is_no_bound(self, url: str) -> None:
+        made, questions = foretold(url)
+        assert made.n_tokens_read == sum(len(one.text()) for one in questions) // LETTERS_PER_TOKEN
+        assert "about" in made.summary()
+        assert "at most" not in made.summary().split(";")[-1]

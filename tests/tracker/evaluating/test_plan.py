@@ -1,0 +1,75 @@
+"""Plans from Python, and the options of the command line that make the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+from tracker.cli.commands.evaluate import command
+from tracker.errors import SelectionError
+from tracker.evaluating.plan import CHOICES, WHOLE, Asking, Loading, Plan, Serving, Writing
+
+PARTS = {"asking": Asking, "writing": Writing, "loading": Loading, "serving": Serving}
+FIELDS = {one.name: one for kind in (Plan, *PARTS.values()) for one in fields(kind) if one.name not in PARTS}
+OPTIONS = {one.name: one for one in command.params if isinstance(one, click.Option)}
+SAID_OTHERWISE: dict[str, Any] = {"conditions": "full", "batch_size": "auto", "metrics": ()}
+"""Defaults that the command line puts into other words."""
+
+
+class TestCommandLine:
+    def test_every_field_of_a_plan_can_be_said_and_nothing_else_but_what_is_shown(self) -> None:
+        assert set(OPTIONS) - set(FIELDS) == {"dry_run", "show_prompt", "database"}
+        assert set(FIELDS) - set(OPTIONS) == {"benchmark"}
+
+    @pytest.mark.parametrize("name", sorted(set(FIELDS) - {"benchmark", "model"}))
+    def test_its_default_is_that_of_the_plan(self, name: str) -> None:
+        said = command.make_context("evaluate", ["quiz", "--model", "m"]).params
+        assert said[name] == SAID_OTHERWISE.get(name, FIELDS[name].default)
+
+    @pytest.mark.parametrize("name", sorted(CHOICES))
+    def test_its_words_are_those_of_the_plan(self, name: str) -> None:
+        kind = OPTIONS[name].type
+        assert isinstance(kind, click.Choice)
+        assert set(kind.choices) == set(CHOICES[name]) - {None}
+
+    @pytest.mark.parametrize("name", sorted(set(WHOLE) - {"batch_size"}))
+    def test_its_least_number_is_that_of_the_plan(self, name: str) -> None:
+        kind = OPTIONS[name].type
+        assert isinstance(kind, click.IntRange)
+        assert kind.min == WHOLE[name]
+
+
+class TestPython:
+    @pytest.mark.parametrize("name", ["conditions", "metrics", "stop", "tasks", "ignore"])
+    def test_of_what_may_be_several_one_may_stand_alone(self, name: str) -> None:
+        word = {"conditions": "answer_only", "ignore": "case", "stop": "END"}.get(name, "rougeL")
+        assert Plan.of("quiz", "model", **{name: word}) == Plan.of("quiz", "model", **{name: [word]})
+        assert Plan.of("quiz", "model", **{name: [word]}) == Plan.of("quiz", "model", **{name: (word,)})
+
+    @pytest.mark.parametrize(
+        ("said", "words"),
+        [
+            ({"batch_size": 0}, "batch_size is 0; it must be a whole number from 1."),
+            ({"few_shot": "5"}, "few_shot is '5'; it must be a whole number from 0."),
+            ({"trials": 1.5}, "trials is 1.5; it must be a whole number from 1."),
+            ({"temperature": float("nan")}, "temperature is nan; it must be a number from 0."),
+            ({"timeout": 0}, "timeout is 0; it must be a number above 0."),
+            ({"top_p": 1.1}, "top_p is 1.1; it must be at most 1."),
+        ],
+    )
+    def test_numbers_that_mean_nothing_are_refused(self, said: dict[str, Any], words: str) -> None:
+        with pytest.raises(SelectionError, match=re.escape(words)):
+            Plan.of("quiz", "model", **said)
+
+    def test_numbers_of_numpy_are_numbers(self) -> None:
+        said = Plan.of("quiz", "model", few_shot=np.int64(5), temperature=np.float64(0.5))
+        assert (type(said.asking.few_shot), type(said.writing.temperature)) == (int, float)
+
+    def test_what_there_is_not_is_told_with_what_there_is(self) -> None:
+        with pytest.raises(SelectionError, match=r"evaluate takes no 'shot'. It takes: .*few_shot, "):
+            Plan.of("quiz", "model", shot=5)

@@ -1,0 +1,66 @@
+"""From a plan and stored prompts to what is asked; no model is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tracker
+from tracker.api.store import Store
+from tracker.errors import SelectionError
+from tracker.evaluating.plan import Plan
+from tracker.evaluating.preparation import Prepared, prepare
+
+FIELDS = {"text": "q", "choices": "o", "answer": "a", "task": "t", "split": "s"}
+
+
+def row(question: str, task: str, split: str) -> dict[str, Any]:
+    return {"q": question, "o": ["yes", "no"], "a": "A", "t": task, "s": split}
+
+
+ROWS = [
+    row("Asked?", "asked", "test"),
+    row("Shown?", "shown", "dev"),
+    row("Other?", "other", "test"),
+    row("Whole?", "whole", "train"),
+]
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    Path("rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ROWS))
+    with tracker.open(sqlite_url) as opened:
+        opened.prompts_from("quiz", "rows.jsonl", fields=FIELDS, answer_is="letter")
+        yield opened
+
+
+def prepared(store: Store, **said: Any) -> Prepared:
+    return prepare(store.engine, Plan.of("quiz", "model", **said))
+
+
+class TestErrors:
+    def test_where_the_answers_of_the_test_split_are_unpublished_other_splits_are_named(self, store: Store) -> None:
+        rows = [row("Known?", "", "dev"), row("Unknown?", "", "test") | {"a": None}]
+        Path("secret.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+        store.prompts_from("secret", "secret.jsonl", fields=FIELDS, answer_is="letter")
+        words = r"\(no gold answer: 1\)\. The answers .* unpublished: .* --split NAME\. Splits: dev, test\."
+        with pytest.raises(SelectionError, match=words):
+            prepare(store.engine, Plan.of("secret", "model"))
+        assert len(prepare(store.engine, Plan.of("secret", "model", split="dev")).asked["full"].questions) == 1
+
+
+class TestTasks:
+    def test_those_that_are_not_asked_may_give_worked_examples(self, store: Store) -> None:
+        made = prepared(store, tasks="asked", few_shot=1, few_shot_split="dev").asked["full"]
+        assert [one.question.split("\n")[0] for one in made.questions] == ["Asked?"]
+        assert made.questions[0].shots[0].question.startswith("Shown?")
+        every = prepared(store, few_shot=1, few_shot_split="dev").asked["full"]
+        assert made.questions[0] in every.questions
+
+    def test_without_a_test_split_of_their_own_all_of_them_are_asked(self, store: Store) -> None:
+        asked = prepared(store, tasks="whole").asked["full"].questions
+        assert [one.question.split("\n")[0] for one in asked] == ["Whole?"]

@@ -1,0 +1,188 @@
+"""A store, its archive, and another store that took it in: all the same."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from archive_files import AWKWARD, Rows
+from filling import empty, fill, stores
+from hypothesis import HealthCheck, given, settings
+from store_content import OF_THE_STORE, TABLES, content_of
+
+from tracker.database import connect, transaction
+from tracker.exporting.archive import Archived, write_archive
+from tracker.ingest.archives.layout import LEFT_BEHIND, ORDER, columns_of
+from tracker.ingest.ingest import Taken, take_in
+from tracker.queries.resolution import find_benchmark
+
+
+def archived(engine: sa.Engine, path: Path, *benchmarks: str) -> Archived:
+    """Write the archive of a store, or of some benchmarks."""
+    with transaction(engine, write=False) as session, path.open("wb") as file:
+        return write_archive(session, file, [find_benchmark(session, one) for one in benchmarks])
+
+
+def taken_in(engine: sa.Engine, path: Path, **options: Any) -> Taken:
+    return take_in(engine, path, **options)
+
+
+@pytest.fixture
+def other_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """Of another empty SQLite store."""
+    shutil.copy(sqlite_template, tmp_path / "other.db")
+    return f"sqlite:///{tmp_path / 'other.db'}"
+
+
+@pytest.fixture(params=["sqlite to sqlite", "sqlite to postgres", "postgres to sqlite"])
+def pair(request: pytest.FixtureRequest) -> Iterator[tuple[sa.Engine, sa.Engine]]:
+    """Two empty stores."""
+    first, _, second = request.param.split()
+    urls = [request.getfixturevalue(f"{first}_url")]
+    urls.append(request.getfixturevalue("other_url" if first == second else f"{second}_url"))
+    engines = [connect(url) for url in urls]
+    yield engines[0], engines[1]
+    for engine in engines:
+        engine.dispose()
+
+
+def same_after(there: sa.Engine, here: sa.Engine, rows: Rows, path: Path) -> None:
+    """Fill a store, take its archive into the other, twice, and look."""
+    fill(there, rows)
+    archived(there, path)
+    taken_in(here, path)
+    expected = content_of(there)
+    assert content_of(here) == expected
+    again = taken_in(here, path)
+    assert again.stored.summary() == "nothing new"
+    assert content_of(here) == expected
+
+
+class TestRoundTrip:
+    def test_everything_that_is_easily_lost_comes_back(self, pair: tuple[sa.Engine, sa.Engine], tmp_path: Path) -> None:
+        same_after(*pair, AWKWARD, tmp_path / "a.zip")
+
+    @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+    @given(rows=stores())
+    def test_any_store_comes_back_on_sqlite(self, sqlite_url: str, other_url: str, tmp_path: Path, rows: Rows) -> None:
+        there, here = connect(sqlite_url), connect(other_url)
+        try:
+            same_after(there, here, rows, tmp_path / "a.zip")
+        finally:
+            for engine in (there, here):
+                empty(engine)
+                engine.dispose()
+
+    @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+    @given(rows=stores())
+    def test_any_store_comes_back_across_engines(
+        self, sqlite_url: str, postgres_url: str, tmp_path: Path, rows: Rows
+    ) -> None:
+        sqlite, postgres = connect(sqlite_url), connect(postgres_url)
+        try:
+            for there, here in ((sqlite, postgres), (postgres, sqlite)):
+                same_after(there, here, rows, tmp_path / "a.zip")
+                empty(sqlite)
+                empty(postgres)
+        finally:
+            for engine in (sqlite, postgres):
+                empty(engine)
+                engine.dispose()
+
+    @pytest.mark.soak
+    @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+    @given(rows=stores())
+    def test_hundreds_of_stores_come_back(self, sqlite_url: str, other_url: str, tmp_path: Path, rows: Rows) -> None:
+        there, here = connect(sqlite_url), connect(other_url)
+        try:
+            same_after(there, here, rows, tmp_path / "a.zip")
+        finally:
+            for engine in (there, here):
+                empty(engine)
+                engine.dispose()
+
+    def test_the_archive_of_what_was_taken_in_is_the_same_file(
+        self, sqlite_url: str, other_url: str, tmp_path: Path
+    ) -> None:
+        there, here = connect(sqlite_url), connect(other_url)
+        fill(there, AWKWARD)
+        archived(there, tmp_path / "a.zip")
+        taken_in(here, tmp_path / "a.zip")
+        archived(here, tmp_path / "b.zip")
+        assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+
+    def test_the_smaller_archives_of_benchmarks_make_up_the_runs_of_the_store(
+        self, sqlite_url: str, other_url: str, tmp_path: Path
+    ) -> None:
+        there, here = connect(sqlite_url), connect(other_url)
+        fill(there, AWKWARD)
+        for place, name in enumerate(("grüße ☂", "grüße ☂@v2", "empty")):
+            archived(there, tmp_path / f"{place}.zip", name)
+            taken_in(here, tmp_path / f"{place}.zip")
+        expected, found = content_of(there), content_of(here)
+        for table in ("benchmark", "task", "prompt", "prompt_alias", "score", "answer", "task_score", "embedding"):
+            assert sorted(map(repr, found[table])) == sorted(map(repr, expected[table])), table
+        assert {one["name"] for one in found["model"]} == {"org/m", "模型"}  # who answered nothing is in none of them
+
+
+class TestDefinition:
+    def test_every_table_and_column_is_carried_or_named_as_left_behind(self) -> None:
+        """A new table or column of the schema is carried at once, or this says so."""
+        assert set(TABLES) - OF_THE_STORE == set(ORDER)
+        for table, described in TABLES.items():
+            if table in OF_THE_STORE:
+                continue
+            carried = {column.stored for column in columns_of(table)}
+            assert carried | {"id"} | LEFT_BEHIND.get(table, frozenset()) >= set(described.c.keys()), table
+        assert {name: set(columns) for name, columns in LEFT_BEHIND.items()} == {
+            "run": {"checksum"},  # of keys; made anew, and checked
+            "prompt_alias": {"task_id"},  # the prompt's
+            "embedding": {"id"},  # nothing refers to it
+        }
+
+    def test_the_comparison_sees_each_column(self, sqlite_url: str, tmp_path: Path) -> None:
+        engine = connect(sqlite_url)
+        fill(engine, AWKWARD)
+        before = content_of(engine)
+        changes = {
+            "model": ("open_weights", True), "prompt": ("split", "other"), "metric": ("lower", -5.0),
+            "run": ("reason", "changed"), "answer": ("status", "error"), "embedding": ("vector", b"abcdabcd"),
+            "prompt_alias": ("namespace", "x"), "source": ("harness", "y"), "task_score": ("stderr", 0.25),
+        }  # fmt: skip
+        for table, (column, value) in changes.items():
+            described = TABLES[table]
+            keys = list(described.primary_key.columns)
+            with engine.begin() as connection:
+                first = connection.execute(sa.select(*keys).order_by(*keys)).first()
+                row = sa.and_(*(key == held for key, held in zip(keys, first, strict=True)))
+                connection.execute(sa.update(described).where(row).values({column: value}))
+            assert content_of(engine)[table] != before[table], table
+
+
+class TestFile:
+    def test_it_says_what_it_holds(self, sqlite_url: str, tmp_path: Path) -> None:
+        engine = connect(sqlite_url)
+        fill(engine, AWKWARD)
+        told = archived(engine, tmp_path / "a.zip")
+        assert told.n_rows == {table: len(AWKWARD[table]) for table in ORDER}
+        with zipfile.ZipFile(io.BytesIO((tmp_path / "a.zip").read_bytes())) as archive:
+            assert archive.testzip() is None
+            assert archive.namelist() == ["suffrage-archive", *(f"{table}.parquet" for table in ORDER), "manifest.json"]
+
+    def test_a_file_of_which_only_a_part_is_archived_can_still_be_taken_in(
+        self, sqlite_url: str, other_url: str, tmp_path: Path
+    ) -> None:
+        table = tmp_path / "two.csv"
+        table.write_text("benchmark,model,prompt_id,score\na,m,1,1\nb,m,1,0\n")
+        there, here = connect(sqlite_url), connect(other_url)
+        taken_in(there, table)
+        assert archived(there, tmp_path / "a.zip", "a").n_files_left_out == 1
+        taken_in(here, tmp_path / "a.zip")
+        assert "1 new run, 1 score" in taken_in(here, table).stored.summary()
+        assert len(content_of(here)["run"]) == 2

@@ -1,0 +1,394 @@
+"""The report as a file: complete, small, the same each time, and nothing in it that can act."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hostile_benchmark import BENCHMARK, MODELS, N_PROMPTS, SPELLS, TASKS, take_in, written
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from PIL import Image
+
+import tracker
+from tracker.api.reports import MadeReport, report
+from tracker.api.store import Store
+from tracker.queries.findings.finding_records import Number
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.ranked_means import rank_by_prompts
+from tracker.queries.selection import Selection
+from tracker.report.contents import RankIntervals
+from tracker.report.finding_sections import pictures_that_fit, told_findings
+from tracker.report.images import MOST_COLOURS, WIDEST, size_of, smaller
+from tracker.report.leaderboard_rows import in_short
+from tracker.report.metric_tables import number_tables
+from tracker.report.number_format import NOTHING, number, paragraphs, score, share
+from tracker.report.page import LARGEST
+from tracker.report.score_patterns import by_difficulty, correlations, same_scores
+
+
+class Page(HTMLParser):
+    """What is on a page: elements with their attributes, and the text of each script and of all the rest."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self.text = ""
+        self._within = ""
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self._within = tag
+            (self.scripts if tag == "script" else self.styles).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._within = "" if tag == self._within else self._within
+
+    def handle_data(self, data: str) -> None:
+        if self._within == "script":
+            self.scripts[-1] += data
+        elif self._within == "style":
+            self.styles[-1] += data
+        else:
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Store]:
+    """A store with the hostile benchmark, two findings of one question, and an older one of another."""
+    folder = tmp_path_factory.mktemp("hostile")
+    shutil.copy(sqlite_template, folder / "store.db")
+    with tracker.open(f"sqlite:///{folder / 'store.db'}") as store:
+        take_in(store, folder)
+        store.compare(BENCHMARK, *MODELS[:2], n_resamples=100)
+        store.analyze("rank-intervals", BENCHMARK, n_resamples=50)
+        store.analyze("rank-intervals", BENCHMARK, n_resamples=60)
+        yield store
+
+
+@pytest.fixture(scope="module")
+def made(hostile: Store) -> MadeReport:
+    return report(hostile.engine, Selection(benchmark=BENCHMARK))
+
+
+@pytest.fixture(scope="module")
+def page(made: MadeReport) -> Page:
+    return Page(made.page)
+
+
+class TestNothingActs:
+    def test_the_only_scripts_are_the_pages_own_two_and_its_data(self, page: Page) -> None:
+        kinds = [attributes.get("type") for attributes in page.all("script")]
+        assert kinds == ["application/json", "text/plain", None]
+        assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+
+    def test_what_names_and_texts_spell_is_shown_as_text(self, page: Page) -> None:
+        for spell in (*SPELLS, *MODELS, *TASKS):
+            assert spell in page.text
+        assert "49" not in re.findall(r"&lt;b&gt; (\S+)", page.text)  # nor is it a template
+
+    def test_names_within_data_can_end_neither_element_nor_string(self, page: Page) -> None:
+        data = json.loads(page.scripts[0])
+        assert not set("<>&") & set(page.scripts[0])
+        assert sorted(data["means"]["labels"]) == sorted(MODELS)
+        assert sorted(data["tasks"]["columns"]) == sorted(TASKS)
+
+    def test_the_policy_allows_these_scripts_by_their_digests_and_no_address_at_all(self, page: Page) -> None:
+        policy = next(one["content"] for one in page.all("meta") if one.get("http-equiv") == "Content-Security-Policy")
+        assert policy is not None
+        rules = {rule.split()[0]: rule.split()[1:] for rule in policy.split("; ")}
+        own = base64.b64encode(hashlib.sha256(page.scripts[2].encode()).digest()).decode()
+        library = gzip.decompress(base64.b64decode(page.scripts[1]))
+        drawing = base64.b64encode(hashlib.sha256(library).digest()).decode()
+        assert rules["script-src"] == [f"'sha256-{own}'", f"'sha256-{drawing}'"]
+        assert rules["default-src"] == ["'none'"]
+        assert rules["img-src"] == ["data:", "blob:"]
+        assert set(rules) == {"default-src", "script-src", "style-src", "img-src", "base-uri", "form-action"}
+
+    def test_nothing_is_loaded_from_anywhere(self, page: Page) -> None:
+        assert not {"link", "iframe", "object", "embed", "base", "form", "video", "audio"} & {
+            n for n, _ in page.elements
+        }
+        for name, attributes in page.elements:
+            for place in ("src", "href", "srcset", "action", "data", "poster"):
+                address = attributes.get(place)
+                assert address is None or address.startswith(("#", "data:image/png;base64,")), (name, address)
+        assert "url(" not in page.styles[0]
+        assert "@import" not in page.styles[0]
+
+
+class TestContents:
+    def test_every_model_stands_there_with_mean_interval_and_coverage(self, made: MadeReport, page: Page) -> None:
+        for row in made.contents.board.rows:
+            assert score(row.mean) in page.text
+            assert f"{score(row.low)} to {score(row.high)}" in page.text
+        assert "1 of 60 prompts are missing" in page.text
+        assert "98.3 %" in page.text
+
+    def test_ranks_have_the_intervals_that_the_leaderboard_gives_them(self, hostile: Store, made: MadeReport) -> None:
+        intervals = hostile.leaderboard(BENCHMARK).intervals
+        assert len(intervals) == len(MODELS) - 1
+        assert made.contents.ranks.low == {model: one.low for model, one in intervals.items()}
+        assert made.contents.ranks.high == {model: one.high for model, one in intervals.items()}
+
+    def test_every_finding_is_told_with_its_summary_and_pictures(
+        self, hostile: Store, made: MadeReport, page: Page
+    ) -> None:
+        found = hostile.findings(benchmark=BENCHMARK)
+        assert len(found) == 3
+        for one in found:
+            assert f"Finding {one.id}," in page.text
+            assert one.summary in page.text
+        pictures = [one["src"] or "" for one in page.all("img")]
+        assert len(pictures) == len(made.contents.pictures) > 4
+        for address in pictures:
+            Image.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/png;base64,")))).load()
+        assert "Which ranks can be told apart?" in page.text
+
+    def test_a_finding_whose_data_changed_says_that_it_is_stale(self, hostile: Store, tmp_path: Path) -> None:
+        copied = tmp_path / "copy.db"
+        with hostile.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copy(str(hostile.engine.url.database), copied)
+        with tracker.open(f"sqlite:///{copied}") as store:
+            before = Page(report(store.engine, Selection(benchmark=BENCHMARK)).page).text
+            rows = [["prompt_id", MODELS[0]], *([f"p{row}", 1] for row in range(N_PROMPTS))]
+            store.ingest(written(tmp_path / "rerun.csv", rows), benchmark=BENCHMARK, metric="accuracy")
+            after = Page(report(store.engine, Selection(benchmark=BENCHMARK)).page).text
+        assert "Stale:" not in before
+        assert after.count("Stale:") == 3
+
+    def test_texts_of_prompts_are_left_out_on_request(self, hostile: Store) -> None:
+        without = report(hostile.engine, Selection(benchmark=BENCHMARK), with_prompts=False)
+        assert "What is" not in Page(without.page).text.replace("What is asked", "").replace("What is, ", "")
+        assert without.contents.examples is None
+
+    def test_scores_of_whole_tasks_make_a_report_too(self, tmp_path: Path, sqlite_url: str) -> None:
+        (tmp_path / "t.csv").write_text("model,task,score\na,x,1\na,y,2\nb,x,3\nb,y,5\n")
+        with tracker.open(sqlite_url) as store:
+            store.ingest(tmp_path / "t.csv", benchmark="few", metric="points")
+            made = report(store.engine, Selection(benchmark="few"))
+        text = Page(made.page).text
+        assert made.contents.scores is None
+        assert "2 models on 2 tasks" in text
+        assert "its scores are of whole tasks" in text
+        assert "Nothing has been asked of this benchmark yet" in text
+
+    def test_every_engine_tells_the_same(
+        self, hostile: Store, made: MadeReport, tmp_path: Path, store_url: str
+    ) -> None:
+        with tracker.open(store_url) as store:
+            take_in(store, tmp_path)
+            found = report(store.engine, Selection(benchmark=BENCHMARK)).contents
+        assert found.board.rows == made.contents.board.rows
+        assert found.ranks == made.contents.ranks
+        assert found.examples == made.contents.examples
+
+    def test_scores_too_large_to_be_squared_have_no_interval(self, tmp_path: Path, sqlite_url: str) -> None:
+        rows = [["prompt_id", "x", "y"], *([f"p{row}", 1e300 * (row % 2), 1] for row in range(9))]
+        with tracker.open(sqlite_url) as store:
+            store.ingest(written(tmp_path / "t.csv", rows), benchmark="huge", metric="points")
+            with np.errstate(over="ignore", invalid="ignore"):
+                page = report(store.engine, Selection(benchmark="huge")).page
+        assert "4.444 × 10²⁹⁹" in Page(page).text
+        assert not re.search(r'(x1|x2|cx)="(nan|-?inf)"', page.decode())
+
+    def test_one_model_and_one_prompt_make_a_report_too(self, tmp_path: Path, sqlite_url: str) -> None:
+        (tmp_path / "t.csv").write_text("prompt_id,a\np1,1\n")
+        with tracker.open(sqlite_url) as store:
+            store.ingest(tmp_path / "t.csv", benchmark="least", metric="points")
+            made = report(store.engine, Selection(benchmark="least"))
+        assert "1 model on 1 prompt," in Page(made.page).text
+
+
+class TestLaws:
+    def test_the_same_store_gives_the_same_bytes_wherever_it_lies(
+        self, hostile: Store, made: MadeReport, tmp_path: Path
+    ) -> None:
+        with hostile.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copy(str(hostile.engine.url.database), tmp_path / "elsewhere.db")
+        with tracker.open(f"sqlite:///{tmp_path / 'elsewhere.db'}") as store:
+            assert report(store.engine, Selection(benchmark=BENCHMARK)).page == made.page
+
+    def test_it_names_no_folder_of_the_machine_that_made_it(self, hostile: Store, made: MadeReport) -> None:
+        assert str(Path(str(hostile.engine.url.database)).parent) not in made.page.decode()
+
+    def test_it_is_small(self, made: MadeReport) -> None:
+        assert len(made.page) <= LARGEST < 5_000_000
+
+    def test_where_room_is_short_the_latest_answers_keep_their_pictures(self, made: MadeReport) -> None:
+        every, none_left = pictures_that_fit(made.contents, 10_000_000)
+        last, before, other = (one.id for one in made.contents.findings)
+        assert none_left == 0
+        assert list(dict.fromkeys(key for key, _ in every)) == [last, other, before]
+        latest = {last, other}
+        room = sum(len(base64.b64encode(png)) + 22 for (key, _), png in every.items() if key in latest)
+        some, left_out = pictures_that_fit(made.contents, room)
+        assert ({key for key, _ in some}, left_out) == (latest, len(every) - len(some))
+        assert pictures_that_fit(made.contents, -1) == ({}, len(every))
+        told = {question.name: question.findings for question in told_findings(made.contents, some)}
+        assert [bool(one.pictures) for one in told["rank-intervals"]] == [True, False]
+        assert [bool(one.pictures) for one in told["comparison"]] == [True]
+
+
+def matrices(low: int = 2) -> st.SearchStrategy[np.ndarray]:
+    """Scores of which some are missing; no row and no column is without any."""
+    shapes = st.tuples(st.integers(low, 40), st.integers(1, 5))
+    cells = st.sampled_from([0.0, 1.0, np.nan])
+    drawn = shapes.flatmap(lambda shape: hnp.arrays(np.float64, shape, elements=cells))
+    return drawn.filter(lambda Q: bool((~np.isnan(Q)).any(axis=0).all() and (~np.isnan(Q)).any(axis=1).all()))
+
+
+class TestAgainstReference:
+    @given(matrices())
+    @settings(max_examples=30)
+    def test_the_share_of_equal_scores_is_counted_pair_by_pair(self, Q: np.ndarray) -> None:
+        found = same_scores(Q)
+        for a in range(Q.shape[1]):
+            for b in range(Q.shape[1]):
+                both = ~np.isnan(Q[:, a]) & ~np.isnan(Q[:, b])
+                wanted = np.mean(Q[both, a] == Q[both, b]) if both.any() else np.nan
+                np.testing.assert_allclose(found[a, b], wanted)
+
+    @given(st.integers(0, 2**32 - 1), st.floats(0, 1e6))
+    @settings(max_examples=30)
+    def test_correlations_are_those_of_numpy_over_shared_prompts(self, seed: int, shift: float) -> None:
+        rng = np.random.default_rng(seed)
+        Q = rng.normal(size=(12, 4)) + shift
+        Q[rng.random(Q.shape) < 0.2] = np.nan
+        Q[:, 3] = 0.5
+        if np.isnan(Q).all(axis=0).any():
+            return
+        found = correlations(Q)
+        for a in range(4):
+            for b in range(4):
+                both = ~np.isnan(Q[:, a]) & ~np.isnan(Q[:, b])
+                if both.sum() < 2 or 3 in (a, b):
+                    assert np.isnan(found[a, b])
+                else:
+                    np.testing.assert_allclose(found[a, b], np.corrcoef(Q[both, a], Q[both, b])[0, 1], atol=1e-7)
+
+    @given(matrices(low=1), st.integers(1, 6))
+    @settings(max_examples=30)
+    def test_means_by_difficulty_are_means_of_sorted_prompts(self, Q: np.ndarray, n_bins: int) -> None:
+        found = by_difficulty(Q, n_bins)
+        difficulty = [float(np.mean(row[~np.isnan(row)])) for row in Q]
+        order = sorted(range(len(Q)), key=lambda row: (difficulty[row], row))
+        assert found.edges[0] == 0
+        assert found.edges[-1] == len(Q)
+        assert (np.diff(found.edges) >= 1).all()
+        assert np.ptp(np.diff(found.edges)) <= 1
+        for place, (first, last) in enumerate(zip(found.edges[:-1], found.edges[1:], strict=True)):
+            rows = order[first:last]
+            np.testing.assert_allclose(found.overall[place], np.mean([difficulty[row] for row in rows]))
+            for model in range(Q.shape[1]):
+                known = [Q[row, model] for row in rows if not np.isnan(Q[row, model])]
+                np.testing.assert_allclose(found.means[model, place], np.mean(known) if known else np.nan)
+
+
+class TestWording:
+    @given(st.floats(-1e12, 1e12))
+    @settings(max_examples=100)
+    def test_a_number_keeps_four_digits(self, value: float) -> None:
+        said = number(value).replace(",", "").replace("−", "-").replace(" × 10", "e")
+        said = said.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+        np.testing.assert_allclose(float(said), value, rtol=6e-4)
+
+    @given(st.floats(0, 1, exclude_min=True, exclude_max=True))
+    def test_a_share_is_all_or_none_only_where_it_is(self, value: float) -> None:
+        assert share(value) not in ("0 %", "100 %")
+
+    def test_what_is_no_number_is_a_dash(self) -> None:
+        assert [number(None), number(float("nan")), score(None), score(float("inf"))] == [NOTHING] * 4
+
+    def test_scores_keep_what_their_size_allows(self) -> None:
+        assert [score(x) for x in (0.62804, 12.3456, 1234.56, -0.5, 0.0001234, 0.0)] == [
+            "0.628", "12.35", "1,234.6", "−0.500", "1.234 × 10⁻⁴", "0.000",
+        ]  # fmt: skip
+
+    def test_a_docstring_is_told_in_paragraphs_without_marks(self) -> None:
+        assert paragraphs("One?\n\nTwo ``Q``\nand `b`.\n\n") == ["One?", "Two Q and b."]
+
+    def test_numbers_with_p_values_stand_with_what_belongs_to_them_and_missing_ones_say_why(self) -> None:
+        given = [
+            Number(name="n", value=3.0, reason="", headline=True),
+            Number(name="spread", value=None, reason="one prompt only", headline=True),
+            Number(name="mean", value=0.5, reason="", headline=True),
+            Number(name="mean.null_mean", value=0.25, reason="", headline=False),
+            Number(name="mean.pvalue", value=0.01, reason="", headline=True),
+            Number(name="mean.discrete", value=1.0, reason="", headline=False),
+            Number(name="aside", value=1.0, reason="", headline=False),
+        ]
+        plain, tested = number_tables(given)
+        assert plain.heads == ("number", "value", "why not")
+        assert plain.rows == (("n", "3", ""), ("spread", NOTHING, "one prompt only"))
+        assert tested.heads == ("statistic", "value", "by chance, mean", "p-value", "remark")
+        assert tested.rows == (("mean", "0.5", "0.25", "0.01", "takes few values: p moves in jumps"),)
+
+
+class TestPictures:
+    def drawn(self, width: int, height: int) -> bytes:
+        rng = np.random.default_rng(3)
+        pixels = np.full((height, width, 4), 255, np.uint8)
+        pixels[10:40, 10:60, :3] = rng.integers(0, 255, (30, 50, 3))
+        pixels[50:60, :, 3] = 0
+        buffer = io.BytesIO()
+        Image.fromarray(pixels).save(buffer, "PNG")
+        return buffer.getvalue()
+
+    def test_they_have_a_palette_fit_the_column_and_stand_on_white_paper(self) -> None:
+        png = smaller(self.drawn(2000, 100))
+        picture = Image.open(io.BytesIO(png))
+        assert picture.mode == "P"
+        assert size_of(png) == picture.size == (WIDEST, 80)
+        colours = picture.convert("RGB").getcolors(MOST_COLOURS)
+        assert colours is not None
+        assert max(colours)[1] == (255, 255, 255)
+
+    def test_what_is_no_picture_or_smaller_already_stays_as_it_is(self) -> None:
+        small = smaller(self.drawn(100, 80))
+        assert smaller(b"no picture") == b"no picture"
+        assert len(smaller(small)) <= len(small)
+        assert size_of(b"no picture") is None
+
+
+class TestWhoMayBeFirst:
+    """A model without a rank may be the best for all that is known."""
+
+    @pytest.mark.parametrize("missing", [0, 1])
+    def test_a_sure_first_is_first_of_the_ranked_models_only(self, missing: int) -> None:
+        Q = np.column_stack([np.ones(40), np.zeros(40), np.ones(40)])
+        Q[:missing, 2] = np.nan
+        Q[missing:, 2] *= missing
+        scores = PerformanceMatrix(
+            Q=Q,
+            prompt_ids=np.arange(40),
+            tasks=np.full(40, "t"),
+            models=("a", "b", "c"),
+            run_ids=np.arange(3),
+            benchmark="x",
+            metric="accuracy",
+        )
+        ranks = RankIntervals(low={"a": 1, "b": 2, "c": 2}, high={"a": 1, "b": 3, "c": 3})
+        said = " ".join(in_short(rank_by_prompts(scores), ranks, 0, 0))
+        assert ("no other ranked model could be first" in said) == bool(missing)
+        assert ("no other model could be first" in said) == (not missing)

@@ -1,0 +1,80 @@
+"""Pictures of answers as files that the user names."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracker.cli.output import say
+
+if TYPE_CHECKING:
+    from tracker.recording.finding import Report
+
+FORMATS = (".png", ".pdf", ".svg")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """Where a picture goes.
+
+    Attributes:
+        path: the file; its suffix says what kind of picture.
+        force: whether a file that is there is replaced.
+    """
+
+    path: Path
+    force: bool
+
+    def numbered(self, number: int) -> Picture:
+        """The same with a number in the file's name."""
+        return replace(self, path=self.path.with_stem(f"{self.path.stem}-{number}"))
+
+    def save(self, report: Report, name: str) -> None:
+        """Draw one of a report's figures into the file.
+
+        Raises:
+            OutputError: it is there and may not be replaced, or cannot be written.
+        """
+        from tracker.exporting.table_files import write_whole
+        from tracker.recording.artifacts import figure_as_bytes
+
+        write_whole(self.path, figure_as_bytes(report.figures[name], self.path.suffix.lower()[1:]), force=self.force)
+        say(f"Wrote {self.path}.")
+
+
+def _writable(ctx: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
+    if given is not None and given.suffix.lower() not in FORMATS:
+        raise click.BadParameter(f"give a name that ends in {', '.join(FORMATS)}")
+    if given is not None and not given.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {given.parent}")
+    return given
+
+
+def picture_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --output and --force; the command receives them as one keyword, ``picture``, a `Picture` or None.
+
+    A place that is taken is refused before anything is computed.
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, output: Path | None, force: bool, **options: Any) -> Any:
+        if output is not None:
+            from tracker.exporting.table_files import check_free
+
+            check_free(output, force=force)
+        picture = None if output is None else Picture(path=output, force=force)
+        return function(*args, picture=picture, **options)
+
+    where = click.option(
+        "--output",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        callback=_writable,
+        help="Save the picture too, as .png, .pdf or .svg.",
+    )
+    return where(click.option("--force", is_flag=True, help="Replace the picture if it is there.")(wrapped))

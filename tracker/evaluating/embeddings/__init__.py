@@ -1,0 +1,1 @@
+"""Prompts embedded by an encoder."""

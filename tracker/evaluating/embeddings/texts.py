@@ -1,0 +1,84 @@
+"""Which text of a prompt an encoder reads."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from tracker.errors import SelectionError
+from tracker.option_labels import option_letter
+from tracker.queries.prompts import Prompts
+
+DEFAULT_TEMPLATE = "question+choices"
+DETAILS = "details:"
+TEMPLATES = ("question", DEFAULT_TEMPLATE, f"{DETAILS}FIELD")
+
+
+def check_template(template: str) -> None:
+    """Make sure that a template is one of `TEMPLATES`.
+
+    Raises:
+        SelectionError: it is not.
+    """
+    names_field = template.startswith(DETAILS) and template != DETAILS
+    if template not in TEMPLATES[:2] and not names_field:
+        raise SelectionError(f"No template {template!r}. Known: {', '.join(TEMPLATES)}.")
+
+
+def template_texts(prompts: Prompts, template: str, benchmark: str) -> list[str | None]:
+    """The text of each prompt under a template; None where it has none.
+
+    ``question`` is the text as stored; ``question+choices`` adds a line for each option, where there are any;
+    ``details:FIELD`` is a further field of the prompt.
+
+    Args:
+        prompts: whose.
+        template: one of `TEMPLATES`.
+        benchmark: label of their benchmark, for messages.
+
+    Raises:
+        SelectionError: there is no such template, or no prompt has a text under it.
+    """
+    check_template(template)
+    if template.startswith(DETAILS):
+        field = template.removeprefix(DETAILS)
+        texts = [_plain(details.get(field)) for details in prompts.details]
+    else:
+        choices = prompts.choices if template == DEFAULT_TEMPLATE else [None] * len(prompts.texts)
+        texts = [_asked(text, options) for text, options in zip(prompts.texts, choices, strict=True)]
+    if not any(texts):
+        raise SelectionError(_why_none(prompts, template, benchmark))
+    return texts
+
+
+def _asked(text: str | None, options: Sequence[str] | None) -> str | None:
+    if text is None or not text.strip():
+        return None
+    return "\n".join([text, *_lines(options or ())])
+
+
+def _lines(options: Sequence[str]) -> Iterator[str]:
+    for place, option in enumerate(options):
+        yield f"{option_letter(place)}. {option}"
+
+
+def _plain(value: Any) -> str | None:
+    """A field as text: what is neither text nor missing is written as JSON."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text if text.strip() else None
+
+
+def _why_none(prompts: Prompts, template: str, benchmark: str) -> str:
+    if template.startswith(DETAILS):
+        fields = sorted({field for details in prompts.details for field in details})
+        known = f"Known: {', '.join(fields)}." if fields else "Its prompts have no further fields."
+        return f"No prompt of {benchmark} has a text in the field {template.removeprefix(DETAILS)!r}. {known}"
+    return (
+        f"The texts of {benchmark}'s prompts are not stored. Take in a table with columns prompt_id and question: "
+        f"suffrage ingest PROMPTS --benchmark {shlex.quote(benchmark)}"
+    )

@@ -1,0 +1,135 @@
+"""Worked examples: which prompts are shown, solved, before a question."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+
+from tracker.errors import NotFoundError, SelectionError
+from tracker.evaluating.choices import SHOTS
+from tracker.evaluating.prompt_templates.prompt_content import drawn_places
+from tracker.queries.prompts import Prompts
+
+
+class Shots:
+    """The worked examples of every prompt.
+
+    ``fixed`` are the first of their split as stored; ``per-prompt`` are drawn, for each prompt its own, by the seed and
+    by what the prompt says. Either way they are of the prompt's own task, or of the whole benchmark where its task has
+    none in that split; and never the prompt itself nor one of equal content (see `content_key`).
+
+    Args:
+        prompts: all there are.
+        usable: rows that may be shown, ascending: those of the split that can be asked, with a gold answer.
+        keys: contents of the rows that are shown or asked.
+        split: what the split is called.
+        n: worked examples before each question.
+        kind: one of `SHOTS`.
+        seed: of the draws.
+
+    Raises:
+        SelectionError: there is no such kind.
+    """
+
+    def __init__(
+        self,
+        prompts: Prompts,
+        usable: Sequence[int],
+        keys: Mapping[int, str],
+        *,
+        split: str,
+        n: int,
+        kind: str,
+        seed: int,
+    ) -> None:
+        if kind not in SHOTS:
+            raise SelectionError(f"No shots {kind!r}. Known: {', '.join(SHOTS)}.")
+        self.prompts, self.keys = prompts, keys
+        self.split, self.n, self.kind, self.seed = split, n, kind, seed
+        self._everywhere = _Pool(usable, keys)
+        tasks: dict[str, list[int]] = {}
+        for row in usable:
+            tasks.setdefault(prompts.tasks[row], []).append(row)
+        self._of_task = {task: _Pool(rows, keys) for task, rows in tasks.items()}
+
+    def of(self, row: int) -> list[int]:
+        """Rows of the worked examples of a prompt, in the order in which they are shown.
+
+        Raises:
+            SelectionError: there are fewer than asked for.
+        """
+        task, key = self.prompts.tasks[row], self.keys[row]
+        pool = self._of_task.get(task, self._everywhere)
+        if pool.n_without(key) < self.n:
+            raise SelectionError(self._too_few(task, pool.n_without(key), in_task=task in self._of_task))
+        if self.kind == "fixed":
+            return pool.first(self.n, key)
+        places = drawn_places(pool.n_without(key), self.n, "shots", str(self.seed), key)
+        return [pool.at(place, key) for place in places]
+
+    def _too_few(self, task: str, n_there: int, *, in_task: bool) -> str:
+        where = f"task {task!r} has" if in_task and task else "there are"
+        hint = f"Ask for --few-shot {n_there}, or choose" if n_there else "Choose"
+        return (
+            f"{self.n} worked examples are asked for, but in split {self.split!r} {where} only {n_there} that can be "
+            f"shown (with a text, a gold answer and, where the template needs them, options; never the prompt that is "
+            f"asked). {hint} another --few-shot-split."
+        )
+
+
+class _Pool:
+    """Rows to choose from, as stored and by content."""
+
+    def __init__(self, rows: Sequence[int], keys: Mapping[int, str]) -> None:
+        self._stored = list(rows)
+        self._keys = keys
+        self._by_content = sorted(rows, key=lambda row: (keys[row], row))
+        self._sorted_keys = [keys[row] for row in self._by_content]
+
+    def _same(self, key: str) -> tuple[int, int]:
+        return bisect_left(self._sorted_keys, key), bisect_right(self._sorted_keys, key)
+
+    def n_without(self, key: str) -> int:
+        low, high = self._same(key)
+        return len(self._stored) - (high - low)
+
+    def first(self, n: int, key: str) -> list[int]:
+        chosen: list[int] = []
+        for row in self._stored:
+            if len(chosen) == n:
+                break
+            if self._keys[row] != key:
+                chosen.append(row)
+        return chosen
+
+    def at(self, place: int, key: str) -> int:
+        """The row at a place among those of other content."""
+        low, high = self._same(key)
+        return self._by_content[place if place < low else place + high - low]
+
+
+def rows_of_split(prompts: Prompts, split: str | None) -> list[int]:
+    """Rows of a split.
+
+    Raises:
+        SelectionError: no split is named, or none is stored.
+        NotFoundError: there is no such split.
+    """
+    known = splits_of(prompts.splits)
+    if not known:
+        raise SelectionError(
+            "The prompts are stored without splits, so none can be chosen. Take them in with splits: "
+            "suffrage prompts BENCHMARK SOURCE, or a table with a column split."
+        )
+    if split is None:
+        raise SelectionError(
+            f"Worked examples need a split to come from: --few-shot-split NAME. Splits: {', '.join(known)}."
+        )
+    if split not in known:
+        raise NotFoundError("split", split, known)
+    return [row for row, one in enumerate(prompts.splits) if one == split]
+
+
+def splits_of(splits: Iterable[str | None]) -> list[str]:
+    """The splits that there are, by name."""
+    return sorted({split for split in splits if split is not None})

@@ -1,0 +1,217 @@
+"""How a prompt is put to a model: a template, built in or of your own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracker.errors import BadInputError, NotFoundError, SelectionError
+from tracker.evaluating.choices import LABELS
+from tracker.evaluating.prompt_templates.fields import Fields, option_labels
+
+if TYPE_CHECKING:
+    from tracker.evaluating.prompt_templates.template_file import Block
+
+OWN_METHOD = {"label": "letters", "text": "loglikelihood", "written": "generation"}
+"""By what is answered: how answers are found, where nobody says otherwise."""
+
+ENDINGS = (".jinja", ".jinja2", ".j2")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Template:
+    """How a prompt is put to a model.
+
+    Attributes:
+        name: of a built-in template, or of the file.
+        source: the file's text, lines ended by ``\\n``.
+        settings: value of every setting but ``labels``, by name.
+        labels: how options are called, one of `LABELS`.
+        blocks: what is rendered, by name.
+    """
+
+    name: str
+    source: str
+    settings: Mapping[str, Any]
+    labels: str
+    blocks: Mapping[str, Block]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the source."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @property
+    def answer(self) -> str:
+        """What is answered: the label of an option, its text, or what the model writes."""
+        return str(self.settings["answer"])
+
+    @property
+    def method(self) -> str:
+        """How answers are found, where nobody says otherwise; one of `METHODS`."""
+        return OWN_METHOD[self.answer]
+
+    @property
+    def has_options(self) -> bool:
+        """Whether it can only ask prompts that have options."""
+        return self.answer != "written" or any({"choices", "label"} & block.names for block in self.blocks.values())
+
+    @property
+    def join(self) -> str:
+        """What stands between a question and its answer."""
+        return str(self.settings["join"])
+
+    @property
+    def separator(self) -> str:
+        """What stands between shots, and before the question."""
+        return str(self.settings["separator"])
+
+    @property
+    def blank(self) -> str:
+        """What stands for a question, and for every further field, that is withheld."""
+        return str(self.settings["blank"])
+
+    @property
+    def isolated_labels(self) -> bool:
+        """Whether the token of a label is the one it has alone, not the one it has after ``join``."""
+        return bool(self.settings["isolated_labels"])
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Strings before which a written answer ends; the separator, where the template does not say."""
+        said = self.settings["stop"]
+        return (self.separator,) * bool(self.separator) if said is None else tuple(said)
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest written answer, in tokens."""
+        return int(self.settings["max_tokens"])
+
+    def as_settings(self) -> dict[str, Any]:
+        """What is recorded with a run."""
+        return {
+            "name": self.name,
+            "digest": self.digest,
+            "source": self.source,
+            **self.settings,
+            "labels": self.labels,
+            "stop": list(self.stop),
+        }
+
+    def header(self, fields: Fields) -> str:
+        """What comes first, once.
+
+        Raises:
+            BadInputError: the template cannot be computed for this prompt.
+        """
+        return self._said("header", fields, {})
+
+    def question(self, fields: Fields) -> str:
+        """The question, up to where its answer begins.
+
+        Raises:
+            BadInputError: as above.
+        """
+        return self._said("question", fields, {})
+
+    def option(self, fields: Fields, place: int) -> str:
+        """An option as a model is to say it.
+
+        Args:
+            fields: of the prompt.
+            place: of the option, from 0.
+
+        Raises:
+            BadInputError: as above.
+        """
+        label, text = option_labels(self.labels, fields.choices)[place], fields.choices[place]
+        if "answer" not in self.blocks:
+            return label if self.answer == "label" else text
+        return self._said("answer", fields, {"label": label, "answer": text})
+
+    def written(self, fields: Fields, gold: str) -> str:
+        """A written answer as it stands in a worked example.
+
+        Args:
+            fields: of a prompt without options.
+            gold: its gold answer.
+
+        Raises:
+            BadInputError: as above.
+        """
+        return self._said("answer", fields, {"answer": gold}) if "answer" in self.blocks else gold
+
+    def _said(self, block: str, fields: Fields, more: Mapping[str, str]) -> str:
+        if block not in self.blocks:
+            return ""
+        values = {**fields.values(option_labels(self.labels, fields.choices)), **more}
+        return self.blocks[block].render(values, fields)
+
+
+def built_in_templates() -> tuple[str, ...]:
+    """Names of the templates that are at hand."""
+    names = (Path(entry.name) for entry in files("tracker.evaluating.prompt_templates").joinpath("built_in").iterdir())
+    return tuple(sorted(name.stem for name in names if name.suffix == ".jinja"))
+
+
+def load_template(said: str, *, labels: str | None = None) -> Template:
+    """A template by its name, or of a file.
+
+    Args:
+        said: name of a built-in template, or path of a ``.jinja`` file.
+        labels: how options are called, one of `LABELS`, where it is not to be as the template says.
+
+    Raises:
+        NotFoundError: no built-in template has this name.
+        BadInputError: the file cannot be read, or is no template; with the line.
+        SelectionError: there are no such labels.
+    """
+    if labels is not None and labels not in LABELS:
+        raise SelectionError(f"No labels {labels!r}. Known: {', '.join(LABELS)}.")
+    path = Path(said)
+    if said in built_in_templates():
+        source = files("tracker.evaluating.prompt_templates").joinpath("built_in", f"{said}.jinja")
+        made = _template(said, source.read_text(encoding="utf-8"), said)
+    elif path.suffix in ENDINGS or path.name != said or path.is_file():
+        made = _template(path.name, _read(path), str(path))
+    else:
+        hint = f"A template of your own is a file that ends in {ENDINGS[0]}: --template ./FILE{ENDINGS[0]}"
+        raise NotFoundError("template", said, built_in_templates(), hint)
+    return made if labels is None else replace(made, labels=labels)
+
+
+def default_template(choices: Sequence[Sequence[str] | None]) -> Template:
+    """``multiple_choice`` where at least half of the prompts have options, else ``written``.
+
+    Args:
+        choices: options of each prompt; None where it has none.
+    """
+    n_with = sum(map(bool, choices))
+    return load_template("multiple_choice" if n_with and 2 * n_with >= len(choices) else "written")
+
+
+def _template(name: str, source: str, place: str) -> Template:
+    from tracker.evaluating.prompt_templates.template_file import parsed
+
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    file = parsed(source, place)
+    settings = dict(file.settings)
+    return Template(name=name, source=source, labels=settings.pop("labels"), settings=settings, blocks=file.blocks)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig") if path.is_file() else _nothing(path)
+    except UnicodeDecodeError as error:
+        raise BadInputError(path, f"this is no UTF-8 text (byte {error.start + 1})") from None
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read: {error.strerror}") from None
+
+
+def _nothing(path: Path) -> str:
+    raise BadInputError(path, "no such file", advice=f"Built in: {', '.join(built_in_templates())}.")

@@ -1,0 +1,273 @@
+"""A template as people write it: one Jinja file of settings and blocks.
+
+Settings are ``{% set name = constant %}`` lines. Blocks hold texts; a file without any is the block ``question``. The
+blocks are taken apart before anything is rendered, so that what is misspelt is found, with its line, before a model is
+loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from traceback import walk_tb
+from typing import Any
+
+from jinja2 import StrictUndefined, nodes
+from jinja2 import Template as Compiled
+from jinja2.exceptions import TemplateSyntaxError
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from tracker.errors import BadInputError
+from tracker.evaluating.choices import LABELS
+from tracker.evaluating.prompt_templates.fields import (
+    ANSWER_NAMES,
+    HEADER_NAMES,
+    QUESTION_NAMES,
+    Choice,
+    Details,
+    Fields,
+)
+
+ANSWERS = ("label", "text", "written")
+NAMES = {"header": HEADER_NAMES, "question": QUESTION_NAMES, "answer": ANSWER_NAMES}
+"""Blocks, and what each may speak of."""
+
+NAMELESS = "<template>"
+"""What Jinja calls a template that was made of a string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One line of settings: which values it takes, and how that is said."""
+
+    default: Any
+    said: str
+    accepts: Callable[[Any], bool]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(part, str) and part for part in value)
+
+
+SETTINGS = {
+    "labels": Setting("letters", f"one of {', '.join(LABELS)}", lambda value: value in LABELS),
+    "answer": Setting("label", f"one of {', '.join(ANSWERS)}", lambda value: value in ANSWERS),
+    "join": Setting(" ", "a text", _is_text),
+    "separator": Setting("\n\n", "a text", _is_text),
+    "blank": Setting("", "a text", _is_text),
+    "isolated_labels": Setting(False, "true or false", lambda value: isinstance(value, bool)),
+    "stop": Setting(None, 'a list of texts, such as ["\\n"]', _are_texts),
+    "max_tokens": Setting(256, "a whole number above 0", lambda value: type(value) is int and value > 0),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """A part of a template that can be rendered.
+
+    Attributes:
+        place: the file, or the name of a built-in template.
+        names: the names that stand in it.
+    """
+
+    place: str
+    names: frozenset[str]
+    compiled: Compiled
+
+    def render(self, values: Mapping[str, Any], fields: Fields) -> str:
+        """The text for one prompt; one line break at its end is dropped.
+
+        Raises:
+            BadInputError: the prompt has not what the template asks of it, or the template cannot be computed.
+        """
+        try:
+            return self.compiled.render(values).removesuffix("\n")
+        except Exception as error:  # what people write in a template can raise anything
+            said = f"line {_line(error)}: prompt {fields.name}: {error}"
+            hint = "Here its question and further fields are withheld." if fields.blank is not None else ""
+            raise BadInputError(self.place, said, advice=hint) from error
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TemplateFile:
+    """A template, taken apart.
+
+    Attributes:
+        settings: value of every setting.
+        blocks: by name; ``question`` is always there.
+    """
+
+    settings: Mapping[str, Any]
+    blocks: Mapping[str, Block]
+
+
+def parsed(source: str, place: str) -> TemplateFile:
+    """Take a template apart.
+
+    Args:
+        source: the file's text.
+        place: what messages call it.
+
+    Raises:
+        BadInputError: it is no template, or speaks of what it cannot; with the line.
+    """
+    environment = _environment()
+    try:
+        tree = environment.parse(source)
+        settings, rest = _settings(tree, place)
+        blocks = {name: _block(environment, name, body, place) for name, body in _bodies(rest, place).items()}
+    except TemplateSyntaxError as error:
+        raise BadInputError(place, f"line {error.lineno}: {error.message}") from None
+    return TemplateFile(settings=settings, blocks=blocks)
+
+
+class _Missing(StrictUndefined):
+    """What is not there, in words."""
+
+    @property
+    def _undefined_message(self) -> str:
+        if isinstance(self._undefined_obj, Details):
+            known = ", ".join(sorted(self._undefined_obj._fields)) or "none"
+            return f"it has no further field {self._undefined_name!r}. Its fields: {known}."
+        return super()._undefined_message
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        undefined=_Missing,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_printable,
+        autoescape=False,
+    )
+    # The same prompt gives the same text, always.
+    del environment.filters["random"], environment.globals["lipsum"]
+    return environment
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, (str, int, float, Choice, StrictUndefined)):
+        return value
+    if value is None:
+        raise ValueError("a field that it prints is null")
+    if callable(value):
+        raise ValueError("it prints a function: write parentheses after its name")
+    what = "further fields" if isinstance(value, Details) else "a list"
+    raise ValueError(f"it prints {what}: name a part of it, or write a loop")
+
+
+def _settings(tree: nodes.Template, place: str) -> tuple[dict[str, Any], list[nodes.Node]]:
+    """Every setting, and what else stands at the top."""
+    found: dict[str, Any] = {}
+    rest: list[nodes.Node] = []
+    for node in tree.body:
+        if not isinstance(node, nodes.Assign):
+            rest.append(node)
+            continue
+        name = node.target.name if isinstance(node.target, nodes.Name) else ""
+        if name not in SETTINGS:
+            raise BadInputError(place, f"line {node.lineno}: no setting {name!r}. {_hint(name, SETTINGS)}")
+        try:
+            value = node.node.as_const() if isinstance(node.node, nodes.Expr) else None
+        except nodes.Impossible:
+            value = None
+        if not SETTINGS[name].accepts(value):
+            raise BadInputError(place, f"line {node.lineno}: {name} must be {SETTINGS[name].said}")
+        found[name] = tuple(value) if isinstance(value, list) else value
+    return {name: found.get(name, setting.default) for name, setting in SETTINGS.items()}, rest
+
+
+def _bodies(rest: Sequence[nodes.Node], place: str) -> dict[str, list[nodes.Node]]:
+    """What stands in each block."""
+    blocks = [node for node in rest if isinstance(node, nodes.Block)]
+    bodies: dict[str, list[nodes.Node]] = {}
+    for block in blocks:
+        if block.name not in NAMES:
+            raise BadInputError(place, f"line {block.lineno}: no block {block.name!r}. {_hint(block.name, NAMES)}")
+        if block.name in bodies:
+            raise BadInputError(place, f"line {block.lineno}: a second block {block.name!r}")
+        bodies[block.name] = list(block.body)
+    for part in (part for node in rest if blocks and not isinstance(node, nodes.Block) for part in _said_by(node)):
+        said = f"this stands outside of the blocks {', '.join(bodies)}, and is never said"
+        raise BadInputError(place, f"line {_first_line(part)}: {said}")
+    if not blocks:
+        bodies["question"] = _from_first_word(rest)
+    for body in bodies.values():
+        _refuse_other_files(body, place)
+    if not any(True for node in bodies.get("question", ()) for _ in _said_by(node)):
+        raise BadInputError(place, "nothing is asked: write a text, or {% block question %} ... {% endblock %}")
+    return bodies
+
+
+def _from_first_word(rest: Sequence[nodes.Node]) -> list[nodes.Node]:
+    """Without the empty lines that follow the settings."""
+    body = list(rest)
+    while body and not any(True for _ in _said_by(body[0])):
+        del body[0]
+    if body and isinstance(body[0], nodes.Output):
+        said = body[0].nodes
+        while isinstance(said[0], nodes.TemplateData) and not said[0].data.strip("\n"):
+            del said[0]
+        if isinstance(said[0], nodes.TemplateData):
+            said[0].data = said[0].data.lstrip("\n")
+    return body
+
+
+def _first_line(part: nodes.Node) -> int:
+    data = part.data if isinstance(part, nodes.TemplateData) else ""
+    return part.lineno + data[: len(data) - len(data.lstrip())].count("\n")
+
+
+def _said_by(node: nodes.Node) -> Iterator[nodes.Node]:
+    """The parts of a node that are more than white space."""
+    if not isinstance(node, nodes.Output):
+        yield node
+        return
+    for part in node.nodes:
+        if not (isinstance(part, nodes.TemplateData) and not part.data.strip()):
+            yield part
+
+
+def _refuse_other_files(body: Sequence[nodes.Node], place: str) -> None:
+    kinds = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport, nodes.Block)
+    for node in body:
+        for found in [node, *node.find_all(nodes.Stmt)]:
+            if isinstance(found, kinds):
+                what = "a block inside another" if isinstance(found, nodes.Block) else "another file"
+                raise BadInputError(place, f"line {found.lineno}: {what} cannot be part of a template")
+
+
+def _block(environment: ImmutableSandboxedEnvironment, name: str, body: list[nodes.Node], place: str) -> Block:
+    tree = nodes.Template(body, lineno=1)
+    tree.set_environment(environment)
+    used = find_undeclared_variables(tree)
+    for unknown in sorted(used - set(NAMES[name])):
+        line = min((part.lineno for part in tree.find_all(nodes.Name) if part.name == unknown), default=1)
+        raise BadInputError(place, f"line {line}: {_why_unknown(unknown, name)}")
+    return Block(place=place, names=frozenset(used), compiled=environment.from_string(tree))
+
+
+def _why_unknown(unknown: str, block: str) -> str:
+    where = next((other for other, names in NAMES.items() if unknown in names), None)
+    if where is not None:
+        return f"{unknown} is known in the block {where}, not in the block {block}"
+    hint = _hint(unknown, NAMES[block])
+    return f"nothing is called {unknown!r} in the block {block}. {hint} Further fields of a prompt are details.NAME."
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
+
+
+def _line(error: BaseException) -> int:
+    """The line of the template that an error came from."""
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == NAMELESS]
+    return lines[-1] if lines else 1

@@ -1,0 +1,174 @@
+"""One thread's connection to a server, which another thread can cut."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from tracker.evaluating.servers.address import Address, Key
+
+ADDRESS_OF_OBJECT = re.compile(r"^<?[\w.]*\w+( object at 0x\w+>|\([^)]*\)): ")
+Trouble = Literal["", "unreachable", "timeout", "cut"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """What came back.
+
+    Attributes:
+        status: of HTTP; 0 where nothing did.
+        trouble: ``unreachable`` (no connection), ``timeout``, ``cut`` (the reply ends in the middle), or ''.
+        said: the trouble in words.
+        headers: by their names in small letters.
+        body: the reply.
+    """
+
+    status: int = 0
+    trouble: Trouble = ""
+    said: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+
+
+class Connection:
+    """One thread's connection.
+
+    Redirects are not followed, so the key goes to the address that was given and to no other; neither are passwords
+    taken from a .netrc file.
+
+    Args:
+        address: the server.
+        key: what it is shown.
+        timeout_s: seconds of silence after which a reply is given up.
+    """
+
+    def __init__(self, address: Address, key: Key, timeout_s: float) -> None:
+        self._address, self._key, self._timeout_s = address, key, timeout_s
+        self._sockets: list[socket.socket] = []
+        self._is_cut = False
+        self._session = requests.Session()
+        self._session.auth = _Bearer(key)
+        adapter = _adapter(self._keep)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Response:
+        """Sends one request, once. Nothing is raised that could carry the key."""
+        return self._send("POST", path, body)
+
+    def get(self, path: str) -> Response:
+        """Asks for what is at a path, in the same way."""
+        return self._send("GET", path, None)
+
+    def cut(self) -> None:
+        """Ends what is under way, from another thread."""
+        self._is_cut = True
+        for open_one in self._sockets:
+            with contextlib.suppress(OSError):
+                open_one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self._session.close()
+
+    def _send(self, verb: str, path: str, body: Mapping[str, Any] | None) -> Response:
+        if self._is_cut:
+            return Response(trouble="cut", said="the connection was closed")
+        trouble: Trouble = ""
+        try:
+            reply = self._session.request(
+                verb, self._address.base + path, json=body, timeout=self._timeout_s, allow_redirects=False
+            )
+            text = reply.content.decode("utf-8", errors="replace")  # JSON is never anything else
+            headers = {name.lower(): value for name, value in reply.headers.items()}
+            return Response(status=reply.status_code, headers=headers, body=self._key.without_key(text))
+        except requests.Timeout:
+            trouble, said = "timeout", f"no reply within {self._timeout_s:g} s"
+        except requests.ConnectionError as error:
+            reason = _innermost(error)
+            trouble = "unreachable" if _never_connected(error) else "cut"
+            said = self._key.redacted(reason)
+        except (requests.RequestException, LookupError, OSError) as error:
+            trouble, said = "cut", self._key.redacted(_innermost(error))
+        return Response(trouble=trouble, said=said)
+
+    def _keep(self, opened: socket.socket) -> None:
+        self._sockets[:] = [opened]
+        if self._is_cut:  # while it was being opened
+            self.cut()
+
+
+class _Bearer(AuthBase):
+    """Sets the key. An object of its own, because without one requests looks for passwords in a .netrc file."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers.update(self._key.headers())
+        return request
+
+
+def _adapter(keep: Callable[[socket.socket], None]) -> HTTPAdapter:
+    """An adapter that says which socket it has opened."""
+
+    class Plain(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            keep(self.sock)
+
+    class Encrypted(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            keep(self.sock)
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class EncryptedPool(HTTPSConnectionPool):
+        ConnectionCls = Encrypted
+
+    adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
+    adapter.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
+    return adapter
+
+
+def _innermost(error: BaseException) -> str:
+    """What is at the bottom of an error, in a line without addresses of objects."""
+    while cause := getattr(error, "reason", None) or error.__cause__ or error.__context__:
+        if not isinstance(cause, BaseException):
+            break
+        error = cause
+    said = (isinstance(error, OSError) and error.strerror) or str(error).strip() or type(error).__name__
+    return ADDRESS_OF_OBJECT.sub("", said.splitlines()[0]).rstrip(".")
+
+
+def _never_connected(error: BaseException) -> bool:
+    from urllib3.exceptions import NameResolutionError, NewConnectionError, SSLError
+
+    chain: BaseException | None = error
+    while isinstance(chain, BaseException):
+        reason = getattr(chain, "reason", None)
+        inner = [arg for arg in chain.args if isinstance(arg, BaseException)]
+        for one in (chain, reason, *inner):
+            if isinstance(one, NewConnectionError | NameResolutionError | SSLError):
+                return True
+        chain = reason if isinstance(reason, BaseException) else inner[0] if inner else None
+    return isinstance(error, requests.exceptions.SSLError)
+
+
+def place_of(location: str) -> str:
+    """Where a redirect points, without what may be secret in it."""
+    parts = urlsplit(location)
+    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"

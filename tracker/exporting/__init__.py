@@ -1,0 +1,1 @@
+"""Records as files: one registry of export formats, and what they share."""

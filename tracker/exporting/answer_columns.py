@@ -1,0 +1,102 @@
+"""What a model said in one run, to stand beside its scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.exporting.exported_runs import ExportedRun
+from tracker.queries.arrow import Reading, number_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NOT_ASKED = "NA"
+"""Stands in the column of answers where the store holds none: an empty cell is an answer from which nothing could be
+extracted."""
+
+Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""Place of the metric (-1: none), place of the prompt, trial and score (NaN: none) of each row."""
+
+
+def places_among(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where keys stand among ascending ones, and which of them are there at all; places only of those."""
+    if not len(known):
+        return np.empty(0, dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    there = known[at] == wanted
+    return at[there], there
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GivenAnswers:
+    """What a model said in one run, read off in one way.
+
+    Attributes:
+        keys: ``(n,)`` int64, prompt and trial packed; ascending.
+        text: ``n`` texts as they stand in the table.
+        probability: ``(n,)`` of that answer; NaN where unknown.
+        extraction: how it was read off; '' is the plain way.
+        n_errors, n_others: answers that are errors, and those read off in another way.
+    """
+
+    keys: NDArray[np.int64]
+    text: pa.Array
+    probability: NDArray[np.float64]
+    extraction: str
+    n_errors: int
+    n_others: int
+
+    @classmethod
+    def read(cls, reading: Reading, run: ExportedRun) -> GivenAnswers:
+        """The answers of a run, in the plain way where there is one, else the first by name."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = reading.table(
+            "SELECT prompt_id, trial, extraction, status, COALESCE(text, '') AS text, "
+            f"COALESCE(probability, -1.0) AS probability FROM answer WHERE run_id = {run.id} ORDER BY prompt_id, trial"
+        )
+        if not table.num_rows:
+            none = np.empty(0)
+            empty = pa.array([], pa.string())
+            return cls(keys=none.astype(np.int64), text=empty, probability=none, extraction="", n_errors=0, n_others=0)
+        ways = sorted(pc.unique(table["extraction"]).to_pylist())
+        mine = table.filter(pc.equal(table["extraction"], ways[0]))
+        prompts, trials, chances = number_columns(mine.select(["prompt_id", "trial", "probability"]))
+        error = pc.equal(mine["status"], "error")
+        text = pc.if_else(error, NOT_ASKED, pc.if_else(pc.equal(mine["status"], "empty"), "", mine["text"]))
+        return cls(
+            keys=packed(prompts.astype(np.int64), trials.astype(np.int64)),
+            text=text.combine_chunks(),
+            probability=np.where(chances < 0, np.nan, chances.astype(np.float64)),
+            extraction=ways[0],
+            n_errors=int(pc.sum(error).as_py()),
+            n_others=table.num_rows - mine.num_rows,
+        )
+
+    def beside(self, keys: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
+        """Text and probability beside rows."""
+        import pyarrow as pa
+
+        at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
+        there = self.keys[at] == keys if len(self.keys) else np.zeros(len(keys), dtype=np.bool_)
+        places = pa.array(np.where(there, at, len(self.keys)))
+        text = pa.concat_arrays([self.text, pa.array([NOT_ASKED], self.text.type)]).cast(pa.string()).take(places)
+        chance = np.append(self.probability, np.nan)[np.where(there, at, len(self.keys))]
+        return text, pa.array(chance, mask=np.isnan(chance))
+
+    def unscored(self, scored: Cells, prompt_ids: NDArray[np.int64]) -> Cells:
+        """Rows of the answers that have no score among the exported ones; prompts are found by ascending keys."""
+        keys = self.keys[~np.isin(self.keys, packed(prompt_ids[scored[1]], scored[2]))]
+        places, there = places_among(prompt_ids, keys >> 31)
+        n = len(places)
+        return np.full(n, -1), places, (keys & ((1 << 31) - 1))[there], np.full(n, np.nan)
+
+
+def packed(prompts: NDArray[np.int64], trials: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Prompt and trial as one key, in the order of prompts and then of trials."""
+    return (prompts << 31) | trials

@@ -1,0 +1,137 @@
+"""Catalogue and measurements of a store in one file, from which another store gets them as they were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.database import known_versions
+from tracker.exporting.archived_rows import ArchivedRows
+from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, VERSION, member, schema_of
+from tracker.queries import tables
+from tracker.queries.arrow import snapshot
+from tracker.queries.resolution import BenchmarkKey
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIRST_DAY = (1980, 1, 1, 0, 0, 0)
+"""When every member was made, as a zip tells it: the same store gives the same bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archived:
+    """What an archive holds.
+
+    Attributes:
+        n_rows: rows by table.
+        n_findings: findings of the store, which are not in it.
+        n_files_left_out: files of which the archive holds a part only, and that it does not name therefore.
+    """
+
+    n_rows: Mapping[str, int]
+    n_findings: int
+    n_files_left_out: int = 0
+
+
+def write_archive(
+    session: Session,
+    to: BinaryIO,
+    benchmarks: Sequence[BenchmarkKey] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> Archived:
+    """Write catalogue and measurements, of the store as it is now.
+
+    Args:
+        session: the store; only what is committed is seen.
+        to: an empty file.
+        benchmarks: those to take; none takes everything.
+        progress: told of the tables written, and of all.
+    """
+    keys = [one.id for one in benchmarks] or None
+    told: dict[str, dict[str, object]] = {}
+    with (
+        snapshot(session) as reading,
+        zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        archive.writestr(zipfile.ZipInfo(MARK, FIRST_DAY), f"{VERSION}\n")
+        rows = ArchivedRows(reading, keys)
+        for place, table in enumerate(ORDER):
+            with archive.open(zipfile.ZipInfo(member(table), FIRST_DAY), "w", force_zip64=True) as raw:
+                file = _Hashed(raw)
+                n_rows = _write_table(file, table, rows)
+            told[table] = {"rows": n_rows, "sha256": file.digest()}
+            if progress is not None:
+                progress(place + 1, len(ORDER))
+        manifest = {"format": MARK, "version": VERSION, "schema": known_versions()[-1], "tables": told}
+        archive.writestr(zipfile.ZipInfo(MANIFEST, FIRST_DAY), json.dumps(manifest, indent=2) + "\n")
+    count = sa.select(sa.func.count())
+    about = [] if keys is None else [tables.analysis.c.benchmark_id.in_(keys)]
+    n_files = 0
+    if keys is not None:
+        mine = sa.select(tables.run.c.id).where(tables.run.c.benchmark_id.in_(keys))
+        of_mine = tables.run_source.c.run_id.in_(mine)
+        named = sa.select(sa.func.count(tables.run_source.c.source_id.distinct())).where(of_mine)
+        n_files = (session.scalar(named) or 0) - len(rows.keys["source"])
+    return Archived(
+        n_rows={table: int(str(one["rows"])) for table, one in told.items()},
+        n_findings=session.scalar(count.select_from(tables.analysis).where(*about)) or 0,
+        n_files_left_out=n_files,
+    )
+
+
+def _write_table(file: _Hashed, table: str, rows: ArchivedRows) -> int:
+    import pyarrow.parquet as pq
+
+    n_rows = 0
+    with pq.ParquetWriter(file, schema_of(table), compression="zstd") as writer:
+        for batch in rows.batches(table):
+            kept = _without_lost(batch)
+            writer.write_batch(kept)
+            n_rows += kept.num_rows
+    return n_rows
+
+
+def _without_lost(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that refer to nothing outside the archive; a run of it may come from a file that it does not name."""
+    import pyarrow.compute as pc
+
+    lost = None
+    for column, told in zip(batch.columns, batch.schema, strict=True):
+        if not told.nullable and column.null_count:
+            lost = pc.is_null(column) if lost is None else pc.or_(lost, pc.is_null(column))
+    return batch if lost is None else batch.filter(pc.invert(lost))
+
+
+class _Hashed:
+    """A file that knows the SHA-256 of what was written to it."""
+
+    closed = False
+
+    def __init__(self, to: object) -> None:
+        self._to, self._hashed, self._n = to, hashlib.sha256(), 0
+
+    def write(self, data: bytes) -> int:
+        self._hashed.update(data)
+        self._to.write(data)  # type: ignore[attr-defined]
+        self._n += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._n
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """The zip's member is closed by who opened it."""
+
+    def digest(self) -> str:
+        return self._hashed.hexdigest()

@@ -1,0 +1,190 @@
+"""Runs as files of Every Eval Ever: an aggregate for each, and the instances beside it where prompts were scored.
+
+What the schema has no field for stands in its additional details and metadata, as texts, so that `suffrage ingest`
+gives back what was exported; `tracker.ingest.formats.every_eval_ever.vocabulary` has the names.
+Source: eval.schema.json and instance_level_eval.schema.json of Every Eval Ever, version 0.3.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError, SelectionError
+from tracker.exporting.exported_runs import exported_runs
+from tracker.exporting.formats.every_eval_ever.aggregate import ExportedFile, exported_file, results
+from tracker.exporting.formats.every_eval_ever.instances import Counted, ExportedMetric, PromptParts, rows
+from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.queries import tables
+from tracker.queries.filtering.prompt_filter import chosen_filter
+from tracker.queries.resolution import Unit, benchmark_label, chosen_tasks, find_benchmark
+from tracker.queries.scores import read_prompts
+from tracker.queries.selection import Selection
+
+
+class Exported(Mapping[str, Iterator[bytes]]):
+    """Files by path, each made while it is read.
+
+    The instances of a run come before its aggregate, which holds their checksum: read in this order, every row is made
+    once. Read otherwise, the rows are made again for the aggregate; the bytes are the same.
+    """
+
+    def __init__(self, session: Session, runs: Sequence[ExportedFile]) -> None:
+        self.session = session
+        self._files: dict[str, tuple[ExportedFile, bool]] = {}
+        self._known: dict[int, tuple[Counted, str]] = {}
+        self._left_out: dict[int, int] = {}
+        for run in runs:
+            if run.rows.scored:
+                self._files[run.samples_path] = (run, True)
+            self._files[run.path] = (run, False)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, path: str) -> Iterator[bytes]:
+        run, of_instances = self._files[path]
+        return self._instances(run) if of_instances else self._aggregate(run)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is lost, of the files that were read."""
+        n = sum(self._left_out.values())
+        lost = "answers to prompts without a score were left out: in Every Eval Ever every row has a score"
+        return [f"{n:,} {lost}"] if n else []
+
+    def _instances(self, run: ExportedFile) -> Iterator[bytes]:
+        counted, digest = Counted(), hashlib.sha256()
+        for piece in rows(self.session, run.rows, run.prompts, counted):
+            digest.update(piece)
+            yield piece
+        self._known[run.rows.run_id] = (counted, digest.hexdigest())
+        self._left_out[run.rows.run_id] = counted.n_answers_left_out
+
+    def _aggregate(self, run: ExportedFile) -> Iterator[bytes]:
+        if run.rows.run_id not in self._known:
+            for _ in self._instances(run):
+                pass
+        counted, checksum = self._known.pop(run.rows.run_id)
+        told = {**run.told, "evaluation_results": list(results(self.session, run, counted.tallies))}
+        if run.rows.scored:
+            told["detailed_evaluation_results"] = {
+                "format": "jsonl",
+                "file_path": run.samples_path,
+                "hash_algorithm": "sha256",
+                "checksum": checksum,
+                "total_rows": counted.n_rows,
+            }
+        yield orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, every: bool = True) -> Exported:
+    """The files of some runs, by their path ``data/<benchmark>/<developer>/<model>/<uuid>.json``.
+
+    The same store gives the same bytes, and the same run the same path.
+
+    Args:
+        session: the store; it must stay open until the last file is read.
+        chosen: keys of runs; or a selection: of one benchmark every complete run, of its models, under its metric or
+            all, its tasks and its filter; condition and variant count only where ``every`` is false.
+        every: whether a selection means every complete run, instead of the latest of each model.
+
+    Raises:
+        NotFoundError: a benchmark, model, metric, task or run is not there.
+        SelectionError: nothing is left.
+    """
+    if isinstance(chosen, Selection):
+        return Exported(session, _runs_of(session, chosen, every))
+    keys = list(dict.fromkeys(chosen))
+    run, benchmark = tables.run.c, tables.benchmark.c
+    asked = sa.select(run.id, benchmark.name, benchmark.revision).join(
+        tables.benchmark, benchmark.id == run.benchmark_id
+    )
+    of = {row.id: benchmark_label(row.name, row.revision) for row in session.execute(asked.order_by(run.id))}
+    if lacking := [key for key in keys if key not in of]:
+        raise NotFoundError("run", lacking[0], of)
+    by_benchmark: dict[str, list[int]] = defaultdict(list)
+    for key in keys:
+        by_benchmark[of[key]].append(key)
+    found: list[ExportedFile] = []
+    for name, those in by_benchmark.items():
+        found += _runs_of(session, Selection(benchmark=name, runs=tuple(those)), every=False)
+    return Exported(session, found)
+
+
+def _runs_of(session: Session, selection: Selection, every: bool) -> list[ExportedFile]:
+    benchmark = find_benchmark(session, selection.benchmark)
+    tasks = chosen_tasks(session, benchmark, selection)
+    units: tuple[Unit, ...] = ("prompt", "task") if selection.filter is None else ("prompt",)
+    metric_ids: dict[Unit, dict[int, tuple[int, ...]]] = {unit: {} for unit in units}
+    # One at a time: a run named by its key may have scores of one kind and not of the other.
+    for part in [replace(selection, runs=(key,)) for key in selection.runs] or [selection]:
+        problems: list[NotFoundError | SelectionError] = []
+        for unit in units:
+            try:
+                found = exported_runs(session, benchmark, part, unit, every=every and not selection.runs)
+                metric_ids[unit].update({run.id: run.metric_ids for run in found.runs})
+            except (NotFoundError, SelectionError) as problem:
+                problems.append(problem)
+        if len(problems) == len(units):
+            raise problems[0]
+    kept = chosen_filter(session, benchmark, selection)
+    prompt_ids, _ = read_prompts(session, tasks, kept)
+    prompts = PromptParts(session, np.sort(prompt_ids))
+    metrics = {
+        row.id: ExportedMetric(**row._asdict())
+        for row in session.execute(
+            sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
+        )
+    }
+    store = session.scalar(sa.select(tables.database.c.id))
+    described = _described(session, sorted({key for those in metric_ids.values() for key in those}))
+    return [
+        exported_file(
+            row,
+            benchmark=benchmark.label,
+            store=str(store),
+            tasks=tasks,
+            prompts=prompts,
+            metrics=metrics,
+            scored=metric_ids.get("prompt", {}).get(row.id, ()),
+            published=metric_ids.get("task", {}).get(row.id, ()),
+            library=_library(session, row.id),
+        )
+        for row in described
+    ]
+
+
+def _described(session: Session, keys: Sequence[int]) -> list[Any]:
+    run, model = tables.run.c, tables.model.c
+    asked = sa.select(
+        run.id, run.condition, run.variant, run.label, run.few_shot, run.settings, run.limited, run.started,
+        run.ingested, model.name, model.organization, model.family, model.parameters, model.released,
+        model.open_weights,
+    ).join(tables.model, model.id == run.model_id)  # fmt: skip
+    found: list[Any] = []
+    for first in range(0, len(keys), 500):
+        found += session.execute(asked.where(run.id.in_(keys[first : first + 500])))
+    return sorted(found, key=lambda row: (row.name, row.id))
+
+
+def _library(session: Session, run_id: int) -> dict[str, str]:
+    """The program that evaluated, as the first file of the run names it."""
+    source, link = tables.source.c, tables.run_source.c
+    asked = sa.select(source.harness).join(tables.run_source, link.source_id == source.id)
+    said = session.scalar(asked.where(link.run_id == run_id, source.harness.is_not(None)).order_by(source.id).limit(1))
+    name, _, version = (said or "").rpartition(" ")
+    if not name:
+        name, version = version, ""
+    return {"name": name or ours.UNKNOWN, "version": version or ours.UNKNOWN}

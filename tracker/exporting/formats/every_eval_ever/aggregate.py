@@ -1,0 +1,256 @@
+"""The aggregate file of a run, as Every Eval Ever has it: what was run, and its mean scores with their uncertainty."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import uuid
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, PromptParts, RowsOf, Tally, result_id
+from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.queries import tables
+from tracker.queries.ranking.standard_errors import LEVEL, interval
+
+LONGEST_NAME = 100
+GENERATION = ("temperature", "top_p")
+EVERY_PROMPT = "the mean over the prompts of all tasks"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExportedFile:
+    """A run to be exported.
+
+    Attributes:
+        rows: what its rows have in common.
+        prompts: those to export.
+        path: of the aggregate.
+        told: the aggregate, but for results and instances.
+        tasks: names by key.
+        benchmark: its name, or name@revision.
+        generation: how the model was run, for each result.
+        published: keys of the metrics under which scores of whole tasks are exported.
+    """
+
+    rows: RowsOf
+    prompts: PromptParts
+    path: str
+    told: Mapping[str, Any]
+    tasks: Mapping[int, str]
+    benchmark: str
+    generation: Mapping[str, Any]
+    published: Sequence[int]
+
+    @property
+    def samples_path(self) -> str:
+        """Path of the instances."""
+        return self.path.removesuffix(".json") + "_samples.jsonl"
+
+
+def exported_file(
+    row: Any,
+    *,
+    benchmark: str,
+    store: str,
+    tasks: Mapping[int, str],
+    prompts: PromptParts,
+    metrics: Mapping[int, ExportedMetric],
+    scored: Sequence[int],
+    published: Sequence[int],
+    library: Mapping[str, str],
+) -> ExportedFile:
+    """What is exported of a run.
+
+    Args:
+        row: the run and its model.
+        benchmark: name of the benchmark.
+        store: identity of the store.
+        tasks, metrics: by key.
+        prompts: which prompts.
+        scored, published: keys of the metrics with scores of prompts, and of whole tasks.
+        library: program and version that evaluated.
+    """
+    # The schema's pattern of paths wants the digits of version 4, whatever the UUID is made from.
+    digest = hashlib.sha256(f"{store}/{row.id}".encode()).digest()
+    name = uuid.UUID(bytes=digest[:16], version=4)
+    maker, slash, plain = row.name.partition("/")
+    developer = row.organization or (maker if slash else "") or ours.UNKNOWN
+    folders = [_folder(part) for part in (benchmark, developer, plain if slash else row.name)]
+    when = _seconds(row.started or row.ingested)
+    evaluation_id = f"{_flat(benchmark)}/{_flat(row.name)}/{when}-run{row.id}"
+    settings = row.settings if isinstance(row.settings, dict) else {}
+    added = {
+        ours.BENCHMARK: benchmark,
+        ours.LABEL: row.label,
+        ours.CONDITION: row.condition,
+        ours.VARIANT: row.variant,
+        ours.LIMITED: json.dumps(row.limited),
+        ours.SETTINGS: json.dumps(settings, ensure_ascii=False, sort_keys=True),
+    }
+    if row.few_shot is not None:
+        added[ours.FEW_SHOT] = str(row.few_shot)
+    if row.started is not None:
+        added[ours.STARTED] = _utc(row.started).isoformat()
+    weights = {None: ours.UNKNOWN, True: "open_weights", False: "closed_weights"}[row.open_weights]
+    details = {"deployment_type": ours.UNKNOWN, "model_availability": weights}
+    facts = {"parameters": row.parameters, "family": row.family, "released": row.released}
+    details |= {fact: str(value) for fact, value in facts.items() if value is not None}
+    told = {
+        "schema_version": ours.VERSION,
+        "evaluation_id": evaluation_id,
+        **({"evaluation_timestamp": _seconds(row.started)} if row.started is not None else {}),
+        "retrieved_timestamp": _seconds(row.ingested),
+        "source_metadata": {
+            "source_name": benchmark,
+            "source_type": "evaluation_run" if scored else "documentation",
+            "source_organization_name": ours.UNKNOWN,
+            "evaluator_relationship": "other",
+            "additional_details": added,
+        },
+        "eval_library": library,
+        "model_info": {"name": row.name, "id": row.name, "developer": developer, "additional_details": details},
+    }
+    return ExportedFile(
+        rows=RowsOf(
+            run_id=row.id,
+            evaluation_id=evaluation_id,
+            model=row.name,
+            metrics=metrics,
+            names={key: f"{benchmark}.{task}" if task else benchmark for key, task in tasks.items()},
+            scored=sorted(scored),
+        ),
+        prompts=prompts,
+        path="/".join(("data", *folders, f"{name}.json")),
+        told=told,
+        tasks=tasks,
+        benchmark=benchmark,
+        generation=_generation(row, settings),
+        published=published,
+    )
+
+
+def results(session: Session, run: ExportedFile, tallies: Mapping[tuple[int, int], Tally]) -> Iterator[dict[str, Any]]:
+    """A result for each metric and task, one over all tasks where there are several, then those published."""
+    by_metric: dict[int, dict[int, Tally]] = defaultdict(dict)
+    for (metric_id, task), tally in sorted(tallies.items()):
+        by_metric[metric_id][task] = tally
+    for metric_id, those in by_metric.items():
+        metric = run.rows.metrics[metric_id]
+        if len(those) > 1:
+            whole = Tally(
+                means=array("d", [mean for tally in those.values() for mean in tally.means]),
+                only_binary=all(tally.only_binary for tally in those.values()),
+            )
+            yield _result(run, metric, None, whole)
+        for task, tally in those.items():
+            yield _result(run, metric, task, tally)
+    score: Any = tables.task_score.c
+    asked = sa.select(score.metric_id, score.task_id, score.value, score.stderr, score.n_prompts).where(
+        score.run_id == run.rows.run_id, score.task_id.in_(list(run.tasks)), score.metric_id.in_(run.published)
+    )
+    for metric_id, task, value, stderr, n_prompts in session.execute(asked.order_by(score.metric_id, score.task_id)):
+        doubt: dict[str, Any] = {} if n_prompts is None else {"num_samples": n_prompts}
+        if stderr is not None:
+            doubt["standard_error"] = {"value": stderr}
+        also = (metric_id, task) in tallies
+        yield _told(
+            run, run.rows.metrics[metric_id], task, value, doubt, binary=False, end="/published" if also else ""
+        )
+
+
+def _result(run: ExportedFile, metric: ExportedMetric, task: int | None, tally: Tally) -> dict[str, Any]:
+    means = np.array(tally.means)
+    n = len(means)
+    mean = float(means.mean())
+    doubt: dict[str, Any] = {"num_samples": n}
+    if n > 1:
+        spread = float(means.std(ddof=1))
+        error = spread / math.sqrt(n)
+        low, high = interval(mean, error, n - 1)
+        doubt |= {
+            "standard_error": {"value": error, "method": "analytic"},
+            "confidence_interval": {"lower": low, "upper": high, "confidence_level": LEVEL, "method": "Student's t"},
+            "standard_deviation": spread,
+        }
+    binary = tally.only_binary and (metric.lower, metric.upper) == (0.0, 1.0)
+    return _told(run, metric, task, mean, doubt, binary=binary)
+
+
+def _told(
+    run: ExportedFile,
+    metric: ExportedMetric,
+    task: int | None,
+    value: float,
+    doubt: Mapping[str, Any],
+    *,
+    binary: bool,
+    end: str = "",
+) -> dict[str, Any]:
+    name = run.benchmark if task is None else run.rows.names[task]
+    added = {ours.TASK: "" if task is None else run.tasks[task]}
+    details: dict[str, Any] = {"score": value}
+    if task is None:
+        details["details"] = {ours.SUMMARY: EVERY_PROMPT}
+    if doubt:
+        details["uncertainty"] = doubt
+    return {
+        "evaluation_result_id": result_id(name, metric.name) + ("/all tasks" if task is None else end),
+        "evaluation_name": name,
+        "source_data": {"dataset_name": run.benchmark, "source_type": "other", "additional_details": added},
+        "metric_config": {
+            "metric_id": metric.name,
+            "metric_name": metric.name,
+            "lower_is_better": not metric.higher_is_better,
+            "score_type": "binary" if binary else "continuous",
+            "min_score": metric.lower,
+            "max_score": metric.upper,
+        },
+        "score_details": details,
+        "generation_config": run.generation,
+    }
+
+
+def _generation(row: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """How the model was run, where the schema has fields for it, and everything else as texts."""
+    told = {
+        str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in settings.items()
+    }
+    told |= {"condition": row.condition, "variant": row.variant}
+    if row.few_shot is not None:
+        told["few_shot"] = str(row.few_shot)
+    args = {
+        name: settings[name]
+        for name in GENERATION
+        if isinstance(settings.get(name), (int, float)) and not isinstance(settings[name], bool)
+    }
+    return {**({"generation_args": args} if args else {}), "additional_details": told}
+
+
+def _folder(name: str) -> str:
+    """A name that every file system takes."""
+    plain = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', "_", name).strip(". ")
+    return plain[:LONGEST_NAME].strip(". ") or ours.UNKNOWN
+
+
+def _flat(name: str) -> str:
+    return name.replace("/", "_")
+
+
+def _utc(when: datetime) -> datetime:
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+
+
+def _seconds(when: datetime) -> str:
+    return f"{_utc(when).timestamp():.6f}".rstrip("0").rstrip(".")

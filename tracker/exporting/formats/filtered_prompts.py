@@ -1,0 +1,124 @@
+"""A recorded filter beside the prompts of its benchmark as the store knows them now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.filtering.filter_warnings import filter_notes
+from tracker.queries.filtering.prompt_filter import PromptFilter, prompt_filter
+from tracker.queries.prompts import Prompts, prompts
+from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, benchmark_label
+from tracker.queries.selection import Selection
+
+N_LISTED = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilteredPrompts:
+    """A filter, and every prompt of its benchmark.
+
+    Attributes:
+        filter: its decisions.
+        prompts: those of the benchmark, whether or not the filter judged them.
+        splits: of each prompt; None where unknown.
+        other_names: what files call each, beside its name in ``prompts``, as ``harness:name``.
+        notes: what a reader of the kept prompts should know: how many stay, which were never judged, what is stale.
+    """
+
+    filter: PromptFilter
+    prompts: Prompts
+    splits: tuple[str | None, ...]
+    other_names: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def kept(self) -> NDArray[np.intp]:
+        """Rows of the prompts that stay, ascending."""
+        return np.flatnonzero(self.filter.of(self.prompts.prompt_ids)[0])
+
+    def tags(self, row: int) -> tuple[str, ...]:
+        """The reasons that apply to a prompt; ``easy (retained)`` where it stays in spite of one."""
+        return tuple(f"{step} (retained)" if stays else step for step, stays, _ in self._reasons[row])
+
+    def groups(self, row: int) -> tuple[str, ...]:
+        """The groups of like prompts that it is in, such as ``similar 12``."""
+        return tuple(f"{step} {group}" for step, _, group in self._reasons[row] if group >= 0)
+
+    @cached_property
+    def _reasons(self) -> list[list[tuple[str, bool, int]]]:
+        """Step, whether it stays in spite of it, and group or -1, of each row."""
+        found: list[list[tuple[str, bool, int]]] = [[] for _ in self.prompts.prompt_ids]
+        for step, reason in self.filter.reasons.items():
+            rows = self.prompts.rows_of(reason.prompt_ids).tolist()
+            for row, stays, group in zip(rows, reason.retained.tolist(), reason.groups.tolist(), strict=True):
+                found[row].append((step, stays, group))
+        return found
+
+
+def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
+    """The filter of a finding, with the prompts of its benchmark.
+
+    Raises:
+        NotFoundError: there is no such finding.
+        SelectionError: it is no filter, or keeps no prompt.
+    """
+    benchmark = _benchmark_of(session, key)
+    chosen = prompt_filter(session, benchmark, key)
+    if not chosen.n_kept:
+        raise SelectionError(f"Filter {key} keeps no prompt. Make one that does: suffrage analyze {chosen.made_by} …")
+    every = prompts(session, Selection(benchmark=benchmark.label))
+    prompt, alias, task = tables.prompt.c, tables.prompt_alias.c, tables.task.c
+    splits = dict(
+        session.execute(
+            sa.select(prompt.id, prompt.split)
+            .join(tables.task, task.id == prompt.task_id)
+            .where(task.benchmark_id == benchmark.id)
+        ).all()
+    )
+    names: dict[int, set[tuple[str, str]]] = {}
+    called = (
+        sa.select(alias.prompt_id, alias.namespace, alias.key)
+        .join(tables.task, task.id == alias.task_id)
+        .where(task.benchmark_id == benchmark.id)
+    )
+    for prompt_id, namespace, name in session.execute(called):
+        names.setdefault(prompt_id, set()).add((namespace, name))
+    # The first of them in this order is the one in `Prompts.names`.
+    others = {one: [f"{n}:{name}" if n else name for n, name in sorted(called)[1:]] for one, called in names.items()}
+    ids = every.prompt_ids.tolist()
+    return FilteredPrompts(
+        filter=chosen,
+        prompts=every,
+        splits=tuple(splits[one] for one in ids),
+        other_names=tuple(tuple(others.get(one, ())) for one in ids),
+        notes=filter_notes(session, benchmark, Selection(benchmark=benchmark.label, filter=key)),
+    )
+
+
+def _benchmark_of(session: Session, key: int) -> BenchmarkKey:
+    analysis, benchmark, decision = tables.analysis.c, tables.benchmark.c, tables.filter_decision.c
+    there = sa.select(sa.literal(1)).where(decision.analysis_id == analysis.id).exists()
+    filters = session.scalars(sa.select(analysis.id).where(there).order_by(analysis.id)).all()
+    found = None
+    if 0 < key <= LARGEST_KEY:
+        found = session.execute(
+            sa.select(analysis.name, benchmark.id, benchmark.name.label("benchmark"), benchmark.revision)
+            .outerjoin(tables.benchmark, benchmark.id == analysis.benchmark_id)
+            .where(analysis.id == key)
+        ).first()
+    if found is None:
+        raise NotFoundError("finding with a filter", key, filters)
+    if key not in filters:
+        which = f"Those that are: {', '.join(map(str, filters[-N_LISTED:]))}." if filters else "None is yet."
+        raise SelectionError(
+            f"Finding {key} ({found.name}) is no filter. {which} Make one: suffrage analyze smart-filtering BENCHMARK"
+        )
+    return BenchmarkKey(found.id, benchmark_label(found.benchmark, found.revision))

@@ -1,0 +1,70 @@
+"""The numbers of findings as a table, a row for each, with what they rest on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError, SelectionError
+from tracker.exporting.table_files import StreamedTable
+from tracker.queries import tables
+from tracker.queries.findings.finding_records import finding_records
+from tracker.queries.resolution import LARGEST_KEY, find_benchmark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def numbers_of_findings(session: Session, which: str | None = None) -> StreamedTable:
+    """Every number of every finding, of those about a benchmark, or of one, in the order in which they were recorded.
+
+    Columns: ``finding`` (the key), ``question``, ``benchmark``, ``recorded``, ``status``, ``stale`` (why it should be
+    asked again), ``parameters`` and ``selection`` (JSON), ``seed``, ``summary``, then ``metric``, ``value`` and
+    ``reason`` (why there is no value). A finding without numbers, such as one that failed, has one row without them.
+
+    Args:
+        session: the store.
+        which: a benchmark, or the key of a finding; None takes all.
+
+    Raises:
+        NotFoundError: there is no such benchmark or finding.
+        SelectionError: there are no findings.
+    """
+    import pyarrow as pa
+
+    terms = []
+    if which is not None and which.isdecimal():
+        key = int(which)
+        terms = [tables.analysis.c.id == (key if key <= LARGEST_KEY else -1)]
+    elif which is not None:
+        terms = [tables.analysis.c.benchmark_id == find_benchmark(session, which).id]
+    records = finding_records(session, *terms)[::-1]
+    if not records and which is not None and which.isdecimal():
+        known = session.scalars(tables.analysis.select().with_only_columns(tables.analysis.c.id)).all()
+        raise NotFoundError("finding", which, sorted(known))
+    if not records:
+        raise SelectionError(f"There are no findings{f' about {which}' if which else ''} yet: suffrage analyze …")
+    rows = [
+        {
+            "finding": record.id,
+            "question": record.name,
+            "benchmark": record.benchmark,
+            "recorded": record.recorded,
+            "status": record.status,
+            "stale": record.stale or None,
+            "parameters": json.dumps(record.parameters, ensure_ascii=False),
+            "selection": json.dumps(record.selection, ensure_ascii=False),
+            "seed": record.seed,
+            "summary": record.summary,
+            "metric": number.name if number else None,
+            "value": number.value if number else None,
+            "reason": (number.reason or None) if number else None,
+        }
+        for record in records
+        for number in record.numbers or (None,)
+    ]
+    kinds: dict[str, pa.DataType] = dict.fromkeys(rows[0], pa.string())
+    kinds |= {"finding": pa.int64(), "seed": pa.int64(), "value": pa.float64(), "recorded": pa.timestamp("us", "UTC")}
+    return StreamedTable.of(pa.Table.from_pylist(rows, pa.schema(list(kinds.items()))))

@@ -1,0 +1,36 @@
+"""The prompts that a filter keeps, as a table that can be taken in again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracker.exporting.formats.filtered_prompts import FilteredPrompts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def kept_prompts(filtered: FilteredPrompts) -> pa.Table:
+    """One row for each prompt that stays, in the order in which they were taken in.
+
+    Columns: ``prompt_id`` (what files call it), ``task``, ``text``, ``choices`` (a list), ``answer``, ``split``;
+    ``reasons`` that apply though it stays, ``groups`` of like prompts that it is in, ``other_names`` (lists).
+    """
+    import pyarrow as pa
+
+    asked = filtered.prompts
+    rows = filtered.kept.tolist()
+    texts, lists = pa.string(), pa.list_(pa.string())
+    return pa.table(
+        {
+            "prompt_id": pa.array([asked.names[row] for row in rows], texts),
+            "task": pa.array([asked.tasks[row] for row in rows], texts),
+            "text": pa.array([asked.texts[row] for row in rows], texts),
+            "choices": pa.array([asked.choices[row] for row in rows], lists),
+            "answer": pa.array([asked.answers[row] for row in rows], texts),
+            "split": pa.array([filtered.splits[row] for row in rows], texts),
+            "reasons": pa.array([filtered.tags(row) for row in rows], lists),
+            "groups": pa.array([filtered.groups(row) for row in rows], lists),
+            "other_names": pa.array([filtered.other_names[row] for row in rows], lists),
+        }
+    )

@@ -1,0 +1,239 @@
+"""Scores as a long table, a row for each: what `suffrage ingest` takes in as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import SelectionError
+from tracker.exporting.answer_columns import NOT_ASKED, Cells, GivenAnswers, packed, places_among
+from tracker.exporting.exported_runs import ExportedRun, ExportedRuns
+from tracker.exporting.prompt_labels import called
+from tracker.exporting.table_files import StreamedTable
+from tracker.queries import tables
+from tracker.queries.arrow import Reading, number_columns, snapshot
+from tracker.queries.filtering.prompt_filter import chosen_filter, whole_tasks
+from tracker.queries.resolution import BenchmarkKey, chosen_tasks
+from tracker.queries.scores import read_prompts
+from tracker.queries.selection import Selection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_TOGETHER = 65_536
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Words:
+    """The texts that rows repeat, each once, and the place of each prompt among them.
+
+    Attributes:
+        prompt_ids: ``(n,)`` int64, ascending.
+        names, tasks: ``n`` texts, of each prompt.
+        metrics: name of each metric, in the order of ``metric_ids``.
+        models: name of each model, each once.
+    """
+
+    benchmark: str
+    prompt_ids: NDArray[np.int64]
+    names: pa.Array
+    tasks: pa.Array
+    metric_ids: NDArray[np.int64]
+    metrics: pa.Array
+    models: pa.Array
+
+
+def scores_of_prompts(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns, *, answers: bool = True
+) -> StreamedTable:
+    """A row for each score, run by run: model, prompt, task, metric, score and trial, which run, and the answer.
+
+    Args:
+        session: the store; only what is committed is seen.
+        benchmark: that of the selection.
+        selection: tasks and filter; runs and metrics are chosen already.
+        chosen: runs and metrics.
+        answers: whether to put what the model said beside its scores. Answers without a score have rows of their own
+            then, unless a metric was chosen.
+    """
+    import pyarrow as pa
+
+    only = chosen_filter(session, benchmark, selection)
+    prompt_ids, tasks = read_prompts(session, chosen_tasks(session, benchmark, selection), only)
+    order = np.argsort(prompt_ids)
+    prompt_ids, tasks = prompt_ids[order], tasks[order]
+    if only is not None and not len(prompt_ids):
+        raise SelectionError(only.empties(", ".join(chosen.metrics.values())))
+    names = called(session, dict(zip(prompt_ids.tolist(), tasks.tolist(), strict=True)))
+    words = _Words(
+        benchmark=benchmark.label,
+        prompt_ids=prompt_ids,
+        names=pa.array([names[key] for key in prompt_ids.tolist()], pa.string()),
+        tasks=pa.array(tasks.tolist(), pa.string()),
+        metric_ids=np.array(sorted(chosen.metrics), dtype=np.int64),
+        metrics=pa.array([chosen.metrics[key] for key in sorted(chosen.metrics)], pa.string()),
+        models=pa.array(sorted({run.model for run in chosen.runs}), pa.string()),
+    )
+    said = answers and _has_answers(session, chosen)
+    notes: list[str] = []
+    return StreamedTable(
+        schema=_schema(said),
+        batches=_together(_batches(session, words, chosen, said, selection.metric is None, notes)),
+        notes=notes,
+    )
+
+
+def scores_of_tasks(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns
+) -> StreamedTable:
+    """A row for each score of a whole task, as a leaderboard has them.
+
+    Raises:
+        SelectionError: a filter is chosen, which says nothing of whole tasks.
+    """
+    import pyarrow as pa
+
+    if selection.filter is not None:
+        raise whole_tasks(benchmark, ", ".join(chosen.metrics.values()))
+    tasks = chosen_tasks(session, benchmark, selection)
+    score: Any = tables.task_score.c
+    rows: list[dict[str, Any]] = []
+    for run in chosen.runs:
+        asked = sa.select(score.metric_id, score.task_id, score.value, score.stderr, score.n_prompts).where(
+            score.run_id == run.id, score.metric_id.in_(run.metric_ids)
+        )
+        for metric, task, value, stderr, n_prompts in session.execute(asked.order_by(score.metric_id, score.task_id)):
+            if task in tasks:
+                rows.append(
+                    {
+                        "benchmark": benchmark.label, "model": run.model, "task": tasks[task],
+                        "metric": chosen.metrics[metric], "score": value, "stderr": stderr, "n_prompts": n_prompts,
+                        "condition": run.condition, "variant": run.variant, "run": run.label, "few_shot": run.few_shot,
+                    }
+                )  # fmt: skip
+    texts, numbers, counts = pa.string(), pa.float64(), pa.int32()
+    kinds = {"score": numbers, "stderr": numbers, "n_prompts": counts, "few_shot": counts}
+    names = ("benchmark", "model", "task", "metric", *kinds, "condition", "variant", "run")
+    ordered = [*names[:7], "condition", "variant", "run", "few_shot"]
+    schema = pa.schema([(name, kinds.get(name, texts)) for name in ordered])
+    return StreamedTable.of(pa.Table.from_pylist(rows, schema))
+
+
+def _schema(said: bool) -> pa.Schema:
+    import pyarrow as pa
+
+    word = pa.dictionary(pa.int32(), pa.string())
+    columns = [
+        ("benchmark", word), ("model", word), ("prompt_id", word), ("task", word), ("metric", word),
+        ("score", pa.float64()), ("trial", pa.int32()), ("condition", word), ("variant", word), ("run", word),
+        ("few_shot", pa.int32()),
+    ]  # fmt: skip
+    return pa.schema([*columns, *([("predicted", pa.string()), ("confidence", pa.float64())] if said else [])])
+
+
+def _has_answers(session: Session, chosen: ExportedRuns) -> bool:
+    of_run = sa.select(sa.literal(1)).where(tables.answer.c.run_id == tables.run.c.id).limit(1)
+    runs = session.scalars(
+        sa.select(tables.run.c.id).where(of_run.correlate(tables.run).scalar_subquery().is_not(None))
+    )
+    return not {run.id for run in chosen.runs}.isdisjoint(runs)
+
+
+def _batches(
+    session: Session, words: _Words, chosen: ExportedRuns, said: bool, unscored: bool, notes: list[str]
+) -> Iterator[pa.RecordBatch]:
+    n_errors, ways, n_others = 0, set(), 0
+    with snapshot(session) as reading:
+        for run in chosen.runs:
+            scored = _scores(reading, run, words)
+            if not said:
+                yield _batch(words, run, *scored)
+                continue
+            given = GivenAnswers.read(reading, run)
+            n_errors += given.n_errors
+            ways |= {given.extraction} if given.extraction else set()
+            n_others += given.n_others
+            yield _batch(words, run, *scored, given=given)
+            if unscored:
+                yield _batch(words, run, *given.unscored(scored, words.prompt_ids), given=given)
+    if ways:
+        notes.append(f"Answers as extracted by {', '.join(sorted(ways))}; a row has room for one.")
+    if n_others:
+        notes.append(f"{n_others:,} answers that were extracted in another way are left out.")
+    if n_errors:
+        notes.append(f"{n_errors:,} answers that are errors of the model stand as {NOT_ASKED}.")
+
+
+def _scores(reading: Reading, run: ExportedRun, words: _Words) -> Cells:
+    listed = ",".join(map(str, run.metric_ids))
+    table = reading.table(
+        f"SELECT metric_id, prompt_id, trial, value FROM score WHERE run_id = {run.id} AND metric_id IN ({listed}) "
+        "ORDER BY metric_id, prompt_id, trial"
+    )
+    metrics, prompts, trials, values = number_columns(table)
+    places, there = places_among(words.prompt_ids, prompts.astype(np.int64))
+    return (
+        np.searchsorted(words.metric_ids, metrics[there]),
+        places,
+        trials[there].astype(np.int64),
+        values[there].astype(np.float64),
+    )
+
+
+def _batch(
+    words: _Words,
+    run: ExportedRun,
+    metrics: NDArray[np.int64],
+    places: NDArray[np.int64],
+    trials: NDArray[np.int64],
+    values: NDArray[np.float64],
+    given: GivenAnswers | None = None,
+) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    n = len(places)
+
+    def constant(text: str) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([text]))
+
+    def word(codes: NDArray[np.int64], dictionary: pa.Array) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=codes < 0), dictionary)
+
+    model = words.models.index(run.model).as_py()
+    columns: Mapping[str, pa.Array] = {
+        "benchmark": constant(words.benchmark),
+        "model": word(np.full(n, model), words.models),
+        "prompt_id": word(places, words.names),
+        "task": word(places, words.tasks),
+        "metric": word(metrics, words.metrics),
+        "score": pa.array(values, mask=np.isnan(values)),
+        "trial": pa.array(trials.astype(np.int32)),
+        "condition": constant(run.condition),
+        "variant": constant(run.variant),
+        "run": constant(run.label),
+        "few_shot": pa.nulls(n, pa.int32()) if run.few_shot is None else pa.array(np.full(n, run.few_shot, np.int32)),
+    }
+    if given is not None:
+        predicted, confidence = given.beside(packed(words.prompt_ids[places], trials))
+        columns = {**columns, "predicted": predicted, "confidence": confidence}
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=_schema(given is not None))
+
+
+def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer and larger batches: a run may have few."""
+    import pyarrow as pa
+
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= ROWS_TOGETHER:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held = []
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()

@@ -1,0 +1,143 @@
+"""Prompts as a table, a row for each: what `suffrage ingest` takes in as a prompt table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import SelectionError
+from tracker.exporting.prompt_labels import called
+from tracker.exporting.table_files import StreamedTable
+from tracker.ingest.files.tabular.headings import CONTENT, SYNONYMS, plain
+from tracker.queries import tables
+from tracker.queries.filtering.prompt_filter import chosen_filter
+from tracker.queries.resolution import BenchmarkKey, chosen_tasks
+from tracker.queries.scores import read_prompts
+from tracker.queries.selection import Selection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_TOGETHER = 2_000
+COLUMNS = ("benchmark", "prompt_id", "task", "text", "choices", "gold_answer", "split")
+PREFIX = "detail_"
+"""Before the name of a further field that would be taken for something else."""
+SPOKEN_FOR = frozenset(COLUMNS).union(*(SYNONYMS[part] for part in ("prompt", "model", "score", "predicted", *CONTENT)))
+"""Names that play a part in a table of prompts, or make it another one."""
+
+
+def prompts_of(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StreamedTable:
+    """A row for each prompt of a selection's tasks and filter, in the order in which they were taken in.
+
+    Columns: ``benchmark``, ``prompt_id`` (as `called`), ``task``, ``text``, ``choices`` (a list), ``gold_answer``,
+    ``split``, and one for each further field that some prompt has: whole numbers, numbers, truth values and texts where
+    all are of that kind, else JSON. A field whose name means something else in a table of prompts gets `PREFIX` before
+    it.
+
+    Raises:
+        SelectionError: the benchmark has no prompts.
+    """
+    import pyarrow as pa
+
+    tasks = chosen_tasks(session, benchmark, selection)
+    only = chosen_filter(session, benchmark, selection)
+    prompt_ids, of_task = read_prompts(session, tasks, only)
+    if not len(prompt_ids):
+        raise SelectionError(
+            f"{benchmark.label} has no prompts there. Where it holds scores of whole tasks only, export scores."
+        )
+    order = np.argsort(prompt_ids)
+    ids = prompt_ids[order].tolist()
+    task_of = dict(zip(ids, of_task[order].tolist(), strict=True))
+    names = called(session, task_of)
+    kinds = _kinds(session, ids)
+    headings = _headings(list(kinds))
+    texts = pa.string()
+    fixed: dict[str, pa.DataType] = dict.fromkeys(COLUMNS, texts) | {"choices": pa.list_(texts)}
+    schema = pa.schema([*fixed.items(), *((headings[field], kind) for field, kind in kinds.items())])
+    notes = [
+        f"The field {field!r} stands in the column {heading!r}."
+        for field, heading in headings.items()
+        if field != heading
+    ]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        prompt = tables.prompt.c
+        asked = sa.select(prompt.id, prompt.text, prompt.choices, prompt.answer, prompt.split, prompt.details)
+        for part in _parts(ids):
+            rows = session.execute(asked.where(prompt.id.in_(part)).order_by(prompt.id)).all()
+            columns = [
+                pa.array([benchmark.label] * len(rows), texts),
+                pa.array([names[row.id] for row in rows], texts),
+                pa.array([task_of[row.id] for row in rows], texts),
+                pa.array([row.text for row in rows], texts),
+                pa.array([row.choices for row in rows], fixed["choices"]),
+                pa.array([row.answer for row in rows], texts),
+                pa.array([row.split for row in rows], texts),
+            ]
+            for field, kind in kinds.items():
+                held = [(row.details or {}).get(field) for row in rows]
+                columns.append(pa.array([_told(value, kind) for value in held], kind))
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return StreamedTable(schema=schema, batches=batches(), notes=notes)
+
+
+def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (ids[first : first + ROWS_TOGETHER] for first in range(0, len(ids), ROWS_TOGETHER))
+
+
+def _kinds(session: Session, ids: Sequence[int]) -> dict[str, pa.DataType]:
+    """Type of each further field, in the order in which prompts bring them."""
+    import pyarrow as pa
+
+    prompt = tables.prompt.c
+    met: dict[str, set[type]] = {}
+    for part in _parts(ids):
+        asked = sa.select(prompt.details).where(prompt.id.in_(part), prompt.details.is_not(None)).order_by(prompt.id)
+        for details in session.scalars(asked):
+            for field, value in details.items() if isinstance(details, Mapping) else ():
+                if value is not None:
+                    met.setdefault(field, set()).update(_kinds_of(value))
+    exact = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+    found = {}
+    for field, kinds in met.items():
+        alone = exact.get(next(iter(kinds)), pa.string()) if len(kinds) == 1 else pa.string()
+        found[field] = pa.int64() if kinds == {int, _Large} else pa.float64() if kinds == {int, float} else alone
+    return found
+
+
+class _Large(int):
+    """A whole number that no float holds."""
+
+
+def _kinds_of(value: Any) -> tuple[type, ...]:
+    if isinstance(value, int) and abs(value) > 2**53:
+        return (int, _Large) if -(2**63) <= value < 2**63 else (list,)
+    return (type(value),)
+
+
+def _told(value: Any, kind: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    if value is None or isinstance(value, str) or not pa.types.is_string(kind):
+        return float(value) if isinstance(value, int) and pa.types.is_floating(kind) else value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _headings(fields: Sequence[str]) -> dict[str, str]:
+    """Heading of each field: its name, unless that is another column's or plays a part of its own."""
+    taken = set(COLUMNS)
+    found: dict[str, str] = {}
+    for field in fields:
+        heading = field.strip()
+        while not heading or plain(heading) in SPOKEN_FOR or plain(heading) in taken:
+            heading = PREFIX + heading
+        taken.add(plain(heading))
+        found[field] = heading
+    return found

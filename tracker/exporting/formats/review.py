@@ -1,0 +1,102 @@
+"""A random sample of the prompts that a filter singled out, for a human to read and judge.
+
+Source: Gupta et al. 2024, section 5.3, where 100 examples were read for each of two reasons.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import SelectionError
+from tracker.exporting.formats.filtered_prompts import FilteredPrompts
+from tracker.option_labels import option_letter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_OTHERS = 20
+"""Other members of a group that are shown; a group may hold hundreds."""
+
+
+def review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Table:
+    """For each reason up to ``n`` of the prompts it applies to, all where there are no more.
+
+    Every reason is drawn by itself, so that a filter with one reason more has the same sample for the others.
+
+    Columns: ``reason``, ``removed`` (whether the prompt goes, for this reason or another), ``retained`` (whether it
+    stays in spite of this one), ``prompt_id``, ``task``, ``text``, ``choices`` (lettered lines), ``answer``, ``group``
+    (number; null = none), ``n_others`` and ``others`` (the other members of the group, 20 at most), and ``verdict`` and
+    ``comment``, which are empty.
+
+    Args:
+        filtered: a filter and its prompts.
+        n: how many for each reason.
+        seed: of the draw.
+
+    Raises:
+        SelectionError: the filter singled out no prompt.
+    """
+    import pyarrow as pa
+
+    if not filtered.filter.reasons:
+        raise SelectionError(f"Filter {filtered.filter.analysis_id} singled out no prompt: there is nothing to review.")
+    asked = filtered.prompts
+    stays = np.zeros(len(asked.prompt_ids), dtype=np.bool_)
+    stays[filtered.kept] = True
+    lines: list[dict[str, Any]] = []
+    for step, reason in filtered.filter.reasons.items():
+        rows = asked.rows_of(reason.prompt_ids).tolist()
+        groups: dict[int, list[int]] = defaultdict(list)
+        for row, group in zip(rows, reason.groups.tolist(), strict=True):
+            groups[group].append(row)
+        for place in _drawn(len(rows), n, step, seed).tolist():
+            row, group = rows[place], int(reason.groups[place])
+            others = [other for other in groups[group] if other != row] if group >= 0 else []
+            lines.append(
+                {
+                    "reason": step,
+                    "removed": not stays[row],
+                    "retained": bool(reason.retained[place]),
+                    "prompt_id": asked.names[row],
+                    "task": asked.tasks[row],
+                    "text": asked.texts[row],
+                    "choices": _lettered(asked.choices[row]),
+                    "answer": asked.answers[row],
+                    "group": group if group >= 0 else None,
+                    "n_others": len(others),
+                    "others": _others(filtered, others),
+                }
+            )
+    kinds = {"removed": pa.bool_(), "retained": pa.bool_(), "group": pa.int64(), "n_others": pa.int64()}
+    columns = {name: pa.array([line[name] for line in lines], kinds.get(name, pa.string())) for name in lines[0]}
+    empty = pa.array([""] * len(lines), pa.string())
+    return pa.table({**columns, "verdict": empty, "comment": empty})
+
+
+def _drawn(n_flagged: int, n: int, step: str, seed: int) -> NDArray[np.int64]:
+    """Places of the prompts that are drawn, ascending."""
+    rng = np.random.default_rng([seed, zlib.crc32(step.encode())])
+    return np.sort(rng.permutation(n_flagged)[:n])
+
+
+def _lettered(choices: Any) -> str | None:
+    """The options, a line each, as an exam has them."""
+    if not choices:
+        return None
+    return "\n".join(f"{option_letter(place)}. {choice}" for place, choice in enumerate(choices))
+
+
+def _others(filtered: FilteredPrompts, rows: list[int]) -> str | None:
+    asked = filtered.prompts
+    told = []
+    for row in rows[:MOST_OTHERS]:
+        parts = (f"[{asked.names[row]}] {asked.texts[row] or '(its text is not known)'}", _lettered(asked.choices[row]))
+        told.append("\n".join(filter(None, parts)))
+    if len(rows) > MOST_OTHERS:
+        told.append(f"and {len(rows) - MOST_OTHERS:,} more")
+    return "\n\n".join(told) or None

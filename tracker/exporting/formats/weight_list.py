@@ -1,0 +1,62 @@
+"""The weights of a finding as a table, a row for each prompt: what `suffrage weights` takes in."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError, SelectionError
+from tracker.exporting.prompt_labels import called, called_by_one
+from tracker.exporting.table_files import StreamedTable
+from tracker.queries import tables
+from tracker.queries.resolution import LARGEST_KEY, benchmark_label
+from tracker.queries.selection import Selection
+from tracker.queries.weights import PREFIX, prompt_weights
+
+
+def weights_of(session: Session, which: str) -> StreamedTable:
+    """Prompt, task and weight, in the order in which the prompts were taken in.
+
+    Args:
+        session: the store; only what is committed is seen.
+        which: the key of a finding that weighs prompts, with ``:scheme`` where it holds several.
+
+    Raises:
+        NotFoundError: there is no such finding, or it has no such scheme.
+        SelectionError: it weighs no prompts, or holds several schemes and none was named.
+    """
+    import pyarrow as pa
+
+    key, analysis, benchmark = which.partition(":")[0], tables.analysis.c, tables.benchmark.c
+    if not key.isdecimal():
+        raise SelectionError(f"No weights {which!r}. Give the number of a finding, such as 12 or 12:distance.")
+    asked = sa.select(benchmark.id, benchmark.name, benchmark.revision).join(
+        tables.analysis, analysis.benchmark_id == benchmark.id
+    )
+    about = None if int(key) > LARGEST_KEY else session.execute(asked.where(analysis.id == int(key))).first()
+    if about is None:
+        value = tables.prompt_value.c
+        known = session.scalars(sa.select(value.analysis_id).where(value.name.startswith(PREFIX)).distinct()).all()
+        raise NotFoundError("finding with weights", key, sorted(known))
+    weights = prompt_weights(session, Selection(benchmark=benchmark_label(about.name, about.revision), weights=which))
+    ids = weights.prompt_ids.tolist()
+    prompt, task = tables.prompt.c, tables.task.c
+    told = sa.select(prompt.id, task.name).join(tables.task, task.id == prompt.task_id)
+    tasks = {row[0]: row[1] for row in session.execute(told.where(task.benchmark_id == about.id))}
+    names = called_by_one(session, about.id, ids)
+    notes = []
+    if names is None:
+        names = called(session, {one: tasks[one] for one in ids})
+        notes.append("No family of files names all these prompts, so `suffrage weights` will not know them all.")
+    if weights.stale:
+        notes.append(f"Finding {key} rests on scores that are no longer the latest ({weights.stale}).")
+    table = pa.table(
+        {
+            "prompt_id": pa.array([names[one] for one in ids], pa.string()),
+            "task": pa.array([tasks[one] for one in ids], pa.string()),
+            "weight": pa.array(weights.values),
+        }
+    )
+    streamed = StreamedTable.of(table)
+    streamed.notes.extend(notes)
+    return streamed

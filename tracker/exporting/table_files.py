@@ -1,0 +1,162 @@
+"""Tables as CSV, JSON Lines and Parquet, and files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+
+from tracker.errors import OutputError, SuffrageError
+from tracker.exporting.text_rows import csv_lines, json_lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class _Lines:
+    """Where the CSV writer writes to: its lines, which end in CR LF, are ended by LF alone."""
+
+    def __init__(self, to: TextIO) -> None:
+        self._to = to
+
+    def write(self, line: str) -> None:
+        self._to.write(f"{line[:-2]}\n")
+
+
+def write_csv(to: TextIO, rows: Iterable[Sequence[Any]]) -> None:
+    """Rows as CSV, a line each that ends in LF."""
+    # The writer quotes the characters that its own lines end in, and those only: a text with a CR must be quoted too.
+    csv.writer(_Lines(to), lineterminator="\r\n").writerows(rows)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StreamedTable:
+    """Rows that are made while they are written.
+
+    Attributes:
+        schema: the columns.
+        batches: their rows; they can be gone through once.
+        notes: what the reader should know; complete once all rows have been made.
+    """
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, table: pa.Table) -> StreamedTable:
+        """A table that is there already."""
+        return cls(schema=table.schema, batches=iter(table.to_batches()))
+
+
+def write_rows(to: BinaryIO, table: StreamedTable, kind: str, *, for_spreadsheets: bool = False) -> int:
+    """Write rows as they come; the number of them.
+
+    Args:
+        to: where to.
+        table: the rows.
+        kind: ``csv``, ``jsonl`` or ``parquet``.
+        for_spreadsheets: of CSV: see `csv_lines`.
+    """
+    n_rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal n_rows
+        for batch in table.batches:
+            n_rows += batch.num_rows
+            yield batch
+
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetWriter(to, table.schema, compression="zstd") as writer:
+            for batch in counted():
+                writer.write_batch(batch)
+    else:
+        if kind == "csv":
+            pieces = csv_lines(table.schema, counted(), for_spreadsheets=for_spreadsheets)
+        else:
+            pieces = json_lines(table.schema, counted())
+        for piece in pieces:
+            to.write(piece)
+    return n_rows
+
+
+def as_csv(table: pa.Table) -> bytes:
+    """UTF-8 with a header; see `csv_lines`."""
+    return b"".join(csv_lines(table.schema, table.to_batches()))
+
+
+def as_json_lines(table: pa.Table) -> bytes:
+    """One object in each line."""
+    return b"".join(json_lines(table.schema, table.to_batches()))
+
+
+def as_parquet(table: pa.Table) -> bytes:
+    """Parquet, compressed."""
+    buffer = io.BytesIO()
+    write_rows(buffer, StreamedTable.of(table), "parquet")
+    return buffer.getvalue()
+
+
+WRITERS: Mapping[str, Callable[[pa.Table], bytes]] = {
+    "csv": as_csv,
+    "jsonl": as_json_lines,
+    "parquet": as_parquet,
+}
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Refuse a place where nothing can or may be written, before work is done for it.
+
+    Raises:
+        OutputError: something is there and may not be replaced, or the folder is not there.
+    """
+    try:
+        is_there, is_file, has_folder = path.exists(), path.is_file(), path.parent.is_dir()
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}. Give --output another name.") from error
+    if is_there and not is_file:
+        raise OutputError(f"{path} is no plain file. Give --output another name.")
+    if is_there and not force:
+        raise OutputError(f"{path} is there already. Give --output another name, or replace it with --force.")
+    if not has_folder:
+        raise OutputError(f"There is no folder {path.parent}. Make it, or give --output another name.")
+
+
+def write_whole(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file beside its place, then put it there, so that nobody ever sees a part of it.
+
+    Raises:
+        OutputError: something is there and may not be replaced, or it cannot be written.
+    """
+    with written_whole(path, force=force) as file:
+        file.write(content)
+
+
+@contextmanager
+def written_whole(path: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """A file to be written beside the place where it is put at the end; nothing is left of one that fails.
+
+    Raises:
+        OutputError: something is there and may not be replaced, or it cannot be written.
+    """
+    check_free(path, force=force)
+    path = path.resolve()
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        unfinished.replace(path)
+    except OSError as error:
+        if isinstance(error, SuffrageError):
+            raise
+        raise OutputError(f"{path} cannot be written: {error.strerror}. Give --output another name.") from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)

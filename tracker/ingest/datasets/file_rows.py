@@ -1,0 +1,140 @@
+"""The rows of JSON Lines, JSON, CSV, Parquet and Arrow files, read as streams where the format allows it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tracker.errors import BadInputError
+from tracker.ingest.datasets.files import SourceFile, suffix_of
+from tracker.ingest.datasets.row import SPLITS, Row
+from tracker.ingest.files.contents import UTF16, delimiter, first_line, opened
+from tracker.ingest.files.json_files import json_lines, read_json
+
+Numbered = Iterator[tuple[int, Mapping[str, Any]]]
+ROWS_AT_ONCE = 1_000
+ARROW_FILE = b"ARROW1"
+
+
+def rows_of(file: SourceFile, columns: Sequence[str] = ()) -> Iterator[Row]:
+    """The rows of a file.
+
+    Args:
+        file: the file.
+        columns: names for the columns of a CSV file that has no header; none means that there is one.
+
+    Raises:
+        BadInputError: it cannot be read, with the line; after the rows before it have been yielded.
+    """
+    suffix = suffix_of(file.path)
+    if suffix == ".json":
+        yield from _json(file)
+        return
+    read: Callable[[Path], Numbered] = {
+        ".jsonl": _lines, ".parquet": _parquet, ".pq": _parquet, ".arrow": _arrow,
+    }.get(suffix, lambda path: _csv(path, columns))  # fmt: skip
+    word = "row" if suffix in (".parquet", ".pq", ".arrow") else "line"
+    for number, fields in read(file.path):
+        yield _row(file, number, fields, f"{word} {number}", file.split)
+
+
+def _row(file: SourceFile, number: int, fields: Mapping[str, Any], where: str, split: str) -> Row:
+    return Row(fields=fields, place=f"{file.name}, {where}", line=number, split=split, hints=file.hints)
+
+
+def _lines(path: Path) -> Numbered:
+    for number, value in json_lines(path):
+        if not isinstance(value, dict):
+            raise BadInputError(path, f"line {number}: is no JSON object.")
+        yield number, value
+
+
+def _json(file: SourceFile) -> Iterator[Row]:
+    """A list of objects; or an object with such a list for each split."""
+    value = read_json(file.path)
+    if isinstance(value, dict) and value and all(name.lower() in SPLITS for name in value):
+        parts = [(SPLITS[name.lower()], f"{name}, ", part) for name, part in value.items()]
+    else:
+        parts = [(file.split, "", value)]
+    for split, prefix, rows in parts:
+        if not isinstance(rows, list):
+            raise BadInputError(file.path, "is no JSON list of objects.")
+        for number, fields in enumerate(rows, start=1):
+            if not isinstance(fields, dict):
+                raise BadInputError(file.path, f"{prefix}entry {number}: is no JSON object.")
+            yield _row(file, number, fields, f"{prefix}entry {number}", split)
+
+
+def _csv(path: Path, columns: Sequence[str]) -> Numbered:
+    with opened(path) as raw:
+        start = raw.read(2)
+        if start in UTF16:
+            raise BadInputError(path, "is UTF-16 text; save it as UTF-8.")
+    with opened(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
+        number = 0
+        try:
+            mark = delimiter(text.readline()) if not columns else ","
+            text.seek(0)
+            records = csv.reader(text, delimiter=mark)
+            names: list[str] | None = None
+            while True:
+                number = records.line_num + 1
+                record = next(records, None)
+                if record is None:
+                    break
+                if not record:
+                    continue
+                if names is None:
+                    if not columns or columns[0] in map(str.lower, record):
+                        names = [name.strip() for name in record]
+                        if len(set(names)) < len(names):
+                            raise BadInputError(path, f"line {number}: two columns have the same name.")
+                        continue
+                    names = list(columns)
+                if len(record) != len(names):
+                    raise BadInputError(path, f"line {number}: {len(record)} fields, where there must be {len(names)}.")
+                yield number, dict(zip(names, record, strict=True))
+        except csv.Error as error:
+            raise BadInputError(path, f"line {number}: {error}.") from error
+        except UnicodeDecodeError as error:
+            said = f"byte 0x{error.object[error.start]:02x} is not UTF-8 text"
+            raise BadInputError(path, f"after line {number}: {said}.", advice="Save the file as UTF-8.") from error
+
+
+def _parquet(path: Path) -> Numbered:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            yield from _batches(file.iter_batches(batch_size=ROWS_AT_ONCE))
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise BadInputError(path, f"is no readable Parquet file ({first_line(error)}).") from error
+
+
+def _arrow(path: Path) -> Numbered:
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(str(path)) as memory:
+            if memory.read(len(ARROW_FILE)) == ARROW_FILE:
+                whole = pa.ipc.open_file(memory)
+                batches = (whole.get_batch(number) for number in range(whole.num_record_batches))
+            else:
+                memory.seek(0)
+                batches = iter(pa.ipc.open_stream(memory))
+            yield from _batches(batches)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise BadInputError(path, f"is no readable Arrow file ({first_line(error)}).") from error
+
+
+def _batches(batches: Iterator[Any]) -> Numbered:
+    number = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+            for fields in batch.slice(start, ROWS_AT_ONCE).to_pylist():
+                number += 1
+                yield number, fields

@@ -1,0 +1,244 @@
+"""A published data set into the store, in one transaction: all of it, or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.database import transaction
+from tracker.errors import BadInputError, ConflictError, SelectionError
+from tracker.ingest.datasets.field_map import field_map, with_answers_guessed
+from tracker.ingest.datasets.preset import Preset, preset_named, presets
+from tracker.ingest.datasets.published import HASHED, NAMED, Published
+from tracker.ingest.datasets.row import PublishedPrompt, Row
+from tracker.ingest.datasets.source import Source, source_of
+from tracker.ingest.measurement import Prompts, Reading, ReadOptions
+from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.write.block_buffer import Spool
+from tracker.ingest.write.writer import Stored, store
+from tracker.name_lists import listed
+from tracker.schema import Benchmark, Prompt, PromptAlias, Task
+
+FORMAT = "published-prompts"
+OnConflict = Literal["error", "skip", "update"]
+N_NAMED = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakenPrompts:
+    """What became of a published data set.
+
+    Attributes:
+        benchmark: what its prompts belong to.
+        source: the file, folder or name on the hub.
+        stored: what storing them changed; with ``dry_run``, what it would have changed.
+        counts: prompts by split and task; '' where there is none.
+        left_out: rows that were left out, by the reason.
+        notes: what the reader should be told.
+        dry_run: whether nothing was stored.
+    """
+
+    benchmark: str
+    source: Path
+    stored: Stored
+    counts: Mapping[tuple[str, str], int]
+    left_out: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def n_prompts(self) -> int:
+        """Prompts that the data set holds, those left out aside."""
+        return sum(self.counts.values())
+
+    def summary(self) -> str:
+        """What it holds and what changed, in one line."""
+        by_split: Counter[str] = Counter()
+        for (split, _), n in self.counts.items():
+            by_split[split or "no split"] += n
+        splits = listed((f"{split} {n:,}" for split, n in by_split.items()), N_NAMED)
+        n_tasks = len({task for _, task in self.counts})
+        tasks = f" in {n_tasks} tasks" if n_tasks > 1 else ""
+        would = "would be " if self.dry_run and not self.stored.already_known else ""
+        return f"{self.benchmark}: {self.n_prompts:,} prompts{tasks} ({splits}); {would}{self.stored.summary()}"
+
+
+class _DryRunOverError(Exception):
+    """Undoes the transaction of a dry run."""
+
+
+def take_in_prompts(
+    engine: sa.Engine,
+    benchmark: str,
+    source: str | Path,
+    *,
+    preset: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    answer_is: str | None = None,
+    task_names: Mapping[str, str] | None = None,
+    splits: Sequence[str] = (),
+    test_fraction: float | None = None,
+    seed: int = 0,
+    configs: Sequence[str] = (),
+    on_conflict: OnConflict = "error",
+    dry_run: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> TakenPrompts:
+    """Take in a benchmark's prompts from published data; the same again changes nothing.
+
+    Args:
+        engine: the store.
+        benchmark: what they belong to; ``name@revision`` is one version of it.
+        source: a file, a folder of files, or a name on the hub.
+        preset: name of a known data set; by default the benchmark's name where that is one, and no fields are given.
+        fields: without a preset, the fields of each part, such as ``text``: see `tracker.ingest.datasets.field_map`.
+        answer_is: without a preset, how options are named as answers: see `tracker.ingest.datasets.reference_parser`.
+        task_names: other names for tasks, such as those of a harness whose scores are of the same prompts; ``*`` stands
+            for any name, on both sides.
+        splits: the published splits to take; none means all.
+        test_fraction: of the prompts, drawn by ``seed``, become the split test, and the rest train.
+        configs: of a data set of the hub, which configurations; none means the preset's.
+        on_conflict: what becomes of gold answers that contradict the stored ones.
+        dry_run: say what would change, and change nothing.
+        progress: told how much is done, and of how much.
+
+    Raises:
+        BadInputError: the source is not there, or some of it is not sound; then nothing is stored.
+        NotFoundError: no such preset or split.
+        SelectionError: the choices contradict each other, or do not suffice.
+        ConflictError: prompts are stored already, in other splits than are drawn now.
+        MissingExtraError: the package for the hub is not installed.
+    """
+    if not benchmark.partition("@")[0].strip():
+        raise SelectionError("The name of the benchmark is empty.")
+    known, notes = _preset(benchmark, preset, fields, answer_is)
+    data = source_of(source, known, configs, progress)
+    read, more = (known.read, []) if known else _mapped(data, fields or {}, answer_is)
+    notes += more
+    published = Published(
+        path=data.path, rows=data.rows, read=read, task_names=task_names or {}, splits=splits,
+        test_fraction=test_fraction, seed=seed,
+    )  # fmt: skip
+    spool = Spool()
+    try:
+        for block in published.blocks():
+            spool.append(replace(block, benchmark=benchmark))
+        how = {
+            "benchmark": benchmark, "names": data.names, "preset": preset, "fields": fields, "answer_is": answer_is,
+            "task_names": task_names, "splits": list(splits), "test_fraction": test_fraction,
+            "seed": None if test_fraction is None else seed,
+        }  # fmt: skip
+        reading = Reading(
+            path=data.path,
+            files=data.files,
+            format=FORMAT,
+            digest=data.digest,
+            identity=hashlib.sha256(json.dumps([FORMAT, data.digest, how], sort_keys=True).encode()).hexdigest(),
+            measurements=spool,
+        )
+        with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
+            stored = store(session, reading, ReadOptions(benchmark=benchmark), on_conflict=on_conflict)
+            _check_splits(session, benchmark, data.path, spool, notes, drawn=test_fraction is not None)
+            if dry_run:
+                raise _DryRunOverError
+    finally:
+        spool.close()
+    if unmet := sorted(set(task_names or {}) - {"*"} - published.tasks):
+        notes.append(f"no task is called {', '.join(map(repr, unmet))}: --task-name changed nothing there")
+    if dry_run and stored.notes:
+        notes.append("nothing was stored; what follows is what would have been")
+    return TakenPrompts(
+        benchmark=benchmark,
+        source=data.path,
+        stored=stored,
+        counts=dict(published.counts),
+        left_out=dict(published.left_out),
+        notes=(*notes, *stored.notes),
+        dry_run=dry_run,
+    )
+
+
+def _preset(
+    benchmark: str, said: str | None, fields: Mapping[str, str] | None, answer_is: str | None
+) -> tuple[Preset | None, list[str]]:
+    if said is not None:
+        if fields or answer_is:
+            raise SelectionError("A preset knows its fields and answers. Leave out --preset, or --map and --answer-is.")
+        return preset_named(said), []
+    name = benchmark.partition("@")[0].lower().replace("-", "_")
+    if name in presets() and not fields and not answer_is:
+        return presets()[name], [f"read with the preset {name}, after the benchmark's name"]
+    return None, []
+
+
+def _mapped(
+    data: Source, fields: Mapping[str, str], answer_is: str | None
+) -> tuple[Callable[[Row], PublishedPrompt | str], list[str]]:
+    first = next(data.rows(), None)
+    if first is None:
+        raise BadInputError(data.path, "holds no rows.")
+    mapped = field_map(fields, answer_is, first)
+    notes = []
+    if not fields:
+        read_as = ", ".join(f"{part}={','.join(names)}" for part, names in mapped.parts.items())
+        notes.append(f"fields taken by their names: {read_as}; --map says otherwise")
+    if not answer_is and "choices" in mapped.parts and "answer" in mapped.parts:
+        mapped = with_answers_guessed(mapped, data.rows())
+        if mapped.answer_is:
+            notes.append(f"answers read as --answer-is {mapped.answer_is}, the only way that fits them all")
+    return mapped.read, notes
+
+
+def _check_splits(
+    session: Session, benchmark: str, path: Path, blocks: Sequence[object], notes: list[str], *, drawn: bool
+) -> None:
+    """Tell where prompts were stored in another split before, which the store keeps.
+
+    Raises:
+        ConflictError: the splits were to be drawn.
+    """
+    name, _, revision = storable(benchmark).partition("@")
+    of, task, alias, prompt = (sa.inspect(table).columns for table in (Benchmark, Task, PromptAlias, Prompt))
+    rows = session.execute(
+        sa.select(alias.namespace, alias.key, task.name, prompt.split)
+        .join_from(Prompt, PromptAlias, alias.prompt_id == prompt.id)
+        .join(Task, task.id == alias.task_id)
+        .join(Benchmark, of.id == task.benchmark_id)
+        .where(of.name == name, of.revision == revision, alias.namespace.in_([NAMED, HASHED]))
+    )
+    held: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+    for space, key, of_task, split in rows:
+        held[space, key][of_task] = split
+    others: Counter[tuple[str, str]] = Counter()
+    for space, key, of_task, split in _named_splits(blocks):
+        stored = held.get((space, key), {})
+        was = next(iter(stored.values()), None) if of_task is None else stored.get(of_task)
+        if split is not None and was is not None and was != split:
+            others[was, split] += 1
+    if not others:
+        return
+    n = sum(others.values())
+    told = listed((f"{count:,} as {stored}, here {split}" for (stored, split), count in others.items()), N_NAMED)
+    if drawn:
+        raise ConflictError(
+            f"{path}: {n:,} of these prompts are stored in another split already ({told}). "
+            f"Take them in as a version of their own, such as {name}@drawn."
+        )
+    notes.append(f"{n:,} prompts stay in the split in which they were stored before ({told})")
+
+
+def _named_splits(blocks: Sequence[object]) -> Iterator[tuple[str, str, str | None, str | None]]:
+    for block in blocks:
+        if isinstance(block, Prompts):
+            tasks: Sequence[str | None] = block.tasks or [None] * len(block)
+            for task, key, split in zip(tasks, block.keys, block.split or (), strict=True):
+                yield block.namespace, storable(key), None if task is None else storable(task), split

@@ -1,0 +1,256 @@
+"""The files that formats recognise, and what these make of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+from tracker.errors import BadInputError, NotFoundError, SuffrageError, UnknownFormatError
+from tracker.ingest.files.contents import damage, is_named_like_a_table
+from tracker.ingest.files.tabular.head import Head, head
+from tracker.ingest.format_registry import GROUP, formats
+from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores
+from tracker.ingest.reading import Way, blocks_of, digest_of
+
+__all__ = ["GROUP", "find", "formats", "prepare"]
+
+
+def find(
+    paths: Sequence[Path],
+    options: ReadOptions | None = None,
+    *,
+    format: str | None = None,
+    skipped: Callable[[Path, str], None] | None = None,
+) -> list[Path]:
+    """The files to read: those named, and those that a format recognises in the folders named.
+
+    Prompt tables come first, since answers are scored against what they hold; a file that belongs to
+    another is read with that one. Hidden files are passed over.
+
+    Args:
+        paths: files and folders.
+        options: what the user says about them.
+        format: name of the only format to look for.
+        skipped: told of each file of a folder that nothing recognises, and why; files that are empty or broken
+            off are not skipped, so that `prepare` refuses them.
+
+    Raises:
+        BadInputError: a path that does not exist, or a folder without results.
+        NotFoundError: no such format.
+    """
+    options = options or ReadOptions()
+    known = _asked(format)
+    found: dict[Path, ModuleType | None] = {}
+    for path in paths:
+        if not path.exists():
+            raise BadInputError(path, "does not exist.")
+        if not path.is_dir():
+            found.setdefault(path, _recognised(path, options, known)[0])
+            continue
+        others: dict[Path, str] = {}
+        results = 0
+        for file in _files(path):
+            module, reasons = _recognised(file, options, known)
+            if module is not None or damage(file):
+                results += 1
+                found.setdefault(file, module)
+            else:
+                others[file] = _told(reasons)
+        if not results:
+            raise BadInputError(path, _nothing_in(path, others, known))
+        if skipped is not None:
+            taken = _belonging(found)
+            for file, reason in others.items():
+                if file.absolute() not in taken:
+                    skipped(file, reason)
+    first = [path for path, module in found.items() if getattr(module, "NAMES_PROMPTS", False)]
+    return first + _primaries({path: module for path, module in found.items() if path not in first})
+
+
+def prepare(
+    path: Path,
+    options: ReadOptions,
+    *,
+    format: str | None = None,
+    partial: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Reading:
+    """Recognise a file and read all of it.
+
+    Args:
+        path: the file.
+        options: what the user says about it.
+        format: name of its format; None to recognise it.
+        partial: of a damaged file, take what could be read.
+        progress: told of the bytes read so far, and of all.
+
+    Raises:
+        UnknownFormatError: no format recognises the file, or several do.
+        BadInputError: it is not sound; the advice says what could be read of it.
+        NotFoundError: no such format.
+        OutputError: there is no room for the temporary file that a large one needs.
+    """
+    if not path.exists():
+        raise BadInputError(path, "does not exist.")
+    if path.is_dir():
+        raise BadInputError(path, "is a folder; its files are read one by one.")
+    known = _asked(format)
+    try:
+        if path.stat().st_size == 0:
+            raise BadInputError(path, "is empty.")
+        name, module = _chosen(path, options, known, forced=format is not None)
+        if options.splits and not getattr(module, "TAKES_SPLITS", False):
+            takers = ", ".join(one for one, other in formats().items() if getattr(other, "TAKES_SPLITS", False))
+            raise BadInputError(
+                path, f"files of the format {name} are taken whole.", advice=f"Leave --split out; it is for {takers}."
+            )
+        companions = getattr(module, "companions", lambda _: ())
+        files = (path, *companions(path))
+        way = Way(sum(file.stat().st_size for file in files), progress)
+        digest = digest_of(files, way)
+        measurements, notes, why, archive = blocks_of(path, module, options, way, partial=partial)
+        harness = getattr(module, "harness", lambda _: None)(path)
+    except SuffrageError:
+        raise
+    except OSError as error:
+        raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
+    how = json.dumps([digest, name, options.as_json()], sort_keys=True)
+    return Reading(
+        path=path,
+        files=files,
+        format=name,
+        harness=harness,
+        digest=digest,
+        identity=hashlib.sha256(how.encode()).hexdigest(),
+        measurements=measurements,
+        notes=notes,
+        damage=why,
+        archive=archive,
+    )
+
+
+def own_model(path: Path, options: ReadOptions, *, format: str | None = None) -> str | None:
+    """What a file itself calls the model of its first run; None where it does not say, or cannot be read.
+
+    Args:
+        path: the file.
+        options: what the user says about it; the model that they name is passed over.
+        format: name of its format; None to recognise it.
+    """
+    try:
+        _, module = _chosen(path, options, _asked(format), forced=format is not None)
+        blocks = module.read(path, replace(options, model=None))
+        first = next((block for block in blocks if isinstance(block, (Scores, Answers, TaskScores))), None)
+    except (SuffrageError, OSError):
+        return None
+    return None if first is None else first.run.model
+
+
+def _asked(format: str | None) -> Mapping[str, ModuleType]:
+    known = formats()
+    if format is None:
+        return known
+    if format not in known:
+        raise NotFoundError("format", format, known)
+    return {format: known[format]}
+
+
+def _recognised(
+    path: Path, options: ReadOptions, known: Mapping[str, ModuleType]
+) -> tuple[ModuleType | None, dict[str, str]]:
+    """The most specific format that recognises a file, and why the others decline."""
+    reasons: dict[str, str] = {}
+    best: list[ModuleType] = []
+    for name, module in known.items():
+        reason = module.declines(path, options)
+        if reason is not None:
+            reasons[name] = reason
+        elif not best or _specificity(module) > _specificity(best[0]):
+            best = [module]
+        elif _specificity(module) == _specificity(best[0]):
+            best.append(module)
+    if len(best) > 1:
+        names = [name for name, module in known.items() if module in best]
+        raise UnknownFormatError(path, f"could be any of {', '.join(names)}; say which with --format.")
+    return (best[0] if best else None), reasons
+
+
+def _told(reasons: Mapping[str, str]) -> str:
+    """Why each format declined; formats with the same reason together."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(those)}: {reason}" for reason, those in names.items())
+
+
+def _specificity(module: ModuleType) -> int:
+    return int(getattr(module, "SPECIFICITY", 0))
+
+
+def _chosen(
+    path: Path, options: ReadOptions, known: Mapping[str, ModuleType], *, forced: bool
+) -> tuple[str, ModuleType]:
+    if forced:
+        return next(iter(known.items()))
+    module, reasons = _recognised(path, options, known)
+    if module is None:
+        if unreadable := damage(path) or _no_table(path):
+            raise BadInputError(path, unreadable)
+        text = f"no format recognises this file. Tried {_told(reasons)}."
+        raise UnknownFormatError(path, text, advice="If you know what it is, name its format with --format.")
+    return next((name, one) for name, one in known.items() if one is module)
+
+
+def _no_table(path: Path) -> str | None:
+    """What keeps a file that is named like a table from being one, whatever the format."""
+    top = head(path)
+    if isinstance(top, Head) and sum(map(bool, top.names)) == 1:
+        return (
+            f"has only one column, {top.names[0]!r}. Is its first line the header, "
+            "and do commas, semicolons or tabs stand between the names?"
+        )
+    return f"{top}." if isinstance(top, str) and is_named_like_a_table(path) else None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise BadInputError(error.filename or folder, f"cannot be opened: {error.strerror}.") from error
+
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
+
+
+def _primaries(found: Mapping[Path, ModuleType | None]) -> list[Path]:
+    """The files without those that belong to another of them."""
+    kept: list[Path] = []
+    claimed: set[Path] = set()
+    for path, module in found.items():
+        if path.absolute() in claimed:
+            continue
+        belonging = _belonging({path: module})
+        claimed |= belonging
+        kept = [file for file in kept if file.absolute() not in belonging]
+        kept.append(path)
+    return kept
+
+
+def _belonging(found: Mapping[Path, ModuleType | None]) -> set[Path]:
+    """The files that are read with others."""
+    return {
+        file.absolute() for path, module in found.items() for file in getattr(module, "companions", lambda _: ())(path)
+    }
+
+
+def _nothing_in(folder: Path, others: Mapping[Path, str], known: Mapping[str, ModuleType]) -> str:
+    looked = f"looked for {', '.join(known)}"
+    if not others:
+        return f"this folder holds no files ({looked})."
+    file, reason = next(iter(others.items()))
+    count = f"{len(others)} files" if len(others) > 1 else "one file"
+    return f"this folder holds no results: {count}, none recognised ({looked}). {file.relative_to(folder)}: {reason}."

@@ -1,0 +1,1 @@
+"""Bytes to rows: compression, JSON, CSV, Parquet."""

@@ -1,0 +1,134 @@
+"""What harnesses write into JSON, taken for what it is: numbers, texts, times; nothing is rounded or guessed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import zlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tracker.ingest.files.contents import GZIP
+
+EXACT = 2**53
+"""Whole numbers up to here are floats without rounding."""
+LONGEST_SETTING = 2000
+"""Letters, as JSON, up to which something counts as a setting of a run."""
+MOST_BRACKETS = 50
+"""Opening brackets, as JSON, below which it does: so it is nested less deeply than any reader of JSON refuses."""
+ROUNDED_TO = 3
+"""Decimals that a reported number is held to at least, though it be written with fewer."""
+
+
+def score(value: Any) -> float:
+    """A score; NaN where it is null or NaN: not measured. True is 1, false is 0.
+
+    Raises:
+        ValueError: in words: it is no number, or none that a float holds.
+    """
+    if value is None:
+        return math.nan
+    if isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, (int, float)):
+        raise ValueError(f"{_shown(value)}, not a number")
+    if value != value:
+        return math.nan
+    if abs(value) > EXACT:
+        raise ValueError(f"{_shown(value)}, too large to be a score")
+    return float(value)
+
+
+def number(value: Any) -> float | None:
+    """A finite number of which nothing depends; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= EXACT:
+        return None
+    return float(value)
+
+
+def count(value: Any) -> int | None:
+    """A whole number from 0 to 2³¹ − 1; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
+
+
+def text(value: Any) -> str | None:
+    """A text that holds something; None for anything else."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """An object; empty where it is anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def texts(value: Any) -> list[str]:
+    """The texts of a list, numbers among them as texts; empty where it is no list."""
+    return [said for one in value if (said := words(one)) is not None] if isinstance(value, list) else []
+
+
+def words(value: Any) -> str | None:
+    """A text, number or truth value as text; what is nested as JSON; None where it is null or too deep."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    except (RecursionError, ValueError):
+        return None
+
+
+def setting(value: Any) -> Any:
+    """A setting that is short and not deeply nested, as it is; None for anything else."""
+    said = words(value)
+    if said is None or len(said) > LONGEST_SETTING or said.count("[") + said.count("{") >= MOST_BRACKETS:
+        return None
+    return value
+
+
+def identity(value: Any) -> str | None:
+    """What something is called: a text, or a whole number; None for anything else, a rounded number too."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value) if abs(value) <= EXACT else None
+    return text(value)
+
+
+def instant(value: Any) -> datetime | None:
+    """A time in words or in seconds since 1970, UTC where it names no time zone; None where it is none."""
+    seconds = number(value)
+    if seconds is None and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            seconds = float(value)
+    try:
+        if seconds is not None:
+            return datetime.fromtimestamp(seconds, UTC)
+        told = datetime.fromisoformat(value.strip()) if isinstance(value, str) else None
+        return None if told is None else (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def contradicts(reported: float, found: float) -> bool:
+    """Whether a number differs from a reported one by more than the rounding of its last decimal."""
+    _, _, decimals = f"{reported!r}".partition(".")
+    digits = max(ROUNDED_TO, len(decimals)) if decimals.isdigit() else 12
+    return not abs(reported - found) <= 0.5 * 10.0**-digits + 1e-9 * max(1.0, abs(reported))
+
+
+def first_bytes(path: Path, n: int = 1 << 16) -> bytes | str:
+    """The first bytes of a file, without gzip and byte order mark, or why there are none."""
+    try:
+        if not path.is_file():
+            return "is not a file"
+        with path.open("rb") as file:
+            data = file.read(n)
+        if data.startswith(GZIP):
+            data = zlib.decompressobj(wbits=31).decompress(data, n)
+    except (OSError, zlib.error) as error:
+        return f"cannot be read ({error})"
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _shown(value: Any) -> str:
+    said = repr(value) if not isinstance(value, (list, dict)) else f"a {type(value).__name__}"
+    return said if len(said) <= 40 else f"{said[:40]}…"

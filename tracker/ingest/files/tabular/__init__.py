@@ -1,0 +1,1 @@
+"""CSV, Parquet and JSON Lines as tables of rows and columns."""

@@ -1,0 +1,246 @@
+"""The cells of a table's columns as numbers, names, texts and codes; what is wrong is noted with its place."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.tabular.table import Problems, Table
+from tracker.ingest.measurement import MetricDescription
+from tracker.schema.measurements import CONDITIONS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MISSING = ("", "na", "n/a", "<na>", "null", "none", "-", "--")
+BOOLEANS = {"true": 1.0, "false": 0.0}
+WHOLE = 2.0**53
+"""Floats from here on do not tell every two whole numbers apart."""
+NOT_FINITE = "is not a finite number; leave the cell empty where nothing was measured"
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A column of names as numbers.
+
+    Attributes:
+        rows: ``(n,)`` int64, the place of each row's name in ``names``.
+        names: each different name once; '' for an empty cell.
+    """
+
+    rows: NDArray[np.int64]
+    names: list[str]
+
+
+def is_missing(cell: str | None) -> bool:
+    """Whether a cell says that there is nothing: empty, NA, N/A, <NA>, null, None, - or --, in any letter case."""
+    return cell is None or cell.strip().lower() in MISSING
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number, or true or false."""
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip().lower() in BOOLEANS
+    return True
+
+
+def numbers(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
+    """A column as ``(n,)`` float64, NaN where a cell is missing.
+
+    Whatever else is no finite number is noted: words, and NaN or infinity spelled out or stored as such.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.arrow[name]
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _numbers_of_texts(table, name, problems)
+    if pa.types.is_null(kind):
+        return np.full(len(table), np.nan)
+    measured = column.is_valid().to_numpy()
+    if not (
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        problems.add(np.flatnonzero(measured), name, [f"a {kind} is not a number"])
+        return np.full(len(table), np.nan)
+    values = _float64(pc.cast(column, pa.float64(), safe=False))
+    wrong = np.flatnonzero(measured & ~np.isfinite(values))
+    if len(wrong):
+        problems.add(wrong, name, [f"{values[row]} {NOT_FINITE}" for row in wrong[: BadInputError.shown]])
+        values[wrong] = np.nan
+    if not pa.types.is_floating(kind):
+        _note_lost_digits(table, name, values, problems)
+    return values
+
+
+def _numbers_of_texts(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.arrow[name]
+    try:
+        values = _float64(pc.cast(column, pa.float64()))
+        if np.isfinite(values).sum() + column.null_count == len(values):
+            _note_lost_digits(table, name, values, problems)
+            return values
+    except pa.ArrowInvalid:
+        pass
+    coded = codes(table, name, trim=False)
+    parsed = np.full(len(coded.names), np.nan)
+    reasons: dict[int, str] = {}
+    for place, cell in enumerate(coded.names):
+        if is_missing(cell):
+            continue
+        if cell.strip().lower() in BOOLEANS:
+            parsed[place] = BOOLEANS[cell.strip().lower()]
+            continue
+        try:
+            number = math.nan if "_" in cell else float(cell)
+            reason = NOT_FINITE if "_" not in cell else "is not a number"
+        except ValueError:
+            number, reason = math.nan, "is not a number"
+        if math.isfinite(number):
+            parsed[place] = number
+        else:
+            reasons[place] = f"{shortened(cell)!r} {reason}"
+    if reasons:
+        wrong = np.flatnonzero(np.isin(coded.rows, list(reasons)))
+        problems.add(wrong, name, [reasons[coded.rows[row]] for row in wrong[: BadInputError.shown]])
+    values = parsed[coded.rows]
+    _note_lost_digits(table, name, values, problems)
+    return values
+
+
+def _note_lost_digits(table: Table, name: str, values: NDArray[np.float64], problems: Problems) -> None:
+    """Notes whole numbers that have more digits than a float keeps."""
+    column = table.arrow[name]
+    wrong = []
+    for row in np.flatnonzero(np.abs(values) >= WHOLE).tolist():
+        try:
+            whole = int(column[row].as_py())
+        except ValueError:  # written with a point or an exponent
+            continue
+        if whole != int(values[row]):
+            wrong.append(row)
+    if wrong:
+        texts = [f"{column[row].as_py()} has more digits than a score can keep" for row in wrong[: BadInputError.shown]]
+        problems.add(np.array(wrong), name, texts)
+        values[wrong] = np.nan
+
+
+def whole_numbers(table: Table, name: str, problems: Problems, *, what: str) -> NDArray[np.int64]:
+    """A column of counts as ``(n,)`` int64, -1 where a cell is missing; negative or broken numbers are noted."""
+    values = numbers(table, name, problems)
+    wrong = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values) | (values > 2**53))
+    if len(wrong):
+        texts = [f"{values[row]:g} is no {what}: a whole number from 0 up" for row in wrong[: BadInputError.shown]]
+        problems.add(wrong, name, texts)
+        values[wrong] = np.nan
+    return np.nan_to_num(values, nan=-1).astype(np.int64)
+
+
+def check_bounds(values: NDArray[np.float64], metric: MetricDescription, name: str, problems: Problems,
+                 rows: NDArray[np.int64] | None = None) -> None:  # fmt: skip
+    """Notes values outside the metric's bounds; ``rows`` says where they stand, where not in all rows."""
+    low = -math.inf if metric.lower is None else metric.lower
+    high = math.inf if metric.upper is None else metric.upper
+    wrong = np.flatnonzero((values < low) | (values > high))
+    if len(wrong):
+        bounds = f"outside [{low:g}, {high:g}], the bounds of {metric.name!r}"
+        texts = [f"{values[at]:g} is {bounds}" for at in wrong[: BadInputError.shown]]
+        problems.add(wrong if rows is None else rows[wrong], name, texts)
+
+
+def strings(table: Table, name: str, *, trim: bool = True) -> pa.Array:
+    """A column as texts, null where a cell is empty; whole numbers stored as 70.0 are '70'."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.arrow[name]
+    kind = column.type
+    if pa.types.is_floating(kind):
+        values = _float64(pc.cast(column, pa.float64(), safe=False))
+        measured = values[~np.isnan(values)]
+        if np.array_equal(measured, np.floor(measured)) and np.all(np.abs(measured) < 2**53):
+            column = pc.cast(column, pa.int64(), safe=False)
+            if len(measured) < len(values):
+                column = pc.if_else(pa.array(np.isnan(values)), None, column)
+    elif pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        column = pa.chunked_array(
+            [
+                [
+                    None if cell is None else json.dumps(cell, ensure_ascii=False, default=str)
+                    for cell in column.to_pylist()
+                ]
+            ],
+            pa.large_string(),
+        )
+    column = pc.cast(column, pa.large_string())
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if trim:
+        column = pc.utf8_trim_whitespace(column)
+        column = pc.if_else(pc.equal(column, ""), None, column)
+    return column
+
+
+def codes(table: Table, name: str, *, trim: bool = True) -> Codes:
+    """A column of names as numbers."""
+    import pyarrow.compute as pc
+
+    encoded = pc.dictionary_encode(pc.fill_null(strings(table, name, trim=trim), ""))
+    return Codes(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist())
+
+
+def parsed_choices(cell: str) -> list[str] | None:
+    """The options that a cell lists; None where it is no JSON list of texts."""
+    try:
+        options = json.loads(cell)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(options, list) or any(isinstance(option, (list, dict)) or option is None for option in options):
+        return None
+    return [str(option).strip() for option in options]
+
+
+def compressed(rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers below ``size`` renumbered from 0 without gaps, in the same order.
+
+    Returns:
+        the new number of each row, and the first row of each new number.
+    """
+    if size > 8 * len(rows) + 1024:
+        _, first, renumbered = np.unique(rows, return_index=True, return_inverse=True)
+        return renumbered.astype(np.int64).ravel(), first.astype(np.int64)
+    first_row = np.full(size, -1, dtype=np.int64)
+    first_row[rows[::-1]] = np.arange(len(rows) - 1, -1, -1)
+    used = first_row >= 0
+    return (np.cumsum(used) - 1)[rows], first_row[used]
+
+
+def condition(word: str) -> str | None:
+    """The condition a cell names; None where it names none that is known."""
+    plain = word.strip().lower().replace("-", "_").replace(" ", "_")
+    plain = {"": "full", "choices_only": "answer_only", "answers_only": "answer_only"}.get(plain, plain)
+    return plain if plain in CONDITIONS else None
+
+
+def shortened(text: str, width: int = 60) -> str:
+    """A text cut to a length that fits a message."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _float64(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.array(column.to_numpy(), dtype=np.float64)

@@ -1,0 +1,105 @@
+"""The first rows of a table, from which a format tells whether a file is its own."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.contents import (
+    GZIP,
+    HEAD_BYTES,
+    HEAD_ROWS,
+    PARQUET,
+    TABLE_SUFFIXES,
+    UTF16,
+    first_line,
+    first_records,
+    read_bytes,
+)
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first rows of a table, as texts.
+
+    Attributes:
+        names: the columns.
+        rows: up to fifty rows; None for an empty cell.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+
+    def column(self, name: str) -> list[str]:
+        """What its first rows hold under a name, without empty cells."""
+        place = self.names.index(name)
+        return [cell for row in self.rows if (cell := row[place]) is not None]
+
+
+def head(path: Path) -> Head | str:
+    """The first rows of a table, or why the file is none; reads at most a megabyte of a CSV file."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        return f"cannot be opened: {error.strerror or error}"
+    return _head(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=16)
+def _head(path: Path, _changed: int, _size: int) -> Head | str:
+    if not path.is_file():
+        return "is not a file"
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        return f"the name ends in none of {', '.join(TABLE_SUFFIXES)} (also with .gz)"
+    try:
+        with path.open("rb") as file:
+            data = file.read(HEAD_BYTES)
+    except OSError as error:
+        return f"cannot be opened: {error.strerror or error}"
+    whole = len(data) == _size
+    if data.startswith(GZIP):
+        gunzip = zlib.decompressobj(wbits=31)
+        try:
+            data = gunzip.decompress(data, HEAD_BYTES)
+        except zlib.error as error:
+            return f"the gzip data are damaged ({error})"
+        whole = whole and gunzip.eof
+    if not data.strip():
+        return "is empty"
+    return _parquet_head(path) if data.startswith(PARQUET) else _csv_head(data, whole)
+
+
+def _csv_head(data: bytes, whole: bool) -> Head | str:
+    if data.startswith(UTF16):
+        return "is UTF-16 text; save it as UTF-8"
+    if b"\0" in data:
+        return "holds zero bytes, so it is no CSV file"
+    records = first_records(data, whole)
+    if isinstance(records, str):
+        return records
+    names = tuple(name.strip() for name in records[0])
+    rows = [(*(cell or None for cell in row), *[None] * len(names))[: len(names)] for row in records[1:]]
+    return Head(names, tuple(rows))
+
+
+def _parquet_head(path: Path) -> Head | str:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == GZIP
+        source = pa.BufferReader(read_bytes(path)) if zipped else pa.OSFile(str(path))
+        with pq.ParquetFile(source) as parquet:
+            names = tuple(str(name) for name in parquet.schema_arrow.names)
+            batch = next(parquet.iter_batches(batch_size=HEAD_ROWS), None)
+            rows = [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    except BadInputError as error:
+        return error.problems[0]
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        return f"is no readable Parquet file ({first_line(error)})"
+    return Head(names, tuple(tuple(None if cell is None else str(cell) for cell in row) for row in rows))

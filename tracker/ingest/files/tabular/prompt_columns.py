@@ -1,0 +1,195 @@
+"""The prompts that a table names, each once, with as much of their content as its columns hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.tabular.cells import Codes, codes, compressed, parsed_choices, shortened
+from tracker.ingest.files.tabular.table import Problems, Table
+from tracker.ingest.measurement import Prompts, ReadOptions
+
+
+@dataclass(frozen=True, eq=False)
+class NamedPrompts:
+    """The prompts of a table.
+
+    Attributes:
+        rows: ``(n,)`` int64, number of the prompt that each row is about.
+        blocks: the prompts of each benchmark, in the order in which the file names them first.
+        starts: ``(n_blocks + 1,)`` number of each block's first prompt.
+    """
+
+    rows: NDArray[np.int64]
+    blocks: Sequence[Prompts]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def name(self, number: int) -> str:
+        """What the file calls a prompt."""
+        block = int(np.searchsorted(self.starts, number, side="right")) - 1
+        return self.blocks[block].keys[number - int(self.starts[block])]
+
+
+def named_prompts(
+    table: Table,
+    role: Mapping[str, str],
+    options: ReadOptions,
+    problems: Problems,
+    *,
+    further: Sequence[str] = (),
+) -> NamedPrompts:
+    """The prompts of a table with one row per prompt, or several.
+
+    Args:
+        table: the table.
+        role: name of the column that plays each part.
+        options: what the user says.
+        problems: takes rows without a prompt, and rows that contradict earlier ones.
+        further: columns kept as details.
+
+    A table without names for its prompts calls them by the hash of text and choices.
+    """
+    keys = _keys(table, role, problems)
+    task = codes(table, role["task"]) if "task" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
+    benchmark = codes(table, role["benchmark"]) if "benchmark" in role and not options.benchmark else None
+    identity = keys.rows + len(keys.names) * task.rows
+    size = len(keys.names) * len(task.names)
+    if benchmark is not None:
+        identity = identity + size * benchmark.rows
+        size *= len(benchmark.names)
+    rows, first = compressed(identity, size)
+    block = np.zeros(len(first), dtype=np.int64) if benchmark is None else benchmark.rows[first]
+    order = np.lexsort((first, block))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    rows, first, block = rank[rows], first[order], block[order]
+    names = [keys.names[key] for key in keys.rows[first]]
+
+    def column(part: str) -> list[str | None] | None:
+        return _agreed(table, role[part], part, rows, names, problems) if part in role else None
+
+    everything = Prompts(
+        keys=names,
+        tasks=[task.names[code] for code in task.rows[first]] if "task" in role else None,
+        text=column("text"),
+        choices=_choices(table, role, column("choices"), first, problems),
+        answer=column("answer"),
+        split=column("split"),
+        details=_details(table, further, first),
+        lines=table.lines[first],
+    )
+    n_blocks = 1 if benchmark is None else len(benchmark.names)
+    starts = np.searchsorted(block, np.arange(n_blocks + 1))
+    blocks = []
+    for number in range(n_blocks):
+        part = everything if n_blocks == 1 else subset(everything, np.arange(starts[number], starts[number + 1]))
+        named = options.benchmark if benchmark is None else benchmark.names[number] or None
+        blocks.append(replace(part, benchmark=named))
+    return NamedPrompts(rows, blocks, starts.astype(np.int64))
+
+
+def subset(prompts: Prompts, rows: NDArray[np.int64]) -> Prompts:
+    """Some of the prompts, in the order of ``rows``."""
+    listed = rows.tolist()
+
+    def chosen(column: Sequence[Any] | None) -> list[Any] | None:
+        return None if column is None else [column[row] for row in listed]
+
+    return Prompts(
+        keys=chosen(prompts.keys) or [],
+        tasks=chosen(prompts.tasks),
+        namespace=prompts.namespace,
+        text=chosen(prompts.text),
+        choices=chosen(prompts.choices),
+        answer=chosen(prompts.answer),
+        split=chosen(prompts.split),
+        details=chosen(prompts.details),
+        benchmark=prompts.benchmark,
+        lines=None if prompts.lines is None else prompts.lines[rows],
+    )
+
+
+def _keys(table: Table, role: Mapping[str, str], problems: Problems) -> Codes:
+    if "prompt" in role:
+        found = codes(table, role["prompt"])
+        empty, column = "the prompt has no name", role["prompt"]
+    else:
+        column = role["text"]
+        found, empty = codes(table, column), "the prompt has neither name nor text"
+        if "choices" in role:
+            options = codes(table, role["choices"])
+            rows, first = compressed(
+                found.rows * len(options.names) + options.rows, len(found.names) * len(options.names)
+            )
+            names = [
+                ""
+                if not found.names[found.rows[row]]
+                else f"{found.names[found.rows[row]]}\n{options.names[options.rows[row]]}"
+                for row in first
+            ]
+            found = Codes(rows, names)
+        found = Codes(found.rows, [name and hashlib.sha256(name.encode()).hexdigest()[:16] for name in found.names])
+    if "" in found.names:
+        problems.add(np.flatnonzero(found.rows == found.names.index("")), column, [empty])
+    return found
+
+
+def _agreed(
+    table: Table, column: str, part: str, rows: NDArray[np.int64], names: Sequence[str], problems: Problems
+) -> list[str | None]:
+    """What the rows of each prompt say in a column; rows that are empty there say nothing."""
+    coded = codes(table, column)
+    empty = coded.names.index("") if "" in coded.names else -1
+    telling = np.flatnonzero(coded.rows != empty)
+    said = np.full(len(names), -1, dtype=np.int64)
+    said[rows[telling[::-1]]] = telling[::-1]
+    wrong = telling[coded.rows[telling] != coded.rows[said[rows[telling]]]]
+    if len(wrong):
+        words = [
+            f"the {part} of prompt {names[rows[row]]!r} is {shortened(coded.names[coded.rows[row]], 40)!r} here "
+            f"and {shortened(coded.names[coded.rows[said[rows[row]]]], 40)!r} in {table.place(said[rows[row]])}"
+            for row in wrong[: BadInputError.shown]
+        ]
+        problems.add(wrong, column, words)
+    return [coded.names[coded.rows[row]] if row >= 0 else None for row in said.tolist()]
+
+
+def _choices(
+    table: Table,
+    role: Mapping[str, str],
+    cells: Sequence[str | None] | None,
+    first: NDArray[np.int64],
+    problems: Problems,
+) -> list[list[str] | None] | None:
+    if cells is None:
+        return None
+    found = [None if cell is None else parsed_choices(cell) for cell in cells]
+    wrong = [first[at] for at, cell in enumerate(cells) if cell is not None and found[at] is None]
+    if wrong:
+        problems.add(wrong, role["choices"], ['options are a JSON list of texts, such as ["Paris", "Rome"]'])
+    return [options or None for options in found]
+
+
+def _details(table: Table, names: Sequence[str], first: NDArray[np.int64]) -> list[Mapping[str, Any] | None] | None:
+    if not names:
+        return None
+    columns = {name: table.arrow[name].take(first).to_pylist() for name in names}
+    plain = (str, int, float, bool, list, dict)
+    rows = (
+        {
+            name: cells[row] if isinstance(cells[row], plain) else str(cells[row])
+            for name, cells in columns.items()
+            if cells[row] is not None
+        }
+        for row in range(len(first))
+    )
+    return [row or None for row in rows]

@@ -1,0 +1,156 @@
+"""The rows of a long table as blocks: which run each is of, and which prompts each run was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.tabular.cells import codes, compressed, condition, shortened, whole_numbers
+from tracker.ingest.files.tabular.prompt_columns import NamedPrompts, subset
+from tracker.ingest.files.tabular.table import Problems, Table
+from tracker.ingest.measurement import Prompts, ReadOptions, RunDescription
+from tracker.schema.measurements import CONDITIONS
+
+
+@dataclass(frozen=True)
+class DescribedRuns:
+    """The runs of a long table.
+
+    Attributes:
+        rows: ``(n,)`` int64, number of the run that each row is of.
+        described: the runs.
+    """
+
+    rows: NDArray[np.int64]
+    described: list[RunDescription]
+
+
+def described_runs(table: Table, role: Mapping[str, str], options: ReadOptions, problems: Problems) -> DescribedRuns:
+    """Which run each row is of: benchmark, model, condition, variant, name of the run and shots."""
+    parts = [part for part in ("benchmark", "model", "condition", "variant", "run", "few_shot") if part in role]
+    if options.benchmark and "benchmark" in parts:
+        parts.remove("benchmark")
+    columns = {part: codes(table, role[part]) for part in parts}
+    rows, size = np.zeros(len(table), dtype=np.int64), 1
+    first = np.zeros(1, dtype=np.int64)
+    for column in columns.values():
+        rows, first = compressed(rows * len(column.names) + column.rows, size * len(column.names))
+        size = len(first)
+    if "model" in columns:
+        names = columns["model"].names
+        if "" in names:
+            problems.add(
+                np.flatnonzero(columns["model"].rows == names.index("")), role["model"], ["the model has no name"]
+            )
+        if options.model and len(names) > 1:
+            text = f"holds {len(names)} models; --model names the model of a file of one."
+            raise BadInputError(table.path, text)
+    if "condition" in columns:
+        column = columns["condition"]
+        for code, name in enumerate(column.names):
+            if condition(name) is None:
+                unknown = f"no condition {shortened(name)!r}; known: {', '.join(CONDITIONS)}"
+                problems.add(np.flatnonzero(column.rows == code), role["condition"], [unknown])
+    shots = whole_numbers(table, role["few_shot"], problems, what="number of shots") if "few_shot" in role else None
+    told = options.condition_of_runs
+    described = []
+    for row in first.tolist():
+        said = {part: column.names[column.rows[row]] for part, column in columns.items()}
+        described.append(
+            RunDescription(
+                model=options.model or said["model"],
+                benchmark=options.benchmark or said.get("benchmark") or None,
+                condition=(condition(said["condition"]) or told) if said.get("condition") else told,
+                variant=said.get("variant", ""),
+                label=said.get("run", ""),
+                few_shot=None if shots is None or shots[row] < 0 else int(shots[row]),
+            )
+        )
+    return DescribedRuns(rows, described)
+
+
+class AskedRows:
+    """Rows of a long table as blocks: who was asked what, in which trial."""
+
+    def __init__(
+        self, table: Table, prompts: NamedPrompts, runs: DescribedRuns, trials: NDArray[np.int64], problems: Problems
+    ) -> None:
+        self.table, self.prompts, self.runs, self.trials, self.problems = table, prompts, runs, trials, problems
+        self._subsets: dict[tuple[int, bytes], Prompts] = {}
+
+    def blocks(
+        self,
+        rows: NDArray[np.int64],
+        kinds: NDArray[np.int64],
+        n_kinds: int,
+        differ: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]],
+        what: str,
+        column: str,
+    ) -> Iterator[tuple[int, RunDescription, int, NDArray[np.int64], Prompts, NDArray[np.int64]]]:
+        """Rows grouped by run, kind and trial, each prompt once.
+
+        Args:
+            rows: those that say something.
+            kinds: ``(len(rows),)`` what is said of them, such as the metric, below ``n_kinds``.
+            differ: whether rows contradict other rows, pairwise.
+            what: what they would contradict, for messages.
+            column: where they stand, for messages.
+
+        Yields:
+            kind, run, trial, rows, their prompts, and the place of each row among the prompts.
+        """
+        n_trials = int(self.trials.max(initial=0)) + 1
+        code = (self.runs.rows[rows] * n_kinds + kinds) * n_trials + self.trials[rows]
+        groups, first = compressed(code, len(self.runs.described) * n_kinds * n_trials)
+        cell = groups * len(self.prompts) + self.prompts.rows[rows]
+        order = np.argsort(cell, kind="stable")
+        cell, rows, groups = cell[order], rows[order], groups[order]
+        again = np.concatenate([[False], cell[1:] == cell[:-1]])
+        if again.any():
+            self._check_repeats(rows, again, differ, what, column)
+            rows, groups = rows[~again], groups[~again]
+        bounds = np.searchsorted(groups, np.arange(len(first) + 1))
+        sources = np.asarray(code[first])
+        for group, source in enumerate(sources.tolist()):
+            kind = source // n_trials % n_kinds
+            run = self.runs.described[source // n_trials // n_kinds]
+            part = rows[bounds[group] : bounds[group + 1]]
+            prompts, places = self._prompts_of(part)
+            yield kind, run, source % n_trials, part, prompts, places
+
+    def _check_repeats(
+        self,
+        rows: NDArray[np.int64],
+        again: NDArray[np.bool_],
+        differ: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]],
+        what: str,
+        column: str,
+    ) -> None:
+        starts = np.flatnonzero(~again)
+        earlier = rows[starts[np.cumsum(~again) - 1]][again]
+        wrong = np.flatnonzero(differ(rows[again], earlier))
+        if len(wrong):
+            later, earlier = rows[again][wrong], earlier[wrong]
+            texts = [
+                f"another {what} for prompt {self.prompts.name(int(self.prompts.rows[row]))!r} of "
+                f"{self.runs.described[self.runs.rows[row]].model!r} than in {self.table.place(before)}"
+                for row, before in zip(later[: BadInputError.shown], earlier, strict=False)
+            ]
+            self.problems.add(later, column, texts)
+
+    def _prompts_of(self, rows: NDArray[np.int64]) -> tuple[Prompts, NDArray[np.int64]]:
+        """The prompts of a benchmark, all where half of them are among the rows, and the rows' places in them."""
+        numbers = self.prompts.rows[rows]
+        starts = self.prompts.starts
+        block = int(np.searchsorted(starts, numbers[0], side="right")) - 1
+        everything, places = self.prompts.blocks[block], numbers - starts[block]
+        if 2 * len(rows) >= len(everything):
+            return everything, places
+        identity = (block, places.tobytes())
+        if identity not in self._subsets:
+            self._subsets[identity] = subset(everything, places)
+        return self._subsets[identity], np.arange(len(rows))

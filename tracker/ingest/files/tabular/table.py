@@ -1,0 +1,198 @@
+"""CSV and Parquet files as one kind of table: columns of text or numbers, and where each row stands.
+
+CSV is UTF-8 with a header row; comma, semicolon or tab is told from the header. Either kind may be gzipped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.contents import (
+    HEAD_BYTES,
+    PARQUET,
+    check_text,
+    delimiter,
+    first_line,
+    first_records,
+    read_bytes,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table as it stands in a file, nothing interpreted yet.
+
+    Attributes:
+        path: the file.
+        arrow: its columns; those of a CSV file are texts, in which an empty cell is null.
+        csv: the bytes of a CSV file without gzip; None for Parquet.
+    """
+
+    path: Path
+    arrow: pa.Table
+    csv: bytes | None
+
+    def __len__(self) -> int:
+        return int(self.arrow.num_rows)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.arrow.column_names)
+
+    @cached_property
+    def lines(self) -> NDArray[np.int64]:
+        """``(n,)`` line of each row; rows counted from 1 for Parquet, and where quotes are unbalanced."""
+        lines = self._lines
+        return np.arange(1, len(self) + 1, dtype=np.int64) if lines is None else lines
+
+    @cached_property
+    def _lines(self) -> NDArray[np.int64] | None:
+        if self.csv is None:
+            return None
+        lines = _record_lines(self.csv)[1:]
+        return lines if len(lines) == len(self) else None
+
+    def place(self, row: int, column: str | None = None) -> str:
+        """Where a row, or a cell of it, stands."""
+        word = "row" if self._lines is None else "line"
+        return f"{word} {self.lines[row]}" + (f", column {column!r}" if column is not None else "")
+
+
+class Problems:
+    """What is wrong with a table: the first ten places are kept, all are counted."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.count = 0
+        self._kept: list[tuple[int, str]] = []
+
+    def add(self, rows: Iterable[int] | NDArray[np.int64], column: str | None, texts: Sequence[str]) -> None:
+        """Notes rows of a column; a text for each, or one for all; only the first ten rows are worded."""
+        listed = [int(row) for row in rows]
+        self.count += len(listed)
+        for index, row in enumerate(listed[: BadInputError.shown]):
+            text = texts[index if len(texts) > 1 else 0]
+            self._kept.append((row, f"{self.table.place(row, column)}: {text}"))
+
+    def check(self, advice: str = "") -> None:
+        """Raises BadInputError when anything was noted."""
+        if self.count:
+            texts = [text for _, text in sorted(self._kept, key=lambda kept: kept[0])]
+            raise BadInputError(self.table.path, texts, count=self.count, advice=advice)
+
+
+def read_table(path: Path) -> Table:
+    """A CSV or Parquet file, gzipped or not.
+
+    Raises:
+        BadInputError: it cannot be read, has rows of the wrong length, a column twice, or no rows.
+    """
+    data = read_bytes(path)
+    table = _read_parquet(path, data) if data.startswith(PARQUET) else _read_csv(path, data)
+    blank = [at for at, column in enumerate(table.arrow.columns) if at and not table.names[at]]
+    if blank and (telling := [at for at in blank if table.arrow.column(at).null_count < len(table)]):
+        raise BadInputError(path, f"column {telling[0] + 1} has values but no name; name it, or drop it.")
+    if blank:  # what a spreadsheet leaves behind the last column
+        kept = [at for at in range(len(table.names)) if at not in blank]
+        table = Table(path, table.arrow.select(kept), table.csv)
+    twice = [repr(name) for name, times in Counter(table.names).items() if times > 1]
+    if twice:
+        where = "" if table.csv is None else "line 1: "
+        raise BadInputError(path, f"{where}there is more than one column {', '.join(twice[:10])}; rename or drop one.")
+    if len(table) == 0:
+        raise BadInputError(path, "has a header but no rows.")
+    return table
+
+
+def _read_parquet(path: Path, data: bytes) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        arrow = pq.ParquetFile(pa.BufferReader(data)).read()
+        arrow.validate(full=True)
+        columns = [
+            column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+            for column in arrow.columns
+        ]
+        table = Table(path, pa.table(columns, names=[str(name) for name in arrow.column_names]), None)
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        text = f"is no readable Parquet file, or not a whole one ({first_line(error)})."
+        raise BadInputError(path, text) from error
+    return table
+
+
+def _read_csv(path: Path, data: bytes) -> Table:
+    import pyarrow as pa
+    from pyarrow import csv as pc
+
+    check_text(path, data)
+    mark = delimiter(data[:HEAD_BYTES].decode("utf-8-sig", errors="ignore"))
+    quoted = b'"' in data
+    wrong: list[Any] = []
+
+    def keep(row: Any) -> str:
+        wrong.append(row)
+        return "skip"
+
+    def parsed(columns: Sequence[str], **options: Any) -> pa.Table:
+        return pc.read_csv(
+            pa.BufferReader(data),
+            read_options=pc.ReadOptions(block_size=1 << 24, use_threads=not options),
+            parse_options=pc.ParseOptions(delimiter=mark, newlines_in_values=quoted, **options),
+            convert_options=pc.ConvertOptions(
+                column_types={name: pa.large_string() for name in columns},
+                strings_can_be_null=True,
+                null_values=[""],
+            ),
+        )
+
+    records = first_records(data[:HEAD_BYTES], len(data) <= HEAD_BYTES)
+    if isinstance(records, str):
+        raise BadInputError(path, f"{records}.")
+    try:
+        arrow = parsed(records[0])
+    except pa.ArrowException as error:
+        try:
+            parsed(records[0], invalid_row_handler=keep)
+        except pa.ArrowException:
+            wrong.clear()
+        if not wrong:
+            raise BadInputError(path, f"is no CSV file ({first_line(error)}).") from error
+        lines = _record_lines(data)
+        texts = [
+            f"line {lines[min(row.number, len(lines)) - 1]}: {row.actual_columns} fields, "
+            f"the header has {row.expected_columns}"
+            for row in wrong[: BadInputError.shown]
+        ]
+        raise BadInputError(path, texts, count=len(wrong)) from error
+    return Table(path, arrow.rename_columns([name.strip() for name in arrow.column_names]), data)
+
+
+def _record_lines(data: bytes) -> NDArray[np.int64]:
+    """The line on which each record starts, the header's among them; blank lines are no records."""
+    marks = np.frombuffer(data, dtype=np.uint8)
+    newlines = np.flatnonzero(marks == ord("\n" if b"\n" in data else "\r"))
+    ends = newlines
+    if b'"' in data:
+        within = np.cumsum(marks == ord('"'), dtype=np.uint8) & 1
+        ends = newlines[within[newlines] == 0]
+    starts = np.concatenate([[0], ends + 1])
+    stops = np.concatenate([ends, [len(data)]])
+    blank = stops <= starts
+    blank |= (stops - starts == 1) & (marks[np.minimum(starts, len(marks) - 1)] == ord("\r"))
+    lines: NDArray[np.int64] = np.searchsorted(newlines, starts[~blank]).astype(np.int64) + 1
+    return lines

@@ -1,0 +1,130 @@
+"""Vectors made elsewhere: a Parquet table or an npz file, one row for each prompt."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.contents import PARQUET, first_line, read_bytes
+from tracker.ingest.files.tabular.cells import strings
+from tracker.ingest.files.tabular.headings import plain, roles
+from tracker.ingest.files.tabular.table import Problems, Table, read_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VECTOR = ("vector", "vectors", "embedding", "embeddings")
+PLURALS = {"prompt_ids": "prompt_id", "tasks": "task"}
+ZIP = b"PK"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VectorFile:
+    """Vectors as a file has them.
+
+    Attributes:
+        table: its rows, for messages.
+        keys: what it calls the prompt of each row.
+        tasks: the task of each; None where it names none.
+        vectors: ``(n, n_dimensions)`` float32, finite, none zero.
+    """
+
+    table: Table
+    keys: list[str]
+    tasks: list[str] | None
+    vectors: NDArray[np.float32]
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.table.path
+
+
+def read_vectors(path: Path) -> VectorFile:
+    """Read a file of vectors.
+
+    Raises:
+        BadInputError: it is neither Parquet nor npz, lacks a column, or holds a vector that is none.
+    """
+    start = read_bytes(path)[:4]
+    if not start.startswith((PARQUET, ZIP)):
+        raise BadInputError(path, "is neither Parquet nor npz.", advice="Vectors are read from these two only.")
+    table = read_table(path) if start.startswith(PARQUET) else _read_npz(path)
+    role = roles(table.names)
+    held = next((name for name in table.names if plain(name) in VECTOR), None)
+    if "prompt" not in role or held is None:
+        part, names = ("prompts", "prompt_id") if "prompt" not in role else ("vectors", "vector")
+        raise BadInputError(path, f"no column {names} holds the {part}; it has: {', '.join(table.names)}.")
+    problems = Problems(table)
+    keys = strings(table, role["prompt"]).to_pylist()
+    problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["names no prompt"])
+    vectors = _vectors(table, held, problems)
+    problems.check()
+    tasks = [task or "" for task in strings(table, role["task"]).to_pylist()] if "task" in role else None
+    return VectorFile(table=table, keys=keys, tasks=tasks, vectors=vectors)
+
+
+def _vectors(table: Table, name: str, problems: Problems) -> NDArray[np.float32]:
+    """The column as ``(n, n_dimensions)``; rows that are no vectors are noted, and zero."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.arrow[name]
+    kind = column.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
+        raise BadInputError(table.path, f"the column {name!r} holds {kind}, not lists of numbers.")
+    lengths = np.array(pc.fill_null(pc.list_value_length(column), 0).to_pylist(), dtype=np.int64)
+    empty = np.flatnonzero(lengths == 0)
+    problems.add(empty, name, ["no vector"])
+    if len(empty) == len(lengths):
+        return np.zeros((len(lengths), 0), dtype=np.float32)
+    usual = Counter(lengths[lengths > 0].tolist()).most_common(1)[0][0]
+    odd = np.flatnonzero((lengths != usual) & (lengths > 0))
+    problems.add(odd, name, [f"{lengths[row]} numbers, where most rows have {usual}" for row in odd])
+    whole = lengths == usual
+    numbers = pc.list_flatten(column.filter(pa.array(whole)))
+    vectors = np.zeros((len(lengths), usual), dtype=np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is noted below
+        vectors[whole] = np.asarray(pc.cast(numbers, pa.float64(), safe=False).to_numpy()).reshape(-1, usual)
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    problems.add(broken, name, ["NaN, infinity, nothing, or a number beyond float32 in the vector"])
+    problems.add(np.flatnonzero(whole & ~vectors.any(axis=1)), name, ["the vector is zero: it has no direction"])
+    return vectors
+
+
+def _read_npz(path: Path) -> Table:
+    import pyarrow as pa
+
+    try:
+        with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as arrays:
+            columns = {PLURALS.get(plain(name), name): arrays[name] for name in arrays.files}
+    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise BadInputError(path, f"is no readable npz file of plain arrays ({first_line(error)}).") from error
+    try:
+        table = pa.table({name: _column(array) for name, array in columns.items()})
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        said = ", ".join(f"{name} {array.shape}" for name, array in columns.items())
+        text = f"its arrays do not make a table: {said}; give prompt_id (n,), vector (n, d), and perhaps task (n,)."
+        raise BadInputError(path, text) from error
+    if table.num_rows == 0:
+        raise BadInputError(path, "holds no rows.")
+    return Table(path, table, None)
+
+
+def _column(array: NDArray[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    if array.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(array).ravel()), array.shape[1])
+    if array.ndim != 1:
+        raise ValueError(f"{array.ndim} dimensions")
+    return pa.array(array)

@@ -1,0 +1,77 @@
+"""Weights of prompts made elsewhere: a table of prompt_id, weight and perhaps task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.tabular.cells import is_missing, numbers, strings
+from tracker.ingest.files.tabular.headings import plain, roles
+from tracker.ingest.files.tabular.json_lines import read_json_lines
+from tracker.ingest.files.tabular.table import Problems, Table, read_table
+from tracker.ingest.resolve.prompt_rows import advice, rows_of_prompts
+
+WEIGHT = ("weight", "weights")
+JSON_LINES = ".jsonl"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightsInFile:
+    """Weights as a file has them, for prompts that the store knows.
+
+    Attributes:
+        prompt_ids: ``(n,)`` int64, ascending, each once.
+        values: ``(n,)`` float64, finite, not negative, some positive.
+    """
+
+    prompt_ids: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def read_weights(session: Session, path: Path, benchmark_id: int, benchmark: str) -> WeightsInFile:
+    """Read weights from CSV, Parquet or JSON Lines.
+
+    Args:
+        session: the store.
+        path: the file.
+        benchmark_id: whose prompts it weighs.
+        benchmark: its label, for messages.
+
+    Raises:
+        BadInputError: the file cannot be read, lacks a column, names a prompt that is unknown or named before, or
+            has a weight that is no number from 0 up; or all of them are 0.
+        AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
+    """
+    is_json = path.name.removesuffix(".gz").endswith(JSON_LINES)
+    table = read_json_lines(path) if is_json else read_table(path)
+    role = roles(table.names)
+    weight = next((name for name in table.names if plain(name) in WEIGHT), None)
+    if "prompt" not in role or weight is None:
+        lacking = "prompt_id" if "prompt" not in role else "weight"
+        raise BadInputError(path, f"there is no column {lacking}; it has: {', '.join(table.names) or 'none'}.")
+    problems = Problems(table)
+    keys = strings(table, role["prompt"]).to_pylist()
+    problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["names no prompt"])
+    tasks = [task or "" for task in strings(table, role["task"]).to_pylist()] if "task" in role else None
+    values = _weights(table, weight, problems)
+    prompt_ids = rows_of_prompts(session, benchmark_id, benchmark, keys, tasks, problems)
+    problems.check(advice(benchmark) if (prompt_ids < 0).any() else "")
+    if not values.any():
+        raise BadInputError(path, "all weights are 0. Give at least one prompt a positive weight.")
+    order = np.argsort(prompt_ids)
+    return WeightsInFile(prompt_ids=prompt_ids[order], values=values[order])
+
+
+def _weights(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
+    values = numbers(table, name, problems)
+    cells = table.arrow[name].to_pylist()
+    empty = [row for row, cell in enumerate(cells) if cell is None or (isinstance(cell, str) and is_missing(cell))]
+    problems.add(empty, name, ["there is no weight; write 0, or leave the row out"])
+    negative = np.flatnonzero(values < 0)
+    problems.add(negative, name, [f"the weight {values[row]:g} is negative" for row in negative])
+    return values + 0.0  # -0.0 becomes 0.0

@@ -1,0 +1,209 @@
+"""What must be known of all results of promptfoo before the first can be told: models, variants, trials, metrics."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.contents import opened
+from tracker.ingest.files.json_files import parsed
+from tracker.ingest.files.json_stream import parts
+from tracker.ingest.files.json_values import count, instant, mapping, setting, text
+from tracker.ingest.formats.promptfoo.rows import FIELDS, PASS, SCORE, Column, NotAResultError, Result, result
+from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, metric_description
+
+HEAD = ("evalId", "config", "metadata", "version", "timestamp", "stats")
+CHUNK = 1 << 18
+MOST_METRICS = 200
+LONGEST_NAME = 80
+
+
+def results_of(path: Path, head: dict[str, Any]) -> Iterator[Result]:
+    """The results, as they stand in the file; what stands beside them is put into the head."""
+    n = 0
+    with opened(path) as file:
+        chunks = iter(lambda: file.read(CHUNK), b"")
+        for name, data in parts(chunks, path, of=("results", "results"), only=FIELDS, beside=HEAD):
+            if name is not None:
+                head[name] = parsed(path, data, name)
+                continue
+            n += 1
+            try:
+                yield result(parsed(path, data, f"result {n}"))
+            except NotAResultError as error:
+                raise BadInputError(path, f"result {n} {error}.") from error
+
+
+class Survey:
+    """What must be known of all results before the first can be told, in a few bytes of each.
+
+    Attributes:
+        names: model and variant of each column.
+        trials: ``(n,)`` int64 of each result, from 0.
+        superseded: ``(n,)`` whether a later result of the same test takes its place.
+    """
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        self.path, self.options = path, options
+        self.head: dict[str, Any] = {}
+        self.columns: dict[Column, int] = {}
+        self.lows: dict[str, float] = {}
+        self.highs: dict[str, float] = {}
+        self.passed_over: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
+        rows, keys, tests = array("q"), array("q"), array("q")
+        try:
+            for n, one in enumerate(results_of(path, self.head)):
+                rows.append(self.columns.setdefault(one.column, len(self.columns)))
+                keys.append(int(one.key, 16) >> 1)
+                tests.append(n if one.test is None else one.test)
+                self._count(one)
+        except BadInputError:
+            pass  # whoever reads them again is told again
+        self.n = len(rows)
+        self.metrics = list(self.lows)[:MOST_METRICS]
+        self.names = _names(list(self.columns), self._told_model(), path)
+        self.one_template = len({column.template for column in self.columns}) <= 1
+        self.trials, self.superseded = _trials(*(np.array(one, dtype=np.int64) for one in (rows, keys, tests)))
+
+    def _count(self, one: Result) -> None:
+        self.outcomes["errors" if one.errored else "successes" if one.success else "failures"] += 1
+        for name, value in one.values.items() if not one.errored else ():
+            if value is None:
+                self.passed_over[name] += 1
+            elif not math.isnan(value):
+                self.lows[name] = min(value, self.lows.get(name, math.inf))
+                self.highs[name] = max(value, self.highs.get(name, -math.inf))
+
+    def _told_model(self) -> str | None:
+        models = {(column.provider, column.label) for column in self.columns}
+        if self.options.model and len(models) > 1:
+            raise BadInputError(self.path, f"holds results of {len(models)} models, so --model cannot name them.")
+        return self.options.model
+
+    def metric(self, name: str) -> MetricDescription:
+        """A metric; the user's name goes to the score, unless it is the name of another."""
+        told = self.options.metric
+        renamed = name == SCORE and told is not None and told not in self.metrics
+        known = metric_description(told if renamed and told else name, self.options)
+        if name not in (SCORE, PASS) or self.lows.get(name, 0) < 0 or self.highs.get(name, 0) > 1:
+            return known
+        return MetricDescription(
+            name=known.name,
+            higher_is_better=True if known.higher_is_better is None else known.higher_is_better,
+            lower=0.0 if known.lower is None else known.lower,
+            upper=1.0 if known.upper is None else known.upper,
+        )
+
+    def runs(self) -> list[RunDescription]:
+        """The run of each column."""
+        head, config = self.head, mapping(self.head.get("config"))
+        stamp = text(head.get("timestamp"))
+        asked = {**mapping(config.get("commandLineOptions")), **mapping(config.get("evaluateOptions"))}
+        said = {
+            "eval_id": text(head.get("evalId")),
+            "promptfoo": text(mapping(head.get("metadata")).get("promptfooVersion")),
+            "repeat": count(asked.get("repeat")),
+        }
+        return [
+            RunDescription(
+                model=model,
+                benchmark=text(config.get("description")),
+                condition=self.options.condition_of_runs,
+                variant=variant,
+                label=text(head.get("evalId")) or stamp or "",
+                settings={
+                    name: value
+                    for name, value in {
+                        **said,
+                        "provider": column.provider,
+                        "template": setting(column.wording),
+                    }.items()
+                    if value
+                },
+                limited=any(str(name).startswith("filter") and value for name, value in asked.items()),
+                started=instant(stamp),
+            )
+            for column, (model, variant) in zip(self.columns, self.names, strict=True)
+        ]
+
+    def remarks(self) -> Iterator[str]:
+        """What the reader should be told."""
+        if n := self.outcomes["errors"]:
+            counted = "wrong" if self.options.errored == "wrong" else "missing"
+            yield f"{n:,} results are errors of the provider; they count as {counted} (--errored {counted})"
+        if n := int(self.superseded.sum()):
+            yield f"{n:,} results stand twice, for the same test and column; the later one of each counts"
+        for name, n in self.passed_over.items():
+            yield f"{name}: {n:,} values that are no number were passed over"
+        if len(self.lows) > MOST_METRICS:
+            yield f"of {len(self.lows):,} metrics the first {MOST_METRICS} were taken"
+        told = {name: count(value) for name, value in mapping(self.head.get("stats")).items()}
+        found = {name: self.outcomes[name] for name in ("successes", "failures", "errors")}
+        if told.get("errors") is None:  # the first versions counted them as failures
+            found = {"successes": found["successes"], "failures": found["failures"] + found["errors"]}
+        if differing := {name: n for name, n in found.items() if told.get(name) not in (None, n)}:
+            said = ", ".join(f"{told[name]:,} {name}, and holds {n:,}" for name, n in differing.items())
+            yield f"the file reports {said}"
+
+
+def _names(columns: Sequence[Column], told: str | None, path: Path) -> list[tuple[str, str]]:
+    """Model and variant of each column, no two alike."""
+    labels: dict[str, set[str]] = {}
+    for column in columns:
+        labels.setdefault(column.provider, set()).add(column.label)
+    wordings = _variants({column.template: column.wording for column in columns})
+    seen: Counter[tuple[str, str]] = Counter()
+    names = []
+    for column in columns:
+        # One provider under several labels is run in several ways.
+        labelled = column.label if len(labels[column.provider]) > 1 or not column.provider else ""
+        model = told or labelled or column.provider
+        if not model:
+            raise BadInputError(path, "does not name the model; add --model NAME.")
+        name = (model, wordings[column.template])
+        seen[name] += 1
+        names.append((f"{model} #{seen[name]}" if seen[name] > 1 else model, name[1]))
+    return names
+
+
+def _variants(wordings: Mapping[str, str]) -> dict[str, str]:
+    """A name for each template: its label's first line, made unique; '' where there is only one."""
+    if len(wordings) <= 1:
+        return dict.fromkeys(wordings, "")
+    found: dict[str, str] = {}
+    for template, wording in wordings.items():
+        line = next(iter(wording.strip().splitlines()), "") or template
+        name = plain = line if len(line) <= LONGEST_NAME else f"{line[:LONGEST_NAME].rstrip()}…"
+        n = 1
+        while name in found.values():
+            n += 1
+            name = f"{plain} #{n}"
+        found[template] = name
+    return found
+
+
+def _trials(
+    columns: NDArray[np.int64], keys: NDArray[np.int64], tests: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Which repetition of its test each result is, and which results have a later one of the same test."""
+    n = len(columns)
+    trials, superseded = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
+    if not n:
+        return trials, superseded
+    order = np.lexsort((np.arange(n), tests, keys, columns))
+    of_prompt = np.stack([columns, keys])[:, order]
+    first = np.r_[True, (of_prompt[:, 1:] != of_prompt[:, :-1]).any(axis=0)]
+    other = first | np.r_[True, tests[order][1:] != tests[order][:-1]]
+    counted = np.cumsum(other)
+    trials[order] = counted - counted[first][np.cumsum(first) - 1]
+    superseded[order] = np.r_[~other[1:], False]
+    return trials, superseded

@@ -1,0 +1,112 @@
+"""One file into the store: read, checked and stored in a transaction of its own, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import sqlalchemy as sa
+
+from tracker.database import transaction
+from tracker.errors import SelectionError
+from tracker.ingest.detection import prepare
+from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.write.stored_runs import OnConflict
+from tracker.ingest.write.writer import Stored, store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What became of a file.
+
+    Attributes:
+        path: the file.
+        format: name of the format it was read as.
+        stored: what storing it changed; with ``dry_run``, what it would have changed.
+        dry_run: whether nothing was stored.
+    """
+
+    path: Path
+    format: str
+    stored: Stored
+    dry_run: bool = False
+
+    def summary(self) -> str:
+        """What changed, in one line."""
+        return f"{self.path} ({self.format}): {'would be ' if self.dry_run else ''}{self.stored.summary()}"
+
+
+class _Way:
+    """Reading and storing as one way; that storing takes a third of it is an experience, no more."""
+
+    STORING = 1 / 3
+
+    def __init__(self, progress: Callable[[int, int], None] | None) -> None:
+        self.progress, self.total = progress, 1
+
+    def read(self, done: int, total: int) -> None:
+        """So many bytes of the file were read."""
+        self.total = max(1, total)
+        self._tell(done / self.total * (1 - self.STORING))
+
+    def store(self, done: int, total: int) -> None:
+        """So many of its blocks were looked at; after them nothing more can be told."""
+        self._tell(1 - self.STORING * (1 - done / max(1, total)))
+
+    def end(self) -> None:
+        """All is stored."""
+        self._tell(1.0)
+
+    def _tell(self, share: float) -> None:
+        if self.progress is not None:
+            self.progress(round(self.total * share), self.total)
+
+
+class _DryRunOverError(Exception):
+    """Undoes the transaction of a dry run."""
+
+
+def take_in(
+    engine: sa.Engine,
+    path: Path,
+    options: ReadOptions | None = None,
+    *,
+    format: str | None = None,
+    on_conflict: OnConflict = "rerun",
+    dry_run: bool = False,
+    partial: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Taken:
+    """Read a file, and store it in one transaction.
+
+    Args:
+        engine: the store.
+        path: a file; folders are searched by `tracker.ingest.detection.find`.
+        options: what the user says about it.
+        format: name of its format; None to recognise it.
+        on_conflict: what becomes of scores that contradict the stored ones: see `tracker.ingest.write.writer.store`.
+        dry_run: say what would change, and change nothing.
+        partial: of a damaged file, store what is sound; its runs are then marked as partial.
+        progress: told how much is done, and of how much.
+
+    Raises:
+        SuffrageError: the file is not sound, or contradicts the store; then nothing of it is stored.
+        SelectionError: there is no such ``on_conflict``.
+    """
+    if on_conflict not in get_args(OnConflict):
+        raise SelectionError(f"on_conflict is {on_conflict!r}; it must be one of: {', '.join(get_args(OnConflict))}.")
+    options = options or ReadOptions()
+    way = _Way(progress)
+    reading = prepare(path, options, format=format, partial=partial, progress=way.read)
+    try:
+        with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
+            stored = store(session, reading, options, on_conflict=on_conflict, partial=partial, progress=way.store)
+            if dry_run:
+                raise _DryRunOverError
+        way.end()
+    finally:
+        reading.close()
+    return Taken(path=path, format=reading.format, stored=stored, dry_run=dry_run)

@@ -1,0 +1,1 @@
+"""Names and content hashes resolved to keys of the store."""

@@ -1,0 +1,174 @@
+"""Which benchmark, task, model or metric a name means; those that are new are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlmodel import Session, select
+
+from tracker.errors import BadInputError, ConflictError
+from tracker.ingest.measurement import MetricDescription
+from tracker.ingest.resolve.prompt_texts import storable
+from tracker.schema import Benchmark, Metric, Model, ModelAlias, Score, Task, TaskScore
+from tracker.schema.table import Table
+
+T = TypeVar("T", bound=Table)
+
+MODEL_FACTS = ("organization", "family", "parameters", "released", "open_weights")
+
+
+class Identities:
+    """The names that one file uses, resolved to keys.
+
+    Args:
+        session: the store.
+        path: the file, for messages.
+    """
+
+    def __init__(self, session: Session, path: Path) -> None:
+        self.session = session
+        self.path = path
+        self.n_models_new = 0
+        self.benchmark_names: dict[int, str] = {}
+        self.task_names: dict[int, str] = {}
+        self._benchmarks: dict[str, int] = {}
+        self._tasks: dict[int, dict[str, int]] = {}
+        self._models: dict[str, int] | None = None
+        self._metrics: dict[str, Metric] = {}
+
+    def benchmark(self, *said: str | None) -> int:
+        """Key of the benchmark called by the first name that is given; ``name@revision`` names one version.
+
+        Raises:
+            BadInputError: none is given.
+        """
+        name = next((name for name in said if name), None)
+        if name is None:
+            known = self.session.scalars(select(Benchmark.name).distinct().order_by(Benchmark.name)).all()
+            listed = f" Known: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}." if known else ""
+            raise BadInputError(
+                self.path, "it does not say which benchmark it holds.", advice=f"Name it with --benchmark NAME.{listed}"
+            )
+        if name not in self._benchmarks:
+            plain, _, revision = storable(name).partition("@")
+            found = self.session.scalar(
+                select(Benchmark).where(Benchmark.name == plain, Benchmark.revision == revision)
+            )
+            found = found or self._made(Benchmark(name=plain, revision=revision))
+            assert found.id is not None
+            self._benchmarks[name] = found.id
+            self.benchmark_names[found.id] = f"{plain}@{revision}" if revision else plain
+        return self._benchmarks[name]
+
+    def tasks(self, benchmark_id: int, names: Iterable[str] = ()) -> dict[str, int]:
+        """Keys of all tasks of a benchmark by name; those of ``names`` that are new are made."""
+        if benchmark_id not in self._tasks:
+            found = self.session.execute(sa.select(Task.name, Task.id).where(Task.benchmark_id == benchmark_id))  # type: ignore[call-overload]
+            self._tasks[benchmark_id] = {row[0]: row[1] for row in found}
+            self._remember(self._tasks[benchmark_id])
+        known = self._tasks[benchmark_id]
+        fresh = [
+            Task(benchmark_id=benchmark_id, name=name)
+            for name in dict.fromkeys(map(storable, names))
+            if name not in known
+        ]
+        if fresh:
+            self.session.add_all(fresh)
+            self.session.flush()
+            made = {task.name: task.id for task in fresh if task.id is not None}
+            known.update(made)
+            self._remember(made)
+        return known
+
+    def model(self, name: str, facts: Mapping[str, Any]) -> int:
+        """Key of a model by name or alias; facts that the store lacks are filled in, none is overwritten."""
+        if self._models is None:
+            pairs = [*self.session.execute(sa.select(ModelAlias.name, ModelAlias.model_id))]  # type: ignore[call-overload]
+            pairs += [*self.session.execute(sa.select(Model.name, Model.id))]  # type: ignore[call-overload]
+            self._models = {pair[0]: pair[1] for pair in pairs}
+        name = storable(name)
+        told = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
+        if name not in self._models:
+            maker, slash, _ = name.partition("/")  # names as on model hubs: organization/model
+            if slash and name.count("/") == 1 and maker:
+                told = {"organization": maker, **told}
+            made = self._made(Model(name=name, **told))
+            assert made.id is not None
+            self._models[name] = made.id
+            self.n_models_new += 1
+        elif told:
+            known = self.session.get_one(Model, self._models[name])
+            for fact, value in told.items():
+                if getattr(known, fact) is None:
+                    setattr(known, fact, value)
+        return self._models[name]
+
+    def metric(self, told: MetricDescription) -> Metric:
+        """The metric of that name; bounds that the store lacks are filled in where its scores keep them.
+
+        Raises:
+            ConflictError: the store holds another direction or another bound.
+        """
+        name = storable(told.name)
+        if name not in self._metrics:
+            found = self.session.scalar(select(Metric).where(Metric.name == name))
+            self._metrics[name] = found or self._made(
+                Metric(
+                    name=name,
+                    higher_is_better=told.higher_is_better is not False,
+                    lower=told.lower,
+                    upper=told.upper,
+                )
+            )
+        known = self._metrics[name]
+        advice = "Say what the store says, or give this metric another name with --metric."
+        if told.higher_is_better not in (None, known.higher_is_better):
+            better = "higher" if known.higher_is_better else "lower"
+            raise ConflictError(f"{self.path}: the store holds that {better} {name} is better. {advice}")
+        for bound in ("lower", "upper"):
+            given, stored = getattr(told, bound), getattr(known, bound)
+            if given is None or given == stored:
+                continue
+            if stored is not None or self._exceeds(known, bound, given):
+                held = f"the {bound} bound {stored:g}" if stored is not None else f"scores beyond {given:g}"
+                raise ConflictError(
+                    f"{self.path}: the store holds {held} for {name}, not the {bound} bound {given:g}. {advice}"
+                )
+            setattr(known, bound, given)
+        return known
+
+    def _exceeds(self, metric: Metric, bound: str, value: float) -> bool:
+        tables: list[Any] = [Score, TaskScore]
+        return any(
+            self.session.scalar(
+                sa.select(
+                    sa.exists().where(
+                        table.metric_id == metric.id, table.value < value if bound == "lower" else table.value > value
+                    )
+                )
+            )
+            for table in tables
+        )
+
+    def _made(self, row: T) -> T:
+        self.session.add(row)
+        self.session.flush()
+        return row
+
+    def _remember(self, tasks: Mapping[str, int]) -> None:
+        self.task_names.update({key: name for name, key in tasks.items()})
+
+    def _fact(self, model: str, name: str, value: Any) -> Any:
+        if name == "released" and isinstance(value, datetime):
+            return value.date()
+        if name == "released" and not isinstance(value, date):
+            try:
+                return date.fromisoformat(str(value))
+            except ValueError:
+                problem = f"{model} was released {str(value)!r}, which is no day such as 2024-05-31"
+                raise BadInputError(self.path, problem) from None
+        return storable(value) if isinstance(value, str) else value

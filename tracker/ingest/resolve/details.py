@@ -1,0 +1,37 @@
+"""Further fields of prompts, completed file by file; the first file to say something of a prompt stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tracker.name_lists import listed
+
+N_NAMED = 5
+
+
+class DetailsLedger:
+    """What one file adds to the details of stored prompts, and what it says otherwise."""
+
+    def __init__(self) -> None:
+        self.added: Counter[str] = Counter()
+        self.kept: Counter[str] = Counter()
+
+    def completed(self, known: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The stored details with the fields that they lack; None where they lack none."""
+        self.kept.update(name for name in told if name in known and known[name] != told[name])
+        lacking = {name: value for name, value in told.items() if name not in known}
+        self.added.update(lacking.keys())
+        return {**known, **lacking} if lacking else None
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """What the reader should be told, with the number of prompts behind each field."""
+        for counted, what in (
+            (self.added, "details added to stored prompts"),
+            (self.kept, "details that differ from those stored, which were kept"),
+        ):
+            if counted:
+                named = listed((f"{name} ({n:,})" for name, n in counted.most_common()), N_NAMED)
+                yield f"{what}: {named}"

@@ -1,0 +1,43 @@
+"""The prompts that a file calls alike, gathered from all of its blocks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+from weakref import WeakSet
+
+from tracker.ingest.measurement import Measurement, Prompts
+from tracker.ingest.resolve.duplicates import MARK
+from tracker.ingest.resolve.prompt_texts import storable
+
+FileName = tuple[str | None, str, str, str]
+"""Benchmark, namespace, task and key, as a file has them."""
+
+
+def numbers_of_alike(measurements: Sequence[Measurement]) -> dict[FileName, dict[str, Any]]:
+    """The numbers of prompts that a file calls alike, by their keys, by what they have in common."""
+
+    def parts() -> Iterator[tuple[Prompts, list[FileName]]]:
+        seen: WeakSet[Prompts] = WeakSet()
+        for block in measurements:
+            prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
+            if prompts is None or prompts.told_apart_by is None or prompts.tasks is None or prompts in seen:
+                continue
+            seen.add(prompts)
+            tasks = {task: storable(task) for task in set(prompts.tasks)}
+            space = (prompts.benchmark, storable(prompts.namespace))
+            pairs = zip(prompts.tasks, prompts.keys, strict=True)
+            yield prompts, [(*space, tasks[task], storable(key).partition(MARK)[0]) for task, key in pairs]
+
+    marked = {
+        group for prompts, names in parts() for key, group in zip(prompts.keys, names, strict=True) if MARK in key
+    }
+    found: dict[FileName, dict[str, Any]] = defaultdict(dict)
+    for prompts, names in parts() if marked else ():
+        field = prompts.told_apart_by or ""
+        for row, group in enumerate(names):
+            if group in marked:
+                details = None if prompts.details is None else prompts.details[row]
+                found[group].setdefault(storable(prompts.keys[row]), (details or {}).get(field))
+    return dict(found)

@@ -1,0 +1,225 @@
+"""What the store holds of one benchmark's prompts, looked up for the prompts that a block of a file is about."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.ingest.resolve.duplicates import MARK, Name, plain
+from tracker.ingest.write.bulk import raw_rows
+from tracker.schema import Prompt, PromptAlias, Task
+
+PROMPT: sa.Table = Prompt.__table__  # type: ignore[attr-defined]
+ALIAS: sa.Table = PromptAlias.__table__  # type: ignore[attr-defined]
+TASK: sa.Table = Task.__table__  # type: ignore[attr-defined]
+
+AT_ONCE = 1000
+READ_WHOLE = 20_000
+"""A benchmark of as many prompts is read whole, as is one of few times the prompts of the block."""
+FEW_TIMES = 4
+
+
+@dataclass(slots=True)
+class Content:
+    """What the store holds of a prompt, or will hold at the end of `PromptBook.keys`."""
+
+    task_id: int
+    hash: str | None = None
+    occurrence: int = 0
+    answer: str | None = None
+    split: str | None = None
+    has_details: bool = False
+
+
+class Shelf:
+    """The prompts of one benchmark, of which nothing is kept in memory but how many there are.
+
+    Args:
+        session: the store.
+        benchmark_id: whose prompts.
+    """
+
+    def __init__(self, session: Session, benchmark_id: int) -> None:
+        self.session = session
+        self.benchmark_id = benchmark_id
+        self._n_prompts: int | None = None
+        self._marked: dict[str, dict[Name, set[str]]] = {}
+
+    @property
+    def n_prompts(self) -> int:
+        """How many there are."""
+        if self._n_prompts is None:
+            asked = sa.select(sa.func.count()).select_from(PROMPT).join(TASK, TASK.c.id == PROMPT.c.task_id)
+            self._n_prompts = self.session.scalar(asked.where(TASK.c.benchmark_id == self.benchmark_id)) or 0
+        return self._n_prompts
+
+    def named(self, namespace: str) -> dict[Name, int]:
+        """Every prompt of a namespace by task and key."""
+        return {(task, key): prompt for task, key, prompt in raw_rows(self.session, self._names(namespace))}
+
+    def called(self, namespace: str, task_ids: Collection[int], keys: Collection[str]) -> dict[Name, int]:
+        """Prompts of a namespace that have one of some keys, in one of some tasks."""
+        found: dict[Name, int] = {}
+        for part in _parts(keys):
+            asked = self._names(namespace).where(ALIAS.c.task_id.in_(task_ids), ALIAS.c.key.in_(part))
+            found.update({(task, key): prompt for task, key, prompt in raw_rows(self.session, asked)})
+        return found
+
+    def marked(self, namespace: str) -> dict[Name, set[str]]:
+        """The keys with the count of those that are alike, by the name that these have in common."""
+        if namespace not in self._marked:
+            self._marked[namespace] = defaultdict(set)
+            asked = self._names(namespace).where(ALIAS.c.key.contains(MARK))
+            self.add_marked(namespace, [(task, key) for task, key, _ in raw_rows(self.session, asked)])
+        return self._marked[namespace]
+
+    def add_marked(self, namespace: str, names: Collection[Name]) -> None:
+        """Names were added."""
+        if namespace in self._marked:
+            for name in names:
+                if MARK in name[1]:
+                    self._marked[namespace][plain(name)].add(name[1])
+
+    def grown(self, n: int) -> None:
+        """Prompts were added."""
+        if self._n_prompts is not None:
+            self._n_prompts += n
+
+    def page(self, namespace: str, labelled: Sequence[Name], extra: Collection[int]) -> Page:
+        """The part that some names are about.
+
+        Args:
+            namespace: who calls them so.
+            labelled: task and key of each; the task is -1 where any of the benchmark's may be meant.
+            extra: tasks in which every key is looked up beside its own.
+        """
+        whole = self.n_prompts <= max(READ_WHOLE, FEW_TIMES * len(labelled))
+        if whole:
+            return Page(self, namespace, self.named(namespace), is_whole=True)
+        keys: dict[int, set[str]] = defaultdict(set)
+        for task, key in labelled:
+            keys[task].add(key)
+            for other in extra:
+                keys[other].add(key)
+        names: dict[Name, int] = {}
+        for task, wanted in keys.items():
+            names |= self.called(namespace, [task] if task >= 0 else self._tasks(), wanted)
+        return Page(self, namespace, names, is_whole=False)
+
+    def stored_details(self, prompt_ids: list[int]) -> Iterator[tuple[int, Any]]:
+        """Further fields of a few prompts."""
+        for part in _parts(prompt_ids):
+            asked = sa.select(PROMPT.c.id, PROMPT.c.details)
+            yield from self.session.execute(asked.where(PROMPT.c.id.in_(part)))
+
+    def stored_texts(self, prompt_ids: list[int]) -> Iterator[tuple[int, str | None, list[str] | None]]:
+        """Text and choices of a few prompts."""
+        for part in _parts(prompt_ids):
+            asked = sa.select(PROMPT.c.id, PROMPT.c.text, PROMPT.c.choices)
+            yield from self.session.execute(asked.where(PROMPT.c.id.in_(part)))
+
+    def _names(self, namespace: str) -> sa.Select[Any]:
+        return (
+            sa.select(ALIAS.c.task_id, ALIAS.c.key, ALIAS.c.prompt_id)
+            .join(TASK, TASK.c.id == ALIAS.c.task_id)
+            .where(TASK.c.benchmark_id == self.benchmark_id, ALIAS.c.namespace == namespace)
+        )
+
+    def _tasks(self) -> list[int]:
+        return list(self.session.scalars(sa.select(TASK.c.id).where(TASK.c.benchmark_id == self.benchmark_id)))
+
+
+class Page:
+    """The part of a shelf that one block of prompts is about, kept up to date while the block comes in.
+
+    Attributes:
+        names: prompt by task and key: all of the namespace, or those that the block may mean.
+        contents: content by prompt, of those that were looked up.
+    """
+
+    def __init__(self, shelf: Shelf, namespace: str, names: dict[Name, int], *, is_whole: bool) -> None:
+        self.shelf, self.namespace, self.names, self.is_whole = shelf, namespace, names, is_whole
+        self.contents: dict[int, Content] = {}
+        self._same: dict[tuple[int, str], list[int]] = defaultdict(list)
+        self._looked_up: set[tuple[int, str]] = set()
+
+    def open(self, task_ids: Collection[int], hashes: Collection[str]) -> None:
+        """Look up what the block may be compared with: the prompts of its names, and those with its contents.
+
+        Args:
+            task_ids: the tasks whose prompts may have the contents.
+            hashes: of the contents.
+        """
+        if self.is_whole:
+            self._take(self._asked())
+            return
+        for ids in _parts(self.names.values()):
+            self._take(self._asked().where(PROMPT.c.id.in_(ids)))
+        wanted = {*hashes, *(content.hash for content in self.contents.values() if content.hash)}
+        for part in _parts(wanted):
+            self._take(self._asked().where(PROMPT.c.task_id.in_(task_ids), PROMPT.c.content_hash.in_(part)))
+        self._looked_up.update((task, hashed) for task in task_ids for hashed in wanted)
+
+    def content(self, prompt_id: int) -> Content:
+        """What is held of a prompt."""
+        if prompt_id not in self.contents:
+            self._take(self._asked().where(PROMPT.c.id == prompt_id))
+        return self.contents[prompt_id]
+
+    def same(self, task_id: int, hashed: str) -> list[int]:
+        """The prompts of a task with this content."""
+        place = (task_id, hashed)
+        if not self.is_whole and place not in self._looked_up:
+            self._take(self._asked().where(PROMPT.c.task_id == task_id, PROMPT.c.content_hash == hashed))
+            self._looked_up.add(place)
+        return self._same[place]
+
+    def put(self, prompt_id: int, content: Content, task_id: int, hashed: str | None) -> None:
+        """Place a prompt in a task under a hash, with the next free occurrence."""
+        if content.hash:
+            self.same(content.task_id, content.hash).remove(prompt_id)
+        content.task_id, content.hash = task_id, hashed
+        content.occurrence = 0
+        if hashed:
+            others = self.same(task_id, hashed)
+            content.occurrence = 1 + max((self.contents[key].occurrence for key in others), default=-1)
+            others.append(prompt_id)
+        self.contents[prompt_id] = content
+
+    def with_names(self, prompt_ids: Collection[int]) -> set[int]:
+        """Those of some prompts that have a name in the namespace already."""
+        if self.is_whole:
+            return set(self.names.values())
+        taken = set(self.names.values())
+        for part in _parts(prompt_ids):
+            asked = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.namespace == self.namespace, ALIAS.c.prompt_id.in_(part))
+            taken.update(prompt for (prompt,) in raw_rows(self.shelf.session, asked))
+        return taken
+
+    def _asked(self) -> sa.Select[Any]:
+        p = PROMPT.c
+        return (
+            sa.select(p.id, p.task_id, p.content_hash, p.occurrence, p.answer, p.split, p.details.is_not(None))
+            .join(TASK, TASK.c.id == p.task_id)
+            .where(TASK.c.benchmark_id == self.shelf.benchmark_id)
+            .order_by(p.id)
+        )
+
+    def _take(self, asked: sa.Select[Any]) -> None:
+        for key, *held in raw_rows(self.shelf.session, asked):
+            if key in self.contents:
+                continue
+            content = self.contents[key] = Content(*held)
+            if content.hash:
+                self._same[content.task_id, content.hash].append(key)
+
+
+def _parts(values: Collection[Any]) -> Iterator[list[Any]]:
+    listed = list(values)
+    for first in range(0, len(listed), AT_ONCE):
+        yield listed[first : first + AT_ONCE]

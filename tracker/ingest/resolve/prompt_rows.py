@@ -1,0 +1,86 @@
+"""Which stored prompt each row of a file is about, where the file must not bring new ones."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import AmbiguousError
+from tracker.ingest.files.tabular.table import Problems
+from tracker.ingest.resolve.prompt_index import ALIAS, TASK, Shelf
+from tracker.ingest.resolve.prompt_texts import storable
+
+
+def rows_of_prompts(
+    session: Session,
+    benchmark_id: int,
+    benchmark: str,
+    keys: Sequence[str | None],
+    tasks: Sequence[str] | None,
+    problems: Problems,
+) -> NDArray[np.int64]:
+    """Key of each row's prompt, ``(n,)`` int64; -1 where there is none.
+
+    Args:
+        session: the store.
+        benchmark_id: whose prompts.
+        benchmark: its label, for messages.
+        keys: what the file calls the prompt of each row; None where it does not say.
+        tasks: the task of each; None where the file names none.
+        problems: takes rows of unknown prompts, and of prompts that an earlier row is about.
+
+    Raises:
+        AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
+    """
+    stored = session.execute(sa.select(TASK.c.name, TASK.c.id).where(TASK.c.benchmark_id == benchmark_id))
+    known: dict[str, int] = {row.name: row.id for row in stored}
+    shelf = Shelf(session, benchmark_id)
+    spaces = session.scalars(
+        sa.select(ALIAS.c.namespace).join(TASK, TASK.c.id == ALIAS.c.task_id).where(TASK.c.benchmark_id == benchmark_id)
+        .distinct().order_by(ALIAS.c.namespace)
+    ).all()  # fmt: skip
+    table = problems.table
+    named = [None if key is None else storable(key) for key in keys]
+    of_task = None if tasks is None else [known.get(storable(task), -1) for task in tasks]
+    found: list[int | None] = [None] * len(keys)
+    for space in spaces:  # one family of files calls all of them so, or none
+        here = _named(shelf.named(space), named, of_task, problems)
+        if sum(key is not None for key in here) > sum(key is not None for key in found):
+            found = here
+    unknown = [row for row, key in enumerate(found) if key is None and keys[row] is not None]
+    in_task = [""] * len(found) if tasks is None else [f" in the task {task!r}" for task in tasks]
+    problems.add(unknown, None, [f"{benchmark} has no prompt {keys[row]!r}{in_task[row]}" for row in unknown])
+    first: dict[int, int] = {}
+    again = [row for row, key in enumerate(found) if key is not None and first.setdefault(key, row) != row]
+    texts = [f"the prompt {keys[row]!r} again, after {table.place(first[found[row] or 0])}" for row in again]
+    problems.add(again, None, texts)
+    return np.array([-1 if key is None else key for key in found], dtype=np.int64)
+
+
+def advice(benchmark: str) -> str:
+    """What to do about unknown prompts."""
+    quoted = shlex.quote(benchmark)
+    return f"Prompts are named as in the files that brought them: suffrage ingest … --benchmark {quoted}"
+
+
+def _named(
+    names: dict[tuple[int, str], int], keys: Sequence[str | None], tasks: Sequence[int] | None, problems: Problems
+) -> list[int | None]:
+    if tasks is not None:
+        return [None if key is None else names.get((task, key)) for task, key in zip(tasks, keys, strict=True)]
+    by_key: dict[str | None, list[int]] = defaultdict(list)
+    for (_, key), prompt in names.items():
+        by_key[key].append(prompt)
+    unclear = next((key for key in keys if len(set(by_key.get(key, ()))) > 1), None)
+    if unclear is not None:
+        raise AmbiguousError(
+            f"{problems.table.path}: {unclear!r} names prompts of {len(by_key[unclear])} tasks. Add a column task to "
+            "the file."
+        )
+    return [by_key[key][0] if key in by_key else None for key in keys]

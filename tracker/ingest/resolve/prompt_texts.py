@@ -1,0 +1,102 @@
+"""What text a store can hold, and the hash by which a prompt's content is known."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import is_normalized, normalize
+
+import numpy as np
+import orjson
+
+from tracker.ingest.measurement import Prompts
+from tracker.option_labels import N_LETTERS, option_letters
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The content of a prompt as a file has it, in a form that can be stored.
+
+    Attributes:
+        hash: of text and choices; None where the file has no text.
+    """
+
+    text: str | None = None
+    choices: list[str] | None = None
+    answer: str | None = None
+    split: str | None = None
+    details: Any = None
+    hash: str | None = None
+
+
+def given(prompts: Prompts) -> list[Given]:
+    """The content of each prompt; empty where the file holds none at all."""
+    columns = (prompts.text, prompts.choices, prompts.answer, prompts.split, prompts.details)
+    if all(column is None for column in columns):
+        return []
+    parts = (storable_json(list(column)) if column is not None else [None] * len(prompts) for column in columns)
+    return [
+        Given(text, choices, answer, split, details, None if text is None else content_hash(text, choices))
+        for text, choices, answer, split, details in zip(*parts, strict=True)
+    ]
+
+
+def storable(text: str) -> str:
+    """The text without what no database stores: NUL and halves of surrogate pairs become U+FFFD."""
+    if text.isascii():
+        return text.replace("\0", REPLACEMENT) if "\0" in text else text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = "".join(REPLACEMENT if "\ud800" <= letter <= "\udfff" else letter for letter in text)
+    return text.replace("\0", REPLACEMENT)
+
+
+def storable_json(value: Any) -> Any:
+    """The same for nested values; numbers that are not finite become null, unknown types their text."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {storable(str(name)): storable_json(part) for name, part in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return storable_json(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [storable_json(part) for part in value]
+    return storable(str(value))
+
+
+def content_hash(text: str, choices: Sequence[str] | None) -> str:
+    """SHA-256 of a prompt's content: canonical JSON of text and choices, both in Unicode form NFC."""
+    content = [_nfc(text), None if choices is None else [_nfc(choice) for choice in choices]]
+    return hashlib.sha256(orjson.dumps(content)).hexdigest()
+
+
+def accepted_answers(gold: str, choices: Sequence[str] | None) -> frozenset[str]:
+    """What counts as the gold answer, once surrounding space is taken off.
+
+    The gold answer itself, letter case included. With choices, the letter of an option (A for the first)
+    and its text are the same answer, unless the text of an option is itself such a letter.
+    """
+    gold = gold.strip()
+    if not choices:
+        return frozenset([gold])
+    options = [choice.strip() for choice in choices]
+    letters = option_letters(len(options))
+    if not set(letters) & set(options):
+        for names, others in ((options[:N_LETTERS], letters), (letters, options)):
+            if gold in names:
+                return frozenset([gold, others[names.index(gold)]])
+    return frozenset([gold])
+
+
+def _nfc(text: str) -> str:
+    return text if is_normalized("NFC", text) else normalize("NFC", text)

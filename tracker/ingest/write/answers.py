@@ -1,0 +1,252 @@
+"""What models said: rows for the store, and their scores against the gold answers it holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import BadInputError
+from tracker.ingest.measurement import Answers
+from tracker.ingest.resolve.prompt_index import PROMPT, TASK
+from tracker.ingest.resolve.prompt_texts import accepted_answers, storable
+from tracker.ingest.write.bulk import chunks_of_rows
+from tracker.ingest.write.score_columns import pack
+from tracker.schema import Answer
+
+SEEN_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerPiece:
+    """What one block of answers adds, in the file's order, without its texts.
+
+    Attributes:
+        block: number of the block among the file's measurements.
+        prompt_ids: ``(n,)`` int64, aligned with the block's prompts.
+        trials: ``(n,)`` int64, or one number for all.
+        extraction: how the answers were read off.
+        digests: ``(n,)`` int64 of text and status; the same in one process only.
+        probabilities: ``(n,)`` NaN where unknown.
+        empty: ``(n,)`` whether nothing could be extracted.
+        held: ``(n,)`` whether the file holds an answer at all.
+        is_scored: whether the answers are to be compared with the gold ones.
+    """
+
+    block: int
+    prompt_ids: NDArray[np.int64]
+    trials: NDArray[np.int64] | int
+    extraction: str
+    digests: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+    empty: NDArray[np.bool_]
+    held: NDArray[np.bool_]
+    is_scored: bool
+
+    @classmethod
+    def of(cls, number: int, block: Answers, prompt_ids: NDArray[np.int64]) -> AnswerPiece:
+        """A block, in so far as it has to be remembered."""
+        texts, statuses = stored_form(block)
+        n = len(texts)
+        known = prompt_ids >= 0
+        return cls(
+            block=number,
+            prompt_ids=prompt_ids,
+            trials=block.trials,
+            extraction=storable(block.extraction),
+            digests=_digests(texts, statuses),
+            probabilities=_probabilities(block, n),
+            empty=np.fromiter((status == "empty" for status in statuses), dtype=bool, count=n),
+            held=known if block.predicted is None else known & block.predicted,
+            is_scored=block.scored_as is not None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerColumn:
+    """Answers of one run and extraction, without their texts.
+
+    Attributes:
+        keys: ``(n,)`` int64, prompt and trial packed; strictly increasing.
+        digests, probabilities, empty: ``(n,)`` as in `AnswerPiece`.
+    """
+
+    keys: NDArray[np.int64]
+    digests: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+    empty: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> AnswerColumn:
+        """The answers where ``chosen`` is true, or those in these places."""
+        return AnswerColumn(self.keys[chosen], self.digests[chosen], self.probabilities[chosen], self.empty[chosen])
+
+
+def stored_form(block: Answers) -> tuple[list[str | None], Sequence[str]]:
+    """The texts of a block as the store keeps them, and the status of each."""
+    texts = [None if text is None else storable(text) for text in block.text]
+    return texts, block.status or ["empty" if text is None else "ok" for text in texts]
+
+
+def assembled(pieces: Sequence[AnswerPiece]) -> tuple[AnswerColumn, NDArray[np.int64]]:
+    """One column of the pieces of one extraction; the same said twice counts once.
+
+    Returns:
+        The column with the first answer to each prompt and trial, and the keys ``(m,)`` of those with different ones.
+    """
+    held = np.concatenate([piece.held for piece in pieces])
+    whole = AnswerColumn(
+        np.concatenate([pack(piece.prompt_ids, piece.trials) for piece in pieces]),
+        np.concatenate([piece.digests for piece in pieces]),
+        np.concatenate([piece.probabilities for piece in pieces]),
+        np.concatenate([piece.empty for piece in pieces]),
+    )
+    column = whole if held.all() else whole.where(held)
+    if len(column) > 1 and not (column.keys[1:] > column.keys[:-1]).all():
+        column = column.where(np.argsort(column.keys, kind="stable"))
+    again = column.keys[1:] == column.keys[:-1]
+    if not again.any():
+        return column, np.empty(0, dtype=np.int64)
+    now, before = column.probabilities[1:], column.probabilities[:-1]
+    same = (column.digests[1:] == column.digests[:-1]) & ((now == before) | (np.isnan(now) & np.isnan(before)))
+    return column.where(np.concatenate([[True], ~again])), np.unique(column.keys[1:][again & ~same])
+
+
+def stored_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
+    """The answers of a run by extraction."""
+    a: Any = Answer
+    asked = (
+        sa.select(a.extraction, a.prompt_id, a.trial, a.text, a.probability, a.status)
+        .where(a.run_id == run_id)
+        .order_by(a.prompt_id, a.extraction, a.trial)
+    )
+    parts: dict[str, list[AnswerColumn]] = defaultdict(list)
+    for rows in chunks_of_rows(session, asked, SEEN_AT_ONCE):
+        by_extraction: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for row in rows:
+            by_extraction[row[0]].append(row)
+        for extraction, those in by_extraction.items():
+            _, prompts, trials, texts, chances, statuses = zip(*those, strict=True)
+            keys = pack(np.array(prompts, dtype=np.int64), np.array(trials, dtype=np.int64))
+            probabilities = np.array([np.nan if chance is None else chance for chance in chances], dtype=np.float64)
+            empty = np.array([status == "empty" for status in statuses], dtype=bool)
+            parts[extraction].append(AnswerColumn(keys, _digests(texts, statuses), probabilities, empty))
+    return {
+        extraction: AnswerColumn(
+            np.concatenate([part.keys for part in columns]),
+            np.concatenate([part.digests for part in columns]),
+            np.concatenate([part.probabilities for part in columns]),
+            np.concatenate([part.empty for part in columns]),
+        )
+        for extraction, columns in parts.items()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerComparison:
+    """New answers beside the stored ones.
+
+    Attributes:
+        new: ``(n,)`` whether the store holds none there yet.
+        different: ``(n,)`` whether it holds another one; a probability may be missing in one of them.
+        lacking: ``(n,)`` whether it holds the same one without its probability, which is known now.
+    """
+
+    new: NDArray[np.bool_]
+    different: NDArray[np.bool_]
+    lacking: NDArray[np.bool_]
+
+
+def compared(column: AnswerColumn, stored: AnswerColumn | None) -> AnswerComparison:
+    """What of a column the store holds already, and holds otherwise."""
+    n = len(column)
+    if stored is None or not len(stored):
+        nowhere = np.zeros(n, dtype=bool)
+        return AnswerComparison(new=~nowhere, different=nowhere, lacking=nowhere)
+    at = np.minimum(np.searchsorted(stored.keys, column.keys), len(stored) - 1)
+    known = stored.keys[at] == column.keys
+    chance, other = column.probabilities, stored.probabilities[at]
+    agree = (stored.digests[at] == column.digests) & (np.isnan(chance) | np.isnan(other) | (chance == other))
+    return AnswerComparison(
+        new=~known, different=known & ~agree, lacking=known & agree & np.isnan(other) & ~np.isnan(chance)
+    )
+
+
+class Gold:
+    """The gold answers of the store.
+
+    Args:
+        session: the store.
+        path: the file whose answers are scored, for messages.
+    """
+
+    def __init__(self, session: Session, path: Path) -> None:
+        self.session, self.path = session, path
+        self._accepted: dict[int, Mapping[int, frozenset[str]]] = {}
+
+    def scores(
+        self, block: Answers, prompt_ids: NDArray[np.int64], benchmark_id: int, place: Callable[[int], str]
+    ) -> NDArray[np.float64]:
+        """Score of each answer: 1 if it is the gold answer, 0 if not or if nothing could be extracted.
+
+        NaN where the file holds no answer, or where the model failed (status ``error``).
+
+        Args:
+            block: the answers.
+            prompt_ids: ``(n,)`` keys of their prompts; negative for those that are left out.
+            benchmark_id: whose gold answers.
+            place: says where the answer of a row stands, for messages.
+
+        Raises:
+            BadInputError: the store lacks the gold answer of a prompt.
+        """
+        accepted = self._of(benchmark_id)
+        measured = np.ones(len(block.text), dtype=bool) if block.predicted is None else block.predicted.copy()
+        if block.status is not None:
+            measured &= np.array([status != "error" for status in block.status], dtype=bool)
+        measured &= prompt_ids >= 0
+        values = np.full(len(measured), np.nan)
+        ids = prompt_ids.tolist()
+        rows = np.flatnonzero(measured).tolist()
+        lacking = [row for row in rows if ids[row] not in accepted]
+        if lacking:
+            raise BadInputError(
+                self.path,
+                [f"{place(row)}: the store holds no gold answer" for row in lacking[: BadInputError.shown]],
+                count=len(lacking),
+                advice="Ingest a prompt table with the gold answers first.",
+            )
+        for row in rows:
+            text = block.text[row]
+            values[row] = float(text is not None and storable(text).strip() in accepted[ids[row]])
+        return values
+
+    def _of(self, benchmark_id: int) -> Mapping[int, frozenset[str]]:
+        if benchmark_id not in self._accepted:
+            asked = (
+                sa.select(PROMPT.c.id, PROMPT.c.answer, PROMPT.c.choices)
+                .join(TASK, TASK.c.id == PROMPT.c.task_id)
+                .where(TASK.c.benchmark_id == benchmark_id, PROMPT.c.answer.is_not(None))
+            )
+            self._accepted[benchmark_id] = {
+                key: accepted_answers(gold, choices) for key, gold, choices in self.session.execute(asked)
+            }
+        return self._accepted[benchmark_id]
+
+
+def _digests(texts: Sequence[str | None], statuses: Sequence[str]) -> NDArray[np.int64]:
+    """Of text and status: Python's own hash, which takes a moment and has 64 bits."""
+    return np.fromiter(map(hash, zip(texts, statuses, strict=True)), dtype=np.int64, count=len(texts))
+
+
+def _probabilities(block: Answers, n: int) -> NDArray[np.float64]:
+    return np.full(n, np.nan) if block.probability is None else np.asarray(block.probability, dtype=np.float64)

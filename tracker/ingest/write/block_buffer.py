@@ -1,0 +1,210 @@
+"""The blocks of a file, in memory while they are small, else in a temporary file that vanishes with them."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import IO, Any, overload
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+import numpy as np
+
+from tracker.errors import OutputError
+from tracker.ingest.measurement import Answers, Measurement, MetricDescription, Prompts, RunDescription, Scores
+from tracker.ingest.resolve.duplicates import MARK
+
+IN_MEMORY = 48 << 20
+"""Bytes of blocks, roughly, from which on they are kept in a file."""
+N_KEPT = 4
+PER_TEXT = 64
+"""Bytes that a text costs beside its letters."""
+
+
+class Spool(Sequence[Measurement]):
+    """Blocks in order, to be read as often as needed; blocks that share their prompts still do when read back.
+
+    Args:
+        limit: bytes of blocks that are kept in memory.
+    """
+
+    def __init__(self, limit: int = IN_MEMORY) -> None:
+        self.limit = limit
+        self.size = 0
+        self.has_alike = False
+        """Whether prompts bear counted names, so that `tracker.ingest.resolve.duplicates` has to tell them apart."""
+        self._blocks: list[Measurement] = []
+        self._file: IO[bytes] | None = None
+        self._places: list[tuple[int, int] | Measurement] = []
+        self._prompt_places: list[tuple[int, int]] = []
+        self._numbers: WeakKeyDictionary[Prompts, int] = WeakKeyDictionary()
+        self._loaded: WeakValueDictionary[int, Prompts] = WeakValueDictionary()
+        self._latest: deque[Prompts] = deque(maxlen=N_KEPT)
+        self._shared: list[RunDescription | MetricDescription] = []
+        self._shared_places: dict[int, int] = {}
+        self._weighed: WeakKeyDictionary[Prompts, None] = WeakKeyDictionary()
+
+    @property
+    def is_in_file(self) -> bool:
+        """Whether the blocks have left memory."""
+        return self._file is not None
+
+    def append(self, block: Measurement) -> None:
+        """Add a block.
+
+        Raises:
+            OutputError: the folder of temporary files is full.
+        """
+        prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
+        if prompts is not None and prompts not in self._weighed:
+            self._weighed[prompts] = None
+            self.size += _weight_of_prompts(prompts)
+            if prompts.told_apart_by is not None and not self.has_alike:
+                self.has_alike = any(MARK in key for key in prompts.keys)
+        self.size += _weight(block)
+        if self._file is not None:
+            self._put(block)
+            return
+        self._blocks.append(block)
+        if self.size > self.limit:
+            self._file = tempfile.TemporaryFile(prefix="suffrage-")  # noqa: SIM115 - lives as long as the spool
+            blocks, self._blocks = self._blocks, []
+            for one in blocks:
+                self._put(one)
+
+    def close(self) -> None:
+        """Give up the blocks and their file."""
+        if self._file is not None:
+            self._file.close()
+        self._blocks, self._places = [], []
+        self._latest.clear()
+
+    def __len__(self) -> int:
+        return len(self._blocks) if self._file is None else len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Measurement: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Measurement]: ...
+    def __getitem__(self, index: int | slice) -> Measurement | list[Measurement]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        if self._file is None:
+            return self._blocks[index]
+        place = self._places[index]
+        return _Reader(self, self._bytes(place)).load() if isinstance(place, tuple) else place
+
+    def __iter__(self) -> Iterator[Measurement]:
+        for index in range(len(self)):
+            yield self[index]
+
+    def _put(self, block: Measurement) -> None:
+        sink = BytesIO()
+        try:
+            _Writer(self, sink).dump(block)
+        except (pickle.PicklingError, TypeError, AttributeError):  # what a plug-in made of parts that cannot be copied
+            self._places.append(block)
+            return
+        self._places.append(self._written(sink.getbuffer()))
+
+    def _written(self, data: Any) -> tuple[int, int]:
+        import zstandard
+
+        assert self._file is not None
+        packed = zstandard.ZstdCompressor(level=1).compress(data)
+        try:
+            start = self._file.seek(0, 2)
+            self._file.write(packed)
+        except OSError as error:
+            folder = tempfile.gettempdir()
+            raise OutputError(
+                f"{folder}: {error.strerror or error}; large files are kept there while they are checked. Free some "
+                "space, or name another folder in the environment variable TMPDIR."
+            ) from error
+        return start, len(packed)
+
+    def _bytes(self, place: tuple[int, int]) -> bytes:
+        import zstandard
+
+        assert self._file is not None
+        self._file.seek(place[0])
+        return zstandard.ZstdDecompressor().decompress(self._file.read(place[1]))
+
+    def _name(self, thing: Any) -> tuple[str, int] | None:
+        """By what number a part that blocks share is referred to."""
+        if isinstance(thing, Prompts):
+            if thing not in self._numbers:
+                sink = BytesIO()
+                pickle.Pickler(sink, protocol=5).dump(thing)
+                self._numbers[thing] = len(self._prompt_places)
+                self._prompt_places.append(self._written(sink.getbuffer()))
+            return "prompts", self._numbers[thing]
+        if isinstance(thing, (RunDescription, MetricDescription)):
+            if id(thing) not in self._shared_places:
+                self._shared_places[id(thing)] = len(self._shared)
+                self._shared.append(thing)
+            return "shared", self._shared_places[id(thing)]
+        return None
+
+    def _named(self, kind: str, number: int) -> Any:
+        if kind == "shared":
+            return self._shared[number]
+        prompts = self._loaded.get(number)
+        if prompts is None:
+            prompts = pickle.loads(self._bytes(self._prompt_places[number]))
+            assert isinstance(prompts, Prompts)
+            self._loaded[number] = prompts
+        self._latest.append(prompts)
+        return prompts
+
+
+class _Writer(pickle.Pickler):
+    def __init__(self, spool: Spool, sink: BytesIO) -> None:
+        super().__init__(sink, protocol=5)
+        self._spool = spool
+
+    def persistent_id(self, obj: Any) -> tuple[str, int] | None:
+        return self._spool._name(obj)
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, spool: Spool, data: bytes) -> None:
+        super().__init__(BytesIO(data))
+        self._spool = spool
+
+    def persistent_load(self, pid: tuple[str, int]) -> Any:
+        return self._spool._named(*pid)
+
+
+def _weight_of_prompts(prompts: Prompts) -> int:
+    columns = (prompts.keys, prompts.text, prompts.choices, prompts.answer, prompts.details)
+    return sum(_weight_of_texts(column) for column in columns if column is not None)
+
+
+def _weight(block: Measurement) -> int:
+    if isinstance(block, Prompts):
+        return 0
+    weight = int(block.values.nbytes) if not isinstance(block, Answers) else _weight_of_texts(block.text)
+    if isinstance(block, (Scores, Answers)) and isinstance(block.trials, np.ndarray):
+        weight += int(block.trials.nbytes)
+    return weight
+
+
+def _weight_of_texts(texts: Sequence[Any]) -> int:
+    """Roughly the bytes of some texts, lists or mappings, told from a few of them."""
+    step = max(1, len(texts) // 64)
+    chosen = texts[::step]
+    weight = sum(_weight_of_one(one) for one in chosen)
+    return weight * len(texts) // max(1, len(chosen))
+
+
+def _weight_of_one(one: Any) -> int:
+    if isinstance(one, str):
+        return PER_TEXT + len(one)
+    if isinstance(one, (list, tuple)):
+        return PER_TEXT + sum(map(_weight_of_one, one))
+    if isinstance(one, dict):
+        return 4 * PER_TEXT + sum(map(_weight_of_one, one.values()))
+    return PER_TEXT // 2

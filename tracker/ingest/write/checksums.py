@@ -1,0 +1,55 @@
+"""A checksum of a run's scores: it finds what was changed behind the store's back.
+
+Each row is hashed to 128 bits from metric, prompt, trial and the bits of the value; the checksum is
+the sum of the hashes, so that it does not depend on the order of the rows, and rows can be added and
+taken away without reading the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.hashing import SEEDS, WORD, mixed
+from tracker.ingest.write.bulk import stored_scores
+from tracker.ingest.write.score_columns import ScoreColumn
+from tracker.schema import Run
+
+
+def checksum(columns: Sequence[ScoreColumn]) -> str:
+    """The checksum of scores, 32 hexadecimal digits; of none it is all zeros."""
+    high, low = (sum(int(_hashes(column, seed).sum(dtype=np.uint64)) for column in columns) for seed in SEEDS)
+    return f"{high % WORD:016x}{low % WORD:016x}"
+
+
+def combined(first: str, second: str, sign: int = 1) -> str:
+    """The checksum of two sets of rows together; with ``sign=-1`` of the first without the second."""
+    parts = ((int(first[i : i + 16], 16) + sign * int(second[i : i + 16], 16)) % WORD for i in (0, 16))
+    return "".join(f"{part:016x}" for part in parts)
+
+
+def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> list[int]:
+    """The runs whose scores are not those that were stored.
+
+    Args:
+        session: the store.
+        run_ids: which runs to look at; None means all.
+    """
+    asked = sa.select(Run.id, Run.n_scores, Run.checksum).order_by(Run.id)  # type: ignore[call-overload]
+    if run_ids is not None:
+        asked = asked.where(Run.id.in_(run_ids))  # type: ignore[union-attr]
+    wrong = []
+    for run_id, n_scores, expected in session.execute(asked).all():
+        columns = list(stored_scores(session, run_id).values())
+        if sum(map(len, columns)) != n_scores or checksum(columns) != expected:
+            wrong.append(run_id)
+    return wrong
+
+
+def _hashes(column: ScoreColumn, seed: int) -> NDArray[np.uint64]:
+    keys = mixed(column.keys.astype(np.uint64) ^ np.uint64((column.metric_id * seed) % WORD))
+    return mixed(keys + column.values.view(np.uint64) + np.uint64(seed))

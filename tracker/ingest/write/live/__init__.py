@@ -1,0 +1,1 @@
+"""Runs that are written while a model is evaluated."""

@@ -1,0 +1,272 @@
+"""A portion of a run that is being made: what is new of it, and what contradicts the portions before."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import ConflictError, NotFoundError
+from tracker.ingest.measurement import metric_description
+from tracker.ingest.resolve.catalogue_resolver import Identities
+from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.write.bulk import insert_answers, insert_scores, raw_rows
+from tracker.ingest.write.checksums import checksum, combined
+from tracker.ingest.write.score_columns import ScoreColumn, pack
+from tracker.run_settings import USAGE, evaluation_of
+from tracker.schema import Answer, Metric, Model, Run, Score
+
+TOLERANCE = 1e-5
+"""Scores and probabilities that differ by less are the same: batches of another size round otherwise."""
+
+PROMPTS_AT_ONCE = 500
+
+Said = tuple[str, str | None, float | None, str]
+"""How an answer was read off, its text, its probability, its status (ok, error, empty)."""
+
+Kept = tuple[str | None, float | None, str]
+"""Text, probability and status of an answer as it is stored."""
+
+ScoreKey = tuple[int, int, int]
+"""Metric, prompt, trial."""
+
+AnswerKey = tuple[int, str, int]
+"""Prompt, extraction, trial."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """One answer to one prompt, judged.
+
+    Attributes:
+        prompt_id: key of the prompt.
+        trial: 0 for the first answer to it.
+        scores: by name of the metric; NaN = not measured, stored as no row.
+        answers: what was read off; an extraction at most once.
+        usage: what this answer took, such as ``tokens_read``; counted only where the answer is stored, so that what is
+            asked twice counts once.
+    """
+
+    prompt_id: int
+    trial: int = 0
+    scores: Mapping[str, float]
+    answers: tuple[Said, ...] = ()
+    usage: Mapping[str, float] = field(default_factory=dict)
+
+
+def add(session: Session, run_id: int, rows: Sequence[Measured], usage: Mapping[str, float] | None = None) -> int:
+    """Add a portion of answers; what is stored already and alike to 1e-5 is passed over.
+
+    Numbers of scores, checksum and usage (``n_prompts``: prompts with scores) change with it.
+
+    Args:
+        session: an exclusive transaction that writes.
+        run_id: a run that `tracker.ingest.write.live.live_runs.open_run` gave.
+        rows: the answers, in any order.
+        usage: what the portion took beside what its rows say, such as ``seconds``; counted in any case.
+
+    Returns:
+        How many of the rows were new.
+
+    Raises:
+        NotFoundError: the run was deleted.
+        ConflictError: other values are stored, the run has ended without these, it came from a file, a score is outside
+            its metric's bounds, or the store holds other bounds.
+    """
+    run = living_run(session, run_id)
+    metrics = _metrics(session, run, rows)
+    scores = _scores(rows, metrics)
+    answers = _answers(rows)
+    prompts = sorted({row.prompt_id for row in rows})
+    held = _held_scores(session, run_id, [metric.id for metric in metrics.values()], prompts)
+    said = _held_answers(session, run_id, prompts)
+    different = {key[1] for key, value in scores.items() if key in held and not _alike(held[key], value)}
+    different |= {key[0] for key, answer in answers.items() if key in said and not _agree(said[key], answer)}
+    if different:
+        raise _conflict(session, run, sorted(different))
+    fresh = {key: value for key, value in scores.items() if key not in held}
+    recovered = [key for key, answer in answers.items() if key in said and said[key][2] == "error" != answer[2]]
+    told = {key: answer for key, answer in answers.items() if key not in said} | {
+        key: answers[key] for key in recovered
+    }
+    before = {(prompt, trial) for _, prompt, trial in held}
+    new = {(prompt, trial): None for _, prompt, trial in fresh if (prompt, trial) not in before}
+    if run.status != "partial":
+        if new:
+            raise ConflictError(
+                f"{_named(session, run)} has ended meanwhile, without {len(new):,} of these answers: another "
+                "evaluation of it finished first. To measure anew, run the command with --again."
+            )
+        return 0
+    columns = list(_columns(fresh))
+    insert_scores(session, ((run_id, column) for column in columns))
+    _forget(session, run_id, recovered)
+    insert_answers(session, [(run_id, *key, *answer) for key, answer in sorted(told.items())])
+    run.n_scores += sum(map(len, columns))
+    run.checksum = combined(run.checksum, checksum(columns))
+    firsts = {prompt for prompt, _ in new} - {prompt for prompt, _ in before}
+    counted: list[Mapping[str, float]] = [usage or {}, {"n_prompts": len(firsts)}]
+    for row in rows:
+        if (row.prompt_id, row.trial) in new:
+            counted.append(row.usage)
+            del new[row.prompt_id, row.trial]  # a row that is there twice counts once
+    n_new = len(counted) - 2
+    run.settings = {**(run.settings or {}), USAGE: _sum((run.settings or {}).get(USAGE) or {}, counted)}
+    session.flush()
+    return n_new
+
+
+def living_run(session: Session, run_id: int) -> Run:
+    """The run as it is now.
+
+    Raises:
+        NotFoundError: it was deleted.
+        ConflictError: it came from a file.
+    """
+    run = session.get(Run, run_id, populate_existing=True)
+    if run is None:
+        hint = "It was deleted while it was being evaluated. Run the command again to begin anew."
+        raise NotFoundError("run", run_id, hint=hint)
+    if evaluation_of(run.settings) is None:
+        raise ConflictError(f"Run {run_id} came from a file. Extend it with suffrage ingest.")
+    return run
+
+
+def _metrics(session: Session, run: Run, rows: Sequence[Measured]) -> dict[str, Metric]:
+    model = session.get_one(Model, run.model_id)
+    identities = Identities(session, Path(model.name))
+    names = dict.fromkeys(name for row in rows for name in row.scores)
+    return {name: identities.metric(metric_description(name)) for name in names}
+
+
+def _scores(rows: Sequence[Measured], metrics: Mapping[str, Metric]) -> dict[ScoreKey, float]:
+    """Every score that was measured.
+
+    Raises:
+        ConflictError: one is outside its metric's bounds, or two rows give different ones.
+    """
+    found: dict[ScoreKey, float] = {}
+    for row in rows:
+        for name, said in row.scores.items():
+            if math.isnan(said):
+                continue
+            metric, value = metrics[name], float(said) + 0.0  # -0.0 becomes 0.0
+            lower = -math.inf if metric.lower is None else metric.lower
+            upper = math.inf if metric.upper is None else metric.upper
+            if math.isinf(value) or not lower <= value <= upper:
+                raise ConflictError(
+                    f"Prompt {row.prompt_id} has {value:g} under {name}, which the store holds to be in "
+                    f"[{lower:g}, {upper:g}]. Nothing of this portion was stored; choose another metric."
+                )
+            assert metric.id is not None
+            key = (metric.id, row.prompt_id, row.trial)
+            if not _alike(found.setdefault(key, value), value):
+                raise ConflictError(f"Prompt {row.prompt_id} was given two scores under {name}; ask it once.")
+    return found
+
+
+def _answers(rows: Sequence[Measured]) -> dict[AnswerKey, Kept]:
+    """Every answer as it is stored.
+
+    Raises:
+        ConflictError: two rows give different ones.
+    """
+    found: dict[AnswerKey, Kept] = {}
+    for row in rows:
+        for extraction, text, chance, status in row.answers:
+            known = None if chance is None or math.isnan(chance) else float(chance)
+            kept = (None if text is None else storable(text), known, status)
+            if not _agree(found.setdefault((row.prompt_id, storable(extraction), row.trial), kept), kept):
+                raise ConflictError(f"Prompt {row.prompt_id} was given two answers in one trial; ask it once.")
+    return found
+
+
+def _held_scores(
+    session: Session, run_id: int, metric_ids: Sequence[int | None], prompts: Sequence[int]
+) -> dict[ScoreKey, float]:
+    score: Any = Score
+    held: dict[ScoreKey, float] = {}
+    for part in _parts(prompts):
+        asked = sa.select(score.metric_id, score.prompt_id, score.trial, score.value).where(
+            score.run_id == run_id, score.metric_id.in_(metric_ids), score.prompt_id.in_(part)
+        )
+        held.update(((row[0], row[1], row[2]), row[3]) for row in raw_rows(session, asked))
+    return held
+
+
+def _held_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict[AnswerKey, Kept]:
+    answer: Any = Answer
+    held: dict[AnswerKey, Kept] = {}
+    for part in _parts(prompts):
+        asked = sa.select(
+            answer.prompt_id, answer.extraction, answer.trial, answer.text, answer.probability, answer.status
+        ).where(answer.run_id == run_id, answer.prompt_id.in_(part))
+        held.update(((row[0], row[1], row[2]), (row[3], row[4], row[5])) for row in raw_rows(session, asked))
+    return held
+
+
+def _forget(session: Session, run_id: int, keys: Sequence[AnswerKey]) -> None:
+    """Take away failures that an answer follows."""
+    answer: Any = Answer
+    for prompt, extraction, trial in keys:
+        session.execute(
+            sa.delete(Answer).where(
+                answer.run_id == run_id,
+                answer.prompt_id == prompt,
+                answer.extraction == extraction,
+                answer.trial == trial,
+            )
+        )
+
+
+def _columns(scores: Mapping[ScoreKey, float]) -> Iterator[ScoreColumn]:
+    by_metric: dict[int, list[tuple[int, int, float]]] = defaultdict(list)
+    for (metric, prompt, trial), value in scores.items():
+        by_metric[metric].append((prompt, trial, value))
+    for metric, rows in sorted(by_metric.items()):
+        prompts, trials, values = zip(*sorted(rows), strict=True)
+        keys = pack(np.array(prompts, dtype=np.int64), np.array(trials, dtype=np.int64))
+        yield ScoreColumn(metric, keys, np.array(values, dtype=np.float64))
+
+
+def _sum(before: Mapping[str, float], added: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    total = dict(before)
+    for usage in added:
+        for name, value in usage.items():
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def _alike(one: float, other: float) -> bool:
+    return abs(one - other) <= TOLERANCE
+
+
+def _agree(held: Kept, said: Kept) -> bool:
+    """Whether two answers do not contradict each other; a failure contradicts nothing."""
+    if "error" in (held[2], said[2]):
+        return True
+    same = held[1] is None or said[1] is None or _alike(held[1], said[1])
+    return same and (held[0], held[2]) == (said[0], said[2])
+
+
+def _conflict(session: Session, run: Run, prompts: Sequence[int]) -> ConflictError:
+    return ConflictError(
+        f"{_named(session, run)} holds other answers to {len(prompts):,} of these prompts (the first is prompt "
+        f"{prompts[0]}). Is somebody else evaluating it? Let one finish. Else something changed that the settings do "
+        f"not tell: begin anew with suffrage runs delete {run.id}, or give the evaluation another --variant."
+    )
+
+
+def _named(session: Session, run: Run) -> str:
+    return f"Run {run.id} of {session.get_one(Model, run.model_id).name}"
+
+
+def _parts(prompts: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (prompts[first : first + PROMPTS_AT_ONCE] for first in range(0, len(prompts), PROMPTS_AT_ONCE))

@@ -1,0 +1,161 @@
+"""The only writer of a run that is being made: a model is asked, and its answers are stored a portion at a time.
+
+Each portion is one exclusive transaction of the caller, so that a kill leaves the portions before it and nothing of the
+next. Nothing is reserved: where two processes evaluate the same run, their portions take turns, what is stored is not
+stored again, and the one that comes to something else is refused. A process that was killed leaves nothing to clean up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session, select
+
+from tracker.ingest.resolve.catalogue_resolver import Identities
+from tracker.ingest.resolve.prompt_texts import storable, storable_json
+from tracker.ingest.write.bulk import raw_rows
+from tracker.ingest.write.live.live_portions import Measured, add, living_run
+from tracker.ingest.write.stored_runs import next_label
+from tracker.run_settings import IDENTITY, LEFT_OUT, SHA256, USAGE, evaluation_of
+from tracker.schema import Run, metadata
+from tracker.schema.table import now
+
+__all__ = ["LiveRun", "Measured", "add", "complete", "open_run", "stored_prompts"]
+
+UNFINISHED = "its evaluation has not finished"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveRun:
+    """A run that is being made, or that was made before.
+
+    Attributes:
+        id: its key.
+        label: what tells it from other runs of the model.
+        status: ``partial`` while prompts are missing, else ``complete``.
+        is_new: whether it was made just now.
+    """
+
+    id: int
+    label: str
+    status: str
+    is_new: bool
+
+
+def open_run(
+    session: Session,
+    *,
+    benchmark_id: int,
+    model: str,
+    condition: str = "full",
+    variant: str = "",
+    few_shot: int | None = None,
+    settings: Mapping[str, Any],
+    limited: bool = False,
+    identity: str,
+    again: bool = False,
+    model_facts: Mapping[str, Any] | None = None,
+) -> LiveRun:
+    """Find the run of an evaluation, or make it.
+
+    A run of the same model, benchmark, condition and variant is the same evaluation if its identity is the same. An
+    unfinished one is continued; a complete one is returned as it is. Runs that were hidden or superseded are not.
+
+    Args:
+        session: an exclusive transaction that writes.
+        benchmark_id: what is asked.
+        model: who answers, by name or another name; made where it is new.
+        condition: ``full`` or ``answer_only``.
+        variant: wording of the prompts; '' is the plain one.
+        few_shot: worked examples before each prompt.
+        settings: how the model is run. ``n_prompts`` says how many prompts are asked, ``command`` how to go on; both
+            are shown where the run is found unfinished.
+        limited: whether only a part of the benchmark is asked on purpose.
+        identity: SHA-256, 64 hexadecimal digits, of everything that decides the answers.
+        again: make a new run where a complete one is there.
+        model_facts: organization, parameters, ...; only what the store lacks is filled in.
+
+    Raises:
+        ValueError: the identity is no SHA-256.
+    """
+    if not SHA256.fullmatch(identity):
+        raise ValueError(f"an identity has 64 hexadecimal digits, not {identity!r}")
+    model_id = Identities(session, Path(model)).model(model, model_facts or {})
+    runs: Any = Run
+    stored = session.scalars(
+        select(Run)
+        .where(
+            runs.benchmark_id == benchmark_id,
+            runs.model_id == model_id,
+            runs.condition == condition,
+            runs.variant == storable(variant),
+        )
+        .order_by(runs.id.desc())
+    ).all()
+    same = {run.status: run for run in reversed(stored) if evaluation_of(run.settings) == identity}
+    found = same.get("partial") or (None if again else same.get("complete"))
+    if found is not None:
+        assert found.id is not None
+        return LiveRun(id=found.id, label=found.label, status=found.status, is_new=False)
+    run = Run(
+        benchmark_id=benchmark_id,
+        model_id=model_id,
+        condition=condition,
+        variant=storable(variant),
+        label=next_label(run.label for run in stored),
+        few_shot=few_shot,
+        settings={**storable_json(dict(settings)), IDENTITY: identity, USAGE: {}},
+        limited=limited,
+        status="partial",
+        reason=UNFINISHED,
+        started=now(),
+    )
+    session.add(run)
+    session.flush()
+    assert run.id is not None
+    return LiveRun(id=run.id, label=run.label, status=run.status, is_new=True)
+
+
+def stored_prompts(session: Session, run_id: int) -> dict[int, int]:
+    """The prompts that have scores in a run, and how many trials of each do.
+
+    All scores of an answer are stored in one transaction, so that a trial with one of them has them all. An answer
+    without a score, such as a failure, does not count: it is asked for again.
+    """
+    score = metadata.tables["score"].c
+    asked = (
+        sa.select(score.prompt_id, sa.func.count(sa.distinct(score.trial)))
+        .where(score.run_id == run_id)
+        .group_by(score.prompt_id)
+    )
+    return {prompt: n_trials for prompt, n_trials in raw_rows(session, asked)}  # noqa: C416
+
+
+def complete(
+    session: Session, run_id: int, left_out: Mapping[str, int] | None = None, reason: str | None = None
+) -> None:
+    """End a run: from now on everything takes it. A run that has ended stays as it is.
+
+    It counts as taken in at this moment: what is asked as of an earlier day does not see it.
+
+    Args:
+        session: an exclusive transaction that writes.
+        run_id: a run that `open_run` gave.
+        left_out: why prompts have no answer, and how many; kept in the settings.
+        reason: what is to be said of the run; None says nothing.
+
+    Raises:
+        NotFoundError: the run was deleted.
+        ConflictError: it came from a file.
+    """
+    run = living_run(session, run_id)
+    if run.status != "partial":
+        return
+    run.status, run.reason, run.ingested = "complete", reason, now()
+    if missing := {why: n for why, n in (left_out or {}).items() if n}:
+        run.settings = {**(run.settings or {}), LEFT_OUT: storable_json(missing)}
+    session.flush()

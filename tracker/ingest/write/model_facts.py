@@ -1,0 +1,232 @@
+"""Facts of models from a file: who made them, how large they are, whether their weights are open; and other names.
+
+A file is taken in whole or not at all, and concerns models that the store holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import BadInputError
+from tracker.ingest.files.tabular.cells import is_missing, shortened, strings
+from tracker.ingest.files.tabular.headings import plain, roles
+from tracker.ingest.files.tabular.json_lines import read_json_lines
+from tracker.ingest.files.tabular.table import Problems, Table, read_table
+from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS
+from tracker.ingest.resolve.prompt_texts import storable
+from tracker.schema import Model, ModelAlias
+
+Fact = str | int | bool | date
+ALIAS = "alias"
+JSON_LINES = ".jsonl"
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
+NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?(?:e\+?\d{1,2})?"
+LEAST_PARAMETERS, MOST_PARAMETERS = 1000, 2**63 - 1
+YES, NO = ("yes", "true", "1"), ("no", "false", "0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactsInFile:
+    """What a file says of models, each once.
+
+    Attributes:
+        table: its rows, for messages.
+        facts: for each model the value and the row of each fact.
+        aliases: for each model its other names, and their rows.
+        passed_over: columns that say nothing of models.
+    """
+
+    table: Table
+    facts: Mapping[str, Mapping[str, tuple[Fact, int]]]
+    aliases: Mapping[str, Mapping[str, int]]
+    passed_over: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class FactsStored:
+    """What taking in a file of facts changed.
+
+    Attributes:
+        filled, changed, aliases: each in words, such as ``org/m: parameters 7,000,000,000``.
+        n_unchanged: facts and names that were stored before.
+    """
+
+    filled: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    aliases: list[str] = field(default_factory=list)
+    n_unchanged: int = 0
+
+
+def read_model_facts(path: Path) -> FactsInFile:
+    """Read facts of models from CSV, TSV, Parquet or JSON Lines.
+
+    Raises:
+        BadInputError: the file cannot be read, has no column for the model or none for a fact, holds a value that is
+            none, or says two things of one model.
+    """
+    is_json = path.name.removesuffix(".gz").endswith(JSON_LINES)
+    table = read_json_lines(path) if is_json else read_table(path)
+    role = roles(table.names)
+    by_plain = {plain(name): name for name in reversed(table.names)}
+    columns = {part: by_plain[part] for part in (*MODEL_FACTS, ALIAS) if part in by_plain}
+    if "model" not in role or not columns:
+        held = ", ".join(table.names) or "none"
+        lacking = "there is no column model" if "model" not in role else "no column says anything of the models"
+        raise BadInputError(
+            path, f"{lacking}; it has: {held}.", advice=f"Facts are {', '.join(MODEL_FACTS)}; {ALIAS} is another name."
+        )
+    problems = Problems(table)
+    models = strings(table, role["model"]).to_pylist()
+    unnamed = [row for row, model in enumerate(models) if model is None]
+    problems.add(unnamed, role["model"], ["names no model"])
+    names = [storable(model or "") for model in models]
+    facts: dict[str, dict[str, tuple[Fact, int]]] = {name: {} for name in names if name}
+    aliases: dict[str, dict[str, int]] = {name: {} for name in names if name}
+    for part, column in columns.items():
+        for row, cell in enumerate(strings(table, column).to_pylist()):
+            if is_missing(cell) or not names[row]:
+                continue
+            if part == ALIAS:
+                aliases[names[row]].setdefault(storable(cell), row)
+                continue
+            value = READERS[part](cell)
+            if value is None:
+                problems.add([row], column, [f"{shortened(cell)!r} is {WANTED[part]}"])
+                continue
+            said, earlier = facts[names[row]].setdefault(part, (value, row))
+            if said != value:
+                problems.add([row], column, [f"{names[row]} has {in_words(said)} in {table.place(earlier)}"])
+    problems.check()
+    passed_over = [name for name in table.names if name not in (role["model"], *columns.values())]
+    return FactsInFile(table=table, facts=facts, aliases=aliases, passed_over=tuple(passed_over))
+
+
+def store_model_facts(session: Session, file: FactsInFile, *, overwrite: bool = False) -> FactsStored:
+    """Fill in what the store lacks of its models, and change what it holds otherwise where that is asked for.
+
+    Args:
+        session: an open transaction that writes; on PostgreSQL an exclusive one.
+        file: what is said.
+        overwrite: whether stored facts that differ are changed; else they are an error.
+
+    Raises:
+        BadInputError: a model is not in the store, a stored fact differs, or a name is another model's.
+    """
+    problems = Problems(file.table)
+    models = {model.name: model for model in session.scalars(sa.select(Model))}
+    by_key = {model.id: model for model in models.values()}
+    also = session.execute(sa.select(ModelAlias.name, ModelAlias.model_id)).all()  # type: ignore[call-overload]
+    called = {name: by_key[key] for name, key in also} | models
+    known = [name for name in file.facts if name in called]
+    _refuse_unknown(file, sorted(called), problems)
+    stored = FactsStored()
+    told: dict[tuple[str, str], tuple[Fact, int]] = {}
+    differing = False
+    for name in known:
+        model = called[name]
+        for fact, (value, row) in file.facts[name].items():
+            held = getattr(model, fact)
+            said, earlier = told.setdefault((model.name, fact), (value, row))
+            if said != value:  # under another name of the model
+                where = f"{model.name} has {in_words(said)} in {file.table.place(earlier)}"
+                problems.add([row], None, [f"{fact}: {where}"])
+            elif held == value:
+                stored.n_unchanged += 1
+            elif held is None or overwrite:
+                setattr(model, fact, value)
+                change = f"{model.name}: {fact} {in_words(value)}"
+                if held is None:
+                    stored.filled.append(change)
+                else:
+                    stored.changed.append(f"{change}, before {in_words(held)}")
+            else:
+                differing = True
+                text = f"the store holds {fact} {in_words(held)} of {model.name}, not {in_words(value)}"
+                problems.add([row], None, [text])
+        for alias, row in file.aliases[name].items():
+            if alias not in called:
+                called[alias] = model
+                assert model.id is not None
+                session.add(ModelAlias(name=alias, model_id=model.id))
+                stored.aliases.append(f"{model.name}: also called {alias}")
+            elif called[alias] is model:
+                stored.n_unchanged += 1
+            else:
+                text = f"{alias!r} cannot be another name of {model.name}: the model {called[alias].name} has it"
+                problems.add([row], None, [text])
+    problems.check("--overwrite changes what the store holds." if differing else "")
+    session.flush()
+    return stored
+
+
+def in_words(value: Fact) -> str:
+    """A fact for reading."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else value.isoformat() if isinstance(value, date) else repr(value)
+
+
+def _refuse_unknown(file: FactsInFile, known: Iterable[str], problems: Problems) -> None:
+    listed = list(known)
+    there = set(listed)
+    rows = strings(file.table, roles(file.table.names)["model"]).to_pylist()
+    first: dict[str, int] = {}
+    for row, name in enumerate(rows):
+        first.setdefault(storable(name), row)
+    for name in file.facts:
+        if name not in there:
+            near = get_close_matches(name, listed, n=3, cutoff=0.6)
+            hint = f"; did you mean {' or '.join(near)}?" if near else "" if listed else "; it holds none yet"
+            problems.add([first[name]], None, [f"the store holds no model {name!r}{hint}"])
+
+
+def _text(cell: str) -> str:
+    return storable(cell)
+
+
+def _parameters(cell: str) -> int | None:
+    """A count, plain or with K, M, B, T behind it: 7000000000, 7,000,000,000, 7e9, 7B.
+
+    A small number is refused, since it is most likely meant in another unit.
+    """
+    found = re.fullmatch(rf"({NUMBER})\s*([kmbt]?)", cell.strip().lower())
+    if found is None:
+        return None
+    count = Decimal(found[1].replace(",", "")) * UNITS[found[2]]
+    return int(count) if LEAST_PARAMETERS <= count <= MOST_PARAMETERS and count == int(count) else None
+
+
+def _released(cell: str) -> date | None:
+    try:
+        return datetime.fromisoformat(cell).date()
+    except ValueError:
+        return None
+
+
+def _open_weights(cell: str) -> bool | None:
+    word = cell.strip().lower()
+    return True if word in YES else False if word in NO else None
+
+
+READERS: Mapping[str, Callable[[str], Any]] = {
+    "organization": _text,
+    "family": _text,
+    "parameters": _parameters,
+    "released": _released,
+    "open_weights": _open_weights,
+}
+WANTED = {
+    "parameters": "no number of parameters, such as 7000000000 or 7B",
+    "released": "no day such as 2024-05-31",
+    "open_weights": "neither yes nor no",
+}

@@ -1,0 +1,87 @@
+"""One run as a file describes it, its names resolved to keys."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.ingest.write.answers import AnswerColumn, AnswerPiece
+from tracker.ingest.write.score_columns import Piece, ScoreColumn, unpack
+
+TaskValue = tuple[float, float | None, int | None]
+
+
+@dataclass(eq=False)
+class Draft:
+    """One run as a file describes it, not stored yet.
+
+    Attributes:
+        benchmark_id, model_id, condition, variant, label: which run it is.
+        model: name of the model as the file has it.
+        few_shot: None where unknown or mixed.
+        columns: its scores, one per metric, sorted by metric.
+        answers: what the model said, by extraction.
+        answer_metrics: keys of the metrics whose scores come from comparing answers with the gold ones.
+        task_scores: value, standard error and number of prompts by metric and task.
+        pieces, answer_pieces: what each block adds.
+        asked: number of each block about its prompts, and their keys.
+    """
+
+    benchmark_id: int
+    model_id: int
+    condition: str
+    variant: str
+    label: str
+    model: str
+    few_shot: int | None
+    limited: bool
+    started: datetime | None
+    settings: dict[str, Any]
+    columns: list[ScoreColumn] = field(default_factory=list)
+    answers: dict[str, AnswerColumn] = field(default_factory=dict)
+    answer_metrics: set[int] = field(default_factory=set)
+    task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
+    pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))
+    answer_pieces: list[AnswerPiece] = field(default_factory=list)
+    asked: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
+
+    @property
+    def identity(self) -> tuple[int, int, str, str]:
+        """What it shares with the other runs of its model."""
+        return self.benchmark_id, self.model_id, self.condition, self.variant
+
+    def without_unasked(self, measured: NDArray[np.int64]) -> tuple[Draft, int]:
+        """The draft without empty answers to prompts that, as the store shows, the model was not asked.
+
+        That shows where another metric has a score for every prompt that the file has an answer to: an empty answer to
+        a prompt without such a score then is no answer at all. Where those scores cover less than the answers, nothing
+        follows from them.
+
+        Args:
+            measured: keys of the prompts that the run has scores for under other metrics.
+
+        Returns:
+            The draft, and how many prompts were taken out.
+        """
+        if not self.answer_metrics or not self.answers:
+            return self, 0
+        spoken = [unpack(column.keys[~column.empty])[0] for column in self.answers.values()]
+        answered = np.unique(np.concatenate(spoken))
+        everyone = np.unique(np.concatenate([unpack(column.keys)[0] for column in self.answers.values()]))
+        gone = np.setdiff1d(np.setdiff1d(everyone, answered), measured)
+        if not len(answered) or not len(gone) or not np.isin(answered, measured).all():
+            return self, 0
+        columns = [
+            column.where(~np.isin(unpack(column.keys)[0], gone)) if column.metric_id in self.answer_metrics else column
+            for column in self.columns
+        ]
+        answers = {
+            extraction: column.where(~np.isin(unpack(column.keys)[0], gone))
+            for extraction, column in self.answers.items()
+        }
+        return replace(self, columns=columns, answers=answers), len(gone)

@@ -1,0 +1,143 @@
+"""The only writer of prompts' vectors: those of a file all or none, those of an encoder as they are made.
+
+Nothing here commits: whoever opened the transaction does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlmodel import Session
+
+from tracker.errors import ConflictError
+from tracker.ingest.files.tabular.table import Problems
+from tracker.ingest.files.vector_file import VectorFile
+from tracker.ingest.resolve.prompt_rows import advice, rows_of_prompts
+from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.write.bulk import raw_rows
+from tracker.schema import Embedding, Encoder
+
+EMBEDDING: sa.Table = Embedding.__table__  # type: ignore[attr-defined]
+ENCODER: sa.Table = Encoder.__table__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderName:
+    """What distinguishes an encoder.
+
+    Attributes:
+        name: such as all-MiniLM-L6-v2.
+        revision: version of its weights; '' where unknown.
+        template: which text of the prompt goes in.
+    """
+
+    name: str
+    revision: str
+    template: str
+
+    @property
+    def label(self) -> str:
+        """Such as ``all-MiniLM-L6-v2@1:question+choices``."""
+        return f"{self.name}{'@' if self.revision else ''}{self.revision}:{self.template}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakenIn:
+    """What taking in a file of vectors changed.
+
+    Attributes:
+        n_new: vectors that were not stored before.
+        n_unchanged: those that were, and are the same.
+        dimensions: their length.
+    """
+
+    n_new: int
+    n_unchanged: int
+    dimensions: int
+
+
+def encoder_key(session: Session, encoder: EncoderName, dimensions: int) -> int:
+    """Key of an encoder, which is made where it is not there.
+
+    Raises:
+        ConflictError: its stored vectors have another length.
+    """
+    described = {part: storable(getattr(encoder, part)) for part in ("name", "revision", "template")}
+    _insert_missing(session, ENCODER, [{**described, "dimensions": dimensions}])
+    found = session.execute(
+        sa.select(ENCODER.c.id, ENCODER.c.dimensions).where(*(ENCODER.c[part] == v for part, v in described.items()))
+    ).one()
+    if found.dimensions != dimensions:
+        raise ConflictError(
+            f"The stored vectors by {encoder.label} have {found.dimensions} numbers, these have {dimensions}. Tell "
+            "them apart with --revision, or by another name."
+        )
+    return int(found.id)
+
+
+def add_vectors(session: Session, encoder_id: int, prompt_ids: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    """Store vectors; a prompt that has one of this encoder keeps it.
+
+    Args:
+        session: an open transaction that writes; on PostgreSQL an exclusive one.
+        encoder_id: what made them.
+        prompt_ids: ``(n,)`` keys, each once.
+        vectors: ``(n, n_dimensions)``, of the encoder's length.
+    """
+    order = np.argsort(prompt_ids)
+    stored = np.ascontiguousarray(vectors[order], dtype="<f4")
+    rows = [
+        {"encoder_id": encoder_id, "prompt_id": prompt, "vector": vector.tobytes()}
+        for prompt, vector in zip(prompt_ids[order].tolist(), stored, strict=True)
+    ]
+    _insert_missing(session, EMBEDDING, rows)
+
+
+def take_in(session: Session, file: VectorFile, benchmark_id: int, benchmark: str, encoder: EncoderName) -> TakenIn:
+    """Store the vectors of a file, all or none.
+
+    Args:
+        session: an open transaction that writes; on PostgreSQL an exclusive one.
+        file: as read.
+        benchmark_id: whose prompts they are of.
+        benchmark: its label, for messages.
+        encoder: what made them.
+
+    Raises:
+        BadInputError: a prompt is unknown, or there twice.
+        AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
+        ConflictError: stored vectors of this encoder are others, or of another length.
+    """
+    problems = Problems(file.table)
+    prompt_ids = rows_of_prompts(session, benchmark_id, benchmark, file.keys, file.tasks, problems)
+    problems.check(advice(benchmark))
+    key = encoder_key(session, encoder, file.vectors.shape[1])
+    asked = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(EMBEDDING.c.encoder_id == key)
+    stored = dict(raw_rows(session, asked))
+    known = [row for row, prompt in enumerate(prompt_ids.tolist()) if prompt in stored]
+    held = np.frombuffer(b"".join(stored[prompt] for prompt in prompt_ids[known].tolist()), dtype="<f4")
+    different = np.flatnonzero((held.reshape(len(known), -1) != file.vectors[known]).any(axis=1)) if known else ()
+    if len(different):
+        few = ", ".join(repr(file.keys[known[at]]) for at in different[:3])
+        raise ConflictError(
+            f"{file.path}: {len(different):,} of {len(known):,} vectors differ from those stored by {encoder.label} "
+            f"(prompts {few}{', ...' if len(different) > 3 else ''}). Tell them apart with --revision, or by another "
+            "--encoder name."
+        )
+    fresh = np.setdiff1d(np.arange(len(prompt_ids)), known)
+    add_vectors(session, key, prompt_ids[fresh], file.vectors[fresh])
+    return TakenIn(n_new=len(fresh), n_unchanged=len(known), dimensions=file.vectors.shape[1])
+
+
+def _insert_missing(session: Session, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    connection = session.connection()
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    connection.execute(dialect.insert(table).on_conflict_do_nothing(), rows)

@@ -1,0 +1,1 @@
+"""Benchmarks, models, runs and their names."""

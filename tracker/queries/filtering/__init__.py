@@ -1,0 +1,1 @@
+"""Recorded filters, and the inputs of the analyses that filter prompts."""

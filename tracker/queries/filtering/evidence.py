@@ -1,0 +1,169 @@
+"""What models said of each prompt, aligned: right or wrong, how sure, and whether the options alone were enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.errors import SelectionError
+from tracker.name_lists import listed
+from tracker.queries.answers import Answers
+from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, GoldProbabilities
+from tracker.queries.performance import PerformanceMatrix
+
+MOST_PROMPTS = 0.5
+N_NAMED = 3
+"""Share of the prompts for which something must be stored of a model before it counts as known of the model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Rows and columns are those of the scores.
+
+    Attributes:
+        right, wrong: ``(n_prompts, n_models)`` bool; neither where a score is missing.
+        gold: by kind of probability, ``(n_prompts, n_models)`` that of the gold answer; NaN where it is not known.
+        blind_right: ``(n_prompts, n_models)`` bool, right without having seen the question.
+        blind_asked: ``(n_prompts, n_models)`` bool, whether a score without the question is stored.
+        blind_gold: as ``gold``, of the runs without the question.
+    """
+
+    right: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+    gold: Mapping[str, NDArray[np.float64]]
+    blind_right: NDArray[np.bool_]
+    blind_asked: NDArray[np.bool_]
+    blind_gold: Mapping[str, NDArray[np.float64]]
+
+    def kind(self, columns: NDArray[np.intp], names: Sequence[str], wanted: str | None = None) -> str:
+        """The kind of probability that is stored of every one of some models; letters, as in the paper, where both are.
+
+        Args:
+            columns: of the models that filter.
+            names: of all models.
+            wanted: ``letters`` or ``likelihoods``; None takes what there is.
+
+        Raises:
+            SelectionError: of some of these models no probability of that kind, or of one and the same kind, is
+                stored.
+        """
+        lacking = {
+            kind: _lacking(known, columns, names)
+            for kind in KINDS
+            for known in [~np.isnan(self.gold[kind]) if kind in self.gold else np.zeros(self.right.shape, np.bool_)]
+        }
+        for kind in [wanted] if wanted else KINDS:
+            if not lacking[kind]:
+                return kind
+        kind = wanted or min(KINDS, key=lambda kind: len(lacking[kind]))
+        which = f" of the option {kind}" if wanted or kind in self.gold else ""
+        raise SelectionError(
+            f"No probability of the gold answer{which} is stored of {listed(lacking[kind], N_NAMED)}, so it cannot be "
+            "said whether the models that filter are sure. Take such probabilities in (see docs/formats.md), choose "
+            "models that have them with --models, or go by right and wrong alone with --without-confidence."
+        )
+
+    def is_known(self, kind: str, *, with_blind: bool) -> NDArray[np.bool_]:
+        """``(n_models,)`` whether everything is stored of a model that a filter would ask it for.
+
+        Args:
+            kind: of probability; '' needs none.
+            with_blind: whether it must have been run without the question, too.
+        """
+        known = np.ones(self.right.shape[1], dtype=np.bool_)
+        matrices = [self.gold, *([self.blind_gold] if with_blind else [])] if kind else []
+        for stored in matrices:
+            known &= (~np.isnan(stored[kind])).mean(axis=0) >= MOST_PROMPTS if kind in stored else False
+        return known & (self.blind_asked.mean(axis=0) >= MOST_PROMPTS) if with_blind else known
+
+    def unblinded(self, columns: NDArray[np.intp], names: Sequence[str], kind: str | None) -> str:
+        """Why the answers without the question cannot be used; '' where they can.
+
+        Args:
+            columns: of the models that filter.
+            names: of all models.
+            kind: of probability; None needs none.
+        """
+        if not self.blind_asked.any():
+            return "no answer-only run is stored"
+        if lacking := _lacking(self.blind_asked, columns, names):
+            return f"no answer-only run is stored of {listed(lacking, N_NAMED)}"
+        if not kind:
+            return ""
+        sure = ~np.isnan(self.blind_gold[kind]) if kind in self.blind_gold else np.zeros(self.right.shape, np.bool_)
+        if lacking := _lacking(sure, columns, names):
+            return (
+                f"no probability of the option {kind} is stored of the answer-only runs of {listed(lacking, N_NAMED)}"
+            )
+        return ""
+
+
+def _lacking(known: NDArray[np.bool_], columns: NDArray[np.intp], names: Sequence[str]) -> list[str]:
+    """Names of those of some models of which too little is known."""
+    return [names[column] for column in columns.tolist() if known[:, column].mean() < MOST_PROMPTS]
+
+
+def evidence(scores: PerformanceMatrix, probabilities: GoldProbabilities, answer_only: AnswerOnlyRuns) -> Evidence:
+    """Scores of 0 and 1 with what is known beside them.
+
+    Args:
+        scores: 0, 1 or NaN; a fraction (of several trials) is neither right nor wrong.
+        probabilities: of the runs behind the scores.
+        answer_only: runs of the same models without the question, matched by the model's name.
+    """
+    blind, sure_blind = answer_only.scores, answer_only.probabilities
+    answers = _missing(scores) if blind is None else _aligned(blind, scores, by_run=False)
+    return Evidence(
+        right=scores.Q == 1,
+        wrong=scores.Q == 0,
+        gold={kind: _aligned(probabilities.kinds[kind], scores) for kind in KINDS if kind in probabilities.kinds},
+        blind_right=answers == 1,
+        blind_asked=~np.isnan(answers),
+        blind_gold={
+            kind: _aligned(sure_blind.kinds[kind], scores, by_run=False) for kind in KINDS if kind in sure_blind.kinds
+        },
+    )
+
+
+def answers_or_outcomes(
+    answers: Answers, scores: PerformanceMatrix, columns: NDArray[np.intp]
+) -> tuple[NDArray[np.int32] | None, str]:
+    """In what some models can be said to agree: their answers where most are stored of every one, else the outcomes.
+
+    Args:
+        answers: to the prompts of the scores, in their order.
+        scores: of the same runs.
+        columns: models without a gap in their scores.
+
+    Returns:
+        ``(n_prompts, len(columns))`` numbers of answers, -1 = none was given, and ``answers``; scores of 0 and 1, and
+        ``right or wrong``; None and '' where scores are others.
+    """
+    codes = answers.codes[:, columns]
+    if ((codes >= 0).mean(axis=0) >= MOST_PROMPTS).all():
+        return np.ascontiguousarray(codes), "answers"
+    if not scores.is_binary:
+        return None, ""
+    return np.ascontiguousarray(scores.Q[:, columns]).astype(np.int32), "right or wrong"
+
+
+def _missing(scores: PerformanceMatrix) -> NDArray[np.float64]:
+    return np.full(scores.Q.shape, np.nan)
+
+
+def _aligned(other: PerformanceMatrix, scores: PerformanceMatrix, *, by_run: bool = True) -> NDArray[np.float64]:
+    """Values of another matrix at the rows and columns of this one; NaN where it has none."""
+    names: tuple[object, ...] = tuple(other.run_ids.tolist()) if by_run else other.models
+    column = {name: place for place, name in enumerate(names)}
+    wanted: tuple[object, ...] = tuple(scores.run_ids.tolist()) if by_run else scores.models
+    row = {key: place for place, key in enumerate(other.prompt_ids.tolist())}
+    places = np.array([row.get(key, -1) for key in scores.prompt_ids.tolist()], dtype=np.intp)
+    values = _missing(scores)
+    known = places >= 0
+    for j, name in enumerate(wanted):
+        if (found := column.get(name)) is not None:
+            values[known, j] = other.Q[places[known], found]
+    return values

@@ -1,0 +1,79 @@
+"""What a reader should know of numbers that rest on the prompts that a filter keeps."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.queries import tables
+from tracker.queries.catalogue.prompt_names import prompt_names
+from tracker.queries.filtering.prompt_filter import PromptFilter, chosen_filter, prompt_filter
+from tracker.queries.resolution import BenchmarkKey, chosen_tasks
+from tracker.queries.scores import read_prompts
+from tracker.queries.selection import Selection
+
+NAMED = 5
+"""Prompts that a note names before it breaks off."""
+
+
+def filter_notes(session: Session, benchmark: BenchmarkKey, selection: Selection) -> tuple[str, ...]:
+    """What to say where a selection names a filter: how much it keeps, of what, whether it is stale, who chose.
+
+    Args:
+        session: the store; only what is committed is seen.
+        benchmark: that of the selection.
+        selection: which data.
+
+    Raises:
+        NotFoundError: there is no such finding.
+        SelectionError: it filters no prompts, or those of another benchmark, or keeps none.
+    """
+    chosen = chosen_filter(session, benchmark, selection)
+    if chosen is None:
+        return ()
+    key = chosen.analysis_id
+    prompt_ids, tasks = read_prompts(session, chosen_tasks(session, benchmark, selection))
+    stays, _ = chosen.of(prompt_ids)
+    notes = [f"Only the {int(stays.sum()):,} of {len(stays):,} prompts that filter {key} keeps."]
+    again = f"Make it anew: suffrage analyze {chosen.made_by} {shlex.quote(chosen.benchmark)}"
+    unjudged = _never_judged(session, benchmark, chosen, prompt_ids)
+    if n := int(unjudged.sum()):
+        named = _named(session, prompt_ids[unjudged], tasks[unjudged])
+        notes.append(
+            f"Filter {key} never judged {n:,} of them, which came later or were not among the data chosen for it; left "
+            f"out: {named}. {again} (`suffrage show {key}` tells its options)."
+        )
+    if chosen.stale:
+        notes.append(f"Filter {key} was made of scores that are no longer the latest ({chosen.stale}). {again}.")
+    if chosen.models:
+        notes.append(
+            f"Filter {key} chose prompts by the answers of {len(chosen.models)} models: their means, differences and "
+            "ranks here are those of a selection that they had a part in, of which no error or p-value knows."
+        )
+    return tuple(notes)
+
+
+def _never_judged(
+    session: Session, benchmark: BenchmarkKey, chosen: PromptFilter, prompt_ids: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """``(n,)`` which prompts no filter judged: neither this one nor one of whose kept prompts it was made."""
+    unjudged = ~chosen.of(prompt_ids)[1]
+    before = chosen.selection.get("filter")
+    if before is not None and unjudged.any():
+        earlier = prompt_filter(session, benchmark, before)
+        unjudged &= earlier.of(prompt_ids)[0] | _never_judged(session, benchmark, earlier, prompt_ids)
+    return unjudged
+
+
+def _named(session: Session, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> str:
+    """The first of some prompts, as files call them, each with its task."""
+    shown = prompt_ids[:NAMED].tolist()
+    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(shown))
+    said = [
+        f"{names.get(key, key)}{f' ({task})' if task else ''}"
+        for key, task in zip(shown, tasks[:NAMED].tolist(), strict=True)
+    ]
+    return f"{', '.join(said)}{' …' if len(prompt_ids) > NAMED else ''}"

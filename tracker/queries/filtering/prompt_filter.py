@@ -1,0 +1,249 @@
+"""Which prompts a recorded filter keeps, and why it singled out the others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError, SelectionError
+from tracker.queries import tables
+from tracker.queries.arrow import number_columns, read_arrow, word_column
+from tracker.queries.findings.staleness import staleness
+from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, find_benchmark
+from tracker.queries.selection import Selection
+
+FILTER_MODELS = "filter_models"
+"""Name of the ranking that lists the models by whose answers a filter was made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterReason:
+    """The prompts that one reason applies to.
+
+    Attributes:
+        prompt_ids: ``(n,)`` int64, ascending.
+        retained: ``(n,)`` whether it stays in spite of this reason.
+        groups: ``(n,)`` int64 number of the group of like prompts it is in; -1 = in none.
+    """
+
+    prompt_ids: NDArray[np.int64]
+    retained: NDArray[np.bool_]
+    groups: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptFilter:
+    """A recorded filter of a benchmark's prompts.
+
+    A question that takes one as an input looks at a filter, and loads everything else unfiltered.
+
+    Attributes:
+        analysis_id: the finding that holds it.
+        made_by: name of the question, such as ``smart-filtering``.
+        benchmark: whose prompts.
+        prompt_ids: ``(n,)`` int64, ascending: every prompt it judged.
+        kept: ``(n,)`` whether the prompt stays.
+        reasons: by step, such as ``easy``.
+        models: by whose answers it was made, the best first; empty where it looked at none.
+        parameters: the options it was made with.
+        selection: the data it was made of.
+        stale: why it should be made anew; '' where the scores it was made of are still the latest.
+    """
+
+    CLAIMS: ClassVar[str] = "filter"
+    HELP: ClassVar[str] = "The filter that is looked at; else the benchmark's latest."
+
+    analysis_id: int
+    made_by: str
+    benchmark: str
+    prompt_ids: NDArray[np.int64]
+    kept: NDArray[np.bool_]
+    reasons: Mapping[str, FilterReason]
+    models: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    selection: Mapping[str, Any]
+    stale: str = ""
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> PromptFilter:
+        """The filter that a selection names, else the latest of its benchmark; see `prompt_filter`."""
+        return prompt_filter(session, find_benchmark(session, selection.benchmark), selection.filter)
+
+    @property
+    def n_kept(self) -> int:
+        """Number of prompts that stay."""
+        return int(self.kept.sum())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of every decision, its reasons and how they were come by."""
+        sizes = [len(self.prompt_ids), *(len(reason.prompt_ids) for _, reason in sorted(self.reasons.items()))]
+        told = (self.models, self.parameters, sorted(self.reasons), sizes)
+        hashed = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+        hashed.update(self.prompt_ids.tobytes() + self.kept.tobytes())
+        for _, reason in sorted(self.reasons.items()):
+            hashed.update(reason.prompt_ids.tobytes() + reason.retained.tobytes() + reason.groups.tobytes())
+        return hashed.hexdigest()
+
+    def of(self, prompt_ids: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which of some prompts stay, and which were judged at all.
+
+        Args:
+            prompt_ids: ``(m,)`` int64 keys.
+
+        Returns:
+            Two ``(m,)`` arrays; a prompt that was never judged does not stay.
+        """
+        judged = np.isin(prompt_ids, self.prompt_ids)
+        stays = np.isin(prompt_ids, self.prompt_ids[self.kept])
+        return stays, judged
+
+    def empties(self, metric: str) -> str:
+        """What to say where none of the prompts that stay has a score under a metric."""
+        return (
+            f"No prompt of {self.benchmark} that filter {self.analysis_id} keeps has a score under {metric} in the "
+            "chosen runs and tasks. Choose other tasks or models, or leave --filter out."
+        )
+
+    def flagged(self, step: str, prompt_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """``(m,)`` which of some prompts a step's reason applies to; none where the step has no reason."""
+        reason = self.reasons.get(step)
+        return np.isin(prompt_ids, reason.prompt_ids) if reason else np.zeros(len(prompt_ids), dtype=np.bool_)
+
+    def removed(self, step: str, prompt_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """``(m,)`` which of some prompts a step removes."""
+        reason = self.reasons.get(step)
+        gone = reason.prompt_ids[~reason.retained] if reason else np.empty(0, dtype=np.int64)
+        return np.isin(prompt_ids, gone)
+
+
+def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = None) -> PromptFilter:
+    """A recorded filter.
+
+    Args:
+        session: the store; only what is committed is seen.
+        benchmark: whose prompts.
+        key: of the finding that holds it; None takes the benchmark's latest.
+
+    Raises:
+        NotFoundError: there is no such finding.
+        SelectionError: it filters no prompts, or those of another benchmark; or the benchmark has no filter.
+    """
+    known = _filters(session, benchmark) if key is None else []
+    if key is None and not known:
+        raise SelectionError(f"{benchmark.label} has no filter yet. Make one: {_making(benchmark)}")
+    key = known[-1] if key is None else key
+    row = None
+    if 0 <= key <= LARGEST_KEY:
+        row = session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == key)).first()
+    if row is None:
+        known = _filters(session, benchmark)
+        raise NotFoundError("finding with a filter", key, known, "" if known else f"Make one: {_making(benchmark)}")
+    if row.benchmark_id != benchmark.id:
+        own = _listed(session, benchmark)
+        raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose a filter of its own prompts{own}.")
+    decided = read_arrow(
+        session,
+        "SELECT prompt_id, CASE WHEN kept THEN 1 ELSE 0 END FROM filter_decision WHERE analysis_id = ?",
+        (key,),
+    )
+    ids, kept = number_columns(decided)
+    if not len(ids):
+        raise SelectionError(
+            f"Finding {key} ({row.name}) filters no prompts. Choose one that does{_listed(session, benchmark)}."
+        )
+    order = np.argsort(ids)
+    ranking, model = tables.ranking.c, tables.model.c
+    models = session.scalars(
+        sa.select(model.name)
+        .join(tables.ranking, ranking.model_id == model.id)
+        .where(ranking.analysis_id == key, ranking.scheme == FILTER_MODELS)
+        .order_by(ranking.rank, model.id)
+    ).all()
+    return PromptFilter(
+        analysis_id=key,
+        made_by=row.name,
+        benchmark=benchmark.label,
+        prompt_ids=ids[order].astype(np.int64),
+        kept=kept[order].astype(np.bool_),
+        reasons=_reasons(session, key),
+        models=tuple(models),
+        parameters=row.parameters or {},
+        selection=row.selection or {},
+        stale=staleness(session, key),
+    )
+
+
+def chosen_filter(session: Session, benchmark: BenchmarkKey, selection: Selection) -> PromptFilter | None:
+    """The filter whose kept prompts a selection asks for; None where it names none.
+
+    Raises:
+        NotFoundError: there is no such finding.
+        SelectionError: it filters no prompts, or those of another benchmark, or keeps none.
+    """
+    if selection.filter is None:
+        return None
+    chosen = prompt_filter(session, benchmark, selection.filter)
+    if not chosen.n_kept:
+        raise SelectionError(
+            f"Filter {chosen.analysis_id} keeps none of the {len(chosen.prompt_ids):,} prompts of {benchmark.label} "
+            "that it judged. Leave --filter out, or make one that removes less."
+        )
+    return chosen
+
+
+def whole_tasks(benchmark: BenchmarkKey, metric: str) -> SelectionError:
+    """Why scores of whole tasks are refused where a filter is chosen."""
+    return SelectionError(
+        f"{benchmark.label} has scores of whole tasks only under {metric}, so its prompts cannot be filtered. "
+        "Leave --filter out."
+    )
+
+
+def _reasons(session: Session, key: int) -> dict[str, FilterReason]:
+    found: dict[str, list[NDArray[np.int64]]] = {}
+    asked = (
+        "SELECT prompt_id, CASE WHEN retained THEN 1 ELSE 0 END, COALESCE(cluster, -1), step FROM filter_reason "
+        "WHERE analysis_id = ?"
+    )
+    for batch in read_arrow(session, asked, (key,)).to_batches():
+        rows = np.column_stack([np.from_dlpack(batch.column(place)).astype(np.int64) for place in range(3)])
+        codes, steps = word_column(batch.column(3))
+        for code, step in enumerate(steps):
+            found.setdefault(step, []).append(rows[codes == code])
+    reasons = {}
+    for step in sorted(found):
+        rows = np.concatenate(found[step])
+        prompt_ids, retained, groups = rows[np.argsort(rows[:, 0])].T
+        reasons[step] = FilterReason(
+            prompt_ids=prompt_ids.copy(), retained=retained.astype(np.bool_), groups=groups.copy()
+        )
+    return reasons
+
+
+def _filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
+    """Keys of the findings that hold a filter of a benchmark, ascending."""
+    decision, analysis = tables.filter_decision.c, tables.analysis.c
+    there = sa.select(sa.literal(1)).where(decision.analysis_id == analysis.id).exists()
+    query = sa.select(analysis.id).where(analysis.status == "complete", analysis.benchmark_id == benchmark.id, there)
+    return list(session.scalars(query.order_by(analysis.id)))
+
+
+def _listed(session: Session, benchmark: BenchmarkKey) -> str:
+    """The filters of a benchmark as the end of a sentence, else how to make one."""
+    if known := _filters(session, benchmark):
+        return f": {', '.join(map(str, known))}"
+    return f", or make one: {_making(benchmark)}"
+
+
+def _making(benchmark: BenchmarkKey) -> str:
+    return f"suffrage analyze smart-filtering {shlex.quote(benchmark.label)}"

@@ -1,0 +1,1 @@
+"""Recorded findings, and whether they are still up to date."""

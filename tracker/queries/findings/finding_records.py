@@ -1,0 +1,227 @@
+"""What was found, and whether it still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError
+from tracker.queries import tables
+from tracker.queries.catalogue.listing import in_utc
+from tracker.queries.findings.staleness import stale_findings
+from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingRow:
+    """A finding as listed.
+
+    Attributes:
+        id: its key; a larger one came later.
+        name: which question it answers.
+        benchmark: what it is about; None where it is about several.
+        status: complete or failed.
+        summary: the answer in plain words, or what went wrong.
+        headline: its headline numbers by name; None where one is not given.
+        recorded: when, UTC.
+        stale: why it should be asked again; '' where its data are still the latest.
+        selection: which data it saw.
+    """
+
+    id: int
+    name: str
+    benchmark: str | None
+    status: str
+    summary: str
+    headline: Mapping[str, float | None]
+    recorded: datetime
+    stale: str
+    selection: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A number of a finding.
+
+    Attributes:
+        name: such as ``hamming.variance.pvalue``.
+        value: the number; None where it is not given.
+        reason: why it is not given; '' where it is.
+        headline: whether it is a headline number.
+    """
+
+    name: str
+    value: float | None
+    reason: str
+    headline: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """A file of a finding.
+
+    Attributes:
+        name: file name.
+        media_type: what is in it.
+        n_bytes: its size.
+    """
+
+    name: str
+    media_type: str
+    n_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingRecord(FindingRow):
+    """Everything that is recorded of a finding, except the content of its files.
+
+    Attributes:
+        parameters: options it ran with.
+        seed: of its random numbers; None where it draws none.
+        input_digest: SHA-256 of the data it saw.
+        code_version: of the code that ran.
+        timings: seconds by step.
+        numbers: every number, in the finding's own order.
+        artifacts: its files, by name.
+        run_ids: keys of the runs it rests on.
+    """
+
+    parameters: Any
+    seed: int | None
+    input_digest: str
+    code_version: str
+    timings: Any
+    numbers: tuple[Number, ...]
+    artifacts: tuple[Artifact, ...]
+    run_ids: tuple[int, ...]
+
+
+def findings(session: Session, *, benchmark: str | None = None, name: str | None = None) -> list[FindingRow]:
+    """Every finding, or those about a benchmark or of a question, the latest first.
+
+    Raises:
+        NotFoundError: there is no such benchmark, or no finding of that name.
+    """
+    terms = []
+    if benchmark is not None:
+        terms.append(tables.analysis.c.benchmark_id == find_benchmark(session, benchmark).id)
+    if name is not None:
+        known = session.scalars(sa.select(tables.analysis.c.name).distinct()).all()
+        if name not in known:
+            raise NotFoundError("question with a finding", name, sorted(known))
+        terms.append(tables.analysis.c.name == name)
+    rows = _analyses(session, terms)
+    numbers = _numbers(session, terms)
+    stale = stale_findings(session, [row.id for row in rows])
+    return [FindingRow(**_listed(row, numbers.get(row.id, ()), stale.get(row.id, ""))) for row in rows]
+
+
+def finding(session: Session, key: int) -> FindingRecord:
+    """One finding with its numbers.
+
+    Raises:
+        NotFoundError: there is none with this key.
+    """
+    found = finding_records(session, tables.analysis.c.id == key) if 0 <= key <= LARGEST_KEY else []
+    if not found:
+        known = session.scalars(sa.select(tables.analysis.c.id).order_by(tables.analysis.c.id)).all()
+        raise NotFoundError("finding", key, known)
+    return found[0]
+
+
+def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[FindingRecord]:
+    """Findings with their numbers, the latest first.
+
+    Args:
+        session: the store.
+        terms: on columns of ``analysis``; none means all.
+    """
+    rows = _analyses(session, terms)
+    numbers = _numbers(session, terms)
+    stale = stale_findings(session, [row.id for row in rows])
+    of_finding, files, used = tables.analysis.c.id, tables.finding_artifact.c, tables.analysis_run.c
+    artifacts: dict[int, list[Artifact]] = {}
+    kept = sa.select(files.analysis_id, files.name, files.media_type, sa.func.length(files.content))
+    for key, name, media_type, n_bytes in session.execute(
+        kept.join(tables.analysis, of_finding == files.analysis_id).where(*terms).order_by(files.name)
+    ):
+        artifacts.setdefault(key, []).append(Artifact(name=name, media_type=media_type, n_bytes=n_bytes))
+    runs: dict[int, list[int]] = {}
+    rested = sa.select(used.analysis_id, used.run_id).join(tables.analysis, of_finding == used.analysis_id)
+    for key, run_id in session.execute(rested.where(*terms).distinct().order_by(used.run_id)):
+        runs.setdefault(key, []).append(run_id)
+    return [
+        FindingRecord(
+            **_listed(row, numbers.get(row.id, ()), stale.get(row.id, "")),
+            parameters=row.parameters,
+            seed=row.seed,
+            input_digest=row.input_digest,
+            code_version=row.code_version,
+            timings=row.timings,
+            numbers=tuple(numbers.get(row.id, ())),
+            artifacts=tuple(artifacts.get(row.id, ())),
+            run_ids=tuple(runs.get(row.id, ())),
+        )
+        for row in rows
+    ]
+
+
+def artifact(session: Session, key: int, name: str) -> bytes:
+    """The content of a finding's file.
+
+    Raises:
+        NotFoundError: the finding has no file of that name.
+    """
+    files = tables.finding_artifact.c
+    content = session.scalar(sa.select(files.content).where(files.analysis_id == key, files.name == name))
+    if content is None:
+        known = session.scalars(sa.select(files.name).where(files.analysis_id == key).order_by(files.name)).all()
+        raise NotFoundError(f"file of finding {key}", name, known)
+    return bytes(content)
+
+
+def _analyses(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> Sequence[sa.Row[Any]]:
+    query = (
+        sa.select(
+            tables.analysis,
+            tables.benchmark.c.name.label("benchmark"),
+            tables.benchmark.c.revision.label("revision"),
+        )
+        .outerjoin(tables.benchmark, tables.benchmark.c.id == tables.analysis.c.benchmark_id)
+        .where(*terms)
+        .order_by(tables.analysis.c.id.desc())
+    )
+    return session.execute(query).all()
+
+
+def _listed(row: sa.Row[Any], numbers: Sequence[Number], stale: str) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "benchmark": None if row.benchmark is None else benchmark_label(row.benchmark, row.revision),
+        "status": row.status,
+        "summary": row.summary or row.error or "",
+        "headline": {number.name: number.value for number in numbers if number.headline},
+        "recorded": in_utc(row.recorded),
+        "stale": stale,
+        "selection": row.selection,
+    }
+
+
+def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[int, list[Number]]:
+    kept = tables.finding_metric
+    query = (
+        sa.select(kept.c.analysis_id, kept.c.name, kept.c.value, kept.c.reason, kept.c.headline)
+        .join(tables.analysis, tables.analysis.c.id == kept.c.analysis_id)
+        .where(*terms)
+        .order_by(kept.c.position, kept.c.name)
+    )
+    found: dict[int, list[Number]] = {}
+    for key, name, value, reason, headline in session.execute(query):
+        found.setdefault(key, []).append(Number(name=name, value=value, reason=reason or "", headline=headline))
+    return found

@@ -1,0 +1,185 @@
+"""Whether a finding still holds: what became of the runs it rests on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.name_lists import listed
+from tracker.queries import tables
+from tracker.queries.resolution import measured
+
+KEYS_AT_ONCE = 500
+N_NAMED = 3
+
+SET_ASIDE = {"hidden": "hidden since", "superseded": "superseded since", "partial": "only partial now"}
+"""How a status is told where a run had another one when it was read."""
+
+
+def staleness(session: Session, key: int) -> str:
+    """Why a finding should be asked for again; '' where its data are still the latest, or there is no such finding."""
+    return stale_findings(session, [key]).get(key, "")
+
+
+def stale_findings(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
+    """Why findings no longer rest on the latest data, by key; those that do are left out.
+
+    A run may have changed since, been hidden, superseded or deleted, or its model may have a later one with
+    scores under the same metric; the latter does not count where the runs or a date were chosen on purpose.
+    A finding made with a filter or weights falls with them where a run of theirs was changed or set aside;
+    that they rest on a run that is not the latest is no fault of the finding's.
+
+    Args:
+        session: the store.
+        keys: which findings; None means all.
+    """
+    asked = {key: _Asked(*rest) for key, *rest in _analyses(session, keys)}
+    _weigh(session, asked)
+    for key in sorted(asked):  # a filter and weights were there before the finding that used them
+        one = asked[key]
+        for noun, used in (("filter", asked.get(one.filter_id or -1)), ("weights", asked.get(one.weights_id or -1))):
+            if used is not None and used.withdrawn and not one.withdrawn:
+                which = one.filter_id if noun == "filter" else one.weights_id
+                one.withdrawn.append(f"its {noun}, finding {which}: {'; '.join(used.withdrawn)}")
+    wanted = asked if keys is None else set(keys) & set(asked)
+    return {key: said for key in sorted(wanted) if (said := asked[key].reason)}
+
+
+@dataclass
+class _Asked:
+    """A finding as it was asked for, and what has become of its data.
+
+    Attributes:
+        selection: the data it chose.
+        filter_id, weights_id: the findings it was made with.
+        deleted: what was noted when a run of its was deleted.
+        withdrawn: why it cannot stand.
+        later: why it is no longer the latest.
+    """
+
+    selection: Mapping[str, Any] | None
+    filter_id: int | None
+    weights_id: int | None
+    deleted: str | None
+    withdrawn: list[str] = field(default_factory=list)
+    later: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.selection = self.selection or {}
+        self.withdrawn += [self.deleted] if self.deleted else []
+
+    @property
+    def reason(self) -> str:
+        return "; ".join([*self.withdrawn, *self.later])
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether its runs were chosen on purpose."""
+        return bool(self.selection and (self.selection.get("runs") or self.selection.get("as_of")))
+
+
+def _analyses(session: Session, keys: Collection[int] | None) -> list[Sequence[Any]]:
+    """Key, selection, filter, weights and note of findings, and of those they were made with."""
+    analysis = tables.analysis.c
+    columns = sa.select(analysis.id, analysis.selection, analysis.filter_id, analysis.weights_id, analysis.stale)
+    if keys is None:
+        return list(session.execute(columns))
+    found: dict[int, Sequence[Any]] = {}
+    wanted = set(keys)
+    while wanted:
+        rows = [row for part in _parts(wanted) for row in session.execute(columns.where(analysis.id.in_(part)))]
+        found |= {row[0]: row for row in rows}
+        wanted = {key for row in rows for key in row[2:4] if key is not None} - set(found)
+    return list(found.values())
+
+
+def _weigh(session: Session, asked: Mapping[int, _Asked]) -> None:
+    """Note what became of the runs of findings."""
+    changed: dict[int, set[int]] = defaultdict(set)
+    aside: dict[tuple[int, str], set[str]] = defaultdict(set)
+    later: dict[int, dict[int, str]] = defaultdict(dict)
+    for row in _rests_on(session, asked):
+        one = asked[row.analysis_id]
+        if row.checksum != row.checksum_now:
+            changed[row.analysis_id].add(row.run_id)
+        elif row.status_now not in ("complete", row.status):
+            by = f" by run {row.superseded_by}" if row.superseded_by else ""
+            why = f" ({row.reason})" if row.reason else ""
+            aside[row.analysis_id, row.status_now].add(f"run {row.run_id}{by}{why}")
+        elif not one.is_pinned:
+            later[row.analysis_id][row.run_id] = row.model
+    for key, keys in changed.items():
+        asked[key].withdrawn.append(f"changed since: run {listed(sorted(keys), N_NAMED)}")
+    for (key, status), told in sorted(aside.items()):
+        asked[key].withdrawn.append(f"{SET_ASIDE[status]}: {listed(sorted(told), N_NAMED)}")
+    newest = _LaterRuns(session, {run for runs in later.values() for run in runs})
+    for key, runs in later.items():
+        metric = (asked[key].selection or {}).get("metric")
+        told = {f"{model} (run {new})" for run, model in runs.items() if (new := newest.of(run, metric))}
+        if told:
+            asked[key].later.append(f"a later run exists of {listed(sorted(told), N_NAMED)}")
+
+
+def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[Any]]:
+    used, run = tables.analysis_run.c, tables.run.c
+    query = (
+        sa.select(
+            used.analysis_id,
+            used.run_id,
+            used.checksum,
+            used.status,
+            run.checksum.label("checksum_now"),
+            run.status.label("status_now"),
+            run.superseded_by,
+            run.reason,
+            tables.model.c.name.label("model"),
+        )
+        .join(tables.run, run.id == used.run_id)
+        .join(tables.model, tables.model.c.id == run.model_id)
+        .order_by(used.analysis_id, used.run_id)
+    )
+    for part in _parts(keys):
+        yield from session.execute(query.where(used.analysis_id.in_(part)))
+
+
+class _LaterRuns:
+    """The latest complete run that came after each of some runs, asked the same of the same model."""
+
+    def __init__(self, session: Session, runs: Collection[int]) -> None:
+        run, later = tables.run, tables.run.alias("later")
+        same = (later.c[name] == run.c[name] for name in ("benchmark_id", "model_id", "condition", "variant"))
+        query = (
+            sa.select(run.c.id, later.c.id)
+            .join(later, sa.and_(*same, later.c.status == "complete", later.c.id > run.c.id))
+            .order_by(later.c.id.desc())
+        )
+        self._later: dict[int, list[int]] = defaultdict(list)
+        for part in _parts(runs):
+            for key, new in session.execute(query.where(run.c.id.in_(part))):
+                self._later[key].append(new)
+        self._metrics: dict[int, set[str]] = defaultdict(set)
+        scored = (
+            sa.select(run.c.id, tables.metric.c.name)
+            .select_from(sa.join(tables.metric, run, sa.true()))
+            .where(sa.or_(measured("prompt"), measured("task")))
+        )
+        for part in _parts({*self._later, *(new for news in self._later.values() for new in news)}):
+            for key, name in session.execute(scored.where(run.c.id.in_(part))):
+                self._metrics[key].add(name)
+
+    def of(self, run: int, metric: str | None) -> int | None:
+        """The latest that would be chosen in its place: it has scores under the metric, or one that both have."""
+        known = self._metrics[run]
+        needed = {metric} if metric in known else known
+        return next((new for new in self._later[run] if not known or self._metrics[new] & needed), None)
+
+
+def _parts(keys: Collection[int]) -> Iterator[list[int]]:
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), KEYS_AT_ONCE):
+        yield ordered[start : start + KEYS_AT_ONCE]

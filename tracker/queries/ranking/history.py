@@ -1,0 +1,216 @@
+"""Every run of a benchmark in the order in which it was made: how models changed from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import SelectionError
+from tracker.queries import tables
+from tracker.queries.catalogue.model_names import find_model
+from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
+from tracker.queries.resolution import (
+    ChosenRun,
+    benchmark_label,
+    chosen_runs,
+    find_benchmark,
+    find_metric,
+    measured,
+)
+from tracker.queries.selection import Selection
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOfModel:
+    """One run in the history of its model.
+
+    Attributes:
+        id: its key.
+        model: who answered.
+        label: the harness's time stamp, or a number of ours.
+        when: when it was run where that is known, else when it was taken in, UTC.
+        is_dated: whether it is known when it was run.
+        settings: how the model was run, by name.
+    """
+
+    id: int
+    model: str
+    label: str
+    when: datetime
+    is_dated: bool
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHistory:
+    """Scores of every complete run of some models on one benchmark under one metric.
+
+    Attributes:
+        scores: a column for each run, ordered by model, then by time.
+        runs: what is known of each column. A model's runs are in the order in which they were run where that is known
+            of all of them, else in the order in which they were taken in.
+    """
+
+    scores: PerformanceMatrix
+    runs: tuple[RunOfModel, ...]
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> RunHistory:
+        """The history that a selection asks for: of all its models, or of the runs given.
+
+        Raises:
+            NotFoundError: a benchmark, metric, model, task or run is not there.
+            SelectionError: the selection is empty.
+        """
+        benchmark = find_benchmark(session, selection.benchmark)
+        metric, _ = find_metric(session, benchmark, selection, ("prompt",))
+        latest = chosen_runs(session, benchmark, metric, "prompt", selection)  # refuses what is not there, in words
+        run, model = tables.run.c, tables.model.c
+        wanted: list[sa.ColumnElement[bool]] = (
+            [run.id.in_(selection.runs)]
+            if selection.runs
+            else [
+                run.status == "complete",
+                run.condition == selection.condition,
+                run.variant == selection.variant,
+                model.name.in_({one.model for one in latest}),
+            ]
+        )
+        if selection.as_of is not None:
+            moment = selection.as_of if selection.as_of.tzinfo else selection.as_of.replace(tzinfo=UTC)
+            wanted.append(run.ingested <= moment.astimezone(UTC))
+        rows = session.execute(
+            sa.select(run.id, run.label, run.started, run.ingested, run.condition, run.settings, model.name)
+            .join(tables.model, model.id == run.model_id)
+            .join(tables.metric, tables.metric.c.id == metric.id)
+            .where(run.benchmark_id == benchmark.id, measured("prompt"), *wanted)
+        ).all()
+        undated = {row.name for row in rows if row.started is None}
+        ordered = sorted(
+            rows, key=lambda row: (row.name, row.id if row.name in undated else _utc(row.started).timestamp(), row.id)
+        )
+        columns = [ChosenRun(row.id, f"{row.name} (run {row.id})", row.condition, row.name) for row in ordered]
+        scores = matrix_of_runs(session, benchmark, metric, columns, selection)
+        if scores is None:
+            raise SelectionError(f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen tasks.")
+        return cls(
+            scores=scores,
+            runs=tuple(
+                RunOfModel(
+                    id=row.id,
+                    model=row.name,
+                    label=row.label,
+                    when=_utc(row.started or row.ingested),
+                    is_dated=row.started is not None,
+                    settings=row.settings or {},
+                )
+                for row in ordered
+            ),
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of scores, prompts and runs: equal inputs, equal digest."""
+        return self.scores.digest
+
+    @property
+    def run_ids(self) -> tuple[int, ...]:
+        """The runs behind the columns."""
+        return tuple(run.id for run in self.runs)
+
+    @property
+    def means(self) -> list[tuple[int, float]]:
+        """Of each run, how many prompts it has scores for, and their mean; NaN where there are none."""
+        counts = (~np.isnan(self.scores.Q)).sum(axis=0)
+        sums = np.nansum(self.scores.Q, axis=0)
+        return [(n, total / n if n else np.nan) for n, total in zip(counts.tolist(), sums.tolist(), strict=True)]
+
+    @property
+    def columns_of(self) -> dict[str, list[int]]:
+        """Columns of each model, in the order of its runs."""
+        found: dict[str, list[int]] = {}
+        for column, run in enumerate(self.runs):
+            found.setdefault(run.model, []).append(column)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Something that a model was asked, of which there is a history.
+
+    Attributes:
+        benchmark: its name.
+        metric: the metric with the most scores there.
+        other_metrics: names of the others.
+        condition, variant: how it was asked.
+        n_runs: complete runs with scores of prompts under the metric.
+    """
+
+    benchmark: str
+    metric: str
+    other_metrics: tuple[str, ...]
+    condition: str
+    variant: str
+    n_runs: int
+
+
+def histories_of(session: Session, model: str) -> list[Asked]:
+    """Every benchmark, condition and variant under which a model has scores of prompts, by name.
+
+    Args:
+        session: the store.
+        model: its name, or another name of it.
+
+    Raises:
+        NotFoundError: there is no such model.
+        SelectionError: it has no scores of prompts.
+    """
+    key = find_model(session, model).id
+    run, score, metric, benchmark = tables.run.c, tables.score.c, tables.metric.c, tables.benchmark.c
+    rows = session.execute(
+        sa.select(
+            benchmark.name.label("benchmark"),
+            benchmark.revision,
+            run.condition,
+            run.variant,
+            metric.name.label("metric"),
+            sa.func.count(sa.distinct(run.id)).label("n_runs"),
+            sa.func.count().label("n_scores"),
+        )
+        .select_from(tables.score)
+        .join(tables.run, run.id == score.run_id)
+        .join(tables.metric, metric.id == score.metric_id)
+        .join(tables.benchmark, benchmark.id == run.benchmark_id)
+        .where(run.model_id == key, run.status == "complete")
+        .group_by(benchmark.name, benchmark.revision, run.condition, run.variant, metric.name)
+    ).all()
+    if not rows:
+        raise SelectionError(f"{model} has no scores of prompts yet, so it has no history to compare.")
+    grouped: dict[tuple[str, str, str], list[sa.Row[tuple[object, ...]]]] = {}
+    for row in rows:
+        place = (benchmark_label(row.benchmark, row.revision), row.condition, row.variant)
+        grouped.setdefault(place, []).append(row)
+    found = []
+    for (label, condition, variant), metrics in sorted(grouped.items()):
+        ordered: list[sa.Row[tuple[object, ...]]] = sorted(metrics, key=lambda row: (-row.n_scores, row.metric))
+        found.append(
+            Asked(
+                benchmark=label,
+                metric=ordered[0].metric,
+                other_metrics=tuple(row.metric for row in ordered[1:]),
+                condition=condition,
+                variant=variant,
+                n_runs=ordered[0].n_runs,
+            )
+        )
+    return found
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

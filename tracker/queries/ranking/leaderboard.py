@@ -1,0 +1,110 @@
+"""Who leads a benchmark, and how sure is that?
+
+Scores are averaged over prompts, after trials have been averaged, with equal weight or with the weights
+chosen; where only whole tasks were scored, over tasks. Prompts of one task resemble each other, so the
+standard error is also given clustered by task.
+Source: Miller 2024, "Adding Error Bars to Evals", section 2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import SelectionError
+from tracker.name_lists import listed
+from tracker.queries import tables
+from tracker.queries.clusters import Clusters
+from tracker.queries.filtering.filter_warnings import filter_notes
+from tracker.queries.filtering.prompt_filter import whole_tasks
+from tracker.queries.performance import performance_matrix, task_matrix
+from tracker.queries.ranking.ranked_means import Leaderboard, LeaderboardRow, Ranking, rank_by_prompts, rank_by_tasks
+from tracker.queries.resolution import BenchmarkKey, chosen_runs, find_benchmark, find_metric
+from tracker.queries.selection import Policy, Selection
+from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
+from tracker.run_settings import evaluation_of, progress_of
+
+__all__ = ["Leaderboard", "LeaderboardRow", "leaderboard", "rank_by_prompts", "rank_by_tasks"]
+
+N_NAMED = 5
+
+
+def leaderboard(session: Session, selection: Selection, missing: Policy = "unranked") -> Leaderboard:
+    """The models of a selection, ranked by their means.
+
+    A model that was not measured on everything that the others under the same metric and condition
+    were measured on has no rank and stands below the ranked ones, with what it lacks. Where runs are
+    given, the others are the other runs given; naming models only leaves rows out. Prompts without a
+    weight, or of weight 0, do not count for anybody; nor do those that a filter does not keep.
+
+    Args:
+        session: the store; only what is committed is seen.
+        selection: which data.
+        missing: what becomes of scores that were not measured; see `tracker.queries.ranking.missing`.
+
+    Raises:
+        NotFoundError: a benchmark, metric, model, task, run or field of prompts is not there.
+        SelectionError: scores are missing, and that is not to be; or the selection is empty, leaves the metric open
+            where there are several, or weighs or filters prompts of a benchmark that has scores of whole tasks only.
+    """
+    benchmark = find_benchmark(session, selection.benchmark)
+    metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
+    selection = replace(selection, metric=metric.name)
+    if unit == "task" and selection.filter is not None:
+        raise whole_tasks(benchmark, metric.name)
+    everyone = replace(selection, models=())
+    weights = prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
+    scored = {run.id: run.column for run in chosen_runs(session, benchmark, metric, None, selection)}
+    how = Ranking(
+        missing=missing,
+        shown=frozenset(scored) if selection.models else None,
+        clusters=Clusters.load(session, selection) if selection.cluster and unit == "prompt" else None,
+        worst=metric.worst,
+        best=metric.best,
+    )
+    if unit == "prompt":
+        board = rank_by_prompts(performance_matrix(session, everyone), weights, how)
+    elif weights is None or weights.name == TASK_EQUAL:
+        board = rank_by_tasks(task_matrix(session, everyone), how)
+    else:
+        raise SelectionError(
+            f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be weighted. "
+            f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
+        )
+    if under_way := _under_way(session, benchmark, selection):
+        board = replace(board, notes=(*board.notes, under_way))
+    if selection.filter is not None:
+        said = filter_notes(session, benchmark, selection)
+        board = replace(board, notes=(*said, *board.notes), filter_id=selection.filter)
+    if unseen := sorted(set(scored) - {row.run_id for row in board.rows}):
+        names = ", ".join(scored[key] for key in unseen)
+        asked = "chosen tasks" if selection.filter is None else "prompts kept"
+        note = f"Not shown, since the {asked} were not measured per {unit}: {names}."
+        board = replace(board, notes=(*board.notes, note))
+    return board
+
+
+def _under_way(session: Session, benchmark: BenchmarkKey, selection: Selection) -> str:
+    """Which models are being evaluated, or were and it was stopped; '' where none is, or runs are given."""
+    if selection.runs:
+        return ""
+    run, model = tables.run.c, tables.model.c
+    rows = session.execute(
+        sa.select(run.id, run.settings, model.name)
+        .join(tables.model, model.id == run.model_id)
+        .where(
+            run.benchmark_id == benchmark.id,
+            run.status == "partial",
+            run.condition == selection.condition,
+            run.variant == selection.variant,
+        )
+        .order_by(run.id)
+    )
+    said = [
+        f"{row.name} (run {row.id}, {progress_of(row.settings)})"
+        for row in rows
+        if evaluation_of(row.settings) is not None
+    ]
+    return f"Not taken, since the evaluation has not finished: {listed(said, N_NAMED)}." if said else ""

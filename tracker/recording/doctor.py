@@ -1,0 +1,283 @@
+"""Whether a store is sound and up to date, check by check, with what to do next."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.database import current_version, known_versions, schema_differences, shown_url, stray_rows, transaction
+from tracker.errors import DatabaseError, PublishingError
+from tracker.ingest.write.checksums import verify_checksums
+from tracker.name_lists import listed
+from tracker.queries import tables
+from tracker.queries.findings.finding_records import finding
+from tracker.queries.findings.staleness import stale_findings
+from tracker.queries.resolution import benchmark_label
+from tracker.recording.mlflow.publications import published_versions, wanted_versions, withdrawn_runs
+from tracker.recording.mlflow.tracking_store import mlflow_store
+from tracker.recording.rerun_command import ask_again
+from tracker.run_settings import command_of, evaluation_of, progress_of
+
+Verdict = Literal["ok", "warning", "problem"]
+
+PACKAGES = ("numpy", "SQLAlchemy", "sqlmodel", "alembic", "pyarrow", "mlflow")
+ENOUGH_BYTES = 500_000_000
+LARGE_WAL = 64_000_000
+N_NAMED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One check.
+
+    Attributes:
+        name: what was looked at.
+        verdict: ok; warning: something is missing or old; problem: something is broken.
+        found: what was seen.
+        advice: what to do next; '' where nothing need be done.
+    """
+
+    name: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+
+def examine(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
+    """Every check, one after the other; those that need a sound store stop where it is not of this version.
+
+    Args:
+        engine: the store, of whatever version.
+        tracking_uri: of MLflow; None leaves it out.
+    """
+    yield _programs()
+    try:
+        present = current_version(engine)
+    except DatabaseError as error:
+        yield Check(name="store", verdict="problem", found="it cannot be used", advice=str(error))
+        return
+    yield _version(engine, present)
+    if present != known_versions()[-1]:
+        return
+    try:
+        yield from _soundness(engine)
+        with transaction(engine, write=False) as session:
+            yield from _contents(session)
+            yield _stale(session)
+        yield _room(engine)
+        if tracking_uri is not None:
+            yield from _mlflow(engine, tracking_uri)
+    except DatabaseError as error:
+        yield Check(name="store", verdict="problem", found="it cannot be read any further", advice=str(error))
+
+
+def faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
+    """What is broken in a store of this version: what it is about, and a sentence; nothing where it is sound."""
+    for difference in schema_differences(engine):
+        yield "schema", difference
+    with transaction(engine, write=False) as session:
+        for row in stray_rows(session):
+            yield "references", row
+        for run in verify_checksums(session):
+            yield (
+                f"run {run}",
+                "its scores are not those that were stored; ingest its file again with --on-conflict update, or, "
+                "where it was evaluated here, delete it and evaluate again",
+            )
+
+
+def _soundness(engine: sa.Engine) -> Iterator[Check]:
+    found: dict[str, list[str]] = {"schema": [], "references": [], "scores": []}
+    for about, sentence in faults(engine):
+        found[about if about in found else "scores"].append(sentence if about in found else about)
+    said = {
+        "schema": ("the tables are those of this program", "Put back a backup, or export and take in again."),
+        "references": ("every row refers to one that is there", "Put back a backup; docs/team.md says how."),
+        "scores": (
+            "every run has the scores that were stored, by number and checksum",
+            "Their scores were changed from outside. Take their files in again: suffrage ingest --on-conflict update; "
+            "where that does not mend it: suffrage runs delete ID --yes, then suffrage ingest, or suffrage evaluate",
+        ),
+    }
+    for name, wrong in found.items():
+        sound, advice = said[name]
+        yield (
+            Check(name=name, verdict="problem", found=listed(wrong, N_NAMED), advice=advice)
+            if wrong
+            else Check(name=name, verdict="ok", found=sound)
+        )
+
+
+def _programs() -> Check:
+    said, missing = [f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"], []
+    for package in ("suffrage", *PACKAGES):
+        try:
+            said.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            missing.append(package)
+    if missing:
+        advice = "Install it anew: pip install suffrage"
+        return Check(name="program", verdict="problem", found=f"not installed: {', '.join(missing)}", advice=advice)
+    return Check(name="program", verdict="ok", found=", ".join(said))
+
+
+def _version(engine: sa.Engine, present: str | None) -> Check:
+    where, head = shown_url(engine.url), known_versions()[-1]
+    if present is None and (damage := _damage(engine)):
+        advice = "Put back a backup; docs/team.md says how."
+        return Check(name="store", verdict="problem", found=f"{where} is damaged: {damage}", advice=advice)
+    if present is None:
+        advice = "Take results in: suffrage ingest PATH --benchmark NAME; or name another store with --database."
+        return Check(name="store", verdict="warning", found=f"{where} holds nothing yet", advice=advice)
+    if present == head:
+        return Check(name="store", verdict="ok", found=f"{where}, version {present}")
+    newer = present not in known_versions()
+    advice = "pip install --upgrade suffrage" if newer else "Copy it first (docs/team.md), then: suffrage db upgrade"
+    return Check(
+        name="store",
+        verdict="problem",
+        found=f"{where} is at version {present}, this program needs {head}",
+        advice=advice,
+    )
+
+
+def _damage(engine: sa.Engine) -> str:
+    """What is wrong with a SQLite file in which no table can be found; '' where it is empty or absent."""
+    path = Path(str(engine.url.database))
+    if engine.dialect.name != "sqlite" or not path.exists():
+        return ""
+    try:
+        with engine.connect() as connection:
+            said = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+    except sa.exc.DatabaseError as error:
+        return str(error.orig)
+    return "" if said == "ok" else said.splitlines()[-1]
+
+
+def _contents(session: Session) -> Iterator[Check]:
+    run, prompt, metric = tables.run.c, tables.prompt.c, tables.metric.c
+    counted = session.execute(sa.select(run.status, sa.func.count()).group_by(run.status))
+    statuses: dict[str, int] = dict(counted.all())
+    told = ", ".join(f"{statuses[status]:,} {status}" for status in sorted(statuses)) or "none yet"
+    if statuses.get("partial"):
+        yield Check(name="runs", verdict="warning", found=told, advice=_partial(session))
+    else:
+        yield Check(name="runs", verdict="ok", found=told)
+    n_prompts = session.scalar(sa.select(sa.func.count()).select_from(tables.prompt)) or 0
+    silent = session.scalar(sa.select(sa.func.count()).select_from(tables.prompt).where(prompt.text.is_(None))) or 0
+    advice = (
+        "Questions about texts leave them out; a prompt table gives them: suffrage ingest PROMPTS" if silent else ""
+    )
+    said = f"{n_prompts:,}, {silent:,} of them without text" if silent else f"{n_prompts:,}, all with text"
+    yield Check(name="prompts", verdict="ok", found=said if n_prompts else "none yet", advice=advice)
+    open_ended = metric.lower.is_(None) | metric.upper.is_(None)
+    unbounded = session.scalars(sa.select(metric.name).where(open_ended).order_by(metric.name)).all()
+    n_metrics = session.scalar(sa.select(sa.func.count()).select_from(tables.metric)) or 0
+    said = f"{n_metrics:,}"
+    if unbounded:
+        said += f", {len(unbounded)} of them without bounds: {listed(unbounded, N_NAMED)}"
+    yield Check(name="metrics", verdict="ok", found=said)
+
+
+def _partial(session: Session) -> str:
+    """What to do about runs that are partial: some were cut off by damage, some are being evaluated or were stopped."""
+    run, model, benchmark = tables.run.c, tables.model.c, tables.benchmark.c
+    rows = session.execute(
+        sa.select(run.id, run.settings, model.name.label("model"), benchmark.name, benchmark.revision)
+        .join(tables.model, model.id == run.model_id)
+        .join(tables.benchmark, benchmark.id == run.benchmark_id)
+        .where(run.status == "partial")
+        .order_by(run.id)
+    ).all()
+    unfinished = [row for row in rows if evaluation_of(row.settings) is not None]
+    said = [
+        f"The evaluation of run {row.id} has not finished ({progress_of(row.settings)}); it goes on with: "
+        + command_of(row.settings, benchmark_label(row.name, row.revision), row.model)
+        for row in unfinished[:N_NAMED]
+    ]
+    if more := len(unfinished) - N_NAMED:
+        said += [f"{more:,} more evaluations have not finished: suffrage runs lists them."] if more > 0 else []
+    if damaged := [row.id for row in rows if evaluation_of(row.settings) is None]:
+        said.append(
+            f"Of run {listed(damaged, N_NAMED)} only what came before the damage of a file is there. "
+            "Take the whole file in, then: suffrage runs delete ID"
+        )
+    return "; ".join(one.rstrip(".") for one in said) + "." if len(said) > 1 else said[0]
+
+
+def _stale(session: Session) -> Check:
+    n = session.scalar(sa.select(sa.func.count()).select_from(tables.analysis)) or 0
+    stale = stale_findings(session)
+    if not stale:
+        return Check(name="findings", verdict="ok", found=f"{n:,}, none of them stale")
+    latest = max(stale)
+    return Check(
+        name="findings",
+        verdict="warning",
+        found=f"{len(stale):,} of {n:,} are stale: {listed(sorted(stale), N_NAMED)}; of {latest}: {stale[latest]}",
+        advice=f"{ask_again(finding(session, latest))} `suffrage show ID` says it of each.",
+    )
+
+
+def _room(engine: sa.Engine) -> Check:
+    if engine.dialect.name != "sqlite":
+        with engine.connect() as connection:
+            size = connection.scalar(sa.text("SELECT pg_database_size(current_database())")) or 0
+            server = connection.scalar(sa.text("SHOW server_version"))
+        return Check(name="room", verdict="ok", found=f"{_bytes(size)} on PostgreSQL {server}")
+    path = Path(str(engine.url.database)).absolute()
+    wal = Path(f"{path}-wal")
+    size, beside = path.stat().st_size, wal.stat().st_size if wal.exists() else 0
+    free = shutil.disk_usage(path.parent).free
+    said = f"{_bytes(size)}, {_bytes(beside)} not yet merged, {_bytes(free)} free on the disk"
+    if free < max(ENOUGH_BYTES, size):
+        return Check(name="room", verdict="warning", found=said, advice="An upgrade may copy tables: free some space.")
+    if beside > max(LARGE_WAL, size // 4):
+        advice = "Close the other programs that hold the store open; the last to close merges it."
+        return Check(name="room", verdict="warning", found=said, advice=advice)
+    return Check(name="room", verdict="ok", found=said)
+
+
+def _mlflow(engine: sa.Engine, tracking_uri: str) -> Iterator[Check]:
+    from tracker.recording.mlflow.publishing import reached
+
+    try:
+        store = mlflow_store(tracking_uri, engine)
+        if store.file is not None and not store.file.exists():
+            yield Check(name="MLflow", verdict="ok", found=f"nothing is published at {store.shown}")
+            return
+        yield Check(name="MLflow", verdict="ok", found=f"{store.shown} answers, {reached(tracking_uri)}")
+    except PublishingError as error:
+        yield Check(name="MLflow", verdict="warning", found="it cannot be reached", advice=str(error))
+        return
+    with transaction(engine, write=False) as session:
+        there, wanted = published_versions(session, store.shown), wanted_versions(session)
+        gone = withdrawn_runs(session, store.shown)
+    missing = sum(what not in there for what in wanted)
+    outdated = sum(what in there and there[what] != said for what, said in wanted.items())
+    if not there:
+        yield Check(
+            name="published", verdict="ok", found="nothing of this store", advice="suffrage publish shows it there."
+        )
+    elif missing or outdated or gone:
+        counts = ((missing, "not shown"), (outdated, "shown as they were"), (len(gone), "shown and not to be used"))
+        found = f"{len(there):,} shown; " + ", ".join(f"{n:,} {what}" for n, what in counts if n)
+        yield Check(name="published", verdict="warning", found=found, advice="Run: suffrage publish")
+    else:
+        yield Check(name="published", verdict="ok", found=f"{len(there):,} runs and findings, all as they are")
+
+
+def _bytes(n: int) -> str:
+    for power, unit in ((12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")):
+        if n >= 10**power:
+            return f"{n / 10**power:.3g} {unit}"
+    return f"{n} bytes"

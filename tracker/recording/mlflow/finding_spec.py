@@ -1,0 +1,222 @@
+"""What MLflow shows of a finding."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError
+from tracker.queries import tables
+from tracker.queries.catalogue.prompt_names import prompt_names
+from tracker.queries.findings.latest_findings import SIMULATED
+from tracker.queries.findings.staleness import stale_findings, staleness
+from tracker.queries.resolution import benchmark_label
+from tracker.recording.artifacts import PNG, table_as_bytes
+from tracker.recording.mlflow.run_spec import LAYOUT, STALE_MARK, STALE_TAG, Exhibit, allowed_names, as_text, renamed
+from tracker.schema import Analysis, Benchmark
+
+LONGEST_WORD_IN_A_NAME = 24
+
+
+def analysis_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
+    """What is to be shown of each complete analysis: it never changes, only how it is shown, and whether it holds."""
+    analysis = tables.analysis
+    query = sa.select(analysis.c.id).where(analysis.c.status == "complete").order_by(analysis.c.id)
+    found = session.scalars(query if keys is None else query.where(analysis.c.id.in_(keys))).all()
+    stale = stale_findings(session, keys)
+    return {key: _version(stale.get(key, "")) for key in found}
+
+
+def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
+    """Everything of a finding.
+
+    Raises:
+        NotFoundError: there is no such analysis.
+    """
+    analysis = session.get(Analysis, analysis_id)
+    if analysis is None:
+        raise NotFoundError("analysis", analysis_id, analysis_versions(session))
+    stored = session.get(Benchmark, analysis.benchmark_id) if analysis.benchmark_id else None
+    benchmark = benchmark_label(stored.name, stored.revision) if stored else ""
+    number = tables.finding_metric
+    metrics = session.execute(
+        sa.select(number.c.name, number.c.value, number.c.reason, number.c.headline)
+        .where(number.c.analysis_id == analysis_id)
+        .order_by(number.c.position, number.c.name)
+    ).all()
+    headline = [row for row in metrics if row.headline]
+    shown = [row for row in headline if row.value is not None]
+    absent = [row for row in headline if row.value is None]
+    names = allowed_names(row.name for row in shown)
+    parameters = {name: as_text(value) for name, value in sorted(analysis.parameters.items())}
+    asked = {name: as_text(value) for name, value in sorted(analysis.selection.items()) if value != ""}
+    used = tables.analysis_run
+    runs = session.scalars(sa.select(used.c.run_id).where(used.c.analysis_id == analysis_id).distinct())
+    stale = staleness(session, analysis_id)
+    tags = {
+        "suffrage.benchmark": benchmark,
+        "suffrage.input_digest": analysis.input_digest,
+        "suffrage.version": analysis.code_version,
+        "suffrage.runs": as_text(sorted(runs)),
+        "suffrage.metrics": f"{len(shown)} of {len(metrics)} are shown; metrics.csv has them all",
+    }
+    if stale:
+        tags[STALE_TAG] = stale
+    if analysis.seed is not None:
+        tags["suffrage.seed"] = str(analysis.seed)
+    if absent:
+        tags["suffrage.absent"] = "; ".join(f"{row.name}: {row.reason}" for row in absent)
+    parameter_names = allowed_names([*parameters, *(f"selection.{name}" for name in asked)])
+    return Exhibit(
+        kind="analysis",
+        ref_id=analysis_id,
+        version=_version(stale),
+        experiment=f"suffrage/{analysis.name}",
+        about_experiment=f"Findings called {analysis.name}, one run each.",
+        run_name=" ".join(
+            filter(None, [benchmark, *_words(analysis.parameters), f"{analysis.recorded:%Y-%m-%d}", f"#{analysis_id}"])
+        ),
+        started=analysis.recorded - timedelta(seconds=sum((analysis.timings or {}).values())),
+        ended=analysis.recorded,
+        parameters={parameter_names[name]: value for name, value in parameters.items()}
+        | {parameter_names[f"selection.{name}"]: value for name, value in asked.items()},
+        metrics={names[row.name]: row.value for row in shown},
+        tags=tags,
+        note=_note(analysis, absent, stale),
+        files=renamed(names | parameter_names)
+        | {"metrics.csv": _metrics_csv(metrics)}
+        | _stored_files(session, analysis_id)
+        | _tables(session, analysis_id),
+    )
+
+
+def _words(parameters: Mapping[str, Any]) -> list[str]:
+    """The parameters that are single words: they tell findings apart at a glance; what was simulated comes first."""
+    names = sorted(parameters, key=lambda name: name != SIMULATED)
+    words = [parameters[name] for name in names]
+    return [value for value in words if isinstance(value, str) and 0 < len(value) <= LONGEST_WORD_IN_A_NAME]
+
+
+def _version(stale: str) -> str:
+    return LAYOUT + (STALE_MARK + hashlib.sha256(stale.encode()).hexdigest()[:16] if stale else "")
+
+
+def _note(analysis: Analysis, absent: Sequence[Any], stale: str) -> str:
+    paragraphs = [f"**Stale: {stale}.** Ask again before you rely on it."] if stale else []
+    paragraphs.append(analysis.summary or "")
+    if absent:
+        paragraphs.append("Not given:\n" + "\n".join(f"- `{row.name}`: {row.reason}" for row in absent))
+    paragraphs.append(f"Analysis {analysis.id} of the store; `suffrage show {analysis.id}` prints it.")
+    return "\n\n".join(paragraphs)
+
+
+def _metrics_csv(metrics: Sequence[Any]) -> bytes:
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["name", "value", "reason"])
+    writer.writerows(["" if cell is None else cell for cell in row[:3]] for row in metrics)
+    return text.getvalue().encode()
+
+
+def _stored_files(session: Session, analysis_id: int) -> dict[str, bytes]:
+    file = tables.finding_artifact
+    stored = session.execute(
+        sa.select(file.c.name, file.c.media_type, file.c.content)
+        .where(file.c.analysis_id == analysis_id)
+        .order_by(file.c.name)
+    )
+    # MLflow's page that compares runs shows side by side what lies at the top, and looks into no folder.
+    return {name if kind == PNG else f"data/{name}": content for name, kind, content in stored}
+
+
+def _tables(session: Session, analysis_id: int) -> dict[str, bytes]:
+    by_task, ranking, task, model = tables.task_value, tables.ranking, tables.task, tables.model
+    numbers = [ranking.c[name] for name in ("rank", "score", "low", "high", "rank_low", "rank_high")]
+    queries = {
+        "task_values": sa.select(by_task.c.name, task.c.name.label("task"), by_task.c.value)
+        .join(task, task.c.id == by_task.c.task_id)
+        .where(by_task.c.analysis_id == analysis_id)
+        .order_by(by_task.c.name, task.c.name),
+        "rankings": sa.select(ranking.c.scheme, model.c.name.label("model"), *numbers)
+        .join(model, model.c.id == ranking.c.model_id)
+        .where(ranking.c.analysis_id == analysis_id)
+        .order_by(ranking.c.scheme, ranking.c.rank, model.c.name),
+    }
+    contents = {name: _table(session, query) for name, query in queries.items()}
+    contents["prompt_values"] = _prompt_values(session, analysis_id)
+    contents["filter"] = _filter(session, analysis_id)
+    return {f"data/{name}.parquet": content for name, content in contents.items() if content is not None}
+
+
+def _table(session: Session, query: sa.Select[Any]) -> bytes | None:
+    import pyarrow as pa
+
+    found = session.execute(query)
+    names, rows = list(found.keys()), found.all()
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return table_as_bytes(pa.table(dict(zip(names, columns, strict=True)))) if rows else None
+
+
+def _prompt_values(session: Session, analysis_id: int) -> bytes | None:
+    """One row for each prompt, one column for each number; None where there are none."""
+    number = tables.prompt_value.c
+    values: dict[str, dict[int, float]] = {}
+    for name, prompt_id, value in session.execute(
+        sa.select(number.name, number.prompt_id, number.value).where(number.analysis_id == analysis_id)
+    ):
+        values.setdefault(name, {})[prompt_id] = value
+    asked = sa.select(number.prompt_id).where(number.analysis_id == analysis_id)
+    return _by_prompt(session, asked, dict(sorted(values.items()))) if values else None
+
+
+def _filter(session: Session, analysis_id: int) -> bytes | None:
+    """One row for each prompt that a filter judged: whether it stays, and what each step says of it; else None."""
+    decision, reason = tables.filter_decision.c, tables.filter_reason.c
+    mine = decision.analysis_id == analysis_id
+    kept = dict(session.execute(sa.select(decision.prompt_id, decision.kept).where(mine)).all())
+    said: dict[str, dict[int, Any]] = {}
+    for step, prompt_id, retained, group in session.execute(
+        sa.select(reason.step, reason.prompt_id, reason.retained, reason.cluster)
+        .where(reason.analysis_id == analysis_id)
+        .order_by(reason.step)
+    ):
+        said.setdefault(step, {})[prompt_id] = "retained" if retained else "removed"
+        if group is not None:
+            said.setdefault(f"{step}.group", {})[prompt_id] = group
+    asked = sa.select(decision.prompt_id).where(mine)
+    return _by_prompt(session, asked, {"kept": kept, **dict(sorted(said.items()))}) if kept else None
+
+
+def _by_prompt(session: Session, asked: sa.Select[Any], columns: Mapping[str, Mapping[int, Any]]) -> bytes:
+    """A table with a row for each of some prompts.
+
+    Args:
+        session: the store.
+        asked: keys of the prompts.
+        columns: what to say of each, by name and key; a prompt may lack it.
+    """
+    import pyarrow as pa
+
+    prompt, task = tables.prompt, tables.task
+    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(asked))
+    prompts = session.execute(
+        sa.select(prompt.c.id, task.c.name)
+        .join(task, task.c.id == prompt.c.task_id)
+        .where(prompt.c.id.in_(asked))
+        .order_by(prompt.c.id)
+    ).all()
+    head = {
+        "prompt_id": [row[0] for row in prompts],
+        "task": [row[1] for row in prompts],
+        "key": pa.array([names.get(row[0]) for row in prompts], pa.string()),
+    }
+    return table_as_bytes(
+        pa.table(head | {name: [said.get(row[0]) for row in prompts] for name, said in columns.items()})
+    )

@@ -1,0 +1,213 @@
+"""What MLflow shows of a run: how a model did on a benchmark, task by task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import NotFoundError
+from tracker.queries import tables
+from tracker.queries.resolution import benchmark_label
+from tracker.recording.mlflow.run_spec import LAYOUT, MOST_METRICS, Exhibit, allowed_names, as_text, renamed
+from tracker.schema import Benchmark, Metric, Model, Run
+
+MOST_SETTINGS = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Column:
+    """A run under one metric.
+
+    Attributes:
+        metric: its name.
+        higher_is_better: whether larger scores are better.
+        asked: how many prompts the benchmark has; tasks, where only those were published.
+        tasks: name of each task, how many of these it has scores for, and their mean.
+    """
+
+    metric: str
+    higher_is_better: bool
+    asked: int
+    tasks: Sequence[tuple[str, int, float]]
+
+    @property
+    def n(self) -> int:
+        return sum(n for _, n, _ in self.tasks)
+
+    @property
+    def overall(self) -> dict[str, float]:
+        return {
+            self.metric: sum(n * mean for _, n, mean in self.tasks) / self.n,
+            f"{self.metric}.n": float(self.n),
+            f"{self.metric}.coverage": self.n / self.asked,
+        }
+
+    @property
+    def by_task(self) -> dict[str, float]:
+        ordered = sorted(self.tasks, key=lambda task: (-task[1], task[0])) if len(self.tasks) > 1 else []
+        # MLflow draws what has a slash in sections before all else; without, the mean over everything comes first.
+        return {f"{self.metric}: {name.replace('/', '_') or 'other'}": mean for name, _, mean in ordered}
+
+
+def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
+    """What is to be shown of each complete run: it changes with its scores, and with what the benchmark asks."""
+    run, task, task_score = tables.run, tables.task, tables.task_score
+    asked = (
+        sa.select(task.c.benchmark_id, sa.func.count().label("n"))
+        .join(tables.prompt, tables.prompt.c.task_id == task.c.id)
+        .group_by(task.c.benchmark_id)
+        .subquery()
+    )
+    published = (
+        sa.select(task_score.c.run_id, sa.func.count().label("n"), sa.func.sum(task_score.c.value).label("total"))
+        .group_by(task_score.c.run_id)
+        .subquery()
+    )
+    query = (
+        sa.select(run.c.id, run.c.checksum, asked.c.n, published.c.n, published.c.total)
+        .outerjoin(asked, asked.c.benchmark_id == run.c.benchmark_id)
+        .outerjoin(published, published.c.run_id == run.c.id)
+        .where(run.c.status == "complete")
+        .order_by(run.c.id)
+    )
+    if keys is not None:
+        query = query.where(run.c.id.in_(keys))
+    return {
+        row[0]: "-".join([LAYOUT, *(str(part) for part in row[1:] if part is not None)])
+        for row in session.execute(query)
+    }
+
+
+def exhibit_of_run(session: Session, run_id: int) -> Exhibit:
+    """How a model did: mean, number and coverage under each metric, and the mean of each task.
+
+    Raises:
+        NotFoundError: there is no such complete run.
+    """
+    versions = run_versions(session, [run_id])
+    if run_id not in versions:
+        raise NotFoundError("run that is complete", run_id, run_versions(session))
+    run = session.get_one(Run, run_id)
+    model, stored = session.get_one(Model, run.model_id), session.get_one(Benchmark, run.benchmark_id)
+    benchmark = benchmark_label(stored.name, stored.revision)
+    columns = sorted(_columns(session, run), key=lambda column: (-column.n, column.metric))
+    every: dict[str, float] = {}
+    for part in [*(column.overall for column in columns), *(column.by_task for column in columns)]:
+        every |= part
+    metrics = dict(list(every.items())[:MOST_METRICS])
+    parameters = _parameters(run, model) | _sources(session, run_id)
+    metric_names, parameter_names = allowed_names(metrics), allowed_names(parameters)
+    primary = columns[0] if columns else None
+    settings = run.settings or {}
+    tags = {"suffrage.benchmark": benchmark, "suffrage.model": model.name, "suffrage.checksum": run.checksum}
+    if left_out := list(every)[MOST_METRICS:]:
+        tags["suffrage.left_out"] = f"{len(left_out)} of {len(every)} numbers are only in the store: {left_out}"
+    return Exhibit(
+        kind="run",
+        ref_id=run_id,
+        version=versions[run_id],
+        experiment=f"suffrage/runs/{benchmark}",
+        about_experiment=f"Models on {benchmark}: mean, number of scores, coverage, and the mean of each task.",
+        primary_metric=metric_names[primary.metric] if primary else "",
+        higher_is_better=primary.higher_is_better if primary else True,
+        run_name=" ".join(
+            part
+            for part in (model.name, run.condition if run.condition != "full" else "", run.variant, run.label)
+            if part
+        ),
+        started=run.started or run.ingested,
+        ended=run.ingested,
+        parameters={parameter_names[name]: as_text(value) for name, value in parameters.items()},
+        metrics={metric_names[name]: value for name, value in metrics.items()},
+        tags=tags,
+        note=f"**{model.name}** on {benchmark}: {run.n_scores:,} scores. Run {run_id} of the store.",
+        files=renamed(metric_names | parameter_names)
+        | ({"settings.json": json.dumps(settings, indent=2, sort_keys=True).encode()} if settings else {}),
+    )
+
+
+def _columns(session: Session, run: Run) -> list[_Column]:
+    prompt, score, task, task_score = tables.prompt, tables.score, tables.task, tables.task_score
+    mine = task.c.benchmark_id == run.benchmark_id
+    prompts_asked = session.scalar(
+        sa.select(sa.func.count()).select_from(prompt).join(task, task.c.id == prompt.c.task_id).where(mine)
+    )
+    tasks_asked = dict(
+        session.execute(
+            sa.select(task_score.c.metric_id, sa.func.count(sa.distinct(task_score.c.task_id)))
+            .join(task, task.c.id == task_score.c.task_id)
+            .where(mine)
+            .group_by(task_score.c.metric_id)
+        ).all()
+    )
+    averaged = (  # over trials
+        sa.select(score.c.metric_id, score.c.prompt_id, sa.func.avg(score.c.value).label("value"))
+        .where(score.c.run_id == run.id)
+        .group_by(score.c.metric_id, score.c.prompt_id)
+        .subquery()
+    )
+    by_prompt = session.execute(
+        sa.select(averaged.c.metric_id, task.c.name, sa.func.count(), sa.func.avg(averaged.c.value))
+        .join(prompt, prompt.c.id == averaged.c.prompt_id)
+        .join(task, task.c.id == prompt.c.task_id)
+        .group_by(averaged.c.metric_id, task.c.name)
+    ).all()
+    published = session.execute(
+        sa.select(task_score.c.metric_id, task.c.name, sa.literal(1), task_score.c.value)
+        .join(task, task.c.id == task_score.c.task_id)
+        .where(task_score.c.run_id == run.id)
+    ).all()
+    columns = []
+    for metric in session.scalars(sa.select(Metric)):
+        fine = [(name, n, mean) for key, name, n, mean in by_prompt if key == metric.id]
+        tasks = fine or [(name, n, mean) for key, name, n, mean in published if key == metric.id]
+        if tasks:
+            columns.append(
+                _Column(
+                    metric=metric.name,
+                    higher_is_better=metric.higher_is_better,
+                    asked=(prompts_asked or 0) if fine else tasks_asked[metric.id],
+                    tasks=tasks,
+                )
+            )
+    return columns
+
+
+def _parameters(run: Run, model: Model) -> dict[str, Any]:
+    said = {
+        "model": model.name,
+        "organization": model.organization,
+        "family": model.family,
+        "parameters": model.parameters,
+        "condition": run.condition,
+        "variant": run.variant,
+        "few_shot": run.few_shot,
+        "limited": run.limited or None,
+    }
+    settings = dict(list(_flat(run.settings or {}, "settings").items())[:MOST_SETTINGS])
+    return {name: value for name, value in (said | settings).items() if value not in (None, "")}
+
+
+def _flat(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in sorted(settings.items()):
+        flat |= _flat(value, f"{prefix}.{name}") if isinstance(value, Mapping) else {f"{prefix}.{name}": value}
+    return flat
+
+
+def _sources(session: Session, run_id: int) -> dict[str, str]:
+    source, run_source = tables.source, tables.run_source
+    files = session.execute(
+        sa.select(source.c.path, source.c.harness)
+        .join(run_source, run_source.c.source_id == source.c.id)
+        .where(run_source.c.run_id == run_id)
+    ).all()
+    said = {"source": ", ".join(sorted(file.path for file in files))}
+    if harness := sorted({file.harness for file in files if file.harness}):
+        said["harness"] = ", ".join(harness)
+    return said if files else {}

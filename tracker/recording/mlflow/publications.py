@@ -1,0 +1,79 @@
+"""What was published where: the table `publication`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.queries import tables
+from tracker.recording.mlflow.finding_spec import analysis_versions
+from tracker.recording.mlflow.model_run_spec import run_versions
+from tracker.recording.mlflow.run_spec import Kind
+from tracker.schema import Publication
+
+
+def wanted_versions(session: Session) -> dict[tuple[Kind, int], str]:
+    """What an MLflow store is to show of this store, with its version: complete runs, and findings."""
+    wanted: dict[tuple[Kind, int], str] = {("run", key): said for key, said in run_versions(session).items()}
+    return wanted | {("analysis", key): said for key, said in analysis_versions(session).items()}
+
+
+def published_versions(session: Session, tracking_uri: str) -> dict[tuple[Kind, int], str]:
+    """What an MLflow store showed when it was last published to, with its version.
+
+    Args:
+        session: the store.
+        tracking_uri: as in ``publication``, without password.
+    """
+    published = tables.publication.c
+    query = sa.select(published.kind, published.ref_id, published.version).where(published.tracking_uri == tracking_uri)
+    return {(kind, key): said for kind, key, said in session.execute(query)}
+
+
+def published_findings(session: Session, tracking_uri: str) -> set[int]:
+    """Findings that an MLflow store shows."""
+    return {key for kind, key in published_versions(session, tracking_uri) if kind == "analysis"}
+
+
+def withdrawn_runs(session: Session, tracking_uri: str) -> list[int]:
+    """Runs that an MLflow store shows though they were hidden, superseded or deleted since."""
+    published, run = tables.publication.c, tables.run.c
+    complete = sa.select(run.id).where(run.status == "complete")
+    query = sa.select(published.ref_id).where(
+        published.tracking_uri == tracking_uri, published.kind == "run", published.ref_id.not_in(complete)
+    )
+    return list(session.scalars(query.order_by(published.ref_id)))
+
+
+def forget_runs(session: Session, tracking_uri: str, run_ids: Collection[int]) -> None:
+    """Note that runs are not shown any more."""
+    published = tables.publication
+    mine = (published.c.tracking_uri == tracking_uri, published.c.kind == "run", published.c.ref_id.in_(run_ids))
+    session.execute(sa.delete(published).where(*mine))
+
+
+def note(
+    session: Session,
+    tracking_uri: str,
+    done: Mapping[tuple[Kind, int], str],
+    versions: Mapping[tuple[Kind, int], str],
+) -> None:
+    """Note what was published.
+
+    Args:
+        session: a transaction that writes.
+        tracking_uri: where, without password.
+        done: the MLflow run of each thing.
+        versions: of what is shown.
+    """
+    for (kind, key), mlflow_run_id in done.items():
+        row = session.get(Publication, (tracking_uri, kind, key))
+        version = versions[kind, key]
+        if row is None or (row.mlflow_run_id, row.version) != (mlflow_run_id, version):
+            session.merge(
+                Publication(
+                    tracking_uri=tracking_uri, kind=kind, ref_id=key, mlflow_run_id=mlflow_run_id, version=version
+                )
+            )

@@ -1,0 +1,63 @@
+"""Who may publish now: processes take turns, so that nothing is published twice."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from filelock import FileLock, Timeout
+from sqlalchemy import exc
+
+from tracker.errors import PublishingError
+from tracker.recording.mlflow.tracking_store import MlflowStore
+
+PATIENCE_SECONDS = 300
+PUBLISHER_LOCK = zlib.crc32(b"suffrage.publisher")
+
+
+@contextmanager
+def one_publisher(engine: sa.Engine) -> Iterator[None]:
+    """Be the only one who publishes from this store; the lock goes with the process that holds it.
+
+    Raises:
+        PublishingError: another process has been publishing for too long.
+    """
+    busy = PublishingError(
+        f"Another process has been publishing for over {PATIENCE_SECONDS} s. "
+        "Everything is safe in the store; run `suffrage publish` when it has finished."
+    )
+    if engine.dialect.name == "sqlite":
+        try:
+            with FileLock(f"{Path(engine.url.database or '').absolute()}.publishing.lock", timeout=PATIENCE_SECONDS):
+                yield
+        except Timeout as error:
+            raise busy from error
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql(f"SET lock_timeout = '{PATIENCE_SECONDS}s'")
+        try:
+            connection.execute(sa.select(sa.func.pg_advisory_lock(PUBLISHER_LOCK)))
+        except exc.OperationalError as error:
+            raise busy from error
+        try:
+            yield
+        finally:
+            connection.execute(sa.select(sa.func.pg_advisory_unlock(PUBLISHER_LOCK)))
+            connection.exec_driver_sql("RESET lock_timeout")
+
+
+@contextmanager
+def one_user(store: MlflowStore) -> Iterator[None]:
+    """Be the only one who opens an MLflow file; where a server keeps it, the server sees to that.
+
+    Raises:
+        OSError: another process has been opening it for too long.
+    """
+    if store.file is None:
+        yield
+        return
+    with FileLock(f"{store.file}.lock", timeout=PATIENCE_SECONDS):
+        yield

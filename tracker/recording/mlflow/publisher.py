@@ -1,0 +1,177 @@
+"""The part of MLflow that shows one store: finding, making, marking and taking down its MLflow runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tracker.database import known_versions
+from tracker.recording.mlflow.run_spec import LONGEST_PARAMETER, LONGEST_TAG, STALE_TAG, Exhibit, Kind, ascii_name, cut
+from tracker.recording.mlflow.tracking_store import MlflowStore
+
+PER_BATCH = 100
+"""Parameters that MLflow takes in one call."""
+
+ASKED_ONE_BY_ONE = 30
+"""Up to so many things MLflow is asked for each; beyond, for all of this store at once."""
+
+CONTENT_TAG = "suffrage.content"
+
+
+class Gallery:
+    """What an MLflow store shows of one store of ours."""
+
+    def __init__(self, client: Any, store: MlflowStore, database_id: str) -> None:
+        self.client, self.store, self.database_id = client, store, database_id
+        self.experiments: dict[str, str] = {}
+
+    def shown(self, wanted: Collection[tuple[Kind, int]]) -> dict[tuple[Kind, int], list[Any]]:
+        """The MLflow runs of each thing: finished ones first, those that people have deleted last."""
+        from mlflow.entities import ViewType
+
+        experiments = self.client.search_experiments(filter_string="name LIKE 'suffrage/%'", view_type=ViewType.ALL)
+        ours = f"tags.`suffrage.database_id` = '{self.database_id}'"
+        filters = [ours]
+        if len(wanted) <= ASKED_ONE_BY_ONE:
+            filters = [f"{ours} AND tags.`suffrage.{kind}_id` = '{key}'" for kind, key in wanted]
+        found: dict[tuple[Kind, int], list[Any]] = {}
+        for wish in filters if experiments else ():
+            token = None
+            while True:
+                page = self.client.search_runs(
+                    [one.experiment_id for one in experiments], wish, ViewType.ALL, page_token=token
+                )
+                for run in page:
+                    for kind in ("analysis", "run"):
+                        if key := run.data.tags.get(f"suffrage.{kind}_id"):
+                            found.setdefault((kind, int(key)), []).append(run)
+                token = page.token
+                if not token:
+                    break
+        for runs in found.values():
+            runs.sort(key=lambda run: (not is_finished(run), run.info.lifecycle_stage != "active", run.info.run_id))
+        return found
+
+    def holding(self, exhibit: Exhibit) -> str | None:
+        """The finished MLflow run with exactly this content in its experiment; None where there is none."""
+        experiment = self.client.get_experiment_by_name(exhibit.experiment)
+        if experiment is None:
+            return None
+        ours = f"tags.`suffrage.database_id` = '{self.database_id}' AND tags.`{CONTENT_TAG}` = '{exhibit.version}'"
+        found = self.client.search_runs([experiment.experiment_id], ours, order_by=["attributes.start_time"])
+        return next((str(run.info.run_id) for run in found if is_finished(run)), None)
+
+    def hang(self, exhibit: Exhibit) -> str:
+        """Make the MLflow run of an exhibit; the tag that says it is whole is its status, set last."""
+        from mlflow.entities import Metric, Param
+
+        ended = _milliseconds(exhibit.ended)
+        tags = dict(exhibit.tags) | {
+            f"suffrage.{exhibit.kind}_id": str(exhibit.ref_id),
+            "suffrage.database_id": self.database_id,
+            CONTENT_TAG: exhibit.version,
+            "suffrage.publisher": f"suffrage {version('suffrage')}",
+            "suffrage.schema": known_versions()[-1],
+            "mlflow.note.content": exhibit.note,
+            "mlflow.source.name": "suffrage",
+        }
+        run_id: str = self.client.create_run(
+            self._experiment(exhibit),
+            start_time=_milliseconds(exhibit.started),
+            run_name=ascii_name(exhibit.run_name),
+            tags={name: cut(value, LONGEST_TAG) for name, value in tags.items()},
+        ).info.run_id
+        parameters = [Param(name, cut(value, LONGEST_PARAMETER)) for name, value in exhibit.parameters.items()]
+        metrics = [Metric(name, value, ended, 0) for name, value in exhibit.metrics.items()]
+        self.client.log_batch(run_id, metrics=metrics, params=parameters[:PER_BATCH])
+        for start in range(PER_BATCH, len(parameters), PER_BATCH):
+            self.client.log_batch(run_id, params=parameters[start : start + PER_BATCH])
+        if exhibit.files:
+            with tempfile.TemporaryDirectory(prefix="suffrage-") as folder:
+                for name, content in exhibit.files.items():
+                    path = Path(folder, name)
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_bytes(content)
+                self.client.log_artifacts(run_id, folder)
+        self.client.set_terminated(run_id, "FINISHED", ended)
+        return run_id
+
+    def mark(self, mlflow_run: Any, exhibit: Exhibit) -> str:
+        """Note on an MLflow run that its finding is stale, or that it holds again; its key."""
+        run_id: str = mlflow_run.info.run_id
+        if STALE_TAG in mlflow_run.data.tags and STALE_TAG not in exhibit.tags:
+            self.client.delete_tag(run_id, STALE_TAG)
+        for name, value in (
+            *((name, value) for name, value in exhibit.tags.items() if name == STALE_TAG),
+            ("mlflow.note.content", exhibit.note),
+            (CONTENT_TAG, exhibit.version),
+        ):
+            self.client.set_tag(run_id, name, cut(value, LONGEST_TAG))
+        return run_id
+
+    def withdraw(self, run_ids: Collection[int]) -> None:
+        """Take down what shows runs that are not to be used; should they be again, they are shown anew."""
+        keys: set[tuple[Kind, int]] = {("run", key) for key in run_ids}
+        for what, runs in self.shown(keys).items():
+            if what in keys:
+                for run in runs:
+                    if is_active(run):
+                        self.client.set_tag(run.info.run_id, CONTENT_TAG, "withdrawn")
+                self.take_down(iter(runs))
+
+    def take_down(self, runs: Iterator[Any]) -> None:
+        """Delete MLflow runs that show what is no longer so, or were never finished."""
+        for run in runs:
+            if is_active(run):
+                self.client.delete_run(run.info.run_id)
+
+    def _experiment(self, exhibit: Exhibit) -> str:
+        if exhibit.experiment not in self.experiments:
+            self.experiments[exhibit.experiment] = self._find_or_make(exhibit)
+        return self.experiments[exhibit.experiment]
+
+    def _find_or_make(self, exhibit: Exhibit) -> str:
+        from mlflow.exceptions import MlflowException
+
+        found = self.client.get_experiment_by_name(exhibit.experiment)
+        if found is None:
+            tags = {
+                "mlflow.note.content": exhibit.about_experiment,
+                "mlflow.experimentKind": "custom_model_development",
+            }
+            if exhibit.primary_metric:
+                tags["mlflow.experiment.primaryMetric.name"] = exhibit.primary_metric
+                tags["mlflow.experiment.primaryMetric.greaterIsBetter"] = str(exhibit.higher_is_better)
+            where = self.store.artifacts and self.store.artifacts.as_uri()
+            try:
+                return str(self.client.create_experiment(exhibit.experiment, artifact_location=where, tags=tags))
+            except MlflowException:  # another store's publisher may have been faster
+                found = self.client.get_experiment_by_name(exhibit.experiment)
+                if found is None:
+                    raise
+        if found.lifecycle_stage != "active":
+            self.client.restore_experiment(found.experiment_id)
+        return str(found.experiment_id)
+
+
+def is_finished(run: Any) -> bool:
+    """Whether all of an MLflow run has been written."""
+    return bool(run.info.status == "FINISHED")
+
+
+def is_active(run: Any) -> bool:
+    """Whether nobody has deleted an MLflow run."""
+    return bool(run.info.lifecycle_stage == "active")
+
+
+def version_shown(run: Any) -> str:
+    """The version of what an MLflow run shows."""
+    return str(run.data.tags.get(CONTENT_TAG, ""))
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

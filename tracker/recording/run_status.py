@@ -1,0 +1,192 @@
+"""Runs that are not to be used any more: hidden, superseded, deleted; and which findings fall with them.
+
+Nothing is recomputed. A finding that rests on such a run stays readable and says that it is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.errors import ConflictError
+from tracker.queries import tables
+from tracker.queries.catalogue.listing import RunRow, run
+from tracker.queries.findings.staleness import stale_findings
+from tracker.run_settings import command_of, evaluation_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What setting runs aside, or taking them back, has changed.
+
+    Attributes:
+        run_ids: the runs that are in another state now.
+        stale: findings that are stale now, or for another reason than before, with the reason.
+        sound: findings that were stale and are not any more.
+    """
+
+    run_ids: tuple[int, ...]
+    stale: Mapping[int, str]
+    sound: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """What would go with some runs.
+
+    Attributes:
+        runs: the runs.
+        n_scores, n_answers, n_task_scores: their rows.
+        finding_ids: findings that rest on them, which would be stale.
+    """
+
+    runs: tuple[RunRow, ...]
+    n_scores: int
+    n_answers: int
+    n_task_scores: int
+    finding_ids: tuple[int, ...]
+
+
+def hide(session: Session, keys: Sequence[int], reason: str | None = None) -> Change:
+    """Leave runs out of everything that does not name them.
+
+    Args:
+        session: a transaction that writes.
+        keys: of complete runs; hidden ones get the new reason.
+        reason: why, in words.
+
+    Raises:
+        NotFoundError: there is no such run.
+        ConflictError: one is left out already, for another cause.
+    """
+    for one in _runs(session, keys):
+        if one.status not in ("complete", "hidden"):
+            raise ConflictError(f"{_named(one)} is {one.status}: it is left out already. Leave it out of the list.")
+    return _changed(session, keys, {"status": "hidden", "reason": reason})
+
+
+def show_again(session: Session, keys: Sequence[int]) -> Change:
+    """Take hidden or superseded runs back.
+
+    Raises:
+        NotFoundError: there is no such run.
+        ConflictError: one is neither.
+    """
+    for one in _runs(session, keys):
+        if one.status == "partial" and evaluation_of(one.settings) is not None:
+            go_on = command_of(one.settings, one.benchmark, one.model)
+            raise ConflictError(f"{_named(one)} is partial: its evaluation has not finished. Go on with it: {go_on}")
+        if one.status == "partial":
+            raise ConflictError(
+                f"{_named(one)} is partial: its file was damaged. Take in the whole file with suffrage ingest, "
+                f"then: suffrage runs delete {one.id}"
+            )
+        if one.status == "complete":
+            raise ConflictError(f"{_named(one)} is neither hidden nor superseded. Leave it out of the list.")
+    return _changed(session, keys, {"status": "complete", "reason": None, "superseded_by": None})
+
+
+def supersede(session: Session, old: int, by: int, reason: str | None = None) -> Change:
+    """Have a run stand in for another.
+
+    Args:
+        session: a transaction that writes.
+        old: the run that is left out from now on.
+        by: a complete run of the same model, asked the same in the same way.
+        reason: why, in words.
+
+    Raises:
+        NotFoundError: there is no such run.
+        ConflictError: they are not of the same kind, or one of them cannot be used so.
+    """
+    first, second = _runs(session, [old, by]) if old != by else [run(session, old)] * 2
+    if old == by:
+        raise ConflictError(f"{_named(first)} cannot supersede itself. Name the run that takes its place with --by.")
+    for what in ("benchmark", "model", "condition", "variant"):
+        mine, other = getattr(first, what), getattr(second, what)
+        if mine != other:
+            raise ConflictError(
+                f"{_named(first)} and {_named(second)} differ in their {what} ({mine!r}, {other!r}). "
+                "A run is superseded by one of the same kind; to leave one out, hide it: suffrage runs hide"
+            )
+    if first.status == "partial":
+        raise ConflictError(f"{_named(first)} is partial, so it is left out. Delete it: suffrage runs delete {old}")
+    if second.status != "complete":
+        raise ConflictError(f"{_named(second)} is {second.status} itself. Choose a complete run with --by.")
+    return _changed(session, [old], {"status": "superseded", "superseded_by": by, "reason": reason})
+
+
+def loss(session: Session, keys: Sequence[int]) -> Loss:
+    """What would go with some runs.
+
+    Raises:
+        NotFoundError: there is no such run.
+    """
+    rows = tuple(_runs(session, keys))
+
+    def counted(table: sa.Table) -> int:
+        return session.scalar(sa.select(sa.func.count()).select_from(table).where(table.c.run_id.in_(keys))) or 0
+
+    used = tables.analysis_run.c
+    resting = sa.select(used.analysis_id).where(used.run_id.in_(keys)).distinct().order_by(used.analysis_id)
+    return Loss(
+        runs=rows,
+        n_scores=counted(tables.score),
+        n_answers=counted(tables.answer),
+        n_task_scores=counted(tables.task_score),
+        finding_ids=tuple(session.scalars(resting)),
+    )
+
+
+def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> Change:
+    """Delete runs with their scores and answers; prompts, models and findings stay.
+
+    Findings that rest on them note what was deleted. What MLflow shows of them is taken down when it is next
+    published to.
+
+    Raises:
+        NotFoundError: there is no such run.
+    """
+    rows, before = _runs(session, keys), stale_findings(session)
+    used, run_table, analysis = tables.analysis_run, tables.run, tables.analysis
+    for one in rows:
+        note = f"deleted since: run {one.id} of {one.model}{f' ({reason})' if reason else ''}"
+        resting = sa.select(used.c.analysis_id).where(used.c.run_id == one.id)
+        earlier = sa.case((analysis.c.stale.is_(None), ""), else_=analysis.c.stale + "; ")
+        session.execute(sa.update(analysis).where(analysis.c.id.in_(resting)).values(stale=earlier + note))
+        session.execute(
+            sa.update(run_table)
+            .where(run_table.c.superseded_by == one.id)
+            .values(
+                superseded_by=None, reason=sa.func.coalesce(run_table.c.reason, f"superseded by run {one.id}, deleted")
+            )
+        )
+    session.execute(sa.delete(used).where(used.c.run_id.in_(keys)))
+    session.execute(sa.delete(run_table).where(run_table.c.id.in_(keys)))
+    return _since(session, keys, before)
+
+
+def _runs(session: Session, keys: Sequence[int]) -> list[RunRow]:
+    return [run(session, key) for key in dict.fromkeys(keys)]
+
+
+def _named(one: RunRow) -> str:
+    return f"Run {one.id} of {one.model} on {one.benchmark}"
+
+
+def _changed(session: Session, keys: Sequence[int], values: Mapping[str, object]) -> Change:
+    before = stale_findings(session)
+    session.execute(sa.update(tables.run).where(tables.run.c.id.in_(keys)).values(**values))
+    return _since(session, keys, before)
+
+
+def _since(session: Session, keys: Sequence[int], before: Mapping[int, str]) -> Change:
+    after = stale_findings(session)
+    return Change(
+        run_ids=tuple(dict.fromkeys(keys)),
+        stale={key: why for key, why in after.items() if before.get(key) != why},
+        sound=tuple(key for key in before if key not in after),
+    )

@@ -1,0 +1,158 @@
+"""What the page's script draws: plain data, without any code or markup."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.report.contents import Contents
+from tracker.report.number_format import number, score, share
+from tracker.report.score_patterns import by_difficulty, correlations, same_scores
+
+MOST_MODELS = 150
+"""Models that a picture shows; the table has them all."""
+
+MOST_CELLS = 20_000
+"""Cells that a picture of colours has, at most."""
+
+N_BINS = 40
+DIGITS = 4
+
+Chart = dict[str, Any]
+
+
+def charts(contents: Contents) -> dict[str, Chart]:
+    """The pictures of a report, by name; those for which there are no data are left out."""
+    shown = contents.board.rows[:MOST_MODELS]
+    names = [row.model for row in shown]
+    drawn: dict[str, Chart | None] = {
+        "means": _means(contents),
+        "ranks": _ranks(contents),
+        "tasks": _tasks(contents, names),
+        "difficulty": _difficulty(contents, names),
+        "agreement": _agreement(contents, names),
+    }
+    return {name: chart for name, chart in drawn.items() if chart is not None}
+
+
+def _means(contents: Contents) -> Chart:
+    board = contents.board
+    rows = board.rows[:MOST_MODELS]
+    hover = [
+        f"mean {score(row.mean)}"
+        + (f", 95 % interval {score(row.low)} to {score(row.high)}" if _plain(row.low) is not None else "")
+        + f"; {row.n:,} {board.unit}s"
+        + (f"; no rank: {row.unranked}" if row.unranked else "")
+        for row in rows
+    ]
+    return {
+        "kind": "intervals",
+        "labels": [row.model for row in rows],
+        "value": [_plain(row.mean) for row in rows],
+        "low": [_plain(row.low) for row in rows],
+        "high": [_plain(row.high) for row in rows],
+        "dim": [bool(row.unranked) for row in rows],
+        "hover": hover,
+        "axis": f"mean {board.metric}",
+    }
+
+
+def _ranks(contents: Contents) -> Chart | None:
+    low, high = contents.ranks.low, contents.ranks.high
+    rows = [row for row in contents.board.rows if row.model in low][:MOST_MODELS]
+    if not rows:
+        return None
+    return {
+        "kind": "intervals",
+        "labels": [row.model for row in rows],
+        "value": [_plain(row.rank) for row in rows],
+        "low": [low[row.model] for row in rows],
+        "high": [high[row.model] for row in rows],
+        "dim": [row.rank is None for row in rows],
+        "hover": [f"between rank {number(low[row.model])} and rank {number(high[row.model])}" for row in rows],
+        "axis": "rank (1 is best)",
+        "whole": True,
+    }
+
+
+def _tasks(contents: Contents, names: Sequence[str]) -> Chart | None:
+    if contents.tasks is None:
+        return None
+    found = contents.tasks
+    tasks = found.tasks[: max(1, MOST_CELLS // max(1, len(names)))]
+    means = _in_order(found.models, found.T.T, names)[:, : len(tasks)]
+    counts = _in_order(found.models, found.n_prompts.T.astype(np.float64), names)[:, : len(tasks)]
+    hover = [
+        [
+            f"{score(means[i, j])}" + (f" over {counts[i, j]:,.0f} prompts" if counts[i, j] > 0 else "")
+            for j in range(len(tasks))
+        ]
+        for i in range(len(names))
+    ]
+    return _heatmap(names, tasks, means, hover, "mean") | {"tilted": True}
+
+
+def _difficulty(contents: Contents, names: Sequence[str]) -> Chart | None:
+    scores = contents.scores
+    if scores is None or scores.n_prompts < 2:
+        return None
+    found = by_difficulty(scores.Q, N_BINS)
+    means = _in_order(scores.models, found.means, names)
+    if not scores.higher_is_better:  # the hardest first, whichever end that is
+        means, overall, edges = means[:, ::-1], found.overall[::-1], (scores.n_prompts - found.edges)[::-1]
+    else:
+        overall, edges = found.overall, found.edges
+    told = [
+        f"prompts {first + 1:,} to {last:,} of {scores.n_prompts:,}, hardest first; all models {score(mean)}"
+        for first, last, mean in zip(edges[:-1].tolist(), edges[1:].tolist(), overall.tolist(), strict=True)
+    ]
+    hover = [[f"{score(means[i, j])}; {told[j]}" for j in range(len(told))] for i in range(len(names))]
+    ticks = {"0": "hardest", str(len(told) - 1): "easiest"}
+    return _heatmap(names, [str(j) for j in range(len(told))], means, hover, "mean") | {"ticks": ticks}
+
+
+def _agreement(contents: Contents, names: Sequence[str]) -> Chart | None:
+    scores = contents.scores
+    if scores is None or scores.n_models < 2 or scores.n_prompts < 2:
+        return None
+    names = names[: int(math.sqrt(MOST_CELLS))]
+    values = same_scores(scores.Q) if scores.is_binary else correlations(scores.Q)
+    shown = _in_order(scores.models, _in_order(scores.models, values, names).T, names)
+    said = share if scores.is_binary else score
+    unit = "of prompts scored alike" if scores.is_binary else "correlation"
+    hover = [[f"{said(value)} {unit}" if value == value else "not known" for value in row] for row in shown.tolist()]
+    off = shown.copy()
+    np.fill_diagonal(off, np.nan)  # everybody agrees with themselves; that would use up the colours
+    return _heatmap(names, names, off, hover, "share" if scores.is_binary else "correlation") | {"tilted": True}
+
+
+def _heatmap(
+    rows: Sequence[str], columns: Sequence[str], values: NDArray[np.float64], hover: list[list[str]], unit: str
+) -> Chart:
+    return {
+        "kind": "heatmap",
+        "rows": list(rows),
+        "columns": list(columns),
+        "values": [[_plain(value) for value in row] for row in values.tolist()],
+        "hover": hover,
+        "unit": unit,
+    }
+
+
+def _in_order(models: Sequence[str], values: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
+    """Rows of models, in the order of some names; NaN where a name has none."""
+    place = {model: row for row, model in enumerate(models)}
+    ordered = np.full((len(names), values.shape[1]), np.nan)
+    for row, name in enumerate(names):
+        if name in place:
+            ordered[row] = values[place[name]]
+    return ordered
+
+
+def _plain(value: float | None) -> float | None:
+    """A finite number with four significant digits or more, in as few characters as that takes."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS + 1}g}")

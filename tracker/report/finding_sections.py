@@ -1,0 +1,173 @@
+"""Findings as a report tells them: by question, the latest first, with as many pictures as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from tracker.queries.findings.finding_records import FindingRecord
+from tracker.queries.selection import WHOLE
+from tracker.report.contents import Contents
+from tracker.report.images import as_address, size_of, smaller
+from tracker.report.metric_tables import NumberTable, number_tables
+from tracker.report.number_format import in_words, minute, paragraphs
+
+AT_ONCE = 8
+LONGEST_CHOICE = 200
+
+PictureKey = tuple[int, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToldPicture:
+    """A picture with what is said of it."""
+
+    address: str
+    size: tuple[int, int] | None
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToldFinding:
+    """A finding in words.
+
+    Attributes:
+        id: its key.
+        recorded: when.
+        data: which data it saw, where not all.
+        options: those it ran with.
+        stale: why it should be asked again; '' where it need not.
+        summary: the answer.
+        tables: its headline numbers.
+        shown, more: how many numbers these are, of how many; ``more`` is 0 where that is all.
+        pictures: its pictures.
+    """
+
+    id: int
+    recorded: str
+    data: str
+    options: str
+    stale: str
+    summary: str
+    tables: tuple[NumberTable, ...]
+    shown: int
+    more: int
+    pictures: tuple[ToldPicture, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Answers to one question.
+
+    Attributes:
+        name: of the analysis.
+        title: the question in words.
+        explained: more about it, in paragraphs.
+        findings: the latest first.
+    """
+
+    name: str
+    title: str
+    explained: tuple[str, ...]
+    findings: tuple[ToldFinding, ...]
+
+
+def told_findings(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> list[Question]:
+    """The findings of a report, by question, in the order of the questions' names.
+
+    Args:
+        contents: of the report.
+        pictures: those to show, by finding and name.
+    """
+    by_name: dict[str, list[FindingRecord]] = {}
+    for record in contents.findings:
+        by_name.setdefault(record.name, []).append(record)
+    asked = []
+    for name, records in sorted(by_name.items()):
+        title, *explained = paragraphs(contents.questions.get(name, "")) or [name]
+        told = tuple(_told(record, pictures) for record in records)
+        asked.append(Question(name=name, title=title, explained=tuple(explained), findings=told))
+    return asked
+
+
+def pictures_that_fit(contents: Contents, room: int) -> tuple[dict[PictureKey, bytes], int]:
+    """Pictures of findings, made smaller, and how many there was no room for.
+
+    Those of the latest answer to each question come first, then those of earlier answers, the latest first.
+
+    Args:
+        contents: of the report.
+        room: bytes that they may take in the page.
+    """
+    latest: dict[str, int] = {}
+    for record in contents.findings:
+        latest.setdefault(record.name, record.id)
+    first = set(latest.values())
+    order = sorted(contents.pictures, key=lambda key: (key[0] not in first, -key[0], key[1]))
+    fitting: dict[PictureKey, bytes] = {}
+    with ThreadPoolExecutor(2) as pool:
+        for key, png in _in_turn(pool, smaller, {key: contents.pictures[key] for key in order}):
+            taken = len(as_address(png))
+            if taken > room:
+                break
+            room -= taken
+            fitting[key] = png
+    return fitting, len(order) - len(fitting)
+
+
+def _in_turn(
+    pool: ThreadPoolExecutor, work: Callable[[bytes], bytes], things: Mapping[PictureKey, bytes]
+) -> Iterator[tuple[PictureKey, bytes]]:
+    """Results in order; only a few are computed before they are wanted."""
+    waiting = iter(things.items())
+    while block := list(islice(waiting, AT_ONCE)):
+        yield from zip((key for key, _ in block), pool.map(work, (png for _, png in block)), strict=True)
+
+
+def _told(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> ToldFinding:
+    shown = sum(number.headline for number in record.numbers)
+    return ToldFinding(
+        id=record.id,
+        recorded=minute(record.recorded),
+        data=chosen(record.selection or {}),
+        options=_choices(record.parameters or {}),
+        stale=record.stale,
+        summary=record.summary,
+        tables=tuple(number_tables(record.numbers)),
+        shown=shown,
+        more=len(record.numbers) if len(record.numbers) > shown else 0,
+        pictures=tuple(
+            ToldPicture(
+                address=as_address(png),
+                size=size_of(png),
+                alt=f"Picture {_caption(name)} of finding {record.id}, {record.name}",
+                caption=_caption(name),
+            )
+            for (key, name), png in pictures.items()
+            if key == record.id
+        ),
+    )
+
+
+def chosen(selection: Mapping[str, Any]) -> str:
+    """What was chosen of a benchmark's data, in words; '' where all was."""
+    return _choices({name: value for name, value in selection.items() if name != "benchmark"})
+
+
+def _choices(values: Mapping[str, Any]) -> str:
+    said = {
+        name: value for name, value in values.items() if value not in (None, "", [], ()) and WHOLE.get(name) != value
+    }
+    return "; ".join(_brief(f"{name.replace('_', ' ')} {in_words(value)}") for name, value in said.items())
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= LONGEST_CHOICE else f"{text[: LONGEST_CHOICE - 2].rstrip()} …"
+
+
+def _caption(name: str) -> str:
+    return name.removesuffix(".png").replace("_", " ")

@@ -1,0 +1,143 @@
+"""The leaderboard as rows of a table for reading, and what it says in short."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+from tracker.name_lists import listed
+from tracker.queries.ranking.leaderboard import Leaderboard
+from tracker.report.contents import RankIntervals
+from tracker.report.number_format import NOTHING, number, score, several, share
+
+N_NAMED = 5
+LEFT, RIGHT = 6.0, 144.0
+"""Where the smallest and the largest value stand in a drawing 150 wide."""
+
+
+def axis_of(board: Leaderboard) -> tuple[float, float]:
+    """The smallest and the largest value that a row's drawing has to hold."""
+    ends = [value for row in board.rows for value in (row.mean, row.low, row.high) if _is_finite(value)]
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def leaderboard_rows(board: Leaderboard, ranks: RankIntervals) -> list[dict[str, Any]]:
+    """What each row says, with the numbers by which columns are sorted."""
+    low, high = axis_of(board)
+
+    def place(value: float) -> str:
+        return f"{LEFT + (RIGHT - LEFT) * (value - low) / (high - low):.1f}"
+
+    return [
+        {
+            "model": row.model,
+            "unranked": row.unranked,
+            "rank": number(row.rank),
+            "rank_value": _sortable(row.rank),
+            "span": _span(ranks, row.model),
+            "span_value": _sortable(ranks.low.get(row.model)),
+            "mean": score(row.mean),
+            "mean_value": _sortable(row.mean),
+            "interval": f"{score(row.low)} to {score(row.high)}" if _is_finite(row.low) else NOTHING,
+            "low_value": _sortable(row.low),
+            "line": (place(row.low), place(row.high)) if _is_finite(row.low) and _is_finite(row.high) else None,
+            "dot": place(row.mean),
+            "n": f"{row.n:,}",
+            "n_value": row.n,
+            "coverage": share(row.coverage),
+            "coverage_value": _sortable(row.coverage),
+        }
+        for row in board.rows
+    ]
+
+
+def interval_note(board: Leaderboard) -> str:
+    """What the intervals are intervals of."""
+    reasons = {row.unclustered for row in board.rows}
+    if reasons == {""}:
+        return (
+            f"The intervals take into account that {board.unit}s of one group depend on each other; they are about "
+            "other groups like these, and therefore wide."
+            if board.cluster != "task"
+            else "The intervals are about how a model would do on other tasks like these: prompts of one task resemble "
+            "each other, so that many prompts in few tasks leave much open."
+        )
+    if "" not in reasons and board.unit == "task":
+        return "The intervals are about how a model would do on other tasks like these."
+    if "" not in reasons:
+        return "The intervals take every prompt as drawn by itself."
+    return (
+        "Some intervals take every prompt as drawn by itself, since the model's prompts are not of two groups or more."
+    )
+
+
+def in_short(board: Leaderboard, ranks: RankIntervals, n_findings: int, n_stale: int) -> list[str]:
+    """What a reader should take away, one sentence each."""
+    said = [*_best(board), *_first(board, ranks)]
+    if unranked := [row for row in board.rows if row.unranked]:
+        said.append(
+            f"{several(len(unranked), 'model')} {'has' if len(unranked) == 1 else 'have'} no rank, for want of scores: "
+            f"{_listed([row.model for row in unranked])}.{_better_without_rank(board)}"
+        )
+    stale = f", {n_stale} of them stale" if n_stale else ""
+    said.append(
+        f"{several(n_findings, 'finding')} on this benchmark {'is' if n_findings == 1 else 'are'} below{stale}."
+    )
+    return said
+
+
+def _best(board: Leaderboard) -> list[str]:
+    ranked = [row for row in board.rows if row.rank is not None]
+    if not ranked:
+        return ["No model was measured on everything, so that none has a rank."]
+    first = [row for row in ranked if row.rank == ranked[0].rank]
+    if len(first) > 1:
+        return [
+            f"{len(first)} models share the best mean, {score(first[0].mean)}: {_listed([r.model for r in first])}."
+        ]
+    within = f" (95 % interval {score(first[0].low)} to {score(first[0].high)})" if _is_finite(first[0].low) else ""
+    best = "Best mean of the models with a rank" if len(ranked) < len(board.rows) else "Best mean"
+    return [f"{best}: {first[0].model}, {score(first[0].mean)}{within}."]
+
+
+def _better_without_rank(board: Leaderboard) -> str:
+    """That models without a rank have better means than the first; '' where none has."""
+    ranked = [row.mean for row in board.rows if row.rank is not None]
+    sign = 1 if board.higher_is_better else -1
+    better = [row for row in board.rows if row.rank is None and ranked and sign * row.mean > sign * ranked[0]]
+    if not better:
+        return ""
+    said = _listed([f"{row.model} {score(row.mean)}" for row in better])
+    return f" Over the {board.unit}s they were measured on, some have better means than the first: {said}."
+
+
+def _first(board: Leaderboard, ranks: RankIntervals) -> list[str]:
+    """Who might be first."""
+    if not ranks.low:
+        return []
+    possible = [row.model for row in board.rows if ranks.low.get(row.model) == 1]
+    ranked = "ranked " if any(row.unranked for row in board.rows) else ""
+    if len(possible) <= 1:
+        return [f"By the intervals of ranks, no other {ranked}model could be first."]
+    return [f"By the intervals of ranks, {len(possible)} {ranked}models could be first: {_listed(possible)}."]
+
+
+def _span(ranks: RankIntervals, model: str) -> str:
+    if model not in ranks.low:
+        return NOTHING
+    low, high = number(ranks.low[model]), number(ranks.high[model])
+    return low if low == high else f"{low} to {high}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return listed(names, N_NAMED)
+
+
+def _is_finite(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
+def _sortable(value: float | None) -> str:
+    return repr(float(value)) if _is_finite(value) else ""

@@ -1,0 +1,190 @@
+"""The report as one file: nothing is loaded, and nothing that it tells can act."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+from tracker.name_lists import listed
+from tracker.report.charts import MOST_MODELS, N_BINS, charts
+from tracker.report.contents import Contents
+from tracker.report.finding_sections import chosen, pictures_that_fit, told_findings
+from tracker.report.leaderboard_rows import axis_of, in_short, interval_note, leaderboard_rows
+from tracker.report.metric_tables import NumberTable
+from tracker.report.number_format import cut, day, minute, score, several
+from tracker.report.plotly_library import drawing_library, fingerprint
+from tracker.report.prompt_examples import Example
+
+LARGEST = 4_900_000
+"""Bytes of the whole file; older pictures are left out where it would be larger."""
+
+MOST_CELLS_OF_A_TABLE = 5_000
+LONGEST_PROMPT = 900
+SHOWN_SOURCES = 3
+
+EXAMPLES = {
+    "hardest": ("The hardest", "the lowest mean of all models"),
+    "most divided": ("Those that divide the models most", "the largest spread between models"),
+    "easiest": ("The easiest", "the highest mean of all models"),
+}
+
+
+def report_page(contents: Contents) -> bytes:
+    """The report; the same bytes for the same contents.
+
+    Below five million bytes, unless what it must tell, without any picture of a finding, is larger than that.
+    """
+    drawn = charts(contents)
+    bare = _rendered(contents, drawn, {}, 0)
+    fitting, left_out = pictures_that_fit(contents, LARGEST - len(bare) - 400 * len(contents.pictures))
+    return _rendered(contents, drawn, fitting, left_out)
+
+
+def _rendered(
+    contents: Contents, drawn: dict[str, Any], pictures: dict[tuple[int, str], bytes], left_out: int
+) -> bytes:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = PackageLoader("tracker.report", "templates")
+    environment = Environment(loader=templates, autoescape=True, undefined=StrictUndefined)
+    page = environment.get_template("page.html").render(_told(contents, drawn, pictures, left_out))
+    return page.encode()
+
+
+def _told(
+    contents: Contents, drawn: dict[str, Any], pictures: dict[tuple[int, str], bytes], left_out: int
+) -> dict[str, Any]:
+    board, library = contents.board, drawing_library()
+    style, script = _asset("style.css"), _asset("page.js")
+    rows = leaderboard_rows(board, contents.ranks)
+    low, high = axis_of(board)
+    n_stale = sum(bool(finding.stale) for finding in contents.findings)
+    units = several(board.n_units, board.unit)
+    return {
+        "policy": _policy(script, library.fingerprint),
+        "version": version("suffrage"),
+        "drawing_version": library.version,
+        "library": library.packed,
+        "style": style,
+        "script": script,
+        "charts": drawn,
+        "data": _as_json(drawn),
+        "board": board,
+        "ranks": contents.ranks,
+        "rows": rows,
+        "unranked": [row for row in rows if row["unranked"]],
+        "axis": {"low": score(low), "high": score(high)},
+        "counted": f"{several(len(rows), 'model')} on {units}"
+        + (f" in {several(board.n_tasks, 'task')}" if board.unit == "prompt" and board.n_tasks else ""),
+        "units": units,
+        "interval_note": interval_note(board),
+        "chosen": chosen({**contents.selection.as_json(), "metric": "", "missing": _policy_said(contents)}),
+        "as_of": day(contents.as_of) if contents.as_of else "",
+        "short": in_short(board, contents.ranks, len(contents.findings), n_stale),
+        "parts": any(name in drawn for name in ("tasks", "difficulty", "agreement")),
+        "hidden_models": max(0, len(rows) - MOST_MODELS),
+        "most_models": MOST_MODELS,
+        "n_bins": min(N_BINS, contents.scores.n_prompts) if contents.scores is not None else 0,
+        "binary": contents.scores is not None and contents.scores.is_binary,
+        "task_table": _task_table(contents),
+        "examples": _examples(contents),
+        "groups": told_findings(contents, pictures),
+        "left_out": several(left_out, "picture") if left_out else "",
+        "origin": _origin(contents),
+        "runs": [
+            {
+                "id": run.id,
+                "model": run.model,
+                "condition": " ".join(filter(None, (run.condition, run.variant, run.label))),
+                "n": f"{run.n_scores:,}",
+                "n_value": run.n_scores,
+                "ingested": minute(run.ingested).removesuffix(" UTC"),
+                "sources": _listed([source.replace("\\", "/").rpartition("/")[2] for source in run.sources]),
+            }
+            for run in contents.runs
+        ],
+    }
+
+
+def _policy(script: str, library: str) -> str:
+    """What the browser is to allow: this page's two scripts, its styles, its own pictures; no address anywhere."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'sha256-{fingerprint(script.encode())}' 'sha256-{library}'",
+            "style-src 'unsafe-inline'",
+            "img-src data: blob:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _asset(name: str) -> str:
+    """A file of ours that is part of the page as it is."""
+    return files("tracker.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _as_json(value: Any) -> str:
+    """Data that can end neither its element nor a string."""
+    from jinja2.utils import htmlsafe_json_dumps
+
+    return htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _policy_said(contents: Contents) -> str:
+    return "" if contents.board.missing == "unranked" else contents.board.missing
+
+
+def _task_table(contents: Contents) -> NumberTable | None:
+    found = contents.tasks
+    if found is None or found.T.size > MOST_CELLS_OF_A_TABLE:
+        return None
+    column = {model: place for place, model in enumerate(found.models)}
+    shown = [row.model for row in contents.board.rows if row.model in column]
+    rows = tuple((model, *(score(value) for value in found.T[:, column[model]].tolist())) for model in shown)
+    return NumberTable(heads=("model", *found.tasks), rows=rows, remarked=False)
+
+
+def _examples(contents: Contents) -> list[dict[str, Any]]:
+    if contents.examples is None:
+        return []
+    return [
+        {
+            "title": EXAMPLES[name][0],
+            "said": f"{several(contents.examples.counts[name], 'prompt')} with {EXAMPLES[name][1]}"
+            + (f"; the first {len(found)}:" if len(found) < contents.examples.counts[name] else ":"),
+            "prompts": [{"head": _head(one), "text": cut(one.text, LONGEST_PROMPT)} for one in found],
+        }
+        for name, found in contents.examples.groups.items()
+    ]
+
+
+def _head(one: Example) -> str:
+    task = f"{one.task}, " if one.task else ""
+    return f"{task}prompt {one.name}; mean {score(one.mean)} of {several(one.n_models, 'model')}"
+
+
+def _origin(contents: Contents) -> list[tuple[str, str]]:
+    """Name and value of what tells where the numbers come from; nothing of the machine that made the page."""
+    board, selection = contents.board, contents.selection
+    versions = sorted({finding.code_version for finding in contents.findings})
+    said = {
+        "benchmark": board.benchmark,
+        "metric": board.metric,
+        "condition": board.condition,
+        "choices": chosen({**selection.as_json(), "metric": ""}) or "none: the latest complete run of each model",
+        "missing scores": board.missing,
+        "clusters": board.cluster,
+        "data as of": minute(contents.as_of) if contents.as_of else "",
+        "store": contents.database_id,
+        "digest of the scores": contents.scores.digest if contents.scores is not None else "",
+        "program": f"suffrage {version('suffrage')}",
+        "programs behind findings": _listed([one.split(",", 1)[0] for one in versions]),
+    }
+    return [(name, value) for name, value in said.items() if value]
+
+
+def _listed(names: list[str]) -> str:
+    return listed(dict.fromkeys(names), SHOWN_SOURCES)

@@ -1,0 +1,89 @@
+"""A few prompts to look at: the hardest, those that divide the models most, the easiest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import sqlalchemy as sa
+from sqlmodel import Session
+
+from tracker.queries import tables
+from tracker.queries.catalogue.prompt_names import prompt_names
+from tracker.queries.performance import PerformanceMatrix
+
+N_EACH = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A prompt.
+
+    Attributes:
+        name: what files call it.
+        task: its task; '' where there is none.
+        text: what is asked.
+        mean: mean score of the models on it.
+        n_models: how many were measured on it.
+    """
+
+    name: str
+    task: str
+    text: str
+    mean: float
+    n_models: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Prompts to look at.
+
+    Attributes:
+        groups: by what they are examples of: the first of those concerned, in the order of their keys.
+        counts: how many prompts each group is drawn from.
+    """
+
+    groups: dict[str, tuple[Example, ...]]
+    counts: dict[str, int]
+
+
+def examples_of(session: Session, scores: PerformanceMatrix) -> Examples | None:
+    """Prompts with the lowest mean, the largest spread, the highest mean; None where no text is known.
+
+    Prompts that tie are many; the first ones by key stand for them.
+    """
+    prompt = tables.prompt.c
+    stored = sa.select(prompt.id).join(tables.task, tables.task.c.id == prompt.task_id)
+    benchmark = sa.select(tables.task.c.benchmark_id).join(tables.prompt).where(prompt.id == int(scores.prompt_ids[0]))
+    with_text = set(
+        session.scalars(
+            stored.where(tables.task.c.benchmark_id == benchmark.scalar_subquery(), prompt.text.is_not(None))
+        )
+    )
+    known = np.flatnonzero([key in with_text for key in scores.prompt_ids.tolist()])
+    if not len(known):
+        return None
+    known = known[np.argsort(scores.prompt_ids[known], kind="stable")]
+    Q = scores.Q[known]
+    means, spread = np.nanmean(Q, axis=1), np.nanstd(Q, axis=1)
+    sign = 1.0 if scores.higher_is_better else -1.0
+    picked = {"hardest": means * sign, "most divided": -spread, "easiest": -means * sign}
+    chosen = {name: np.argsort(key, kind="stable")[:N_EACH] for name, key in picked.items()}
+    counts = {name: int((key == key.min()).sum()) for name, key in picked.items()}
+    keys = {int(scores.prompt_ids[known[row]]) for rows in chosen.values() for row in rows}
+    texts = dict(session.execute(sa.select(prompt.id, prompt.text).where(prompt.id.in_(keys))).all())
+    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(keys))
+    groups = {
+        name: tuple(
+            Example(
+                name=names.get(key := int(scores.prompt_ids[known[row]]), str(key)),
+                task=str(scores.tasks[known[row]]),
+                text=texts[key],
+                mean=float(means[row]),
+                n_models=int((~np.isnan(Q[row])).sum()),
+            )
+            for row in rows
+        )
+        for name, rows in chosen.items()
+    }
+    return Examples(groups=groups, counts=counts)

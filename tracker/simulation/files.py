@@ -1,0 +1,213 @@
+"""Files of a simulation, as people have them: a prompt table, scores, runs without the question, and vectors."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracker.ingest.measurement import ReadOptions
+from tracker.simulation.earlier_run import LABEL, earlier_run
+from tracker.simulation.item_response import Responses, Simulation, letters
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BENCHMARK = "simulated"
+METRIC = "accuracy"
+ENCODER = "planted-meaning"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultFile:
+    """A file and what its owner says about it when it is taken in.
+
+    Attributes:
+        name: of the file, in the demonstration's folder.
+        holds: in a few words.
+        options: what is said about it.
+        write: makes its bytes.
+    """
+
+    name: str
+    holds: str
+    options: ReadOptions
+    write: Callable[[Simulation], bytes]
+
+    def command(self, folder: Path) -> str:
+        """The command line that takes it in."""
+        said: Mapping[str, str | None] = {
+            "--benchmark": self.options.benchmark,
+            "--probability-kind": self.options.probability_kind,
+        }
+        flags = [part for flag, value in said.items() if value for part in (flag, value)]
+        return shlex.join(["suffrage", "ingest", str(folder / self.name), *flags])
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorsFile:
+    """A file of vectors and what its owner says about it.
+
+    Attributes:
+        name: of the file, in the demonstration's folder.
+        holds: in a few words.
+        encoder: what made the vectors.
+        write: makes its bytes.
+    """
+
+    name: str
+    holds: str
+    encoder: str
+    write: Callable[[Simulation], bytes]
+
+    def command(self, folder: Path) -> str:
+        """The command line that takes it in."""
+        path = str(folder / self.name)
+        return shlex.join(["suffrage", "embed", BENCHMARK, "--from-file", path, "--encoder", self.encoder])
+
+
+def write_files(simulation: Simulation, folder: Path) -> None:
+    """Write each of `FILES` that is not there yet; a file is there whole, or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in FILES:
+        path = folder / file.name
+        if not path.exists():
+            with _whole(path) as unfinished:
+                unfinished.write_bytes(file.write(simulation))
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _prompts(simulation: Simulation) -> bytes:
+    import pyarrow as pa
+
+    asked = simulation.questions
+    table = pa.table(
+        {
+            "prompt_id": list(simulation.keys),
+            "task": simulation.tasks.tolist(),
+            "question": [question.text for question in asked],
+            "choices": [json.dumps(question.choices) for question in asked],
+            "answer": [question.letter for question in asked],
+        }
+    )
+    return _parquet(table)
+
+
+def _scores(simulation: Simulation) -> bytes:
+    import pyarrow as pa
+
+    return _parquet(pa.table(_long(simulation, simulation.full, "full")))
+
+
+def _earlier(simulation: Simulation) -> bytes:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    then = earlier_run(simulation)
+    n_prompts = len(then.right)
+    table = {
+        "model": [then.model] * n_prompts,
+        "run": [LABEL] * n_prompts,
+        "prompt_id": list(simulation.keys),
+        "task": simulation.tasks.tolist(),
+        "metric": [METRIC] * n_prompts,
+        "score": then.right.astype(np.int64),
+    }
+    buffer = io.BytesIO()
+    csv.write_csv(pa.table(table), buffer)
+    return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+def _answer_only(simulation: Simulation) -> bytes:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    buffer = io.BytesIO()
+    csv.write_csv(pa.table(_long(simulation, simulation.answer_only, "answer_only")), buffer)
+    return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+def _vectors(simulation: Simulation) -> bytes:
+    import pyarrow as pa
+
+    numbers = pa.array(simulation.meaning.ravel())
+    vectors = pa.FixedSizeListArray.from_arrays(numbers, simulation.meaning.shape[1])
+    return _parquet(pa.table({"prompt_id": list(simulation.keys), "vector": vectors}))
+
+
+def _long(simulation: Simulation, responses: Responses, condition: str) -> dict[str, Any]:
+    """Columns of a long table: one row per model and prompt, model by model."""
+    n_prompts, n_models = responses.right.shape
+    return {
+        "model": np.repeat(simulation.models, n_prompts).tolist(),
+        "prompt_id": list(simulation.keys) * n_models,
+        "task": simulation.tasks.tolist() * n_models,
+        "metric": [METRIC] * (n_prompts * n_models),
+        "score": responses.right.T.ravel().astype(np.float64),
+        "predicted": letters(responses.predicted).T.ravel().tolist(),
+        "gold_probability": responses.gold_probability.T.ravel(),
+        "condition": [condition] * (n_prompts * n_models),
+    }
+
+
+def _parquet(table: pa.Table) -> bytes:
+    from pyarrow import parquet
+
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+RESULT_FILES = (
+    ResultFile(
+        name="prompts.parquet",
+        holds="the questions, their options and gold answers",
+        options=ReadOptions(benchmark=BENCHMARK),
+        write=_prompts,
+    ),
+    ResultFile(
+        name="earlier.csv.gz",
+        holds="an earlier run of one of the models",
+        options=ReadOptions(benchmark=BENCHMARK),
+        write=_earlier,
+    ),
+    ResultFile(
+        name="scores.parquet",
+        holds="each model on each prompt, right or wrong, with the gold letter's probability",
+        options=ReadOptions(benchmark=BENCHMARK, probability_kind="letters"),
+        write=_scores,
+    ),
+    ResultFile(
+        name="answer_only.csv.gz",
+        holds="the same models on the options alone, the question withheld",
+        options=ReadOptions(benchmark=BENCHMARK, probability_kind="letters"),
+        write=_answer_only,
+    ),
+)
+
+VECTORS_FILE = VectorsFile(
+    name="vectors.parquet",
+    holds="what each question means, as a vector",
+    encoder=ENCODER,
+    write=_vectors,
+)
+
+FILES: tuple[ResultFile | VectorsFile, ...] = (*RESULT_FILES, VECTORS_FILE)

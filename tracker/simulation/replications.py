@@ -1,0 +1,172 @@
+"""One question asked of several simulated tables, and its answers averaged."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracker.queries.findings.latest_findings import SIMULATED
+from tracker.queries.performance import TaskMatrix
+from tracker.queries.selection import Selection
+from tracker.recording.declaration import Declaration
+from tracker.recording.finding import Absent, Finding, Metric, Report
+from tracker.recording.mlflow.run_spec import MOST_METRICS
+from tracker.recording.record import Question
+
+SYSTEMS = ("cardinal", "ordinal")
+SPREAD = ("diversity", *(f"{system}.{change}" for system in SYSTEMS for change in ("tau", "mrc")))
+"""Numbers whose standard deviation over the trials is given too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trials(Finding):
+    """Findings of one question about tables of one kind.
+
+    Attributes:
+        told: what the tables are.
+        findings: one for each trial.
+        searched: how, in words.
+    """
+
+    told: str
+    findings: tuple[Finding, ...]
+    searched: str
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The mean of each number over the trials, the standard deviation of the main ones, the number of trials."""
+        every = [finding.metrics for finding in self.findings]
+        found: dict[str, Metric] = {"n_trials": float(len(every))}
+        for name in every[0]:
+            found[name] = mean = _mean([metrics[name] for metrics in every])
+            if name in SPREAD:
+                found[f"{name}.sd"] = _sd([metrics[name] for metrics in every], mean)
+        return found
+
+    @property
+    def headline(self) -> Sequence[str]:
+        """Headline numbers of the question, and the standard deviations."""
+        names = [name for name in self.metrics if name in self.findings[0].headline or name.endswith(".sd")]
+        return ["n_trials", *names][:MOST_METRICS]
+
+    def summary(self) -> str:
+        """The means in plain words."""
+        numbers, n = self.metrics, len(self.findings)
+        said = [f"{self.told}, {f'means over {n} trials' if n > 1 else 'one trial'}: {self._value('diversity')}."]
+        for system in SYSTEMS:
+            if f"{system}.tau" in numbers:
+                changes = (self._value(f"{system}.{change}") for change in ("tau", "mrc"))
+                said.append(f"{system.capitalize()} sensitivity: {', '.join(changes)}.")
+        return (
+            f"{' '.join(said)} With {self.searched}; where a value is an interval, its ends are the means of the lower "
+            "and of the upper bounds. Everything here is simulated."
+        )
+
+    def _value(self, name: str) -> str:
+        value, most, sd = (self.metrics.get(f"{name}{suffix}") for suffix in ("", "_upper", ".sd"))
+        label = name.rpartition(".")[2].replace("mrc", "MRC")
+        if not isinstance(value, float):
+            return f"{label} not given"
+        spread = f" (sd {sd:.4f})" if isinstance(sd, float) else ""
+        if isinstance(most, float) and most > value:
+            return f"{label} between {value:.4f}{spread} and {most:.4f}"
+        return f"{label} {value:.4f}{spread}"
+
+
+def _mean(values: Sequence[Metric]) -> Metric:
+    absent = [value for value in values if isinstance(value, Absent)]
+    if absent:
+        return Absent(f"not given in {len(absent)} of {len(values)} trials: {absent[0].reason}")
+    return math.fsum(value for value in values if not isinstance(value, Absent)) / len(values)
+
+
+def _sd(values: Sequence[Metric], mean: Metric) -> Metric:
+    if isinstance(mean, Absent):
+        return mean
+    if len(values) == 1:
+        return Absent("one trial has no spread")
+    deviations = (value - mean for value in values if not isinstance(value, Absent))
+    return math.sqrt(math.fsum(deviation**2 for deviation in deviations) / (len(values) - 1))
+
+
+def repeated(
+    declaration: Declaration,
+    draw: Callable[..., TaskMatrix],
+    *,
+    simulated: str,
+    told: str,
+    n_trials: int,
+    options: Mapping[str, Any],
+    selection: Selection | None = None,
+    benchmark_id: int | None = None,
+    runs: Mapping[tuple[str, int], str] | None = None,
+    progress: Callable[[int], None] = lambda trial: None,
+) -> tuple[Question, Report]:
+    """Ask a question of one simulated table after another, as something to record.
+
+    Args:
+        declaration: of a question about one `TaskMatrix`, with a parameter ``time_limit``.
+        draw: makes the table of a ``trial``, counted from 0.
+        simulated: kind of the tables in a word or two, as recorded.
+        told: the same in a sentence, for the summary.
+        n_trials: at least 1.
+        options: of the question, where they are not the defaults, and the seed.
+        selection: of the real scores that the tables were made of, if any.
+        benchmark_id: of the same.
+        runs: the same, as in `Question`.
+        progress: told the number of each trial before it begins.
+
+    Raises:
+        SelectionError: a table or an option does not suit the question.
+    """
+    values = declaration.complete(options)
+    digests: list[str] = []
+
+    def reports() -> Iterator[Report]:
+        for trial in range(n_trials):
+            progress(trial)
+            table = draw(trial=trial)
+            digests.append(table.digest)
+            yield declaration.function(table, **values)
+
+    findings = tuple(report.finding for report in reports())
+    question = Question(
+        analysis=declaration.name,
+        code_version=declaration.code_version,
+        selection=selection,
+        parameters={SIMULATED: simulated, "n_trials": n_trials, **values},
+        benchmark_id=benchmark_id,
+        input_digest=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
+        runs=runs or {},
+    )
+    return question, Report(
+        Trials(told=told, findings=findings, searched=_searched(values)),
+        tables={"trials": _by_trial(findings)},
+    )
+
+
+def _searched(options: Mapping[str, Any]) -> str:
+    if options.get("method") == "paper":
+        return "the paper's gradient descent"
+    limit = float(options["time_limit"])
+    return f"{limit:g} s for each exact search" if limit else "no exact search"
+
+
+def _by_trial(findings: Sequence[Finding]) -> Any:
+    import pyarrow as pa
+
+    rows = [
+        {
+            "trial": trial,
+            "name": name,
+            "value": None if isinstance(value, Absent) else value,
+            "reason": value.reason if isinstance(value, Absent) else "",
+        }
+        for trial, finding in enumerate(findings, start=1)
+        for name, value in finding.metrics.items()
+    ]
+    kinds = [("trial", pa.int64()), ("name", pa.string()), ("value", pa.float64()), ("reason", pa.string())]
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))

@@ -1,0 +1,1 @@
+"""Statistics that the tracker and the analyses share: errors, intervals, ranks, tests; imports nothing of ours."""

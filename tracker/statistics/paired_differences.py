@@ -1,0 +1,132 @@
+"""Differences between two models on the same prompts: how large on average, and how sure.
+
+Source: Miller 2024, "Adding Error Bars to Evals", sections 2.2 and 3.2; Cameron and Miller 2015, section II (CR1); Bell
+and McCaffrey 2002, "Bias reduction in standard errors for linear regression with multi-stage samples" (CR2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.statistics.grouping import Grouping
+from tracker.statistics.student_t import NOTHING, t_pvalues, t_quantile
+
+Correction = Literal["CR1", "CR2"]
+"""For there being few clusters."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A mean difference with its error.
+
+    Attributes:
+        mean: in the unit of the scores; exactly 0 where only rounding is left.
+        stderr: NaN below two units; exactly 0 where all units say the same.
+        n_units: prompts or clusters that count as independent.
+        degrees: of freedom; 0 below two units.
+        low, high: mean ± Student's t with so many degrees; NaN where there is no error.
+        pvalue: two-sided; see `t_pvalues`.
+    """
+
+    mean: float
+    stderr: float
+    n_units: int
+    degrees: float
+    low: float
+    high: float
+    pvalue: float
+
+
+def estimate(differences: NDArray[np.float64], *, scale: float, level: float = 0.95) -> Estimate:
+    """The mean with the error s / √n, as if prompts were independent.
+
+    Args:
+        differences: ``(n,)`` finite, at least one.
+        scale: largest absolute score; an error below `NOTHING` of it is 0.
+        level: of the interval.
+    """
+    n, mean = len(differences), float(differences.mean())
+    error = float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+    return _estimate(mean, error, n, n - 1, scale, level)
+
+
+def clustered_estimate(
+    differences: NDArray[np.float64],
+    groups: Grouping,
+    *,
+    scale: float,
+    level: float = 0.95,
+    correction: Correction = "CR1",
+) -> Estimate:
+    """The mean with an error that knows of clusters, from S, the sum of deviations in each.
+
+    CR1 is √(G/(G − 1) Σ S²) / n with G − 1 degrees of freedom, for clusters of like size. CR2 is √(Σ S² / (1 − w)) / n
+    with w the cluster's share of the prompts, and Satterthwaite's degrees; where all w are equal it is the same.
+
+    Args:
+        differences: ``(n,)`` finite, at least one.
+        groups: their clusters; below two there is no error.
+        scale: largest absolute score; an error below `NOTHING` of it is 0.
+        level: of the interval.
+        correction: for there being few clusters.
+    """
+    n, G, mean = len(differences), groups.n_groups, float(differences.mean())
+    error = np.nan
+    if G > 1:
+        sums = np.bincount(groups.codes, weights=differences - mean, minlength=G)
+        raised = G / (G - 1) if correction == "CR1" else 1 / (1 - groups.sizes / n)
+        error = float(np.sqrt((raised * sums**2).sum()) / n)
+    return _estimate(mean, error, G, G - 1 if correction == "CR1" else groups.degrees, scale, level)
+
+
+def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: float, level: float) -> Estimate:
+    if error <= NOTHING * scale:
+        error = 0.0
+    if abs(mean) <= NOTHING * scale:
+        mean = 0.0
+    reach = float(t_quantile(level, degrees)) * error
+    return Estimate(
+        mean=mean,
+        stderr=error,
+        n_units=n_units,
+        degrees=float(degrees),
+        low=mean - reach,
+        high=mean + reach,
+        pvalue=float(t_pvalues(mean, error, n_units, scale, degrees)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unpaired:
+    """What comes out where nobody looks at which prompts were the same.
+
+    Attributes:
+        stderr: √(se_a² + se_b²), each s / √n; NaN below two prompts.
+        z: difference over it; NaN where it is 0.
+        pvalue: two-sided, normal; NaN where there is no z.
+    """
+
+    stderr: float
+    z: float
+    pvalue: float
+
+
+def unpaired(a: NDArray[np.float64], b: NDArray[np.float64]) -> Unpaired:
+    """The z-test of two means that most tools report.
+
+    Args:
+        a, b: finite scores.
+    """
+    from scipy.special import ndtr
+
+    if min(len(a), len(b)) < 2:
+        return Unpaired(stderr=np.nan, z=np.nan, pvalue=np.nan)
+    error = float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)))
+    if error <= NOTHING * max(float(np.abs(a).max()), float(np.abs(b).max())):
+        return Unpaired(stderr=0.0, z=np.nan, pvalue=np.nan)
+    z = float(a.mean() - b.mean()) / error
+    return Unpaired(stderr=error, z=z, pvalue=float(2 * ndtr(-abs(z))))

@@ -1,0 +1,215 @@
+"""Every two models at once: differences of means over the prompts both were measured on, with their errors.
+
+Nothing goes through pairs one by one: sums over prompts are products of matrices. Where two models are so alike that
+such a product would lose digits, their differences are taken prompt by prompt after all.
+
+Source: Miller 2024, "Adding Error Bars to Evals", sections 2.2 and 3.2 (paired, clustered); Cameron and Miller 2015,
+section II (CR1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.statistics.grouping import Grouping
+from tracker.statistics.mcnemar import mcnemar_pvalues
+from tracker.statistics.paired_differences import Correction
+from tracker.statistics.student_t import NOTHING, t_pvalues
+
+LOSES_DIGITS = 1e-3
+"""A sum of squares below this share of what it is a difference of would have fewer than twelve digits left."""
+HELD = 1 << 22
+"""Differences that are held at a time."""
+
+Square = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllPairs:
+    """Model i less model j, over the prompts that both were measured on; every array is ``(k, k)``.
+
+    Attributes:
+        n: prompts that both were measured on.
+        difference: mean of the differences, in the unit of the scores; NaN where no prompt is shared.
+        stderr: s / √n, as if prompts were independent; NaN below two prompts; exactly 0 for identical models.
+        n_clusters: clusters with a shared prompt.
+        stderr_clustered: CR1 or CR2, as of `clustered_estimate`; NaN below two clusters, or where no clusters were
+            given.
+        degrees_clustered: of freedom; 0 where there is no clustered error.
+        only_first, only_second: prompts that only i, or only j, gets right; None where scores are not all 0 and 1.
+        scale: largest absolute score; what is below `NOTHING` of it is rounding.
+    """
+
+    n: NDArray[np.int64]
+    difference: Square
+    stderr: Square
+    n_clusters: NDArray[np.int64]
+    stderr_clustered: Square
+    degrees_clustered: Square
+    only_first: NDArray[np.int64] | None
+    only_second: NDArray[np.int64] | None
+    scale: float
+
+    @property
+    def pvalues(self) -> Square:
+        """Paired t, as if prompts were independent; see `t_pvalues`."""
+        return t_pvalues(self.difference, self.stderr, self.n, self.scale)
+
+    @property
+    def pvalues_clustered(self) -> Square:
+        """Paired t around the clustered error; NaN where there is none."""
+        return t_pvalues(self.difference, self.stderr_clustered, self.n_clusters, self.scale, self.degrees_clustered)
+
+    @property
+    def pvalues_mcnemar(self) -> Square | None:
+        """Exact McNemar; None where scores are not all 0 and 1."""
+        if self.only_first is None or self.only_second is None:
+            return None
+        return mcnemar_pvalues(self.only_first, self.only_second)
+
+
+def all_pairs(Q: NDArray[np.float64], groups: Grouping | None = None, correction: Correction = "CR1") -> AllPairs:
+    """Compare every two columns.
+
+    Args:
+        Q: ``(n, k)`` finite scores; NaN = not measured.
+        groups: clusters of the rows; None where errors are not to be clustered.
+        correction: of clustered errors, for there being few clusters.
+    """
+    seen = ~np.isnan(Q)
+    scale = float(np.abs(Q).max(initial=0.0, where=seen))
+    M, scores = seen.astype(np.float64), np.where(seen, Q, 0.0)
+    values = scores
+    is_binary = bool(((values == 0) | (values == 1)).all())
+    if not is_binary:  # differences stay what they are, sums of squares become small
+        counted = np.maximum(M.sum(axis=1, keepdims=True), 1)
+        values = np.where(seen, values - values.sum(axis=1, keepdims=True) / counted, 0.0)
+    n = M.T @ M
+    right = values.T @ M
+    total = right - right.T
+    squares, products = (values**2).T @ M, values.T @ values
+    whole = squares + squares.T
+    apart = whole - 2 * products  # sum of squared differences
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / n
+        spread = np.maximum((n * apart - total**2) / n, 0.0)  # whole numbers until divided, where scores are 0 and 1
+    between, n_clusters, degrees = _between(values, M, mean, groups, correction)
+    close = np.zeros(n.shape, dtype=np.bool_) if is_binary else spread < LOSES_DIGITS * whole
+    if groups is not None:
+        close |= between < LOSES_DIGITS * apart
+    i, j = np.nonzero(np.triu(close & (n > 0), 1))
+    _one_by_one(scores, M, groups, (i, j), (mean, spread, between), exact=is_binary, correction=correction)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stderr = np.where(n >= 2, np.sqrt(spread / (n - 1) / n), np.nan)
+        clustered = np.where(n_clusters >= 2, np.sqrt(between) / n, np.nan)
+    for error in (stderr, clustered):
+        error[error <= NOTHING * scale] = 0.0
+        np.fill_diagonal(error, np.where(np.isnan(np.diag(error)), np.nan, 0.0))
+    np.fill_diagonal(mean, np.where(np.diag(n) > 0, 0.0, np.nan))
+    only = np.rint(right - products).astype(np.int64) if is_binary else None
+    return AllPairs(
+        n=n.astype(np.int64),
+        difference=mean,
+        stderr=stderr,
+        n_clusters=n_clusters.astype(np.int64),
+        stderr_clustered=clustered,
+        degrees_clustered=np.where(n_clusters >= 2, degrees, 0.0),
+        only_first=only,
+        only_second=None if only is None else only.T,
+        scale=scale,
+    )
+
+
+def _between(
+    values: Square, M: Square, mean: Square, groups: Grouping | None, correction: Correction
+) -> tuple[Square, Square, Square]:
+    """For every two columns: n² times the squared clustered error, the number of clusters, degrees of freedom."""
+    k = values.shape[1]
+    if groups is None:
+        return np.full((k, k), np.nan), np.zeros((k, k)), np.zeros((k, k))
+    order, starts = _in_clusters(groups)
+    if M.all():
+        S = np.add.reduceat((values - values.mean(axis=0))[order], starts, axis=0)
+        if groups.n_groups > 1:
+            S *= np.sqrt(_raised(groups.sizes[:, None], groups.n_groups, len(M), correction))
+        H = S.T @ S
+        own = np.diag(H)
+        degrees = groups.n_groups - 1.0 if correction == "CR1" else groups.degrees
+        ends = np.full((k, k), float(groups.n_groups)), np.full((k, k), degrees)
+        return np.maximum(own[:, None] + own[None, :] - 2 * H, 0.0), *ends
+    return _between_with_gaps(values, M, mean, np.split(order, starts[1:]), correction)
+
+
+def _between_with_gaps(
+    values: Square, M: Square, mean: Square, clusters: list[NDArray[np.int64]], correction: Correction
+) -> tuple[Square, Square, Square]:
+    """The same where columns lack scores, so that every pair has clusters of its own sizes."""
+    n, filled = M.T @ M, np.where(np.isnan(mean), 0.0, mean)
+    number = np.sum([(M[rows].T @ M[rows]) > 0 for rows in clusters], axis=0).astype(np.float64)
+    between, squares, parts, parts_squared = (np.zeros(n.shape) for _ in range(4))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for rows in clusters:
+            sums, shared = values[rows].T @ M[rows], M[rows].T @ M[rows]
+            raised = np.where(shared > 0, _raised(shared, number, n, correction), 0.0)
+            between += raised * (sums - sums.T - filled * shared) ** 2
+            share = shared / n
+            part = np.where(shared > 0, share**2 / (1 - share), 0.0)
+            squares, parts, parts_squared = squares + share**2, parts + part, parts_squared + part**2
+        degrees = number - 1 if correction == "CR1" else 1 / (squares + parts**2 - parts_squared)
+    return between, number, degrees
+
+
+def _raised(sizes: Any, number: Any, n: Any, correction: Correction) -> Any:
+    """By how much the squared sum of a cluster is raised, for there being few clusters."""
+    return number / (number - 1) if correction == "CR1" else 1 / (1 - sizes / n)
+
+
+def _in_clusters(groups: Grouping) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows in the order of their clusters, and where each cluster begins."""
+    return np.argsort(groups.codes, kind="stable"), np.concatenate([[0], np.cumsum(groups.sizes)[:-1]])
+
+
+def _one_by_one(
+    scores: Square,
+    M: Square,
+    groups: Grouping | None,
+    pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
+    results: tuple[Square, Square, Square],
+    *,
+    exact: bool,
+    correction: Correction,
+) -> None:
+    """Replace the results of some pairs by those of their differences, prompt by prompt; in place.
+
+    Args:
+        scores: ``(n, k)``, 0 where not measured.
+        M: ``(n, k)``, 1 where measured.
+        groups: clusters of the rows, if any.
+        pairs: first and second columns.
+        results: mean, sum of squared deviations, and its counterpart between clusters.
+        exact: whether the first two are exact already.
+        correction: of the third.
+    """
+    mean, spread, between = results
+    clusters = None if groups is None else _in_clusters(groups)
+    step = max(1, HELD // max(len(scores), 1))
+    for start in range(0, len(pairs[0]), step):
+        i, j = pairs[0][start : start + step], pairs[1][start : start + step]
+        both = M[:, i] * M[:, j]
+        D = (scores[:, i] - scores[:, j]) * both
+        means = D.sum(axis=0) / both.sum(axis=0)
+        deviations = (D - means) * both
+        if not exact:
+            mean[i, j], mean[j, i] = means, -means
+            spread[i, j] = spread[j, i] = (deviations**2).sum(axis=0)
+        if clusters is not None:
+            sums = np.add.reduceat(deviations[clusters[0]], clusters[1], axis=0)
+            sizes = np.add.reduceat(both[clusters[0]], clusters[1], axis=0)
+            number = (sizes > 0).sum(axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                raised = np.where(sizes > 0, _raised(sizes, number, sizes.sum(axis=0), correction), 0.0)
+                between[i, j] = between[j, i] = (raised * sums**2).sum(axis=0)
