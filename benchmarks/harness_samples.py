@@ -84,7 +84,7 @@ def _sample(number: int, chance: random.Random, texts: list[str], shots: list[st
         "doc": {"question": question, "choices": options, "answer": gold, "subject": "exam"},
         "target": str(gold),
         "arguments": {f"gen_args_{place}": {"arg_0": context, "arg_1": f" {one}"} for place, one in enumerate(options)},
-        "resps": [[one] for one in answers],
+        "resps": [[answer] for answer in answers],
         "filtered_resps": answers,
         "filter": "none",
         "metrics": ["acc", "acc_norm"],

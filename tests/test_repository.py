@@ -108,7 +108,7 @@ class TestDependencies:
         imported = providers(ast.walk(modules[STRENGTHS]))
         assert [one for one in imported if not one & (CORE | VOTING)] == []
         assert VOTING - set().union(*imported) == set()
-        assert [one for one in providers(modules[STRENGTHS].body) if one & VOTING] == []
+        assert [provider for provider in providers(modules[STRENGTHS].body) if provider & VOTING] == []
 
     def test_data_sets_of_the_hub_need_an_extra_of_their_own_and_no_sooner_than_they_are_loaded(
         self, modules: dict[Path, ast.Module]
@@ -116,7 +116,7 @@ class TestDependencies:
         imported = providers(ast.walk(modules[DATA_SETS]))
         assert [one for one in imported if not one & (CORE | HUB)] == []
         assert HUB - set().union(*imported) == set()
-        assert [one for one in providers(modules[DATA_SETS].body) if one & HUB] == []
+        assert [provider for provider in providers(modules[DATA_SETS].body) if provider & HUB] == []
 
 
 @pytest.fixture(scope="module")

@@ -150,12 +150,12 @@ def _flips(found: TwoModels, names: tuple[str, str]) -> str:
 
 
 def _by_task(tasks: Sequence[TaskDifference], names: tuple[str, str], level: float) -> str:
-    tested = [one for one in tasks if not np.isnan(one.holm)]
+    tested = [task for task in tasks if not np.isnan(task.holm)]
     if len(tasks) < 2 or not tested:
         return ""
     clear = [one for one in tested if one.holm <= 1 - level]
     n_a, n_b = sum(one.difference > 0 for one in clear), sum(one.difference < 0 for one in clear)
-    wins = sum(one.difference > 0 for one in tasks), sum(one.difference < 0 for one in tasks)
+    wins = sum(task.difference > 0 for task in tasks), sum(task.difference < 0 for task in tasks)
     return (
         f"By task, {names[0]} is ahead in {wins[0]} and {names[1]} in {wins[1]} of {len(tasks)}; after Holm's "
         f"correction for {len(tested)} tests, {n_a} and {n_b} of these are more than chance."

@@ -27,7 +27,7 @@ def history(runs: RunHistory, steps: Sequence[Step], level: float) -> Figure:
     """
     scores = runs.scores
     series = sorted(runs.columns_of.items(), key=lambda one: (-len(one[1]), one[0]))
-    series = [one for one in series if len(one[1]) > 1] or series
+    series = [line for line in series if len(line[1]) > 1] or series
     shown = series[:MOST_MODELS]
     means = np.array([mean for _, mean in runs.means])
     dated = all(runs.runs[column].is_dated for _, columns in shown for column in columns)

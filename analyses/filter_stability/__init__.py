@@ -105,7 +105,7 @@ class FilterStability(Finding):
                 absent = Absent(self.blind) if name == "contaminated" and self.blind else None
                 for what in ("mean", "sd", "min", "max"):
                     metrics[f"share_{name}.{what}.{size}"] = absent or float(getattr(told, what))
-        metrics["n_encoders"] = float(sum(not one.reason for one in self.encoders))
+        metrics["n_encoders"] = float(sum(not encoder.reason for encoder in self.encoders))
         for key, one in zip(self.encoder_ids, self.encoders, strict=True):
             threshold = None if one.found is None else one.found.threshold
             metrics[f"threshold.{key}"] = Absent(one.reason) if threshold is None else threshold

@@ -126,7 +126,7 @@ def notes(
         said.append(f"Filter {chosen.analysis_id} was made of scores that are no longer the latest ({chosen.stale}).")
     if blind:
         said.append(f"No prompt is called contaminated by any subset: {blind}.")
-    taken = [one.found.step.flagged for one in steps if one.found is not None]
+    taken = [step.found.step.flagged for step in steps if step.found is not None]
     if steps and flagged.any() and not any(np.array_equal(flagged, one) for one in taken):
         said.append(
             f"No encoder's vectors give the {int(flagged.sum()):,} similar prompts that the filter recorded: those it "
@@ -210,7 +210,7 @@ def _left_out(decided: Decisions, models: Sequence[str]) -> list[str]:
 def _encoders(encoders: Sequence[EncoderStep], shared: Sequence[EncoderOverlap]) -> list[str]:
     """What two encoders share; of more than two, the nearest and the farthest."""
     there = [one for one in shared if one.prompts is not None]
-    because = [(one.encoder, one.reason.split(";")[0]) for one in encoders if one.reason]
+    because = [(encoder.encoder, encoder.reason.split(";")[0]) for encoder in encoders if encoder.reason]
     said = [f"With {encoder} the similar step flags nothing: {reason}." for encoder, reason in because]
     if not there:
         return [*said, "So no two encoders can be compared."]

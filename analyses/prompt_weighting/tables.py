@@ -57,16 +57,16 @@ def by_seed(clusterings: Sequence[Clustered]) -> pa.Table:
     """One row for each scheme under each seed of the clustering."""
     rows = [
         {
-            "seed": one.seed,
-            "n_clusters": one.clustering.n_clusters,
-            "silhouette": None if np.isnan(one.clustering.silhouette) else one.clustering.silhouette,
+            "seed": clustering.seed,
+            "n_clusters": clustering.clustering.n_clusters,
+            "silhouette": None if np.isnan(clustering.clustering.silhouette) else clustering.clustering.silhouette,
             "scheme": name,
             "n_effective": scheme.n_effective,
             "kendall_tau": None if np.isnan(scheme.kendall_tau) else scheme.kendall_tau,
             "largest_rank_change": scheme.largest_rank_change,
             "largest_shift": scheme.largest_shift,
         }
-        for one in clusterings
-        for name, scheme in one.schemes.items()
+        for clustering in clusterings
+        for name, scheme in clustering.schemes.items()
     ]
     return pa.Table.from_pylist(rows)

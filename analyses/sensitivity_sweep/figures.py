@@ -65,9 +65,9 @@ def sweep(path: Sequence[CardinalSensitivity], limits: PairLimits, labels: Seque
 
 
 def _curve(axes: Axes, at: NDArray[np.float64], changes: Sequence[LargestChange]) -> None:
-    value = np.array([one.value for one in changes])
-    at_most = np.array([one.at_most for one in changes])
-    proven = np.array([one.is_exact for one in changes])
+    value = np.array([change.value for change in changes])
+    at_most = np.array([change.at_most for change in changes])
+    proven = np.array([change.is_exact for change in changes])
     axes.plot(at, value, color=OBSERVED, linewidth=1.4, zorder=3, clip_on=False)
     if proven.any():
         dots = axes.scatter(at[proven], value[proven], s=22, color=OBSERVED, zorder=4, label="largest change, proven")

@@ -36,7 +36,7 @@ def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_], skipped: Collect
         kept: ``(n_prompts,)`` what they leave.
         skipped: names of steps that were not taken; their cells are empty.
     """
-    flagged, removed = (np.array([getattr(one, name) for one in steps.values()]) for name in ("flagged", "removed"))
+    flagged, removed = (np.array([getattr(step, name) for step in steps.values()]) for name in ("flagged", "removed"))
     alone = np.array([part.sum() for part in removal_parts(steps).values()][:-1])
     counts = {
         "flagged": np.append(flagged.sum(axis=1), flagged.any(axis=0).sum()),
@@ -160,8 +160,8 @@ def decisions(
         "prompt": pa.array(names, pa.string()),
         "task": pa.array(tasks.tolist(), pa.string()),
         "kept": kept,
-        "reasons": _joined([*steps], [one.flagged for one in steps.values()], len(tasks)),
-        "removed_by": _joined([*steps], [one.removed for one in steps.values()], len(tasks)),
+        "reasons": _joined([*steps], [step.flagged for step in steps.values()], len(tasks)),
+        "removed_by": _joined([*steps], [step.removed for step in steps.values()], len(tasks)),
     }
     for name, one in steps.items():
         if (one.groups >= 0).any():

@@ -46,7 +46,7 @@ def distance(sizes: Sequence[SubsetsOfSize], greedy: GreedyOrder, held: HeldOut 
     figure = canvas(9.5, 4.6)
     for axes, (measure, label) in zip(figure.subplots(1, 2), PANELS.items(), strict=True):
         _curves(axes, sizes, measure)
-        at = [one.sets.size for one in sizes]
+        at = [size.sets.size for size in sizes]
         steps = getattr(greedy.distances, measure)[: len(sizes)]
         axes.plot(at, steps, color=GREEN, linewidth=1.2, marker="s", markersize=4, label="greedy order")
         if measure == "tau_paper":
@@ -66,8 +66,8 @@ def distance(sizes: Sequence[SubsetsOfSize], greedy: GreedyOrder, held: HeldOut 
 
 
 def _curves(axes: Axes, sizes: Sequence[SubsetsOfSize], measure: str) -> None:
-    at = np.array([one.sets.size for one in sizes])
-    levels = [np.quantile(getattr(one.distances, measure), [0, 0.25, 0.5, 0.75, 1]) for one in sizes]
+    at = np.array([size.sets.size for size in sizes])
+    levels = [np.quantile(getattr(size.distances, measure), [0, 0.25, 0.5, 0.75, 1]) for size in sizes]
     best, lower, median, upper, worst = np.array(levels).T
     axes.vlines(at, best, worst, color=FAINT, linewidth=0.8, label="from the best set to the worst")
     axes.bar(at, upper - lower, 0.36, lower, color=DRAWN, alpha=0.55, label="the middle half of all sets")
@@ -75,9 +75,9 @@ def _curves(axes: Axes, sizes: Sequence[SubsetsOfSize], measure: str) -> None:
     axes.plot(at, best, color=OBSERVED, linewidth=1.4, marker="o", markersize=5, label="best set (a selection)")
     axes.set_ylim(0, max(float(worst.max()) * 1.05, 0.01))
     axes.set_xlim(at[0] - 0.4, at[-1] + 0.4)
-    names = [f"{one.sets.size}" if one.sets.is_exhaustive else f"{one.sets.size}*" for one in sizes]
+    names = [f"{size.sets.size}" if size.sets.is_exhaustive else f"{size.sets.size}*" for size in sizes]
     axes.set_xticks(at, names) if len(at) <= 20 else None
-    sampled = any(not one.sets.is_exhaustive for one in sizes)
+    sampled = any(not size.sets.is_exhaustive for size in sizes)
     axes.set_xlabel("tasks in the set" + " (*: a random sample of the sets)" * sampled, fontsize=9)
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 

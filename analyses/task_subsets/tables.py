@@ -32,17 +32,17 @@ def quantiles(found: Distances, measure: str) -> dict[str, float]:
 def by_size(sizes: Sequence[SubsetsOfSize], tasks: Sequence[str]) -> pa.Table:
     """One row for each size."""
     columns: dict[str, Any] = {
-        "size": [one.sets.size for one in sizes],
-        "n_subsets": [float(one.sets.n_subsets) for one in sizes],
-        "n_examined": [one.sets.n_examined for one in sizes],
-        "examined": ["all" if one.sets.is_exhaustive else "sample" for one in sizes],
+        "size": [size.sets.size for size in sizes],
+        "n_subsets": [float(size.sets.n_subsets) for size in sizes],
+        "n_examined": [size.sets.n_examined for size in sizes],
+        "examined": ["all" if size.sets.is_exhaustive else "sample" for size in sizes],
     }
     for measure in MEASURES:
-        told = [quantiles(one.distances, measure) for one in sizes]
+        told = [quantiles(size.distances, measure) for size in sizes]
         columns |= {f"{measure}_{level}": numbers([one[level] for one in told]) for level in LEVELS}
-    columns["nearest"] = [BETWEEN.join(tasks[task] for task in one.nearest) for one in sizes]
-    columns["n_nearest"] = [one.n_nearest for one in sizes]
-    columns["nearest_by_mrc"] = [BETWEEN.join(tasks[task] for task in one.nearest_mrc) for one in sizes]
+    columns["nearest"] = [BETWEEN.join(tasks[task] for task in size.nearest) for size in sizes]
+    columns["n_nearest"] = [size.n_nearest for size in sizes]
+    columns["nearest_by_mrc"] = [BETWEEN.join(tasks[task] for task in size.nearest_mrc) for size in sizes]
     return pa.table(columns)
 
 

@@ -45,7 +45,10 @@ def points(
         add("finding", [record.id for record in found])
         add("metric", [record.selection.get("metric") or "" for record in found])
         for name in ("n_tasks", "n_models"):
-            add(name, [next((one.value for one in record.numbers if one.name == name), None) for record in found])
+            add(
+                name,
+                [next((number.value for number in record.numbers if number.name == name), None) for record in found],
+            )
         for name in PARAMETERS:
             add(name, [_text(record.parameters.get(name)) for record in found])
     return pa.table(columns)

@@ -75,7 +75,7 @@ class VotingRules(Finding):
     @property
     def independent(self) -> tuple[Agreement, ...]:
         """Agreements of rules that are not the same by definition here."""
-        return tuple(one for one in self.agreements if not one.is_by_definition)
+        return tuple(agreement for agreement in self.agreements if not agreement.is_by_definition)
 
     def not_ahead(self, rule: Rule) -> NDArray[np.bool_]:
         """``(n_models, n_models)``: the row is nowhere worse and somewhere better than the column, yet not ahead."""
@@ -131,7 +131,7 @@ class VotingRules(Finding):
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Ranks, models by rules; tasks won, row against column; Kemeny's order as columns, best first."""
-        ranks = np.stack([one.ranks for one in self.outcomes.values()], axis=1)
+        ranks = np.stack([outcome.ranks for outcome in self.outcomes.values()], axis=1)
         return {
             "ranks": ranks,
             "wins": self.duels.wins,
@@ -267,10 +267,10 @@ def analyze(
     order = np.lexsort((np.array(kept.models), found.outcomes[found.shown_rule].ranks))
     ranks = {one: outcome.ranks[order] for one, outcome in found.outcomes.items()}
     names = [kept.models[model] for model in order]
-    pareto = tables.pareto(found.models, {one: found.not_ahead(one) for one in ranks}, found.outcomes)
+    pareto = tables.pareto(found.models, {rank: found.not_ahead(rank) for rank in ranks}, found.outcomes)
     return Report(
         found,
-        rankings={tables.scheme(one): _ranked(found, one, kept.higher_is_better) for one in found.outcomes},
+        rankings={tables.scheme(outcome): _ranked(found, outcome, kept.higher_is_better) for outcome in found.outcomes},
         tables={
             "rules": tables.by_rule(found.outcomes, found.absent, found.models, found.duels.dominates),
             "ranks": tables.by_model(names, ranks),

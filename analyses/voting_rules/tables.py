@@ -60,16 +60,18 @@ def by_model(models: Sequence[str], ranks: Mapping[Rule, NDArray[np.float64]]) -
 
 def by_pair_of_rules(agreements: Sequence[Agreement]) -> pa.Table:
     """One row for every two rules."""
-    measures = {name: [getattr(one.distance, name) for one in agreements] for name in ("tau", "tau_paper", "mrc")}
-    tau_b = pa.array([one.distance.tau_b for one in agreements], pa.float64(), from_pandas=True)
+    measures = {
+        name: [getattr(agreement.distance, name) for agreement in agreements] for name in ("tau", "tau_paper", "mrc")
+    }
+    tau_b = pa.array([agreement.distance.tau_b for agreement in agreements], pa.float64(), from_pandas=True)
     return pa.table(
         {
-            "rule": [one.rule for one in agreements],
-            "other": [one.other for one in agreements],
-            "agreement": [one.agreement for one in agreements],
+            "rule": [agreement.rule for agreement in agreements],
+            "other": [agreement.other for agreement in agreements],
+            "agreement": [agreement.agreement for agreement in agreements],
         }
         | measures
-        | {"tau_b": tau_b, "by_definition": [one.is_by_definition for one in agreements]}
+        | {"tau_b": tau_b, "by_definition": [agreement.is_by_definition for agreement in agreements]}
     )
 
 

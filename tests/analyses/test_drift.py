@@ -34,8 +34,8 @@ def asked(Q: NDArray[np.float64], runs: list[RunOfModel], field: str = "task", *
         Q=Q,
         prompt_ids=ids,
         tasks=TASKS[: len(Q)],
-        models=tuple(f"{one.model} (run {one.id})" for one in runs),
-        run_ids=np.array([one.id for one in runs]),
+        models=tuple(f"{run.model} (run {run.id})" for run in runs),
+        run_ids=np.array([run.id for run in runs]),
         benchmark="b",
         metric="accuracy",
     )

@@ -210,8 +210,8 @@ class TestAgainstReference:
         world = World()
         found = world.ask()
         flagged, near = [], []
-        for one in world.encoders:
-            unit = one.E / np.linalg.norm(one.E, axis=1, keepdims=True)
+        for encoder in world.encoders:
+            unit = encoder.E / np.linalg.norm(encoder.E, axis=1, keepdims=True)
             i, j = np.triu_indices(N_PROMPTS, 1)
             pairs = np.flatnonzero((1 - unit @ unit.T)[i, j] < 0.1)
             near.append(set(pairs.tolist()))

@@ -186,7 +186,9 @@ class TestDraws:
         """Shuffled, three prompts of two models have one direction with a chance of one in three."""
         table = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
         reports = [ask(table, n_permutations=1, max_clusters=3, seed=seed) for seed in range(12)]
-        without = [one for one in reports if isinstance(one.finding.metrics["silhouette.permuted_mean"], Absent)]
+        without = [
+            report for report in reports if isinstance(report.finding.metrics["silhouette.permuted_mean"], Absent)
+        ]
         assert 0 < len(without) < 12
         for report in without:
             assert "clustered in the same way, gave none" in report.finding.summary()

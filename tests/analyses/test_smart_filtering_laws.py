@@ -213,7 +213,7 @@ class TestMonotone:
         kept = [decisions(complete.asked(**USUAL, retain=share))["easy"] for share in (0.0, 0.1, 0.35, 0.7, 1.0)]
         stays = [{prompt for prompt, is_retained in one if is_retained} for one in kept]
         assert all(less <= more for less, more in itertools.pairwise(stays))
-        assert [len(one) for one in stays] == [round(share * len(kept[0])) for share in (0.0, 0.1, 0.35, 0.7, 1.0)]
+        assert [len(stay) for stay in stays] == [round(share * len(kept[0])) for share in (0.0, 0.1, 0.35, 0.7, 1.0)]
 
 
 def filled(url: str, folder: Path) -> sa.Engine:

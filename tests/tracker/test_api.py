@@ -107,10 +107,10 @@ class TestLaws:
         told = quiz.analyze("rank-intervals", "quiz", models=["model a", "model b"], n_resamples=20, seed=3)
         stored = quiz.finding(told.id)
         assert stored.summary == told.summary()
-        assert {one.name: one.value for one in stored.numbers} == {
+        assert {number.name: number.value for number in stored.numbers} == {
             name: None if np.isnan(value) else value for name, value in told.metrics.items()
         }
-        assert {one.name: one.reason for one in stored.numbers if one.reason} == dict(told.absent)
+        assert {number.name: number.reason for number in stored.numbers if number.reason} == dict(told.absent)
         assert stored.parameters["n_resamples"] == 20
         assert stored.seed == 3
         assert quiz.table(told.id, "models").equals(told.tables["models"])
@@ -133,11 +133,11 @@ class TestLaws:
         Path("more.csv").write_text("prompt_id,model c\np1,1\n")
         (told,) = quiz.ingest(Path("more.csv"), benchmark="quiz", metric="accuracy", dry_run=True)
         assert "would be" in told.summary()
-        assert [one.name for one in quiz.models()] == ["model a", "model b"]
+        assert [model.name for model in quiz.models()] == ["model a", "model b"]
 
     def test_a_closed_store_opens_again_when_it_is_used(self, quiz: Store) -> None:
         quiz.close()
-        assert [one.name for one in quiz.benchmarks()] == ["quiz"]
+        assert [benchmark.name for benchmark in quiz.benchmarks()] == ["quiz"]
 
 
 class TestErrors:

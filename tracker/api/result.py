@@ -88,8 +88,8 @@ class Answer:
         return cls(
             id=recorded.analysis_id,
             question=recorded.analysis,
-            metrics={one.name: np.nan if one.value is None else one.value for one in recorded.metrics},
-            absent={one.name: one.reason for one in recorded.metrics if one.reason},
+            metrics={metric.name: np.nan if metric.value is None else metric.value for metric in recorded.metrics},
+            absent={metric.name: metric.reason for metric in recorded.metrics if metric.reason},
             notes=tuple(recorded.report.notes),
             mlflow_run_id=recorded.mlflow_run_id,
             publishing_problem=recorded.publishing_problem,

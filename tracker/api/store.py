@@ -120,7 +120,7 @@ class Store(StoredThings):
         from tracker.ingest.ingest import take_in
         from tracker.ingest.measurement import ReadOptions
 
-        known = [one.name for one in fields(ReadOptions)]
+        known = [field.name for field in fields(ReadOptions)]
         if unknown := sorted(set(said) - set(known)):
             raise SelectionError(f"ingest takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
         options = ReadOptions(**said)

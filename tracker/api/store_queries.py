@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tracker.queries.selection import Policy
     from tracker.recording.leaderboard import ContestedBoard
 
-CHOICES = frozenset(one.name for one in fields(Selection)) - {"benchmark"}
+CHOICES = frozenset(field.name for field in fields(Selection)) - {"benchmark"}
 
 
 class StoredThings:

@@ -83,12 +83,12 @@ def print_numbers(numbers: Sequence[Number]) -> None:
     if found.statistics:
         rows = [
             {
-                "statistic": one.number.name,
-                "value": one.number.value,
-                **one.beside,
-                "remark": one.reason or ("discrete" if one.is_discrete else ""),
+                "statistic": statistic.number.name,
+                "value": statistic.number.value,
+                **statistic.beside,
+                "remark": statistic.reason or ("discrete" if statistic.is_discrete else ""),
             }
-            for one in found.statistics
+            for statistic in found.statistics
         ]
         print_rows(rows, "table", columns=list(rows[0])[: None if any(r["remark"] for r in rows) else -1])
 

@@ -206,7 +206,9 @@ class _Evaluation:
             prompt_id=reply.prompt_id,
             trial=reply.trial,
             scores=found.scores,
-            answers=tuple((one.extraction, one.text, one.probability, one.status) for one in found.answers),
+            answers=tuple(
+                (answer.extraction, answer.text, answer.probability, answer.status) for answer in found.answers
+            ),
             usage=usage,
         )
 

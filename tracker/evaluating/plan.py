@@ -205,12 +205,12 @@ class Plan(_Checked):
         words = ["suffrage", "evaluate", self.benchmark, "--model", self.model]
         parts = (self, self.asking, self.writing, self.loading, self.serving)
         for part in parts:
-            for one in fields(part):
-                value = getattr(part, one.name)
-                usual = one.default
-                if one.name in ("benchmark", "model", "again") or isinstance(value, _Checked) or value == usual:
+            for item in fields(part):
+                value = getattr(part, item.name)
+                usual = item.default
+                if item.name in ("benchmark", "model", "again") or isinstance(value, _Checked) or value == usual:
                     continue
-                words += _option(one.name, value)
+                words += _option(item.name, value)
         return shlex.join(words)
 
     @classmethod
@@ -221,12 +221,12 @@ class Plan(_Checked):
             SelectionError: there is no such field, or its value is none of those it may have.
         """
         parts = {"asking": Asking, "writing": Writing, "loading": Loading, "serving": Serving}
-        own = {one.name for one in fields(cls)} - {*parts, "benchmark", "model"}
-        places = {one.name: part for part, kind in parts.items() for one in fields(kind)}
+        own = {field.name for field in fields(cls)} - {*parts, "benchmark", "model"}
+        places = {field.name: part for part, kind in parts.items() for field in fields(kind)}
         if unknown := sorted(set(said) - own - set(places)):
             raise SelectionError(f"evaluate takes no {unknown[0]!r}. It takes: {', '.join(sorted(own | set(places)))}.")
         several = {
-            one.name for kind in (cls, *parts.values()) for one in fields(kind) if isinstance(one.default, tuple)
+            field.name for kind in (cls, *parts.values()) for field in fields(kind) if isinstance(field.default, tuple)
         }
         said = {name: _several(value) if name in several else _plain(value) for name, value in said.items()}
         given: dict[str, dict[str, Any]] = {part: {} for part in parts}

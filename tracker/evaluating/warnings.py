@@ -35,7 +35,7 @@ def of_options(plan: Plan, method: str) -> list[str]:
 
 
 def _given(part: Any) -> list[str]:
-    return [one.name for one in fields(part) if getattr(part, one.name) != one.default]
+    return [field.name for field in fields(part) if getattr(part, field.name) != field.default]
 
 
 def _options(names: Iterable[str]) -> str:

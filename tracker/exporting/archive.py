@@ -55,7 +55,7 @@ def write_archive(
         benchmarks: those to take; none takes everything.
         progress: told of the tables written, and of all.
     """
-    keys = [one.id for one in benchmarks] or None
+    keys = [benchmark.id for benchmark in benchmarks] or None
     told: dict[str, dict[str, object]] = {}
     with (
         snapshot(session) as reading,

@@ -27,7 +27,7 @@ def called(session: Session, prompt_tasks: Mapping[int, str]) -> dict[int, str]:
         if prompt_id in prompt_tasks:
             told = (namespace, key)  # compared here: engines differ in how they sort texts
             names[prompt_id] = min(names.get(prompt_id, told), told)
-    plain = {one: names[one][1] if one in names else str(one) for one in prompt_tasks}
+    plain = {task: names[task][1] if task in names else str(task) for task in prompt_tasks}
     times = Counter((prompt_tasks[one], name) for one, name in plain.items())
     taken = set(times)
     for one in sorted(prompt_tasks):

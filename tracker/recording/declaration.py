@@ -97,7 +97,7 @@ class Declaration:
     def selection_for(self, kind: Any, selection: Selection) -> Selection:
         """The choices that an input of this type is loaded for."""
         others = set(self.claims) - {getattr(kind, "CLAIMS", None)}
-        defaults: dict[str, Any] = {one.name: one.default for one in fields(selection) if one.name in others}
+        defaults: dict[str, Any] = {field.name: field.default for field in fields(selection) if field.name in others}
         return replace(selection, **defaults)
 
     @property
@@ -217,7 +217,7 @@ def _parameter(refuse: Callable[[str], PluginError], name: str, hint: Any, defau
             kind = given
         elif origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis and not many:
             many, kind = True, arguments[0]
-        elif origin is Literal and len({type(one) for one in arguments}) == 1:
+        elif origin is Literal and len({type(argument) for argument in arguments}) == 1:
             choices, kind = arguments, type(arguments[0])
         else:
             raise refuse(
@@ -231,7 +231,7 @@ def _unless_none(hint: Any) -> Any:
     """``X`` of ``X | None``; anything else as it is."""
     arguments = get_args(hint)
     if get_origin(hint) in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
-        return next(one for one in arguments if one is not type(None))
+        return next(argument for argument in arguments if argument is not type(None))
     return hint
 
 

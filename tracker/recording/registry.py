@@ -146,7 +146,7 @@ def _spec(module: str) -> ModuleSpec | None:
     for depth in range(1, len(parts) + 1):
         name = ".".join(parts[:depth])
         specs = (finder.find_spec(name, locations) for finder in sys.meta_path)
-        spec = next((one for one in specs if one is not None), None)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is None:
             return None
         locations = list(spec.submodule_search_locations or ())

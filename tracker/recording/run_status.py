@@ -62,9 +62,11 @@ def hide(session: Session, keys: Sequence[int], reason: str | None = None) -> Ch
         NotFoundError: there is no such run.
         ConflictError: one is left out already, for another cause.
     """
-    for one in _runs(session, keys):
-        if one.status not in ("complete", "hidden"):
-            raise ConflictError(f"{_named(one)} is {one.status}: it is left out already. Leave it out of the list.")
+    for stored in _runs(session, keys):
+        if stored.status not in ("complete", "hidden"):
+            raise ConflictError(
+                f"{_named(stored)} is {stored.status}: it is left out already. Leave it out of the list."
+            )
     return _changed(session, keys, {"status": "hidden", "reason": reason})
 
 
@@ -75,17 +77,17 @@ def show_again(session: Session, keys: Sequence[int]) -> Change:
         NotFoundError: there is no such run.
         ConflictError: one is neither.
     """
-    for one in _runs(session, keys):
-        if one.status == "partial" and evaluation_of(one.settings) is not None:
-            go_on = command_of(one.settings, one.benchmark, one.model)
-            raise ConflictError(f"{_named(one)} is partial: its evaluation has not finished. Go on with it: {go_on}")
-        if one.status == "partial":
+    for stored in _runs(session, keys):
+        if stored.status == "partial" and evaluation_of(stored.settings) is not None:
+            go_on = command_of(stored.settings, stored.benchmark, stored.model)
+            raise ConflictError(f"{_named(stored)} is partial: its evaluation has not finished. Go on with it: {go_on}")
+        if stored.status == "partial":
             raise ConflictError(
-                f"{_named(one)} is partial: its file was damaged. Take in the whole file with suffrage ingest, "
-                f"then: suffrage runs delete {one.id}"
+                f"{_named(stored)} is partial: its file was damaged. Take in the whole file with suffrage ingest, "
+                f"then: suffrage runs delete {stored.id}"
             )
-        if one.status == "complete":
-            raise ConflictError(f"{_named(one)} is neither hidden nor superseded. Leave it out of the list.")
+        if stored.status == "complete":
+            raise ConflictError(f"{_named(stored)} is neither hidden nor superseded. Leave it out of the list.")
     return _changed(session, keys, {"status": "complete", "reason": None, "superseded_by": None})
 
 
@@ -152,16 +154,16 @@ def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> 
     """
     rows, before = _runs(session, keys), stale_findings(session)
     used, run_table, analysis = tables.analysis_run, tables.run, tables.analysis
-    for one in rows:
-        note = f"deleted since: run {one.id} of {one.model}{f' ({reason})' if reason else ''}"
-        resting = sa.select(used.c.analysis_id).where(used.c.run_id == one.id)
+    for row in rows:
+        note = f"deleted since: run {row.id} of {row.model}{f' ({reason})' if reason else ''}"
+        resting = sa.select(used.c.analysis_id).where(used.c.run_id == row.id)
         earlier = sa.case((analysis.c.stale.is_(None), ""), else_=analysis.c.stale + "; ")
         session.execute(sa.update(analysis).where(analysis.c.id.in_(resting)).values(stale=earlier + note))
         session.execute(
             sa.update(run_table)
-            .where(run_table.c.superseded_by == one.id)
+            .where(run_table.c.superseded_by == row.id)
             .values(
-                superseded_by=None, reason=sa.func.coalesce(run_table.c.reason, f"superseded by run {one.id}, deleted")
+                superseded_by=None, reason=sa.func.coalesce(run_table.c.reason, f"superseded by run {row.id}, deleted")
             )
         )
     session.execute(sa.delete(used).where(used.c.run_id.in_(keys)))

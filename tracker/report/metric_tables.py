@@ -39,10 +39,14 @@ def number_tables(numbers: Sequence[Number]) -> list[NumberTable]:
     plain = [((one.name, number(one.value)), one.reason or "") for one in found.plain]
     tested = [
         (
-            (one.number.name, number(one.number.value), *(number(value) for value in one.beside.values())),
-            one.reason or ("takes few values: p moves in jumps" if one.is_discrete else ""),
+            (
+                statistic.number.name,
+                number(statistic.number.value),
+                *(number(value) for value in statistic.beside.values()),
+            ),
+            statistic.reason or ("takes few values: p moves in jumps" if statistic.is_discrete else ""),
         )
-        for one in found.statistics
+        for statistic in found.statistics
     ]
     heads = ("statistic", "value", *(HEADS[suffix] for suffix in found.suffixes))
     tables = [_table(("number", "value"), plain, "why not"), _table(heads, tested, "remark")]

@@ -181,7 +181,7 @@ def _origin(contents: Contents) -> list[tuple[str, str]]:
         "store": contents.database_id,
         "digest of the scores": contents.scores.digest if contents.scores is not None else "",
         "program": f"suffrage {version('suffrage')}",
-        "programs behind findings": _listed([one.split(",", 1)[0] for one in versions]),
+        "programs behind findings": _listed([version.split(",", 1)[0] for version in versions]),
     }
     return [(name, value) for name, value in said.items() if value]
 

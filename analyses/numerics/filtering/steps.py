@@ -42,8 +42,8 @@ def step(
 def kept(steps: Iterable[Step], n_prompts: int) -> NDArray[np.bool_]:
     """``(n_prompts,)`` whether no step removes the prompt."""
     stays = np.ones(n_prompts, dtype=np.bool_)
-    for one in steps:
-        stays &= ~one.removed
+    for step in steps:
+        stays &= ~step.removed
     return stays
 
 

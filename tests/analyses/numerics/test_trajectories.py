@@ -17,7 +17,7 @@ def plain(Q: np.ndarray, weights: np.ndarray, order: np.ndarray) -> tuple[np.nda
     """Means at every size, and the distance of the ranking by them to the final one, each from the beginning."""
     means = np.array([np.average(Q[order[:m]], axis=0, weights=weights[order[:m]]) for m in range(1, len(Q) + 1)])
     ranks = [mean_ranks(row) for row in means]
-    return means, np.array([kendall_distance(one, ranks[-1]) for one in ranks])
+    return means, np.array([kendall_distance(rank, ranks[-1]) for rank in ranks])
 
 
 class TestAgainstReference:

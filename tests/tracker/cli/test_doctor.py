@@ -28,7 +28,7 @@ def examined(engine: sa.Engine, *options: str) -> tuple[int, dict[str, tuple[str
     options = options or ("--no-mlflow",)
     result = CliRunner().invoke(suffrage, ["doctor", "--database", url, "--format", "json", *options])
     assert isinstance(result.exception, SystemExit | None), result.exception
-    checks = {one["name"]: (one["verdict"], one["found"], one["advice"]) for one in json.loads(result.stdout)}
+    checks = {load["name"]: (load["verdict"], load["found"], load["advice"]) for load in json.loads(result.stdout)}
     return result.exit_code, checks
 
 

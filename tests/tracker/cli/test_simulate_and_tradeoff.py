@@ -137,7 +137,7 @@ class TestTradeoff:
 
         client = MlflowClient(tracking_uri)
         experiment = client.get_experiment_by_name("suffrage/social-choice")
-        shown = {one.info.run_name.split()[0]: one.data for one in client.search_runs([experiment.experiment_id])}
+        shown = {run.info.run_name.split()[0]: run.data for run in client.search_runs([experiment.experiment_id])}
         assert set(shown) == {"arithmetic", "algebra", "constant", "random"}
         for name, data in shown.items():
             assert {"diversity", "cardinal.tau", "cardinal.mrc"} <= set(data.metrics), name

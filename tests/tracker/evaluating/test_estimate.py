@@ -39,18 +39,20 @@ def foretold(url: str, **said: Any) -> tuple[Estimate, list[Any]]:
 class TestServers:
     def test_the_likelihood_of_each_option_has_the_whole_text_read(self, url: str) -> None:
         made, questions = foretold(url, template="cloze")
-        sent = sum(len(one.text() + one.join + option) for one in questions for option in one.options)
+        sent = sum(
+            len(question.text() + question.join + option) for question in questions for option in question.options
+        )
         assert made.n_tokens_read == sent // LETTERS_PER_TOKEN
         assert made.cost == pytest.approx(made.n_tokens_read)
 
     @pytest.mark.parametrize("trials", [1, 3])
     def test_every_trial_reads_the_text(self, url: str, trials: int) -> None:
         made, questions = foretold(url, template="written", trials=trials, max_tokens=7)
-        assert made.n_tokens_read == trials * sum(len(one.text()) for one in questions) // LETTERS_PER_TOKEN
+        assert made.n_tokens_read == trials * sum(len(question.text()) for question in questions) // LETTERS_PER_TOKEN
         assert made.n_tokens_written == trials * 7 * len(questions)
 
     def test_labels_are_read_once_and_what_is_estimated_is_no_bound(self, url: str) -> None:
         made, questions = foretold(url)
-        assert made.n_tokens_read == sum(len(one.text()) for one in questions) // LETTERS_PER_TOKEN
+        assert made.n_tokens_read == sum(len(question.text()) for question in questions) // LETTERS_PER_TOKEN
         assert "about" in made.summary()
         assert "at most" not in made.summary().split(";")[-1]

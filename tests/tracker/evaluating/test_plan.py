@@ -15,8 +15,8 @@ from tracker.errors import SelectionError
 from tracker.evaluating.plan import CHOICES, WHOLE, Asking, Loading, Plan, Serving, Writing
 
 PARTS = {"asking": Asking, "writing": Writing, "loading": Loading, "serving": Serving}
-FIELDS = {one.name: one for kind in (Plan, *PARTS.values()) for one in fields(kind) if one.name not in PARTS}
-OPTIONS = {one.name: one for one in command.params if isinstance(one, click.Option)}
+FIELDS = {field.name: field for kind in (Plan, *PARTS.values()) for field in fields(kind) if field.name not in PARTS}
+OPTIONS = {param.name: param for param in command.params if isinstance(param, click.Option)}
 SAID_OTHERWISE: dict[str, Any] = {"conditions": "full", "batch_size": "auto", "metrics": ()}
 """Defaults that the command line puts into other words."""
 

@@ -45,7 +45,7 @@ def prepared(store: Store, **said: Any) -> Prepared:
 class TestErrors:
     def test_where_the_answers_of_the_test_split_are_unpublished_other_splits_are_named(self, store: Store) -> None:
         rows = [row("Known?", "", "dev"), row("Unknown?", "", "test") | {"a": None}]
-        Path("secret.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+        Path("secret.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         store.prompts_from("secret", "secret.jsonl", fields=FIELDS, answer_is="letter")
         words = r"\(no gold answer: 1\)\. The answers .* unpublished: .* --split NAME\. Splits: dev, test\."
         with pytest.raises(SelectionError, match=words):
@@ -56,7 +56,7 @@ class TestErrors:
 class TestTasks:
     def test_those_that_are_not_asked_may_give_worked_examples(self, store: Store) -> None:
         made = prepared(store, tasks="asked", few_shot=1, few_shot_split="dev").asked["full"]
-        assert [one.question.split("\n")[0] for one in made.questions] == ["Asked?"]
+        assert [question.question.split("\n")[0] for question in made.questions] == ["Asked?"]
         assert made.questions[0].shots[0].question.startswith("Shown?")
         every = prepared(store, few_shot=1, few_shot_split="dev").asked["full"]
         assert made.questions[0] in every.questions

@@ -26,7 +26,7 @@ from tracker.queries.resolution import find_benchmark
 def archived(engine: sa.Engine, path: Path, *benchmarks: str) -> Archived:
     """Write the archive of a store, or of some benchmarks."""
     with transaction(engine, write=False) as session, path.open("wb") as file:
-        return write_archive(session, file, [find_benchmark(session, one) for one in benchmarks])
+        return write_archive(session, file, [find_benchmark(session, benchmark) for benchmark in benchmarks])
 
 
 def taken_in(engine: sa.Engine, path: Path, **options: Any) -> Taken:

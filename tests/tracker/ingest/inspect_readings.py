@@ -21,7 +21,7 @@ def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str
     """A log in the shape that the name of the file says."""
     head = header(*scores, **told)
     if path.suffix == ".json":
-        path.write_text(json.dumps({**head, "samples": [whole(one) for one in samples]}))
+        path.write_text(json.dumps({**head, "samples": [whole(sample) for sample in samples]}))
     else:
         path.write_bytes(archive({"summaries.json": list(samples), "header.json": head}, ZSTD))
     return path

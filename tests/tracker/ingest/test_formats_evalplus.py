@@ -40,7 +40,7 @@ def scores(reading: Reading) -> dict[str, dict[tuple[str, int], float]]:
 
 def pass_at_1(solved: dict[tuple[str, int], float]) -> float:
     problems = {key for key, _ in solved}
-    return float(np.mean([np.mean([v for (key, _), v in solved.items() if key == one]) for one in problems]))
+    return float(np.mean([np.mean([v for (key, _), v in solved.items() if key == problem]) for problem in problems]))
 
 
 class TestScores:

@@ -209,7 +209,7 @@ class TestPromptsAndAnswers:
         sure = state("id2", " B", OPTIONS_AB, [1], lettered=True)
         sure["result"]["completions"] = [{"text": " B", "logprob": 0.0}]
         reading = read(run(tmp_path, states=[JOINT_STATES[0], sure]))
-        (block,) = (one for one in reading.measurements if isinstance(one, Answers))
+        (block,) = (measurement for measurement in reading.measurements if isinstance(measurement, Answers))
         assert block.probability is not None
         assert block.probability.tolist() == pytest.approx([math.exp(-0.5), math.nan], nan_ok=True)
 
@@ -257,7 +257,9 @@ class TestPromptsAndAnswers:
 
 class TestRun:
     def test_model_scenario_and_settings_come_from_the_specification(self, tmp_path: Path) -> None:
-        (block, *_) = (one for one in read(run(tmp_path)).measurements if isinstance(one, Scores))
+        (block, *_) = (
+            measurement for measurement in read(run(tmp_path)).measurements if isinstance(measurement, Scores)
+        )
         told = block.run
         assert (told.model, told.benchmark, told.label, told.few_shot, told.limited) == (
             "org/model",
@@ -273,7 +275,9 @@ class TestRun:
     def test_as_many_instances_as_may_be_asked_are_a_part_of_the_benchmark(self, tmp_path: Path) -> None:
         put(tmp_path, FILES)
         (block, *_) = (
-            one for one in read(tmp_path / "story/per_instance_stats.json").measurements if isinstance(one, Scores)
+            measurement
+            for measurement in read(tmp_path / "story/per_instance_stats.json").measurements
+            if isinstance(measurement, Scores)
         )
         assert block.run.limited
 

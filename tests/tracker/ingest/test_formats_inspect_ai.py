@@ -88,7 +88,7 @@ class TestScores:
     def test_bounds_are_known_of_the_scorers_of_inspect_unless_the_log_has_other_scores(self, path: Path) -> None:
         def bounds(*rows: Mapping[str, Any]) -> list[tuple[Any, Any]]:
             blocks = read(write(path, rows)).measurements
-            return [(one.metric.lower, one.metric.upper) for one in blocks if isinstance(one, Scores)]
+            return [(block.metric.lower, block.metric.upper) for block in blocks if isinstance(block, Scores)]
 
         assert bounds(sample(1)) == [(0.0, 1.0)]
         assert bounds(sample(1, value=5)) == [(None, None)]
@@ -200,7 +200,9 @@ class TestPrompts:
     def test_answers_are_those_of_the_scorers(self, path: Path) -> None:
         told = {"match": {"value": "C", "answer": " 4 \n or so"}, "silent": {"value": 1}}
         rows = [sample(1, scores=told), sample(2, scores={"match": {"value": "I", "answer": ""}}), sample(3, error="E")]
-        (block,) = [one for one in read(write(path, rows)).measurements if isinstance(one, Answers)]
+        (block,) = [
+            measurement for measurement in read(write(path, rows)).measurements if isinstance(measurement, Answers)
+        ]
         assert (block.extraction, list(block.text)) == ("match", ["4 or so", None, None])
         assert list(block.status or ()) == ["ok", "empty", "error"]
         assert block.predicted is not None
@@ -257,7 +259,7 @@ class TestShapes:
         monkeypatch.setattr("tracker.ingest.formats.inspect_ai.blocks.PROMPTS_PER_BLOCK", 3)
         monkeypatch.setattr("tracker.ingest.formats.inspect_ai.log_index.KEPT", kept)
         reading = read(write(path, [sample(n, value=n % 2) for n in range(8)], reported(0.5)))
-        sizes = [len(one.prompts) for one in reading.measurements if isinstance(one, Scores)]
+        sizes = [len(measurement.prompts) for measurement in reading.measurements if isinstance(measurement, Scores)]
         assert sizes == [3, 3, 2]
         assert scores(reading) == {"match": {(str(n), 0): float(n % 2) for n in range(8)}}
         assert not reading.notes

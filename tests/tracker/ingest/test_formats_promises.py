@@ -111,7 +111,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
     options = getattr(sound(module), "OPTIONS", None) or [ReadOptions(benchmark="b", model="m")]
     results = folder / "results"
     laid_out(files, results)
-    own = [one for one in files if module.declines(results / one, options[0]) is None]
+    own = [file for file in files if module.declines(results / file, options[0]) is None]
     shop = Shop(template, folder)
     for one in own:
         with suppress(SuffrageError):  # one of them may contradict another
@@ -145,7 +145,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
                 shop.shown = None
         except BaseException as error:
             kept = folder / "broken"
-            laid_out({one: (results / one).read_bytes() for one in files}, kept)
+            laid_out({file: (results / file).read_bytes() for file in files}, kept)
             error.add_note(f"mutation {number} of {changed}, taken in as {path}, {told}, {asked}; kept in {kept}")
             raise
         (results / changed).write_bytes(files[changed])

@@ -198,7 +198,9 @@ class TestPrompts:
 
     def test_answers_are_the_outputs(self, tmp_path: Path) -> None:
         rows = [result(0), result(1, response={"output": {"b": 1}}), result(2, response={"output": ""}), failed(3)]
-        (block,) = [one for one in read(write(tmp_path, rows)).measurements if isinstance(one, Answers)]
+        (block,) = [
+            measurement for measurement in read(write(tmp_path, rows)).measurements if isinstance(measurement, Answers)
+        ]
         assert list(block.text) == ["1", '{"b": 1}', None, None]
         assert list(block.status or ()) == ["ok", "ok", "empty", "error"]
 

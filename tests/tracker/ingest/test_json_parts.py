@@ -42,14 +42,14 @@ class TestAgainstReference:
             chunks: Iterator[bytes] = (text[at : at + size] for at in range(0, len(text), size))
             return [(name, json.loads(part)) for name, part in parts(chunks, Path("x"), **options)]
 
-        alone = [(None, one) for one in elements]
+        alone = [(None, element) for element in elements]
         assert told(elements) == alone
         data = {"before": before, "in": {"b": before, "list": elements, "lists": after}, "after": after}
         beside = [("before", before), ("b", before)]
         assert told(data, of=("in", "list")) == [*beside, *alone, ("lists", after), ("after", after)]
         slim = [
-            (None, {k: v for k, v in one.items() if k in ("a", "list")} if isinstance(one, dict) else one)
-            for one in elements
+            (None, {k: v for k, v in element.items() if k in ("a", "list")} if isinstance(element, dict) else element)
+            for element in elements
         ]
         kept = told(data, of=("in", "list"), only=("a", "list"), beside=("b", "after"))
         assert kept == [("b", before), *slim, ("after", after)]

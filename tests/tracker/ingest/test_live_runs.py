@@ -129,7 +129,7 @@ class TestPortions:
             bounds = session.execute(sa.select(metric.name, metric.lower, metric.upper)).all()
         assert (row.n_scores, row.status, row.reason) == (4, "complete", "")
         assert row.settings["usage"] == {"n_prompts": 2, "tokens_read": 30}
-        assert {tuple(one) for one in bounds} == {("accuracy", 0, 1), ("gold_probability_letters", 0, 1)}
+        assert {tuple(bound) for bound in bounds} == {("accuracy", 0, 1), ("gold_probability_letters", 0, 1)}
 
     def test_trials_are_counted_by_prompt(self, file: sa.Engine) -> None:
         ask(file, 2)

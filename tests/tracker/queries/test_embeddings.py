@@ -77,7 +77,7 @@ class TestLoaded:
         assert load(questions).E.tobytes() == E[4:7].tobytes()
         assert load(questions, benchmark="other").E.tobytes() == E[:4].tobytes()
         with transaction(questions, write=False) as session:
-            assert [one.n_prompts for one in stored_encoders(session, find_benchmark(session, "b"))] == [3]
+            assert [encoder.n_prompts for encoder in stored_encoders(session, find_benchmark(session, "b"))] == [3]
 
     def test_of_the_prompts_that_a_filter_keeps_there_are_vectors_and_of_no_others(self, questions: sa.Engine) -> None:
         ids = prompt_ids(questions)

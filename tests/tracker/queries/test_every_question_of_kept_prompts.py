@@ -84,7 +84,9 @@ def fill(engine: sa.Engine, kept: NDArray[np.bool_]) -> None:
 
 
 def quick(declaration: Declaration) -> dict[str, Any]:
-    return declaration.complete({one.name: QUICK[one.name] for one in declaration.parameters if one.name in QUICK})
+    return declaration.complete(
+        {parameter.name: QUICK[parameter.name] for parameter in declaration.parameters if parameter.name in QUICK}
+    )
 
 
 def ask(engine: sa.Engine, declaration: Declaration, selection: Selection) -> Report:

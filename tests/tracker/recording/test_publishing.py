@@ -29,7 +29,7 @@ ARITHMETIC = Selection(benchmark="arithmetic")
 
 def mlflow_runs(tracking_uri: str, view: int = ViewType.ACTIVE_ONLY) -> list[MlflowRun]:
     client = MlflowClient(tracking_uri=tracking_uri)
-    experiments = [one.experiment_id for one in client.search_experiments(view_type=ViewType.ALL)]
+    experiments = [experiment.experiment_id for experiment in client.search_experiments(view_type=ViewType.ALL)]
     return sorted(client.search_runs(experiments, run_view_type=view), key=lambda run: run.info.run_name)
 
 

@@ -244,11 +244,11 @@ class TestErrors:
 def shown(tracking_uri: str) -> dict[str, MlflowRun]:
     """Active MLflow runs by what they show: ``run 1``, ``analysis 1``."""
     client = MlflowClient(tracking_uri=tracking_uri)
-    experiments = [one.experiment_id for one in client.search_experiments()]
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
     found = {}
-    for one in client.search_runs(experiments):
-        kind = "run" if "suffrage.run_id" in one.data.tags else "analysis"
-        found[f"{kind} {one.data.tags[f'suffrage.{kind}_id']}"] = one
+    for mlflow_run in client.search_runs(experiments):
+        kind = "run" if "suffrage.run_id" in mlflow_run.data.tags else "analysis"
+        found[f"{kind} {mlflow_run.data.tags[f'suffrage.{kind}_id']}"] = mlflow_run
     return found
 
 

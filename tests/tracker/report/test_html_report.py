@@ -237,7 +237,7 @@ class TestLaws:
 
     def test_where_room_is_short_the_latest_answers_keep_their_pictures(self, made: MadeReport) -> None:
         every, none_left = pictures_that_fit(made.contents, 10_000_000)
-        last, before, other = (one.id for one in made.contents.findings)
+        last, before, other = (finding.id for finding in made.contents.findings)
         assert none_left == 0
         assert list(dict.fromkeys(key for key, _ in every)) == [last, other, before]
         latest = {last, other}

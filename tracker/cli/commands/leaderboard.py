@@ -52,8 +52,8 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     if output_format != "table":
         from tracker.queries.ranking.leaderboard import LeaderboardRow
 
-        names = [one.name for one in fields(LeaderboardRow) if board.weights or one.name != "n_effective"]
-        ranks = [f"rank_{one.name}" for one in fields(RankInterval)]
+        names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]
+        ranks = [f"rank_{field.name}" for field in fields(RankInterval)]
         at = names.index("rank") + 1
         rows = [asdict(row) | _interval_fields(contested, row, ranks) for row in board.rows]
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])

@@ -124,7 +124,7 @@ class OptionScorer:
         rows: _Rows | None = None
         for pack in group.packs:
             members = [every[at] for at in pack]
-            if all(stored(one.question.prompt_id) for one in members):
+            if all(stored(member.question.prompt_id) for member in members):
                 continue
             rows = rows or _Rows(self.model, group.prefix)
             for found in halving(rows.logprobs, members, self._smaller):
@@ -137,7 +137,7 @@ class OptionScorer:
         for group in groups(every, batch_size=self.batch_size, budget=self.budget):
             for pack in group.packs:
                 members = [every[at] for at in pack]
-                if not all(stored(one.question.prompt_id) for one in members):
+                if not all(stored(member.question.prompt_id) for member in members):
                     for found in halving(scored, members, self._smaller):
                         yield [self._reply(one, numbers) for one, numbers in found]
 

@@ -153,7 +153,7 @@ def packed(members: Sequence[Encoded], n_prefix: int) -> Packed:
         targets=np.array(targets),
         options=np.array(options),
         shared=np.array(shared),
-        n_options=tuple(len(one.options) for one in members),
+        n_options=tuple(len(member.options) for member in members),
     )
 
 

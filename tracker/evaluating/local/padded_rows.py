@@ -60,7 +60,7 @@ def _encoder_decoder(model: LanguageModel, members: Sequence[Encoded], rows: Seq
     import torch
     from transformers.modeling_outputs import BaseModelOutput
 
-    ids, mask = _padded(model, [one.context.ids for one in members])
+    ids, mask = _padded(model, [member.context.ids for member in members])
     start = model.model.config.decoder_start_token_id
     written, written_mask = _padded(model, [(start, *before) for _, before in rows])
     owner = torch.tensor([number for number, _ in rows], device=model.device)

@@ -38,7 +38,7 @@ def exact_match(answer: str, references: Sequence[str], ignore: Collection[str] 
 
 def f1(answer: str, references: Sequence[str], ignore: Collection[str] = ()) -> float:
     """Harmonic mean of precision and recall of words, for the reference that is nearest; 1 where both have none."""
-    return max(_shared_words(normalised(answer, ignore), normalised(one, ignore)) for one in references)
+    return max(_shared_words(normalised(answer, ignore), normalised(reference, ignore)) for reference in references)
 
 
 METRICS: Mapping[str, Callable[[str, Sequence[str], Collection[str]], float]] = {

@@ -92,7 +92,7 @@ def likeliest(reply: Mapping[str, Any]) -> Listed | None:
     if isinstance(content, list) and content and isinstance(content[0], Mapping):
         entries = content[0].get("top_logprobs")
         listed = _entries(entries) if isinstance(entries, list) else []
-        listed += [one for one in _entries([content[0]]) if one[0] not in {token for token, _ in listed}]
+        listed += [entry for entry in _entries([content[0]]) if entry[0] not in {token for token, _ in listed}]
     elif isinstance(tops, list) and tops and isinstance(tops[0], Mapping):
         listed = [(str(token), _number(logprob)) for token, logprob in tops[0].items()]
     else:

@@ -66,7 +66,7 @@ class Names:
         if renamed is not None:
             name, _, revision = renamed.partition("@")
             rows = [{"name": name, "revision": revision}]
-        stored = {(one.name, one.revision): one for one in self.session.scalars(select(Benchmark))}
+        stored = {(scalar.name, scalar.revision): scalar for scalar in self.session.scalars(select(Benchmark))}
         found = [stored.get((row["name"], row["revision"])) or Benchmark(**row) for row in rows]
         self.keys["benchmark"] = self._made(found)
         labels = [f"{one.name}@{one.revision}" if one.revision else one.name for one in found]
@@ -75,8 +75,8 @@ class Names:
     def _tasks(self) -> None:
         owners = self.keys["benchmark"].tolist()
         stored = {
-            (one.benchmark_id, one.name): one
-            for one in self.session.scalars(select(Task).where(sa.column("benchmark_id").in_(owners)))
+            (scalar.benchmark_id, scalar.name): scalar
+            for scalar in self.session.scalars(select(Task).where(sa.column("benchmark_id").in_(owners)))
         }
         rows = [(owners[row["benchmark"]], row["name"]) for row in self._unique("task", "benchmark", "name")]
         found = [stored.get(row) or Task(benchmark_id=row[0], name=row[1]) for row in rows]
@@ -90,8 +90,8 @@ class Names:
         also: list[list[str]] = [[] for _ in rows]
         for row in self._unique("model_alias", "name"):
             also[row["model"]].append(row["name"])
-        stored = {one.id: one for one in self.session.scalars(select(Model))}
-        called = {one.name: stored[one.model_id] for one in self.session.scalars(select(ModelAlias))}
+        stored = {scalar.id: scalar for scalar in self.session.scalars(select(Model))}
+        called = {scalar.name: stored[scalar.model_id] for scalar in self.session.scalars(select(ModelAlias))}
         called |= {one.name: one for one in stored.values()}
         found: list[Model] = []
         n_different = 0
@@ -138,7 +138,7 @@ class Names:
 
     def _sources(self) -> None:
         rows = self._unique("source", "identity")
-        stored = {one.identity: one for one in self.session.scalars(select(Source))}
+        stored = {scalar.identity: scalar for scalar in self.session.scalars(select(Source))}
         self.keys["source"] = self._made([stored.get(row["identity"]) or Source(**row) for row in rows])
 
     def _unique(self, table: str, *names: str) -> list[dict[str, Any]]:

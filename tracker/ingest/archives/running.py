@@ -81,7 +81,9 @@ class ArchivedRuns:
             BadInputError: the archive contradicts itself, or a metric's bounds.
             ConflictError: it contradicts stored runs.
         """
-        self._metrics = {one.id: one for one in self.session.scalars(sa.select(Metric)) if one.id is not None}
+        self._metrics = {
+            scalar.id: scalar for scalar in self.session.scalars(sa.select(Metric)) if scalar.id is not None
+        }
         runs: Any = Run
         said = runs.settings[IDENTITY].as_string()
         asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, said, runs.label, runs.id)

@@ -108,7 +108,7 @@ def _store_vectors(session: Session, archive: Archive, prompts: ArchivedPrompts)
         (EncoderName(name=row["name"], revision=row["revision"], template=row["template"]), row["dimensions"])
         for row in archive.rows("encoder")
     ]
-    keys = [encoder_key(session, *one) for one in encoders]
+    keys = [encoder_key(session, *encoder) for encoder in encoders]
     n_new = first = 0
     for batch in archive.batches("embedding"):
         of = np.asarray(batch.column("encoder").to_numpy())

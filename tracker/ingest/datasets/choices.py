@@ -28,7 +28,7 @@ class Choices:
         name = str(label).strip()
         if name in self.labels:
             return self.labels.index(name)
-        upper = [one.upper() for one in self.labels]
+        upper = [label.upper() for label in self.labels]
         return upper.index(name.upper()) if upper.count(name.upper()) == 1 else None
 
 
@@ -59,7 +59,7 @@ def choices_of(value: Any) -> Choices:
         texts = value
     else:
         raise RowError("the options are no list of texts")
-    if any(one is None or isinstance(one, (Mapping, list, tuple)) for one in texts):
+    if any(text is None or isinstance(text, (Mapping, list, tuple)) for text in texts):
         raise RowError("one of the options is no text")
     if len(texts) < 2:
         raise RowError(f"{len(texts)} options, where there must be two or more")
@@ -67,7 +67,7 @@ def choices_of(value: Any) -> Choices:
         labels = [option_letter(place) for place in range(len(texts))]
     if len(labels) != len(texts) or len(set(map(str, labels))) != len(labels):
         raise RowError("the options and their labels do not go together")
-    return Choices(tuple(str(one).strip() for one in texts), tuple(str(one).strip() for one in labels))
+    return Choices(tuple(str(text).strip() for text in texts), tuple(str(label).strip() for label in labels))
 
 
 def gold(choices: Choices, label: Any) -> str | None:

@@ -51,7 +51,7 @@ class FieldMap:
         used = {name for names in self.parts.values() for name in names}
         details = {name: value for name, value in row.fields.items() if name not in used and value not in (None, "")}
         if len(answers) > 1:
-            details[ALL_ANSWERS] = [str(one).strip() for one in answers]
+            details[ALL_ANSWERS] = [str(answer).strip() for answer in answers]
         return PublishedPrompt(
             text="\n".join(row.text(name) for name in self.parts["text"]),
             choices=() if choices is None else choices.texts,

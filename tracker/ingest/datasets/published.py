@@ -62,7 +62,7 @@ class Published:
         """
         last = None
         if self.test_fraction is not None:
-            last = last_lot([self._lot(one) for one in self._prompts()], self.test_fraction)
+            last = last_lot([self._lot(prompt) for prompt in self._prompts()], self.test_fraction)
         self.counts.clear()
         waiting: dict[str, list[_Found]] = {NAMED: [], HASHED: []}
         for found in self._prompts():

@@ -140,7 +140,7 @@ def _run(path: Path, task_id: str, facts: Mapping[str, Any], options: ReadOption
 
 def _add(path: Path, task_id: str, value: Any, gathering: Gathering, options: ReadOptions, tally: _Tally) -> None:
     solutions = _old(value) if isinstance(value, dict) else value
-    if not isinstance(solutions, list) or not all(isinstance(one, dict) for one in solutions):
+    if not isinstance(solutions, list) or not all(isinstance(solution, dict) for solution in solutions):
         raise BadInputError(path, f"{task_id}: its results are no list of solutions.")
     found: dict[MetricDescription, list[float]] = {BASE: [], PLUS: []}
     for trial, solution in enumerate(solutions):

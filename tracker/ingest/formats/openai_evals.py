@@ -227,7 +227,7 @@ def _opened(path: Path, line: int, event: Mapping[str, Any], options: ReadOption
     if not isinstance(spec, dict):
         raise BadInputError(path, f"line {line}: is no specification of a run, with which a log begins.")
     functions = spec.get("completion_fns")
-    named = [name for one in functions if (name := text(one))] if isinstance(functions, list) else []
+    named = [name for function in functions if (name := text(function))] if isinstance(functions, list) else []
     if not options.model and not named:
         raise BadInputError(path, f"line {line}: completion_fns names no model; add --model NAME.")
     name = text(spec.get("base_eval")) or text(spec.get("eval_name")) or ""
@@ -246,7 +246,7 @@ def _question(prompt: Any) -> str | None:
     if isinstance(prompt, str):
         return text(prompt)
     messages = [one for one in prompt if isinstance(one, dict)] if isinstance(prompt, list) else []
-    users = [one for one in messages if one.get("role") == "user"] or messages
+    users = [message for message in messages if message.get("role") == "user"] or messages
     content = users[-1].get("content") if users else None
     if isinstance(content, list):
         content = "\n".join(part for one in content if (part := text(mapping(one).get("text"))))

@@ -81,7 +81,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
             yield from gathering.blocks()
     yield from gathering.blocks()
     yield from differing
-    found = {outcome: sum(one == outcome for one in instances.values()) for outcome in OUTCOMES}
+    found = {outcome: sum(instance == outcome for instance in instances.values()) for outcome in OUTCOMES}
     yield ", ".join(f"{found[outcome]:,} {outcome.replace('_', ' ')}" for outcome in OUTCOMES) + " instances"
     if found["error"]:
         yield counted_as(found["error"], ERRORED, errored, "evaluation failed|evaluations failed")

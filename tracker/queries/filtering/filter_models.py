@@ -69,7 +69,7 @@ class FilterModels:
     def organizations(self, names: Sequence[str], *, open_only: bool = False) -> list[str | None]:
         """Who made each of some models, '' where that is not known; None where its weights are closed, if so asked."""
         makers = self.makers_of(names)
-        return [None if open_only and one.open_weights is False else one.organization or "" for one in makers]
+        return [None if open_only and maker.open_weights is False else maker.organization or "" for maker in makers]
 
     def choose(
         self, scores: PerformanceMatrix, *, n_models: int, open_only: bool = False, allow_unknown: bool = False

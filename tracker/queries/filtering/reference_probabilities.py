@@ -122,10 +122,10 @@ def _having(session: Session, name: str, runs: Sequence[ChosenRun]) -> tuple[Met
     query = (
         sa.select(run.id)
         .select_from(sa.join(tables.run, tables.metric, metric.id == row.id))
-        .where(run.id.in_([one.id for one in runs]), measured("prompt"))
+        .where(run.id.in_([run.id for run in runs]), measured("prompt"))
     )
     there = set(session.scalars(query))
-    having = [one for one in runs if one.id in there]
+    having = [run for run in runs if run.id in there]
     return (MetricKey(*row), having) if having else (None, ())
 
 

@@ -56,9 +56,17 @@ class Findings:
     def digest(self) -> str:
         """SHA-256 of what was found, from what, by which options, and whether it is stale."""
         hashed = hashlib.sha256(json.dumps(self.benchmarks).encode())
-        for one in self.records:
-            numbers = [(number.name, number.value, number.reason) for number in one.numbers]
-            told = (one.id, one.benchmark, one.stale, one.parameters, one.selection, one.input_digest, numbers)
+        for record in self.records:
+            numbers = [(number.name, number.value, number.reason) for number in record.numbers]
+            told = (
+                record.id,
+                record.benchmark,
+                record.stale,
+                record.parameters,
+                record.selection,
+                record.input_digest,
+                numbers,
+            )
             hashed.update(json.dumps(told, sort_keys=True).encode())
         return hashed.hexdigest()
 

@@ -43,7 +43,7 @@ class Gallery:
             token = None
             while True:
                 page = self.client.search_runs(
-                    [one.experiment_id for one in experiments], wish, ViewType.ALL, page_token=token
+                    [experiment.experiment_id for experiment in experiments], wish, ViewType.ALL, page_token=token
                 )
                 for run in page:
                     for kind in ("analysis", "run"):

@@ -21,7 +21,7 @@ def removal_parts(steps: Mapping[str, Step]) -> Mapping[str, NDArray[np.bool_]]:
     Args:
         steps: by name, at least one, of the same prompts.
     """
-    removed = np.array([one.removed for one in steps.values()])
+    removed = np.array([step.removed for step in steps.values()])
     times = removed.sum(axis=0)
     return {name: removed[place] & (times == 1) for place, name in enumerate(steps)} | {SEVERAL: times > 1}
 

@@ -40,7 +40,7 @@ def largest_distances(T: np.ndarray, before: np.ndarray, scale: np.ndarray, epsi
     """The largest tau and the largest MRC over all orders that some weights reach."""
     X = T / scale[:, None]
     orders = weak_orders(T.shape[1])
-    distances = [ranking_distance(before, one) for one in orders]
+    distances = [ranking_distance(before, order) for order in orders]
     reached: dict[int, bool] = {}
     largest = []
     for measure in ("tau", "mrc"):

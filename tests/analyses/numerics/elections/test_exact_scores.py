@@ -88,9 +88,9 @@ class TestTies:
     def test_means_of_parts_of_prompts_tie_whichever_prompts_they_came_from(self, parts: int) -> None:
         rng = np.random.default_rng(parts)
         counts = [rng.permutation(rng.integers(0, parts + 1, 500)) for _ in range(20)]
-        means = [[fsum(k / parts for k in rng.permutation(one).tolist()) / 500 for _ in range(2)] for one in counts]
+        means = [[fsum(k / parts for k in rng.permutation(count).tolist()) / 500 for _ in range(2)] for count in counts]
         scores = exact_scores(np.array(means), np.full((20, 2), 500))
-        assert as_fractions(scores) == [[Fraction(int(one.sum()), parts * 500)] * 2 for one in counts]
+        assert as_fractions(scores) == [[Fraction(int(count.sum()), parts * 500)] * 2 for count in counts]
 
     def test_a_printed_decimal_is_no_count(self) -> None:
         assert as_fractions(exact_scores(np.array([[0.3333]]), np.array([[3]]))) == [[Fraction(3333, 10_000)]]

@@ -27,7 +27,7 @@ def ranks(totals: list[int]) -> np.ndarray:
 class TestAgainstReference:
     @given(TOTALS)
     def test_ranks_are_those_of_scipy(self, totals: list[int]) -> None:
-        assert np.array_equal(average_ranks(totals), scipy.stats.rankdata([-one for one in totals]))
+        assert np.array_equal(average_ranks(totals), scipy.stats.rankdata([-total for total in totals]))
 
     @given(TWO_TOTALS)
     def test_pairs_are_counted_one_by_one(self, both: tuple[list[int], list[int]]) -> None:
@@ -77,8 +77,8 @@ class TestLaws:
 
     @given(TOTALS, st.integers(1, 10**30), st.integers(-(10**30), 10**30))
     def test_scale_and_shift_of_totals_are_no_matter_however_large(self, totals: list[int], by: int, to: int) -> None:
-        assert np.array_equal(average_ranks([one * by + to for one in totals]), average_ranks(totals))
-        assert np.array_equal(average_ranks([Fraction(one, by) for one in totals]), average_ranks(totals))
+        assert np.array_equal(average_ranks([total * by + to for total in totals]), average_ranks(totals))
+        assert np.array_equal(average_ranks([Fraction(total, by) for total in totals]), average_ranks(totals))
 
     @given(TOTALS)
     def test_ranks_add_up(self, totals: list[int]) -> None:

@@ -238,7 +238,7 @@ class TestLaws:
         assert as_counted("win-rate", without) == "borda"
         assert points("win-rate", without).ranks.tolist() == points("borda", without).ranks.tolist()
         fields = (election(rng.integers(0, 9, (9, 4))) for _ in range(99))
-        field = next(one for one in fields if bradley_terry.has_strengths(one.duels))
+        field = next(field for field in fields if bradley_terry.has_strengths(field.duels))
         levels = bradley_terry.levels(bradley_terry.strengths(field.duels))
         assert average_ranks(levels).tolist() == points("borda", field).ranks.tolist()
 

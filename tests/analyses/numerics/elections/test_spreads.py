@@ -17,7 +17,7 @@ rows_of_integers = st.lists(st.lists(st.integers(-50, 50), min_size=4, max_size=
 @given(rows_of_integers, st.integers(1, 1000))
 def test_each_is_the_standard_deviation_to_rounding(rows: list[list[int]], denominator: int) -> None:
     expected = [np.std(np.array(row) / denominator, ddof=1) if len(set(row)) > 1 else 1.0 for row in rows]
-    assert [float(one) for one in spreads(rows, denominator)] == pytest.approx(expected, rel=1e-14)
+    assert [float(spread) for spread in spreads(rows, denominator)] == pytest.approx(expected, rel=1e-14)
 
 
 @given(rows_of_integers, st.permutations(range(4)), st.integers(1, 9), st.integers(-9, 9))

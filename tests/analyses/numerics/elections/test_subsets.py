@@ -124,7 +124,7 @@ class TestAgainstReference:
             before = rng.integers(0, m, m)
             totals = rng.integers(0, m // 2, (20, 1, m))
             found = distances_from(Standard.of_totals(before.tolist()), totals)
-            plain = [ranking_distance(average_ranks(before), average_ranks(one[0])) for one in totals]
+            plain = [ranking_distance(average_ranks(before), average_ranks(total[0])) for total in totals]
             for measure in ("n_reversed", "tau_paper", "tau_b", "mrc"):
                 wanted = [getattr(one, measure) for one in plain]
                 assert getattr(found, measure) == pytest.approx(wanted, abs=1e-14)

@@ -65,7 +65,7 @@ class TestLaws:
     def test_fewer_models_agree_on_more_prompts(self, given, retain):
         found = decisions(*given, sizes=(2, 3), retain=retain, seed=0)
         counts = dict(zip(found.subsets, zip(found.n_easy, found.n_contaminated, strict=True), strict=True))
-        for subset in (one for one in found.subsets if len(one) == 3):
+        for subset in (subset for subset in found.subsets if len(subset) == 3):
             for smaller in itertools.combinations(subset, 2):
                 assert all(few >= many for few, many in zip(counts[smaller], counts[subset], strict=True))
 

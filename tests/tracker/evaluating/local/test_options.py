@@ -292,7 +292,7 @@ class TestMemory:
         sizes: list[int] = []
 
         def small_machine(members: list[Encoded], n_prefix: int) -> Any:
-            if len({one.question.prompt_id for one in members}) > 1:  # else rows are being tried
+            if len({member.question.prompt_id for member in members}) > 1:  # else rows are being tried
                 sizes.append(len(members))
             if len(members) > 3:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
@@ -343,7 +343,7 @@ class TestPacks:
     def test_every_token_of_every_option_is_foretold_from_exactly_what_stands_before_it(self, parts: Any) -> None:
         """Followed through the table of who reads whom, each prediction rests on context and option so far."""
         members = [as_encoded(n, ids, options) for n, (ids, options) in enumerate(parts)]
-        prefix = shared_prefix([one.context.ids for one in members]) if len(members) > 1 else ()
+        prefix = shared_prefix([member.context.ids for member in members]) if len(members) > 1 else ()
         row = packed(members, len(prefix))
         reads = row.may_read(len(prefix))
         tokens = np.concatenate([np.array(prefix, dtype=np.int64), row.ids])

@@ -40,7 +40,7 @@ def compared(draw: st.DrawFn) -> tuple[Question, Reply]:
 
 def plainly(logprobs: list[float], options: tuple[str, ...], gold: int) -> dict[str, float] | None:
     """The slow, obvious version: one option after the other, exact arithmetic of Python."""
-    if all(one == -math.inf for one in logprobs):
+    if all(logprob == -math.inf for logprob in logprobs):
         return None
     best = norm = 0
     for place, one in enumerate(logprobs):
@@ -49,7 +49,7 @@ def plainly(logprobs: list[float], options: tuple[str, ...], gold: int) -> dict[
         if one / len(options[place]) > logprobs[norm] / len(options[norm]):
             norm = place
     largest = max(logprobs)
-    weights = [math.exp(one - largest) for one in logprobs]
+    weights = [math.exp(logprob - largest) for logprob in logprobs]
     return {
         "acc": float(best == gold),
         "acc_norm": float(norm == gold),
@@ -67,7 +67,7 @@ class TestAgainstReference:
         expected = plainly(reply.logprobs.tolist(), q.options, q.gold or 0)
         if expected is None:
             assert not found.scores
-            assert [one.status for one in found.answers] == ["error"]
+            assert [answer.status for answer in found.answers] == ["error"]
         else:
             assert found.scores == pytest.approx(expected, abs=1e-12)
 
@@ -82,8 +82,8 @@ class TestAgainstReference:
     def test_a_long_option_gains_by_its_length(self) -> None:
         found = judge(question(("no", "certainly"), 1), weighed([-4.0, -5.0]), method="loglikelihood")
         assert (found.scores["acc"], found.scores["acc_norm"]) == (0.0, 1.0)
-        assert [(one.extraction, one.text) for one in found.answers] == [("", "A"), ("acc_norm", "B")]
-        assert sum(one.probability or 0 for one in found.answers) == pytest.approx(1.0)
+        assert [(answer.extraction, answer.text) for answer in found.answers] == [("", "A"), ("acc_norm", "B")]
+        assert sum(answer.probability or 0 for answer in found.answers) == pytest.approx(1.0)
 
 
 class TestUnlisted:
@@ -111,7 +111,7 @@ class TestLaws:
         moved = weighed(rounded + round(constant * 8) / 8)
         before, after = (judge(q, one, method="letters") for one in (weighed(rounded), moved))
         assert after.scores == pytest.approx(before.scores)
-        assert [one.text for one in after.answers] == [one.text for one in before.answers]
+        assert [answer.text for answer in after.answers] == [answer.text for answer in before.answers]
 
     @given(compared(), st.sampled_from(["letters", "loglikelihood"]))
     @settings(max_examples=100)
@@ -150,7 +150,7 @@ class TestDegenerate:
     ) -> None:
         found = judge(question(), weighed(broken), method=method)
         assert not found.scores
-        assert [(one.text, one.status) for one in found.answers] == [(None, "error")]
+        assert [(answer.text, answer.status) for answer in found.answers] == [(None, "error")]
 
     def test_an_empty_option_counts_one_character(self) -> None:
         found = judge(question(("", "ab"), 0), weighed([-1.5, -2.0]), method="loglikelihood")

@@ -63,7 +63,7 @@ class TestAgainstReference:
     ) -> None:
         expected = max(rouge_plainly(kind, said, reference) for reference in references)
         text = " ".join(said) or "-"
-        assert score(text, [" ".join(one) for one in references], kind) == pytest.approx(expected)
+        assert score(text, [" ".join(reference) for reference in references], kind) == pytest.approx(expected)
 
     def test_words_are_stemmed(self) -> None:
         assert score("He was running.", ["he was runs"], "rouge1") == pytest.approx(1.0)
@@ -119,7 +119,7 @@ class TestExactMatch:
     def test_an_empty_answer_is_empty_and_wrong(self) -> None:
         found = judged(" \n")
         assert dict(found.scores) == {"exact_match": 0.0}
-        assert [(one.text, one.status) for one in found.answers] == [(None, "empty")]
+        assert [(answer.text, answer.status) for answer in found.answers] == [(None, "empty")]
 
     def test_without_references_there_are_answers_and_no_scores(self) -> None:
         found = judged("Paris", ())
@@ -141,12 +141,15 @@ class TestExtraction:
     def test_what_was_found_is_scored_and_both_are_kept(self) -> None:
         found = judged("I think: Paris!", extract=r": (\w+)")
         assert dict(found.scores) == {"exact_match": 1.0}
-        assert [(one.extraction, one.text) for one in found.answers] == [("", "I think: Paris!"), ("regex", "Paris")]
+        assert [(answer.extraction, answer.text) for answer in found.answers] == [
+            ("", "I think: Paris!"),
+            ("regex", "Paris"),
+        ]
 
     def test_nothing_found_is_empty_and_scores_zero(self) -> None:
         found = judged("Paris", extract=r"#### (\w+)", metrics=("exact_match", "rouge1"))
         assert dict(found.scores) == {"exact_match": 0.0, "rouge1": 0.0}
-        assert [one.status for one in found.answers] == ["ok", "empty"]
+        assert [answer.status for answer in found.answers] == ["ok", "empty"]
 
 
 class TestOptionsInText:
@@ -197,15 +200,18 @@ class TestOptionsInText:
         asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=1)
         found = judge(asked, Reply(prompt_id=1, text="B. Rain"), method=method)
         assert dict(found.scores) == {metric: 1.0}
-        assert [(one.extraction, one.text) for one in found.answers] == [("", "B"), ("text", "B. Rain")]
-        assert {one.probability for one in found.answers} == {None}
+        assert [(answer.extraction, answer.text) for answer in found.answers] == [("", "B"), ("text", "B. Rain")]
+        assert {answer.probability for answer in found.answers} == {None}
 
     def test_a_pattern_finds_the_option_within_reasoning(self) -> None:
         asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=2)
         reply = Reply(prompt_id=1, text="A, B or D? No: <C>")
         found = judge(asked, reply, method="generation", extract=r"<(.)>", choices=["w", "x", "y", "z"])
         assert dict(found.scores) == {"exact_match": 1.0}
-        assert [(one.extraction, one.text) for one in found.answers] == [("", "A, B or D? No: <C>"), ("regex", "C")]
+        assert [(answer.extraction, answer.text) for answer in found.answers] == [
+            ("", "A, B or D? No: <C>"),
+            ("regex", "C"),
+        ]
 
     def test_an_option_that_cannot_be_read_off_is_empty_and_wrong(self) -> None:
         asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=0)

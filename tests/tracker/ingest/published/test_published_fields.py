@@ -32,7 +32,7 @@ FIELDS = {"text": "q", "choices": "o", "answer": "a"}
 def answers(engine: sa.Engine, rows: Sequence[Mapping[str, Any]], folder: Path, **how: Any) -> list[str | None]:
     file = json_lines(folder / "colours.jsonl", rows)
     take_in_prompts(engine, "colours", file, **{"fields": FIELDS, **how})
-    return [one["answer"] for one in stored_prompts(engine, "colours")]
+    return [prompt["answer"] for prompt in stored_prompts(engine, "colours")]
 
 
 class TestFields:
@@ -78,7 +78,7 @@ class TestFields:
         file = tmp_path / "colours.json"
         file.write_text(json.dumps(rows if shape == "json" else {"train": rows, "val": [row("blue", 1)]}))
         take_in_prompts(engine, "b", file, fields=FIELDS)
-        assert {one["split"] for one in stored_prompts(engine, "b")} == (
+        assert {prompt["split"] for prompt in stored_prompts(engine, "b")} == (
             {None} if shape == "json" else {"train", "validation"}
         )
 
@@ -88,7 +88,7 @@ class TestFields:
         file = tmp_path / "test.tsv.gz"
         file.write_bytes(gzip.compress(b"question\tanswer\nWhy?\tSo\n"))
         take_in_prompts(engine, "b", file)
-        assert [(one["text"], one["answer"], one["split"]) for one in stored_prompts(engine, "b")] == [
+        assert [(prompt["text"], prompt["answer"], prompt["split"]) for prompt in stored_prompts(engine, "b")] == [
             ("Why?", "So", "test"),
         ]  # fmt: skip
 
@@ -98,7 +98,7 @@ class TestFields:
         fields = {"text": "q", "choices": "A,B,C", "answer": "a"}
         rows = [["q", "A", "B", "C", "a"], ["One?", "x", "y", "", "B"], ["Two?", "x", "y", "z", "C"]]
         take_in_prompts(engine, "b", csv_file(tmp_path / "a.csv", rows), fields=fields)
-        assert [(one["choices"], one["answer"]) for one in stored_prompts(engine, "b")] == [
+        assert [(prompt["choices"], prompt["answer"]) for prompt in stored_prompts(engine, "b")] == [
             (["x", "y"], "B"), (["x", "y", "z"], "C"),
         ]  # fmt: skip
         rows[1] = ["One?", "x", "", "y", "C"]
@@ -119,9 +119,9 @@ class TestAnswers:
         told = take_in_prompts(engine, "guessed", file, fields=FIELDS)
         take_in_prompts(engine, "said", file, fields=FIELDS, answer_is=way)
         assert told.notes == (f"answers read as --answer-is {way}, the only way that fits them all",)
-        assert {one["answer"] for one in stored_prompts(engine, "guessed")} <= {"A", "B", "C"}
-        assert [one["answer"] for one in stored_prompts(engine, "guessed")] == [
-            one["answer"] for one in stored_prompts(engine, "said")
+        assert {prompt["answer"] for prompt in stored_prompts(engine, "guessed")} <= {"A", "B", "C"}
+        assert [prompt["answer"] for prompt in stored_prompts(engine, "guessed")] == [
+            prompt["answer"] for prompt in stored_prompts(engine, "said")
         ]
 
     def test_numbers_that_fit_from_0_and_from_1_are_asked_about(self, engine: sa.Engine, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ class TestDraw:
     @given(st.sets(st.binary(min_size=4, max_size=4), min_size=3, max_size=40), st.sampled_from([0.1, 0.25, 0.5]))
     def test_the_smallest_lots_are_drawn(self, lots: set[bytes], fraction: float) -> None:
         last = last_lot(lots, fraction)
-        assert sum(one <= last for one in lots) == n_drawn(len(lots), fraction)
+        assert sum(lot <= last for lot in lots) == n_drawn(len(lots), fraction)
 
     def test_the_order_of_files_and_rows_does_not_change_the_draw(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [*hellaswag("val", 30), *hellaswag("train", 30)]

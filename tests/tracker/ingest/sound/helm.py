@@ -37,15 +37,15 @@ def entry(
 def means(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What stats.json says of them: the mean of the trials' means, and what HELM makes of perturbations."""
     values: dict[str, dict[int, list[float]]] = {}
-    for one in entries:
-        for told in one["stats"]:
+    for entry in entries:
+        for told in entry["stats"]:
             trials = values.setdefault(json.dumps(told["name"]), {})
-            trials.setdefault(one["train_trial_index"], []).append(told.get("mean", 0.0))
+            trials.setdefault(entry["train_trial_index"], []).append(told.get("mean", 0.0))
     found = [
         {
             "name": json.loads(name),
             "count": len(trials),
-            "mean": sum(sum(one) / len(one) for one in trials.values()) / len(trials),
+            "mean": sum(sum(trial) / len(trial) for trial in trials.values()) / len(trials),
         }
         for name, trials in values.items()
     ]

@@ -34,7 +34,7 @@ def asked(sample: str, question: str, said: Any) -> dict[str, Any]:
 
 
 def lines(*events: Any) -> bytes:
-    return "".join(json.dumps(one) + "\n" for one in events).encode()
+    return "".join(json.dumps(event) + "\n" for event in events).encode()
 
 
 MATCHES = (

@@ -60,7 +60,7 @@ def failed(test: int = 0, **more: Any) -> dict[str, Any]:
 
 def output(results: Sequence[Mapping[str, Any]], version: int = 3, **more: Any) -> dict[str, Any]:
     """All of a file; further keywords replace its statistics."""
-    wrong = [one for one in results if not one.get("success")]
+    wrong = [result for result in results if not result.get("success")]
     errors = [one for one in wrong if one.get("failureReason") == 2]
     stats = {"successes": len(results) - len(wrong), "failures": len(wrong) - len(errors), "errors": len(errors)}
     inner = {"version": version, "timestamp": "2026-01-02T03:04:05.678Z", "results": list(results)}

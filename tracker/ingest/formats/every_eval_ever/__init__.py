@@ -113,7 +113,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         yield f"the instances ({said[:200]}) are not beside the file: only its results for whole tasks were taken"
     yield from aggregate.task_scores(without=sampled)
     yield from aggregate.notes
-    if percent := sorted({one.metric.name for one in results if one.scale != 1}):
+    if percent := sorted({result.metric.name for result in results if result.scale != 1}):
         yield f"{', '.join(percent)}: percent became proportions"
 
 

@@ -130,21 +130,21 @@ class Aggregate:
     def task_scores(self, without: Sequence[Result]) -> Iterator[TaskScores]:
         """The results of which no instances are at hand, as scores of whole tasks."""
         wanted = [
-            one
-            for one in self.results
-            if one not in without
-            and not (one.is_summary or math.isnan(one.value))
-            and (not self.options.splits or one.split in (None, *self.options.splits))
+            result
+            for result in self.results
+            if result not in without
+            and not (result.is_summary or math.isnan(result.value))
+            and (not self.options.splits or result.split in (None, *self.options.splits))
         ]
         for metric in dict.fromkeys(one.metric for one in wanted):
             rows = [one for one in wanted if one.metric == metric]
             yield TaskScores(
                 run=self.run,
                 metric=metric,
-                tasks=[one.task for one in rows],
-                values=np.array([one.value for one in rows]),
-                stderr=np.array([one.stderr for one in rows]),
-                n_prompts=[one.n_prompts for one in rows],
+                tasks=[row.task for row in rows],
+                values=np.array([row.value for row in rows]),
+                stderr=np.array([row.stderr for row in rows]),
+                n_prompts=[row.n_prompts for row in rows],
             )
 
     def task(self, name: str) -> str:
@@ -248,9 +248,9 @@ class Aggregate:
             except (ValueError, TypeError, RecursionError):
                 return {}
         results = [mapping(one) for one in self.data.get("evaluation_results") or ()]
-        configs = [one.get("generation_config") for one in results]
+        configs = [result.get("generation_config") for result in results]
         said = {
-            "generation_config": configs[0] if configs and all(one == configs[0] for one in configs) else None,
+            "generation_config": configs[0] if configs and all(config == configs[0] for config in configs) else None,
             "source": mapping(self.data.get("source_metadata")).get("source_organization_name"),
         }
         info = mapping(self.data.get("model_info"))

@@ -137,7 +137,7 @@ class Instances:
         Raises:
             BadInputError: a line is no instance, or belongs to another evaluation or model.
         """
-        if self.aggregate is not None and any(one.scale != 1 for one in self.aggregate.results):
+        if self.aggregate is not None and any(result.scale != 1 for result in self.aggregate.results):
             self._look_ahead()
         try:
             for line, row in json_lines(self.path):
@@ -156,7 +156,9 @@ class Instances:
     @cached_property
     def _n_results(self) -> Counter[str]:
         return (
-            Counter(one.task for one in self.aggregate.results if not one.is_summary) if self.aggregate else Counter()
+            Counter(result.task for result in self.aggregate.results if not result.is_summary)
+            if self.aggregate
+            else Counter()
         )
 
     def _notes(self) -> Iterator[str]:
@@ -257,7 +259,7 @@ class Instances:
         assert self.aggregate is not None
         asked = (text(row.get("evaluation_result_id")), row["evaluation_name"])
         if asked not in self._results:
-            known = [one for one in self.aggregate.results if not one.is_summary]
+            known = [result for result in self.aggregate.results if not result.is_summary]
             by_id = [one for one in known if asked[0] is not None and one.id == asked[0]]
             found = next(iter(by_id or [one for one in known if one.name == asked[1]]), None)
             if found is None:

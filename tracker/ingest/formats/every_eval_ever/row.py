@@ -26,7 +26,9 @@ def content(asked: Mapping[str, Any], metadata: Mapping[str, Any], split: str | 
     """
     choices = asked.get("choices")
     choices = (
-        choices if isinstance(choices, list) and choices and all(isinstance(one, str) for one in choices) else None
+        choices
+        if isinstance(choices, list) and choices and all(isinstance(choice, str) for choice in choices)
+        else None
     )
     references = texts(asked.get("reference"))
     gold = references[0] if references else None

@@ -157,7 +157,7 @@ def _asked(instance: Mapping[str, Any]) -> str | None:
         return said
     messages = told.get("messages")
     media = mapping(told.get("multimedia_content")).get("media_objects")
-    parts = [mapping(one).get("content") for one in messages] if isinstance(messages, list) else []
+    parts = [mapping(message).get("content") for message in messages] if isinstance(messages, list) else []
     parts += [mapping(one).get("text") for one in media] if isinstance(media, list) else []
     return "\n".join(part for part in parts if isinstance(part, str)).strip() or None
 

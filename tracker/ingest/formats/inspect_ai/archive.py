@@ -73,7 +73,7 @@ class Archive:
                     return cls(path, {one.name: one for one in _table(file) if wanted(one.name)})
                 except (_DamagedError, struct.error, OverflowError) as error:
                     reason = str(error)
-                found = {one.name: one for one in _whole_members(file) if wanted(one.name)}
+                found = {member.name: member for member in _whole_members(file) if wanted(member.name)}
         except OSError as error:
             raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
         if not found:

@@ -122,14 +122,14 @@ class Blocks:
             keys=rows.keys,
             tasks=[task] * len(samples),
             namespace=NAMESPACE,
-            text=[one.text for one in samples],
-            choices=[one.choices for one in samples],
-            answer=[one.answer for one in samples],
-            details=[one.details for one in samples],
+            text=[sample.text for sample in samples],
+            choices=[sample.choices for sample in samples],
+            answer=[sample.answer for sample in samples],
+            details=[sample.details for sample in samples],
             benchmark=task,
             lines=np.array(rows.numbers, dtype=np.int64),
         )
-        trials = np.array([one.epoch - 1 for one in samples], dtype=np.int64)
+        trials = np.array([sample.epoch - 1 for sample in samples], dtype=np.int64)
         of_prompt = np.array(rows.prompts, dtype=np.int64)
         if not rows.scores:
             yield prompts

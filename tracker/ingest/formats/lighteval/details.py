@@ -210,7 +210,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             if generation(names) is None:
                 raise BadInputError(path, f"has no columns of lighteval's details; it has {', '.join(names[:8])}.")
             paths = [parquet.schema.column(place).path for place in range(len(parquet.schema))]
-            wanted = [one for one in paths if _is_wanted(one.split("."))]
+            wanted = [path for path in paths if _is_wanted(path.split("."))]
             for batch in parquet.iter_batches(batch_size=ROWS, columns=wanted):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:

@@ -121,10 +121,10 @@ def _places(told: Any, n_choices: int) -> list[int]:
 def _loglikelihoods(told: Any) -> list[float]:
     """Numbers of a list, or first numbers of its pairs; empty where it holds anything else."""
     firsts = [one[0] if isinstance(one, (list, tuple)) and one else one for one in _listed(told)]
-    if any(isinstance(one, bool) or not isinstance(one, (int, float)) for one in firsts):
+    if any(isinstance(first, bool) or not isinstance(first, (int, float)) for first in firsts):
         return []
     try:
-        return [float(one) for one in firsts]
+        return [float(first) for first in firsts]
     except OverflowError:
         return [math.nan] * len(firsts)
 

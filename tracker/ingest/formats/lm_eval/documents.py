@@ -59,7 +59,9 @@ def requests(row: Mapping[str, Any]) -> Requests:
     if not isinstance(answers, list) or len(answers) != len(pairs) or not all(map(_is_pair, answers)):
         answers = row.get("resps")
         answers = (
-            [one[0] if isinstance(one, list) and one else None for one in answers] if isinstance(answers, list) else []
+            [answer[0] if isinstance(answer, list) and answer else None for answer in answers]
+            if isinstance(answers, list)
+            else []
         )
     found = [_number(answer[0]) if _is_pair(answer) else math.nan for answer in answers]
     if len(found) != len(pairs):

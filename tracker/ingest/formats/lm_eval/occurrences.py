@@ -44,9 +44,9 @@ class Occurrences:
             samples: lines in the order of the file.
             complain: told of lines that contradict an earlier one.
         """
-        documents = _hashes([(str(one.number), one.key) for one in samples])
-        lines = _hashes([(one.filter_name, str(one.number), one.key) for one in samples])
-        marks = _hashes([repr(one.scores) for one in samples])
+        documents = _hashes([(str(sample.number), sample.key) for sample in samples])
+        lines = _hashes([(sample.filter_name, str(sample.number), sample.key) for sample in samples])
+        marks = _hashes([repr(sample.scores) for sample in samples])
         # The harness appends to a file that is already there: the same line again says nothing new.
         earlier = dict(zip(lines.tolist(), self._said.get(lines, NEVER).tolist(), strict=True))
         rows = []

@@ -105,14 +105,14 @@ class Blocks:
             yield from self._of_column(self.runs[column], shared[keys], own)
 
     def _prompts(self, results: Sequence[Result]) -> Prompts:
-        known = [one.has_variables or self.survey.one_template for one in results]
+        known = [result.has_variables or self.survey.one_template for result in results]
         return Prompts(
-            keys=[one.key for one in results],
+            keys=[result.key for result in results],
             namespace=NAMESPACE,
             # A prompt without variables is worded otherwise in each template.
             text=[one.text if told else None for one, told in zip(results, known, strict=True)],
-            answer=[one.gold for one in results],
-            details=[one.details for one in results],
+            answer=[result.gold for result in results],
+            details=[result.details for result in results],
         )
 
     def _of_column(
@@ -121,11 +121,11 @@ class Blocks:
         survey, results = self.survey, [one for _, one in rows]
         trials = survey.trials[[n for n, _ in rows]]
         metrics = survey.metrics or ([SCORE, PASS] if self.options.errored == "wrong" else [])
-        empty = np.array([one.output == "" and not one.errored for one in results])
+        empty = np.array([result.output == "" and not result.errored for result in results])
         self.n_empty += int(empty.sum())
         scored = False
         for metric in metrics:
-            values = np.array([self._value(one, metric) for one in results])
+            values = np.array([self._value(result, metric) for result in results])
             if self.options.empty == "missing":
                 values[empty] = math.nan
             if np.isnan(values).all():
@@ -135,14 +135,14 @@ class Blocks:
             yield Scores(
                 run=run, metric=survey.metric(metric), prompts=prompts, values=values, trials=trials, places=place
             )
-        if any(one.output is not None for one in results):
+        if any(result.output is not None for result in results):
             yield Answers(
                 run=run,
                 prompts=prompts,
-                text=[None if one.errored else one.output or None for one in results],
-                status=["error" if one.errored else "ok" if one.output else "empty" for one in results],
+                text=[None if result.errored else result.output or None for result in results],
+                status=["error" if result.errored else "ok" if result.output else "empty" for result in results],
                 trials=trials,
-                predicted=np.array([one.errored or one.output is not None for one in results]),
+                predicted=np.array([result.errored or result.output is not None for result in results]),
             )
         elif not scored:
             yield prompts
