@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from benchmarks._costs import in_own_process
 from benchmarks._stores import empty_store
 from tracker.database import transaction
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
 from tracker.schema import Benchmark, Metric, Model, Prompt, Run, Score, Task
 
@@ -100,7 +100,7 @@ def ingested(path: Path) -> float:
     """Seconds from the file to committed scores."""
     with empty_store("sqlite") as engine:
         begun = time.perf_counter()
-        taken = take_in(engine, path, ReadOptions(model="org/model"))
+        taken = ingest_file(engine, path, ReadOptions(model="org/model"))
         spent = time.perf_counter() - begun
         assert taken.stored.n_scores == 3 * taken.stored.n_prompts_new
         return spent

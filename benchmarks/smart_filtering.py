@@ -26,7 +26,7 @@ from tracker.database import connect, transaction
 from tracker.ingest.detection import prepare
 from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.write.vectors import EncoderName, take_in
+from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store
 from tracker.queries import tables
 from tracker.queries.resolution import find_benchmark
@@ -125,7 +125,7 @@ def _fill(engine: sa.Engine, n: int, m: int) -> None:
             _write(path, {"prompt_id": prompts, "vector": list(_vectors(rng, tasks, near=encoder == NEAR))})
             name = EncoderName(name=encoder, revision="", template="question+choices")
             with transaction(engine, exclusive=True) as session:
-                take_in(session, read_vectors(path), find_benchmark(session, "large").id, "large", name)
+                ingest_vectors(session, read_vectors(path), find_benchmark(session, "large").id, "large", name)
 
 
 def _vectors(rng: np.random.Generator, tasks: list[str], *, near: bool) -> np.ndarray:

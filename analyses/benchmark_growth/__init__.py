@@ -28,13 +28,13 @@ from analyses.numerics.growth.trajectories import (
     trajectory,
 )
 from analyses.numerics.null_tables import shuffled_table
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_electorate, effective_number
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores, effective_number
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, PromptValues, RankedModels, Report, analysis
+from tracker.recording.finding import Finding, Metric, PromptValues, RankedModels, Report, Undefined, analysis
 from tracker.statistics.ranking import mean_ranks
 from tracker.statistics.resampling import blocks_of, map_blocks
 from tracker.statistics.rng_streams import ORDERS, generator, stream_key
@@ -43,8 +43,8 @@ EARLY = 50
 """The size at which the beginning of the curves is given as a number."""
 BLOCK = 5
 """Orders, or shuffled tables, in one piece of work."""
-SHUFFLED_ROWS = Absent("the order by vectors does not look at scores: shuffling rows of scores gives random orders")
-ONE_MODEL = Absent("one model has no ranking")
+SHUFFLED_ROWS = Undefined("the order by vectors does not look at scores: shuffling rows of scores gives random orders")
+ONE_MODEL = Undefined("one model has no ranking")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class BenchmarkGrowth(Finding):
 
     def _early(self) -> Mapping[str, Metric]:
         if self.n_prompts < EARLY:
-            return {f"mean_at_{EARLY}": Absent(f"fewer than {EARLY} prompts")}
+            return {f"mean_at_{EARLY}": Undefined(f"fewer than {EARLY} prompts")}
         at = int(np.searchsorted(self.sizes, EARLY))
         found: dict[str, Metric] = {
             f"mean_at_{EARLY}": float(self.informative.means[at].mean()),
@@ -180,7 +180,7 @@ def grow(
     Raises:
         SelectionError: the table is too small or not finite, or an option makes no sense.
     """
-    refuse(wording.problems(Q, vectors, n_orders=n_orders, n_permutations=n_permutations, within=within, seed=seed))
+    validate(wording.problems(Q, vectors, n_orders=n_orders, n_permutations=n_permutations, within=within, seed=seed))
     n, k = Q.shape
     weighing = np.ones(n) if weights is None else weights
     first = int(generator(seed, ORDERS, 0).integers(n)) if start is None else start
@@ -251,7 +251,7 @@ def analyze(
         SelectionError: no prompt is complete, the prompt to start with is not there, some prompts have no vector,
             or see `grow`.
     """
-    voters = complete_electorate(scores, weights)
+    voters = complete_weighted_scores(scores, weights)
     by_key = np.argsort(voters.scores.prompt_ids)
     Q, prompt_ids = voters.scores.Q[by_key], voters.scores.prompt_ids[by_key]
     found = grow(

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.growth.trajectories import Trajectories, Trajectory
-from analyses.presentation.validation import Problems, below, infinite
-from tracker.recording.finding import Absent, Metric
+from analyses.presentation.validation import ValidationErrors, below, infinite
+from tracker.recording.finding import Metric, Undefined
 
 
 def settling(informative: Trajectory, random: Trajectories, permuted: Trajectories | None, within: float) -> list[str]:
@@ -47,13 +47,13 @@ def beginning(metrics: Mapping[str, Metric], early: int, n_zero: int) -> list[st
         n_zero: rows of zeros.
     """
     name = f"mean_at_{early}"
-    if isinstance(metrics[name], Absent):
+    if isinstance(metrics[name], Undefined):
         return []
     said = [
         f"The first {early} informative prompts give a mean of {metrics[name]:.3f}, {early} random ones "
         f"{metrics[f'{name}.random_mean']:.3f}, all {metrics['mean_final']:.3f}."
     ]
-    if isinstance(metrics[f"{name}.permuted_mean"], Absent):
+    if isinstance(metrics[f"{name}.permuted_mean"], Undefined):
         return [
             *said,
             "Shuffling rows of scores against the vectors gives random orders: they are the control here.",
@@ -79,7 +79,7 @@ def problems(
     n_permutations: int,
     within: float,
     seed: int,
-) -> Problems:
+) -> ValidationErrors:
     """Why a benchmark cannot grow, or not with these options, and what to do about it."""
     damaged = 0 if vectors is None else int((~np.isfinite(vectors)).any(axis=1).sum())
     return {

@@ -22,19 +22,19 @@ from analyses.comparison import summary as wording
 from analyses.numerics.comparing.by_task import TaskDifference, task_differences
 from analyses.numerics.comparing.two_models import TwoModels, two_models
 from analyses.presentation.cluster_warnings import clustering_notes, unclustered
-from analyses.presentation.validation import infinite, refuse, unsquarable
+from analyses.presentation.validation import infinite, unsquarable, validate
 from tracker.errors import NotFoundError
 from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.recording.finding import (
-    Absent,
     Finding,
     Metric,
     PromptValues,
     Report,
+    Undefined,
     analysis,
-    finite_or_absent,
+    finite_or_undefined,
 )
 from tracker.statistics.grouping import grouping
 from tracker.statistics.rng_streams import SHOWN_PROMPTS, generator
@@ -72,18 +72,20 @@ class Comparison(Finding):
         names = ("stderr", "low", "high", "pvalue")
         for name in names:
             clustered[f"clustered.{name}"] = (
-                float(getattr(one.clustered, name)) if one.clustered else Absent(self.unclustered)
+                float(getattr(one.clustered, name)) if one.clustered else Undefined(self.unclustered)
             )
         for place, name in enumerate(("bca.low", "bca.high")):
             clustered[f"clustered.{name}"] = (
-                finite_or_absent(one.bca_clustered[place], "clusters do not differ, or all resamples lie on one side")
+                finite_or_undefined(
+                    one.bca_clustered[place], "clusters do not differ, or all resamples lie on one side"
+                )
                 if one.clustered
-                else Absent(self.unclustered)
+                else Undefined(self.unclustered)
             )
         for name in ("stderr", "degrees", "low", "high", "pvalue"):
-            clustered[f"cr2.{name}"] = float(getattr(one.uneven, name)) if one.uneven else Absent(self.unclustered)
+            clustered[f"cr2.{name}"] = float(getattr(one.uneven, name)) if one.uneven else Undefined(self.unclustered)
         clustered["clustered.flips.pvalue"] = (
-            one.flips_clustered.pvalue if one.flips_clustered else Absent(self.unclustered)
+            one.flips_clustered.pvalue if one.flips_clustered else Undefined(self.unclustered)
         )
         binary = not np.isnan(one.mcnemar)
         no_power = few if np.isnan(best.stderr) else flat
@@ -91,26 +93,26 @@ class Comparison(Finding):
             "n_prompts": float(one.n),
             "n_left_out": float(sum(self.n_only)),
             "n_tasks": float(len(self.tasks)),
-            "n_clusters": Absent(self.unclustered) if self.unclustered else float(self.n_clusters),
+            "n_clusters": Undefined(self.unclustered) if self.unclustered else float(self.n_clusters),
             "mean_a": one.mean_a,
             "mean_b": one.mean_b,
             "difference": best.mean,
-            **{f"naive.{name}": finite_or_absent(float(getattr(one.naive, name)), few) for name in names},
+            **{f"naive.{name}": finite_or_undefined(float(getattr(one.naive, name)), few) for name in names},
             **clustered,
-            "mcnemar.pvalue": one.mcnemar if binary else Absent("scores are not all 0 and 1"),
+            "mcnemar.pvalue": one.mcnemar if binary else Undefined("scores are not all 0 and 1"),
             "flips.pvalue": one.flips.pvalue,
             "flips.n_drawn": float(one.flips.n_drawn),
-            "bca.low": finite_or_absent(one.bca[0], flat if one.n > 1 else few),
-            "bca.high": finite_or_absent(one.bca[1], flat if one.n > 1 else few),
-            "detectable": finite_or_absent(one.detectable, no_power),
-            "n_needed": finite_or_absent(one.n_needed, no_power if best.mean else "the means are equal"),
+            "bca.low": finite_or_undefined(one.bca[0], flat if one.n > 1 else few),
+            "bca.high": finite_or_undefined(one.bca[1], flat if one.n > 1 else few),
+            "detectable": finite_or_undefined(one.detectable, no_power),
+            "n_needed": finite_or_undefined(one.n_needed, no_power if best.mean else "the means are equal"),
             "n_a_better": float((d > 0).sum()),
             "n_b_better": float((d < 0).sum()),
             "n_equal": float((d == 0).sum()),
-            "correlation": finite_or_absent(one.correlation, "one of the two has the same score on all prompts"),
-            "unpaired.stderr": finite_or_absent(one.unpaired.stderr, few),
-            "unpaired.z": finite_or_absent(one.unpaired.z, "both have the same score on all prompts"),
-            "unpaired.pvalue": finite_or_absent(one.unpaired.pvalue, "both have the same score on all prompts"),
+            "correlation": finite_or_undefined(one.correlation, "one of the two has the same score on all prompts"),
+            "unpaired.stderr": finite_or_undefined(one.unpaired.stderr, few),
+            "unpaired.z": finite_or_undefined(one.unpaired.z, "both have the same score on all prompts"),
+            "unpaired.pvalue": finite_or_undefined(one.unpaired.pvalue, "both have the same score on all prompts"),
         }
 
     def summary(self) -> str:
@@ -151,14 +153,14 @@ def analyze(
         if name and name not in scores.models:
             raise NotFoundError(f"model with scores on {scores.benchmark or 'this benchmark'}", name, scores.models)
     asked = {"n_resamples": n_resamples, "n_flips": n_flips, "seed": seed}
-    refuse(wording.problems(scores.models, (model_a, model_b), level=level, **asked))
+    validate(wording.problems(scores.models, (model_a, model_b), level=level, **asked))
     names = _chosen(scores.models, model_a, model_b)
     columns = [scores.models.index(name) for name in names]
     pair = scores.Q[:, columns]
     there = ~np.isnan(pair)
     shared = np.asarray(there.all(axis=1))
     n_only = int((there[:, 0] & ~shared).sum()), int((there[:, 1] & ~shared).sum())
-    refuse({**wording.unshared(names, int(shared.sum()), n_only), **infinite(pair), **unsquarable(pair)})
+    validate({**wording.unshared(names, int(shared.sum()), n_only), **infinite(pair), **unsquarable(pair)})
     kept = scores.rows(shared)
     a, b = np.ascontiguousarray(pair[shared].T)
     groups = grouping(clusters.of(kept.prompt_ids))

@@ -10,7 +10,7 @@ from analyses.numerics.comparing.by_task import TaskDifference
 from analyses.numerics.comparing.power import ALPHA, POWER
 from analyses.numerics.comparing.two_models import TwoModels
 from analyses.presentation.name_lists import listed
-from analyses.presentation.validation import Problems, below
+from analyses.presentation.validation import ValidationErrors, below
 
 SHOWN_TEXT = 90
 """Characters of a prompt that a note shows."""
@@ -20,7 +20,7 @@ CONSTANT = "the difference is the same on all prompts"
 
 def problems(
     models: Sequence[str], chosen: tuple[str, str], *, n_resamples: int, n_flips: int, level: float, seed: int
-) -> Problems:
+) -> ValidationErrors:
     """Why these two cannot be compared, and what to do about it.
 
     Args:
@@ -39,7 +39,7 @@ def problems(
     }
 
 
-def unshared(names: tuple[str, str], n_shared: int, n_only: tuple[int, int]) -> Problems:
+def unshared(names: tuple[str, str], n_shared: int, n_only: tuple[int, int]) -> ValidationErrors:
     """Two models that were not asked the same."""
     said = ", ".join(f"{name} {n:,}" for name, n in zip(names, n_only, strict=True))
     return {

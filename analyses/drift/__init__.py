@@ -21,11 +21,11 @@ from analyses.drift import figures, tables
 from analyses.drift import summary as wording
 from analyses.numerics.comparing.steps import Step, changes, steps
 from analyses.presentation.cluster_warnings import clustering_notes, unclustered
-from analyses.presentation.validation import infinite, refuse, unsquarable
+from analyses.presentation.validation import infinite, unsquarable, validate
 from tracker.queries.clusters import Clusters
 from tracker.queries.prompts import Prompts
 from tracker.queries.ranking.history import RunHistory
-from tracker.recording.finding import Absent, Finding, Metric, Report, analysis, finite_or_absent
+from tracker.recording.finding import Finding, Metric, Report, Undefined, analysis, finite_or_undefined
 from tracker.statistics.grouping import grouping
 
 
@@ -70,15 +70,15 @@ class Drift(Finding):
             "n_drifted": float(len(self.drifted)),
             "n_rose": float(sum(step.change > 0 for step in self.drifted)),
             "n_fell": float(sum(step.change < 0 for step in self.drifted)),
-            "largest": Absent(none) if largest is None else largest.change,
-            "largest.stderr": Absent(none)
+            "largest": Undefined(none) if largest is None else largest.change,
+            "largest.stderr": Undefined(none)
             if largest is None
-            else finite_or_absent(largest.stderr, "fewer than two prompts are shared"),
-            "largest.holm": Absent(none)
+            else finite_or_undefined(largest.stderr, "fewer than two prompts are shared"),
+            "largest.holm": Undefined(none)
             if largest is None
-            else finite_or_absent(largest.holm, "fewer than two prompts are shared"),
-            "changed.mean": Absent(none) if np.isnan(shares).all() else float(np.nanmean(shares)),
-            "changed.most": Absent(none) if np.isnan(shares).all() else float(np.nanmax(shares)),
+            else finite_or_undefined(largest.holm, "fewer than two prompts are shared"),
+            "changed.mean": Undefined(none) if np.isnan(shares).all() else float(np.nanmean(shares)),
+            "changed.most": Undefined(none) if np.isnan(shares).all() else float(np.nanmax(shares)),
         }
 
     @property
@@ -113,7 +113,7 @@ def analyze(
     """
     scores = history.scores
     series = [columns for columns in history.columns_of.values() if len(columns) > 1]
-    refuse({**wording.problems(len(series), scores.benchmark, level), **infinite(scores.Q), **unsquarable(scores.Q)})
+    validate({**wording.problems(len(series), scores.benchmark, level), **infinite(scores.Q), **unsquarable(scores.Q)})
     groups = grouping(clusters.of(scores.prompt_ids))
     found = steps(scores.Q, series, groups, higher_is_better=scores.higher_is_better, level=level)
     models = tuple(run.model for run in history.runs)

@@ -8,7 +8,7 @@ import numpy as np
 
 from analyses.numerics.comparing.steps import Step
 from analyses.presentation.name_lists import listed
-from analyses.presentation.validation import Problems
+from analyses.presentation.validation import ValidationErrors
 from tracker.queries.ranking.history import RunHistory
 from tracker.run_settings import BOOKKEEPING
 
@@ -16,7 +16,7 @@ SAID_STEPS = 3
 SAID_SETTINGS = 4
 
 
-def problems(n_series: int, benchmark: str, level: float) -> Problems:
+def problems(n_series: int, benchmark: str, level: float) -> ValidationErrors:
     """Why there is no drift to speak of, and what to do about it."""
     return {
         f"No model has two runs on {benchmark or 'this benchmark'} under this metric, condition and variant, so "

@@ -20,21 +20,21 @@ from analyses.filter_baselines import figures, tables
 from analyses.filter_baselines import summary as wording
 from analyses.numerics.filtering.effects.baselines import STATISTICS, Beside, beside_random, of_all
 from analyses.numerics.filtering.item_response import TwoParameter, too_easy_or_dull, two_parameter
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from tracker.queries.answers import Answers
 from tracker.queries.filtering.evidence import answers_or_outcomes
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import (
-    Absent,
     Finding,
     Metric,
     PromptValues,
     RankedModels,
     Report,
+    Undefined,
     analysis,
-    finite_or_absent,
+    finite_or_undefined,
 )
 from tracker.statistics.ranking import mean_ranks
 
@@ -96,7 +96,7 @@ class FilterBaselines(Finding):
         if self.against:
             metrics["n_against"] = float(self.n_against)
         for name in (name for name in self.statistics if name in self.full):
-            metrics[f"full.{name}"] = finite_or_absent(self.full[name], wording.UNDEFINED[name])
+            metrics[f"full.{name}"] = finite_or_undefined(self.full[name], wording.UNDEFINED[name])
         for method in ("filter", "item_response"):
             metrics |= self._of_method(method)
         if "item_response" in self.methods:
@@ -108,18 +108,18 @@ class FilterBaselines(Finding):
         beside = self.methods.get(method)
         if beside is None:
             names = ("n_removed", "share_removed", *self.statistics)
-            return {f"{method}.{name}": Absent(self.reason) for name in names}
+            return {f"{method}.{name}": Undefined(self.reason) for name in names}
         found: dict[str, Metric] = {
             f"{method}.n_removed": float((~beside.kept).sum()),
             f"{method}.share_removed": beside.share_removed,
         }
         for name in self.statistics:
             drawn, absent = beside.spread(name), wording.UNDEFINED[name]
-            found[f"{method}.{name}"] = finite_or_absent(beside.values[name], absent)
-            found[f"{method}.{name}.random_mean"] = finite_or_absent(drawn.mean, absent)
-            found[f"{method}.{name}.random_low"] = finite_or_absent(drawn.low, absent)
-            found[f"{method}.{name}.random_high"] = finite_or_absent(drawn.high, absent)
-            found[f"{method}.{name}.position"] = finite_or_absent(beside.position(name), absent)
+            found[f"{method}.{name}"] = finite_or_undefined(beside.values[name], absent)
+            found[f"{method}.{name}.random_mean"] = finite_or_undefined(drawn.mean, absent)
+            found[f"{method}.{name}.random_low"] = finite_or_undefined(drawn.low, absent)
+            found[f"{method}.{name}.random_high"] = finite_or_undefined(drawn.high, absent)
+            found[f"{method}.{name}.position"] = finite_or_undefined(beside.position(name), absent)
         return found
 
     def _of_response(self) -> dict[str, Metric]:
@@ -196,14 +196,14 @@ def analyze(
         SelectionError: no prompt that the filter judged; no model with a score for each of them; an option that means
             nothing; too few models that the other benchmark has too.
     """
-    refuse(wording.problems(scores, n_subsets=n_subsets, percentile=percentile, seed=seed))
+    validate(wording.problems(scores, n_subsets=n_subsets, percentile=percentile, seed=seed))
     stays, judged = chosen.of(scores.prompt_ids)
-    refuse(wording.unjudged(chosen, judged))
+    validate(wording.unjudged(chosen, judged))
     scores, stays = scores.rows(judged), stays[judged]
     complete = np.flatnonzero(~np.isnan(scores.Q).any(axis=0))
     models = tuple(scores.models[column] for column in complete)
     elsewhere = None if against is None else against.of(models)
-    refuse(wording.too_few(models, elsewhere, against))
+    validate(wording.too_few(models, elsewhere, against))
     Q = np.ascontiguousarray(scores.Q[:, complete]) * (1.0 if scores.higher_is_better else -1.0)
     said, agreement_of = answers_or_outcomes(answers.of(scores.prompt_ids), scores, complete)
     selections, response, reason = {"filter": stays}, None, ""

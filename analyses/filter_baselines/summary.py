@@ -13,7 +13,7 @@ from analyses.numerics.filtering.item_response import TwoParameter
 from analyses.presentation.filter_effects import SAME
 from analyses.presentation.name_lists import listed
 from analyses.presentation.other_scores import few_in_common, too_few_in_common
-from analyses.presentation.validation import Problems, below, infinite
+from analyses.presentation.validation import ValidationErrors, below, infinite
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
@@ -60,7 +60,7 @@ class Told:
         )
 
 
-def problems(scores: PerformanceMatrix, *, n_subsets: int, percentile: float, seed: int) -> Problems:
+def problems(scores: PerformanceMatrix, *, n_subsets: int, percentile: float, seed: int) -> ValidationErrors:
     """Why these scores or options cannot be used, and what to do about it."""
     return {
         **infinite(scores.Q),
@@ -70,13 +70,15 @@ def problems(scores: PerformanceMatrix, *, n_subsets: int, percentile: float, se
     }
 
 
-def unjudged(chosen: PromptFilter, judged: NDArray[np.bool_]) -> Problems:
+def unjudged(chosen: PromptFilter, judged: NDArray[np.bool_]) -> ValidationErrors:
     """None of the chosen prompts was judged by the filter."""
     problem = f"Filter {chosen.analysis_id} judged none of these prompts. Choose its tasks, or another --filter."
     return {problem: not judged.any()}
 
 
-def too_few(models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: OtherScores | None) -> Problems:
+def too_few(
+    models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: OtherScores | None
+) -> ValidationErrors:
     """Nobody to compare methods by, or too few that the other benchmark has too."""
     return {
         "No model has a score for every prompt that the filter judged, so no means can be compared. Choose --models, "

@@ -26,14 +26,14 @@ from analyses.numerics.filtering.similar_prompts.encoder_overlap import (
     overlaps,
 )
 from analyses.numerics.filtering.steps import sure
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from tracker.queries.embeddings import Embeddings, EveryEmbeddings
 from tracker.queries.filtering.evidence import evidence
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, GoldProbabilities
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
-from tracker.recording.finding import Absent, Finding, Metric, Report, analysis, finite_or_absent
+from tracker.recording.finding import Finding, Metric, Report, Undefined, analysis, finite_or_undefined
 
 ANEW = ("easy", "contaminated")
 """Steps that ask the filter models, and are taken anew."""
@@ -102,17 +102,17 @@ class FilterStability(Finding):
         for size in np.unique(sizes[sizes < of_all]).tolist():
             for name, values in tables.shares(self.decided).items():
                 told = population(values[sizes == size])
-                absent = Absent(self.blind) if name == "contaminated" and self.blind else None
+                absent = Undefined(self.blind) if name == "contaminated" and self.blind else None
                 for what in ("mean", "sd", "min", "max"):
                     metrics[f"share_{name}.{what}.{size}"] = absent or float(getattr(told, what))
         metrics["n_encoders"] = float(sum(not encoder.reason for encoder in self.encoders))
         for key, one in zip(self.encoder_ids, self.encoders, strict=True):
             threshold = None if one.found is None else one.found.threshold
-            metrics[f"threshold.{key}"] = Absent(one.reason) if threshold is None else threshold
+            metrics[f"threshold.{key}"] = Undefined(one.reason) if threshold is None else threshold
             flagged = None if one.found is None or one.found.reason else float(one.found.step.flagged.sum())
-            metrics[f"n_flagged.{key}"] = Absent(one.reason) if flagged is None else flagged
+            metrics[f"n_flagged.{key}"] = Undefined(one.reason) if flagged is None else flagged
         if self.alone:
-            return metrics | {f"overlap.{what}": Absent(self.alone) for what in OF_ENCODERS}
+            return metrics | {f"overlap.{what}": Undefined(self.alone) for what in OF_ENCODERS}
         for pair in self.shared:
             keys = f"{self.encoder_ids[pair.first]}.{self.encoder_ids[pair.second]}"
             for what in OF_ENCODERS:
@@ -121,7 +121,7 @@ class FilterStability(Finding):
                 for name in ("coefficient", "jaccard", "expected_coefficient"):
                     value = float("nan") if found is None else getattr(found, name)
                     shown = {"coefficient": "overlap", "expected_coefficient": "expected_overlap"}.get(name, name)
-                    metrics[f"{shown}.{what}.{keys}"] = finite_or_absent(value, reason)
+                    metrics[f"{shown}.{what}.{keys}"] = finite_or_undefined(value, reason)
         return metrics
 
     @property
@@ -179,12 +179,12 @@ def analyze(
         SelectionError: the filter was made without models, or they have no scores here; a size that is none; too many
             subsets.
     """
-    refuse(wording.filter_problems(chosen, scores, (*OF_SIMILAR, "confidence", "retain")))
+    validate(wording.filter_problems(chosen, scores, (*OF_SIMILAR, "confidence", "retain")))
     options, models = chosen.parameters, chosen.models
     wanted = sizes or tuple(range(max(1, len(models) - FEWER), len(models)))
-    refuse(wording.size_problems(wanted, models))
+    validate(wording.size_problems(wanted, models))
     judged = np.isin(scores.prompt_ids, chosen.prompt_ids)
-    refuse(wording.row_problems(chosen, judged))
+    validate(wording.row_problems(chosen, judged))
     kept = scores.rows(judged)
     columns = np.array([kept.models.index(name) for name in models], dtype=np.intp)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.effects.stability import Decisions, n_subsets, population
 from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderStep
 from analyses.presentation.name_lists import listed
-from analyses.presentation.validation import Problems
+from analyses.presentation.validation import ValidationErrors
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
@@ -20,7 +20,7 @@ MOST_SUBSETS = 5_000
 TOO_MANY_PAIRS = "one encoder calls too many pairs similar to list them"
 
 
-def filter_problems(chosen: PromptFilter, scores: PerformanceMatrix, options: Sequence[str]) -> Problems:
+def filter_problems(chosen: PromptFilter, scores: PerformanceMatrix, options: Sequence[str]) -> ValidationErrors:
     """Why this filter cannot be made anew."""
     missing = [model for model in chosen.models if model not in scores.models]
     metric = chosen.selection.get("metric", scores.metric)
@@ -38,7 +38,7 @@ def filter_problems(chosen: PromptFilter, scores: PerformanceMatrix, options: Se
     }
 
 
-def size_problems(sizes: Sequence[int], models: Sequence[str]) -> Problems:
+def size_problems(sizes: Sequence[int], models: Sequence[str]) -> ValidationErrors:
     """Which sizes of subsets make no sense."""
     k = len(models)
     outside = [size for size in sizes if not 1 <= size <= k]
@@ -52,7 +52,7 @@ def size_problems(sizes: Sequence[int], models: Sequence[str]) -> Problems:
     }
 
 
-def row_problems(chosen: PromptFilter, judged: NDArray[np.bool_]) -> Problems:
+def row_problems(chosen: PromptFilter, judged: NDArray[np.bool_]) -> ValidationErrors:
     """None of the prompts were judged."""
     return {
         f"None of the {len(judged):,} prompts with scores here were judged by filter {chosen.analysis_id}. Choose the "

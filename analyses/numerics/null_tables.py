@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.similarity.bit_tables import BitTable, bit, flip
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.rng_streams import BACKWARD, COLUMNS, FORWARD, PAIRS, fill_below
 
 TRADES_PER_COLUMN = 10
 """Trades between two draws of the ``margins`` null, for each column of the table."""
 
 
-@kernel
+@jit
 def _place_ones(cells: Any, cell_starts: Any, ones: Any, key: Any, permutation: int, rows: Any) -> None:
     rows[:] = np.uint64(0)
     draws = np.empty(rows.shape[0], np.int64)
@@ -53,7 +53,7 @@ def shuffled_columns(table: BitTable, key: NDArray[np.uint64], permutation: int)
     return rows
 
 
-@kernel
+@jit
 def _trade(rows: Any, masks: Any, n_columns: int, n_trades: int, key: Any, purpose: int, permutation: int) -> None:
     n = rows.shape[0]
     firsts, seconds = np.empty(n_trades, np.int64), np.empty(n_trades, np.int64)
@@ -121,7 +121,7 @@ def fixed_margins(
     return traded(table, ancestor, key, FORWARD, permutation)
 
 
-@kernel
+@jit
 def _shuffle(scores: Any, cells: Any, cell_starts: Any, key: Any, permutation: int, result: Any) -> None:
     draws = np.empty(result.shape[0], np.int64)
     for column in range(cell_starts.size - 1):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.presentation.canvas import DRAWN, INK, OBSERVED, plain
-from tracker.statistics.resampling import ROUNDING, Comparison
+from tracker.statistics.resampling import ROUNDING, PermutationTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def null_panel(axes: Axes, comparison: Comparison, drawn: str) -> None:
+def null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None:
     """One null distribution with the observed value as a line, and the p-value above if there is one.
 
     Args:

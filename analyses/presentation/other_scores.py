@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.correlation_change import LEAST_MODELS
-from analyses.presentation.validation import Problems
+from analyses.presentation.validation import ValidationErrors
 from tracker.queries.other_scores import OtherScores
 
 FEW_IN_COMMON = 10
@@ -16,7 +16,7 @@ ENOUGH_TO_DRAW = 16
 Spearman's in 26 to 90 of a hundred cases with 5 to 10."""
 
 
-def too_few_in_common(against: OtherScores | None, elsewhere: NDArray[np.float64] | None) -> Problems:
+def too_few_in_common(against: OtherScores | None, elsewhere: NDArray[np.float64] | None) -> ValidationErrors:
     """The other benchmark knows too few of the models for any correlation to mean something.
 
     Args:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
-from tracker.statistics.resampling import Comparison
+from tracker.statistics.resampling import PermutationTest
 
 
 def statistics(
-    comparisons: Mapping[str, Comparison],
+    comparisons: Mapping[str, PermutationTest],
     keys: Sequence[str],
     pvalues: Sequence[str],
     given: Mapping[str, Collection[str]] | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracker.queries.ranking.weighted_scores import Electorate
+from tracker.queries.ranking.weighted_scores import WeightedScores
 from tracker.queries.weights import TASK_EQUAL, PromptWeights
 from tracker.statistics.resampling import ALPHA
 
@@ -18,12 +18,12 @@ BINARY_ONLY = "The null `margins` exists for scores of 0 and 1 only; these are c
 MADE_OF_SCORES = "the weights were made of scores, and drawn tables would have given other weights"
 
 
-def untested(weights: PromptWeights | None, voters: Electorate) -> str:
+def untested(weights: PromptWeights | None, voters: WeightedScores) -> str:
     """Why a test whose weights stay in place while scores are drawn has no p-value; empty where it has one."""
     return MADE_OF_SCORES if weights is not None and weights.are_made_of_scores and voters.is_weighted else ""
 
 
-def of_weights(weights: PromptWeights | None, voters: Electorate) -> list[str]:
+def of_weights(weights: PromptWeights | None, voters: WeightedScores) -> list[str]:
     """A note on what weights do to p-values."""
     if weights is None or weights.scheme == TASK_EQUAL or not voters.is_weighted:
         return []

@@ -14,11 +14,11 @@ A = TypeVar("A")
 B = TypeVar("B")
 LARGEST = 1e140
 """Of scores whose squares are added up; one over it is the smallest largest one."""
-Problems = Mapping[str, bool]
+ValidationErrors = Mapping[str, bool]
 """What would be wrong, in a sentence that says what to do, and whether it is so."""
 
 
-def refuse(problems: Problems) -> None:
+def validate(problems: ValidationErrors) -> None:
     """Stop at the first problem there is.
 
     Raises:
@@ -49,12 +49,12 @@ def all_or_every_refusal(first: Callable[[], A], second: Callable[[], B]) -> tup
     return found[0], found[1]
 
 
-def below(least: int, **options: int) -> Problems:
+def below(least: int, **options: int) -> ValidationErrors:
     """Options that must be at least so large."""
     return {f"{name} is {value}; it must be at least {least}.": value < least for name, value in options.items()}
 
 
-def seconds(time_limit: float) -> Problems:
+def seconds(time_limit: float) -> ValidationErrors:
     """A time limit that is none."""
     return {
         f"time_limit is {time_limit:g}; it must be a number of seconds, 0 for no exact search.": not (
@@ -63,13 +63,13 @@ def seconds(time_limit: float) -> Problems:
     }
 
 
-def infinite(Q: NDArray[np.float64]) -> Problems:
+def infinite(Q: NDArray[np.float64]) -> ValidationErrors:
     """Scores without a bound, of which there is no mean."""
     n_infinite = int(np.isinf(Q).sum())
     return {f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.": n_infinite > 0}
 
 
-def unsquarable(Q: NDArray[np.float64]) -> Problems:
+def unsquarable(Q: NDArray[np.float64]) -> ValidationErrors:
     """Scores whose squares no number can hold, so that there is no standard error."""
     largest = float(np.abs(Q).max(initial=0.0, where=np.isfinite(Q)))
     what = "large" if largest > LARGEST else "small"

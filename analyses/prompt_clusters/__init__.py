@@ -26,9 +26,9 @@ from analyses.prompt_clusters import figures, tables
 from analyses.prompt_clusters import summary as wording
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
-from tracker.queries.ranking.weighted_scores import complete_electorate
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis, finite_or_absent
+from tracker.recording.finding import Finding, Metric, PromptValues, Report, Undefined, analysis, finite_or_undefined
 from tracker.statistics.ranking import mean_ranks
 
 
@@ -71,10 +71,10 @@ class PromptClusters(Finding):
     def metrics(self) -> Mapping[str, Metric]:
         """Counts, the silhouette with its test, then what the cap does."""
         best, clustering, profile = self.test.best, self.clustering, self.profile
-        absent = Absent(best.reason)
+        absent = Undefined(best.reason)
         metrics: dict[str, Metric] = {
             "silhouette": clustering.silhouette,
-            "silhouette.permuted_mean": finite_or_absent(best.null_mean, best.reason),
+            "silhouette.permuted_mean": finite_or_undefined(best.null_mean, best.reason),
             "silhouette.permuted_sd": best.null_sd,
             "silhouette.pvalue": absent if best.reason else best.pvalue,
             "silhouette.pvalue_lower": absent if best.reason else best.pvalue_lower,
@@ -96,13 +96,13 @@ class PromptClusters(Finding):
         }
         at_cap = self.test.at(self.test.max_clusters)
         few = "the prompts have fewer different directions than that"
-        metrics["silhouette.at_cap"] = finite_or_absent(at_cap.observed, few)
+        metrics["silhouette.at_cap"] = finite_or_undefined(at_cap.observed, few)
         for cap in self.test.caps:
             found = self.test.up_to(cap)
             metrics[f"cap_{cap}.n_clusters"] = float(self.test.number_up_to(cap))
             metrics[f"cap_{cap}.silhouette"] = found.observed
-            metrics[f"cap_{cap}.silhouette.permuted_mean"] = finite_or_absent(found.null_mean, found.reason)
-            metrics[f"cap_{cap}.silhouette.pvalue"] = Absent(found.reason) if found.reason else found.pvalue
+            metrics[f"cap_{cap}.silhouette.permuted_mean"] = finite_or_undefined(found.null_mean, found.reason)
+            metrics[f"cap_{cap}.silhouette.pvalue"] = Undefined(found.reason) if found.reason else found.pvalue
         return metrics
 
     @property
@@ -209,7 +209,7 @@ def analyze(
     Raises:
         SelectionError: see `cluster_test`.
     """
-    chosen = complete_electorate(scores, weights)
+    chosen = complete_weighted_scores(scores, weights)
     table = chosen.scores
     found = cluster_test(
         table.Q,

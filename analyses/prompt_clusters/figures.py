@@ -21,7 +21,7 @@ from analyses.presentation.canvas import (
     short,
 )
 from analyses.presentation.null_panel import null_panel
-from tracker.statistics.resampling import Comparison
+from tracker.statistics.resampling import PermutationTest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ BAND = (2.5, 97.5)
 
 
 def by_number(
-    observed: NDArray[np.float64], drawn: NDArray[np.float64], chosen: int, best: Comparison, words: str
+    observed: NDArray[np.float64], drawn: NDArray[np.float64], chosen: int, best: PermutationTest, words: str
 ) -> Figure:
     """Mean silhouette at each number of clusters with the band of the drawn tables, and the difference below.
 
@@ -79,7 +79,7 @@ def by_number(
     return figure
 
 
-def null_distribution(best: Comparison, words: str) -> Figure:
+def null_distribution(best: PermutationTest, words: str) -> Figure:
     """The largest silhouette of each drawn table, with the observed one as a line.
 
     Args:

@@ -9,9 +9,9 @@ from analyses.numerics.clustering.cluster_profile import ClusterProfile
 from analyses.numerics.clustering.directions import directions
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest
 from analyses.presentation.permutation_warnings import BINARY_ONLY, KEPT, constant, few_draws
-from analyses.presentation.validation import below, infinite, refuse
+from analyses.presentation.validation import below, infinite, validate
 from tracker.queries.performance import PerformanceMatrix
-from tracker.statistics.resampling import ALPHA, Comparison
+from tracker.statistics.resampling import ALPHA, PermutationTest
 
 
 def summary(test: SilhouetteTest, profile: ClusterProfile, null: str) -> str:
@@ -71,7 +71,7 @@ def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def _verdict(best: Comparison) -> str:
+def _verdict(best: PermutationTest) -> str:
     if best.reason:
         return f"there is nothing to test ({best.reason})"
     if best.pvalue <= ALPHA:
@@ -83,14 +83,14 @@ def _verdict(best: Comparison) -> str:
     return "chance can explain the clusters"
 
 
-def _drawn(best: Comparison) -> str:
+def _drawn(best: PermutationTest) -> str:
     there = best.null[np.isfinite(best.null)]
     if not there.size:
         return "none"
     return f"{best.null_mean:.3f} (sd {best.null_sd:.2g}, {there.min():.3f} to {there.max():.3f})"
 
 
-def _tail(best: Comparison) -> str:
+def _tail(best: PermutationTest) -> str:
     if best.reason:
         return ""
     floor = f", the smallest that {best.n_permutations:,} draws can give" if not best.n_greater + best.n_equal else ""
@@ -112,7 +112,7 @@ def refuse_unusable(
     """
     n, k = Q.shape
     is_binary = bool(((Q == 0) | (Q == 1)).all())
-    refuse(
+    validate(
         {
             f"No null {null!r}. Known: columns, margins.": null not in KEPT,
             **below(2, max_clusters=max_clusters),
@@ -125,7 +125,7 @@ def refuse_unusable(
         }
     )
     n_distinct = directions(Q).n_distinct
-    refuse(
+    validate(
         {
             "Every score is 0, so no prompt has a direction. Choose another metric or other models.": n_distinct == 0,
             "All prompts with a score other than 0 have one row, up to a factor, so there is nothing to cluster. "

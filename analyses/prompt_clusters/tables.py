@@ -12,14 +12,14 @@ from analyses.numerics.clustering.best_clustering import Clustering
 from analyses.numerics.clustering.cluster_profile import ClusterProfile
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest
 from tracker.queries.prompts import Prompts
-from tracker.queries.ranking.weighted_scores import Electorate
-from tracker.statistics.resampling import Comparison
+from tracker.queries.ranking.weighted_scores import WeightedScores
+from tracker.statistics.resampling import PermutationTest
 
 LONGEST_TEXT = 300
 """Characters of a representative's text that the table of clusters holds."""
 
 
-def clusters(clustering: Clustering, profile: ClusterProfile, chosen: Electorate, prompts: Prompts) -> pa.Table:
+def clusters(clustering: Clustering, profile: ClusterProfile, chosen: WeightedScores, prompts: Prompts) -> pa.Table:
     """A row for each cluster, then one for the prompts that belong to none, if there are any."""
     table, labels = chosen.scores, clustering.labels
     means = table.Q.mean(axis=1)
@@ -80,7 +80,7 @@ def models_by_cluster(profile: ClusterProfile, models: tuple[str, ...]) -> pa.Ta
     )
 
 
-def _tested(found: Comparison) -> dict[str, Any]:
+def _tested(found: PermutationTest) -> dict[str, Any]:
     """The columns that say how a silhouette compares with its draws."""
     is_there = np.isfinite(found.observed)
     return {

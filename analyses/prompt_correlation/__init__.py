@@ -23,15 +23,15 @@ from analyses.numerics.similarity.pair_lattice import MAX_COSINE_COLUMNS
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.presentation.permutation_test_table import statistics
 from analyses.presentation.permutation_warnings import of_weights, untested
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.prompt_correlation import figures
 from analyses.prompt_correlation import summary as wording
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import Electorate, effective_number, electorate, with_mean_one
+from tracker.queries.ranking.weighted_scores import WeightedScores, effective_number, weighted_scores, with_mean_one
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis, finite_or_absent
-from tracker.statistics.resampling import Comparison
+from tracker.recording.finding import Finding, Metric, PromptValues, Report, Undefined, analysis, finite_or_undefined
+from tracker.statistics.resampling import PermutationTest
 
 CHOICES = ("hamming", "cosine", "jaccard")
 VARIANTS = {"hamming": ("hamming",), "cosine": ("cosine", "cosine_nonzero"), "jaccard": ("jaccard", "jaccard_empty0")}
@@ -71,7 +71,7 @@ class PromptCorrelation(Finding):
     n_effective: float | None = None
 
     @property
-    def comparisons(self) -> Mapping[str, Comparison]:
+    def comparisons(self) -> Mapping[str, PermutationTest]:
         """Every test by name: similarity, dot, statistic."""
         named = {
             f"{test.name}.{statistic}": test.comparisons[statistic]
@@ -123,11 +123,11 @@ class PromptCorrelation(Finding):
         return wording.summary(self)
 
 
-def _metrics_of(name: str, comparison: Comparison) -> dict[str, Metric]:
-    absent = Absent(comparison.reason)
+def _metrics_of(name: str, comparison: PermutationTest) -> dict[str, Metric]:
+    absent = Undefined(comparison.reason)
     metrics: dict[str, Metric] = {
-        name: finite_or_absent(comparison.observed, comparison.reason),
-        f"{name}.null_mean": finite_or_absent(comparison.null_mean, comparison.reason),
+        name: finite_or_undefined(comparison.observed, comparison.reason),
+        f"{name}.null_mean": finite_or_undefined(comparison.null_mean, comparison.reason),
         f"{name}.null_sd": comparison.null_sd,
         f"{name}.discrete": float(comparison.is_discrete),
     }
@@ -167,7 +167,7 @@ def permutation_test(
             fit it.
     """
     binary = _is_binary(Q)
-    refuse(
+    validate(
         wording.problems(
             Q, is_binary=binary, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed
         )
@@ -194,7 +194,7 @@ def permutation_test(
         n_all_right=int(((Q == 1) | missing).all(axis=1).sum()),
         n_distinct=int(np.unique(np.where(missing, np.inf, Q), axis=0).shape[0]),
         n_constant_models=int(_constant(Q).sum()),
-        kr20=_kr20(Q, w) if binary else Absent("defined for scores of 0 and 1"),
+        kr20=_kr20(Q, w) if binary else Undefined("defined for scores of 0 and 1"),
         similarities=tests,
         n_effective=None if w is None else effective_number(w),
     )
@@ -216,7 +216,7 @@ def _constant(Q: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _kr20(Q: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Metric:
     """Kuder-Richardson formula 20 with models as items and prompts as subjects, variances divided by ``n``."""
     if np.isnan(Q).any():
-        return Absent("defined for tables without missing scores")
+        return Undefined("defined for tables without missing scores")
     k, sums = Q.shape[1], Q.sum(axis=1)
     if weights is None:
         p, variance = Q.mean(axis=0), sums.var()
@@ -224,17 +224,17 @@ def _kr20(Q: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Metric
         p = np.average(Q, axis=0, weights=weights)
         variance = np.average((sums - np.average(sums, weights=weights)) ** 2, weights=weights)
     if (sums == sums[0]).all():
-        return Absent("every prompt has the same number right")
+        return Undefined("every prompt has the same number right")
     return float(k / (k - 1) * (1 - (p * (1 - p)).sum() / variance))
 
 
-def _measured(scores: PerformanceMatrix, weights: PromptWeights | None) -> Electorate:
+def _measured(scores: PerformanceMatrix, weights: PromptWeights | None) -> WeightedScores:
     """The prompts that have a weight and a score, with the models that have one; the notes say who was left out."""
     there = ~np.isnan(scores.Q)
     rows = np.asarray(there.any(axis=1))
     if not rows.any():
         raise SelectionError("No prompt has a score from any model here. Ingest scores, or choose another metric.")
-    chosen = electorate(scores.rows(rows), weights)
+    chosen = weighted_scores(scores.rows(rows), weights)
     columns = ~np.isnan(chosen.scores.Q).all(axis=0)
     models = tuple(np.array(scores.models, dtype=np.str_)[columns].tolist())
     notes = list(chosen.notes)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from analyses.numerics.similarity.pair_lattice import MAX_COLUMNS, MAX_COSINE_COLUMNS
 from analyses.numerics.similarity.similarity_test import SimilarityTests
 from analyses.presentation.permutation_warnings import BINARY_ONLY, KEPT, constant, few_draws
-from analyses.presentation.validation import Problems, below, infinite
-from tracker.statistics.resampling import ALPHA, Comparison
+from analyses.presentation.validation import ValidationErrors, below, infinite
+from tracker.statistics.resampling import ALPHA, PermutationTest
 
 NOTHING_VARIES = (
     "Every model has the same score on every prompt, so there is nothing to compare. Choose another metric or other "
@@ -72,7 +72,7 @@ class Tested(Protocol):
         """The tests."""
 
     @property
-    def comparisons(self) -> Mapping[str, Comparison]:
+    def comparisons(self) -> Mapping[str, PermutationTest]:
         """Every test by name: similarity, dot, statistic."""
 
 
@@ -110,7 +110,7 @@ def _verdict(found: Tested) -> str:
     )
 
 
-def _floor(test: Comparison) -> str:
+def _floor(test: PermutationTest) -> str:
     least = min(test.pvalue, test.pvalue_lower)
     if least > test.smallest_pvalue:
         return ""
@@ -146,13 +146,13 @@ def _disagreement(found: Tested, one: str, other: str, words: str) -> Iterator[s
     )
 
 
-def _shown(value: float, test: Comparison) -> str:
+def _shown(value: float, test: PermutationTest) -> str:
     """A statistic to five decimals, or to two digits of the spread of its draws where that is finer."""
     finer = 1 - int(np.floor(np.log10(test.null_sd))) if test.null_sd > 0 else 0
     return f"{value:.{min(15, max(5, finer))}f}"
 
 
-def _tails(test: Comparison) -> str:
+def _tails(test: PermutationTest) -> str:
     discrete = ", discrete" if test.is_discrete else ""
     return f"p = {test.pvalue:.3g} (lower tail {test.pvalue_lower:.3g}{discrete})"
 
@@ -196,7 +196,7 @@ def notes(found: Tested, *, is_binary: bool, constant_models: Sequence[str]) -> 
 
 def problems(
     Q: NDArray[np.float64], *, is_binary: bool, n_permutations: int, null: str, similarities: tuple[str, ...], seed: int
-) -> Problems:
+) -> ValidationErrors:
     """Why a table cannot be tested, or not with these options, and what to do about it."""
     n, k = Q.shape
     unknown = ", ".join(repr(name) for name in similarities if name not in WRITTEN)

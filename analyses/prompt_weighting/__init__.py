@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from analyses.numerics.weighting.cluster_reweighting import BY_CLUSTER, Clustered, clustered
 from analyses.numerics.weighting.cluster_weights import ZeroDistance
 from analyses.numerics.weighting.reweighting import Reweighting, reweighting
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.prompt_weighting import figures, tables
 from analyses.prompt_weighting import summary as wording
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_electorate, with_mean_one
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores, with_mean_one
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import (
     Finding,
@@ -35,7 +35,7 @@ from tracker.recording.finding import (
     RankedModels,
     Report,
     analysis,
-    finite_or_absent,
+    finite_or_undefined,
 )
 from tracker.statistics.resampling import map_blocks
 
@@ -78,14 +78,14 @@ class PromptWeighting(Finding):
             "n_models": float(self.n_models),
             "n_zero": float(self.n_zero),
             "n_clusters": float(clustering.n_clusters),
-            "silhouette": finite_or_absent(clustering.silhouette, "fewer than two prompts differ in direction"),
+            "silhouette": finite_or_undefined(clustering.silhouette, "fewer than two prompts differ in direction"),
             "n_zero_distance": float(self.clustered.is_zero_distance.sum()),
         }
         for name, scheme in self.schemes.items():
             metrics |= {
                 f"{name}.n_effective": scheme.n_effective,
                 f"{name}.n_weighted": float(scheme.n_weighted),
-                f"{name}.kendall_tau": finite_or_absent(scheme.kendall_tau, "a ranking ties all models"),
+                f"{name}.kendall_tau": finite_or_undefined(scheme.kendall_tau, "a ranking ties all models"),
                 f"{name}.kendall_distance": scheme.kendall_distance,
                 f"{name}.largest_rank_change": scheme.largest_rank_change,
                 f"{name}.largest_shift": scheme.largest_shift,
@@ -146,9 +146,9 @@ def analyze(
     Raises:
         SelectionError: there is no ranking to change, nothing to cluster by, or an option is out of range.
     """
-    chosen = complete_electorate(scores)
+    chosen = complete_weighted_scores(scores)
     table = chosen.scores
-    refuse(wording.problems(table.Q, max_clusters=max_clusters, n_restarts=n_restarts, n_seeds=n_seeds, seed=seed))
+    validate(wording.problems(table.Q, max_clusters=max_clusters, n_restarts=n_restarts, n_seeds=n_seeds, seed=seed))
     notes = list(chosen.notes)
     better = table.higher_is_better
     made, said = _chosen_weights(table, weights)

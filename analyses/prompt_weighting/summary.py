@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.weighting.cluster_reweighting import BY_CLUSTER, MEDOIDS, Clustered
 from analyses.numerics.weighting.reweighting import Reweighting
-from analyses.presentation.validation import Problems, below, infinite
+from analyses.presentation.validation import ValidationErrors, below, infinite
 
 FEW = 30
 """With fewer representatives than this, the summary says that no ranking can rest on them."""
@@ -66,7 +66,9 @@ def _places(n: float) -> str:
     return f"{n:g} place{'s' * (n != 1)}"
 
 
-def problems(Q: NDArray[np.float64], *, max_clusters: int, n_restarts: int, n_seeds: int, seed: int) -> Problems:
+def problems(
+    Q: NDArray[np.float64], *, max_clusters: int, n_restarts: int, n_seeds: int, seed: int
+) -> ValidationErrors:
     """Why there is no ranking to change, or nothing to cluster by, and what to do about it."""
     return {
         **below(2, max_clusters=max_clusters),

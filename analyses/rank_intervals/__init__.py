@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.presentation.cluster_warnings import unclustered
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.rank_intervals import figures, tables
 from analyses.rank_intervals import summary as wording
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Absent, Finding, Metric, RankedModels, Report, analysis
+from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, analysis
 from tracker.statistics.grouping import grouping
 from tracker.statistics.rank_intervals import RankIntervals, rank_intervals
 
@@ -58,14 +58,14 @@ class SeparableRanks(Finding):
         found = self.ranks
         width = found.rank_high - found.rank_low + 1
         grouped = [len(group) for group in found.groups]
-        drawn: Metric = Absent("nothing was resampled")
+        drawn: Metric = Undefined("nothing was resampled")
         if not np.isnan(found.bootstrap_low).any():
             drawn = float((found.bootstrap_high - found.bootstrap_low + 1).mean())
         return {
             "n_models": float(len(self.models)),
             "n_left_out": float(self.n_left_out),
             "n_prompts": float(self.n_prompts),
-            "n_clusters": Absent(self.unclustered) if self.unclustered else float(self.n_clusters),
+            "n_clusters": Undefined(self.unclustered) if self.unclustered else float(self.n_clusters),
             "n_pairs": float(found.n_pairs),
             "n_separable_pairs": float(found.n_separable_pairs),
             "share_separable": found.n_separable_pairs / found.n_pairs,
@@ -126,7 +126,7 @@ def analyze(
         models=tuple(name for name, there in zip(scores.models, complete.tolist(), strict=True) if there),
         run_ids=scores.run_ids[complete],
     )
-    refuse(wording.problems(kept.Q, len(left_out), n_resamples=n_resamples, level=level, seed=seed))
+    validate(wording.problems(kept.Q, len(left_out), n_resamples=n_resamples, level=level, seed=seed))
     groups = grouping(clusters.of(kept.prompt_ids))
     ranks = rank_intervals(
         kept.Q,

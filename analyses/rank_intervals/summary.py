@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.presentation.cluster_warnings import clustering_notes
 from analyses.presentation.name_lists import first_by, listed
-from analyses.presentation.validation import Problems, below, infinite, unsquarable
+from analyses.presentation.validation import ValidationErrors, below, infinite, unsquarable
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
 
@@ -17,7 +17,7 @@ SAID_GROUPS = 3
 """Groups that the summary names; the table has all."""
 
 
-def problems(Q: NDArray[np.float64], n_left_out: int, *, n_resamples: int, level: float, seed: int) -> Problems:
+def problems(Q: NDArray[np.float64], n_left_out: int, *, n_resamples: int, level: float, seed: int) -> ValidationErrors:
     """Why these ranks cannot be told apart, and what to do about it.
 
     Args:

@@ -22,16 +22,16 @@ from analyses.numerics.semantic.semantic_partners import Curve, similarity_curve
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
 from analyses.presentation.permutation_test_table import statistics
 from analyses.presentation.permutation_warnings import of_weights, untested
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.semantic_similarity import figures
 from analyses.semantic_similarity import summary as wording
 from analyses.semantic_similarity.tables import strongest
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
-from tracker.queries.ranking.weighted_scores import complete_electorate
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, PromptValues, Report, analysis, finite_or_absent
+from tracker.recording.finding import Finding, Metric, PromptValues, Report, Undefined, analysis, finite_or_undefined
 from tracker.statistics.resampling import ALPHA
 
 DRAWN = {"rows": "vectors permuted", "columns": "shuffled columns"}
@@ -81,16 +81,16 @@ class SemanticSimilarity(Finding):
         }
         metrics["n_significant"] = float((self.test.pvalue <= ALPHA).sum())
         reason = self.test.comparisons["max_t"].reason
-        metrics["n_familywise"] = Absent(reason) if reason else float((self.test.familywise <= ALPHA).sum())
+        metrics["n_familywise"] = Undefined(reason) if reason else float((self.test.familywise <= ALPHA).sum())
         metrics["r_squared.mean"] = self.r_squared
         for name, comparison in self.test.comparisons.items():
             metrics[name] = comparison.observed
-            metrics[f"{name}.null_mean"] = finite_or_absent(comparison.null_mean, "no draw has a prompt with a line")
+            metrics[f"{name}.null_mean"] = finite_or_undefined(comparison.null_mean, "no draw has a prompt with a line")
             metrics[f"{name}.null_sd"] = comparison.null_sd
             metrics[f"{name}.discrete"] = float(comparison.is_discrete)
             for tail in TAILS[name]:
                 metrics[f"{name}.{tail}"] = (
-                    Absent(comparison.reason) if comparison.reason else float(getattr(comparison, tail))
+                    Undefined(comparison.reason) if comparison.reason else float(getattr(comparison, tail))
                 )
         return metrics
 
@@ -156,9 +156,9 @@ def analyze(
         SelectionError: prompts without a vector; too few prompts; vectors without a direction; scores that the
             similarity is not for; similarities that are all the same.
     """
-    voters = complete_electorate(scores, weights)
+    voters = complete_weighted_scores(scores, weights)
     E = embeddings.of(voters.scores.prompt_ids)
-    refuse(
+    validate(
         wording.problems(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
     )
     Q, reason = voters.scores.Q, untested(weights, voters)
@@ -178,7 +178,7 @@ def analyze(
         test = test.untested(reason)
     elif reason:
         said = wording.weights_move(voters.weights_name)
-    refuse({wording.NO_LINE: bool(np.isnan(test.slope).all())})
+    validate({wording.NO_LINE: bool(np.isnan(test.slope).all())})
     rows = unit_rows(E[test.kept])
     n_zero = int((~test.kept).sum())
     found = SemanticSimilarity(
@@ -190,7 +190,9 @@ def analyze(
         similarity=similarity,
         null=null,
         intercept=intercept,
-        r_squared=_r_squared(test.t, len(Q) - n_zero - 3) if intercept else Absent("defined for lines with intercept"),
+        r_squared=_r_squared(test.t, len(Q) - n_zero - 3)
+        if intercept
+        else Undefined("defined for lines with intercept"),
         test=test,
         curve=similarity_curve(rows, performance_rows(Q[test.kept], similarity), voters.weights[test.kept]),
     )

@@ -11,7 +11,7 @@ from analyses.numerics.semantic.semantic_null import Bars
 from analyses.numerics.semantic.semantic_partners import Curve
 from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, legend_above, plain
 from analyses.presentation.null_panel import null_panel
-from tracker.statistics.resampling import ALPHA, Comparison
+from tracker.statistics.resampling import ALPHA, PermutationTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ def _line(axes: Axes, at: float, label: str) -> None:
     )  # fmt: skip
 
 
-def null_distributions(comparisons: Mapping[str, Comparison], drawn: str) -> Figure:
+def null_distributions(comparisons: Mapping[str, PermutationTest], drawn: str) -> Figure:
     """Each statistic over the draws with the observed value as a line.
 
     Args:

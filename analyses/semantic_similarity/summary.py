@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from analyses.numerics.semantic.semantic_null import SemanticTest
 from analyses.presentation.permutation_warnings import few_draws
-from analyses.presentation.validation import Problems, below, infinite
+from analyses.presentation.validation import ValidationErrors, below, infinite
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Metric
-from tracker.statistics.resampling import ALPHA, Comparison
+from tracker.statistics.resampling import ALPHA, PermutationTest
 
 WRITTEN = {"cosine": "cosine similarity", "hamming": "Hamming similarity"}
 TORN = {
@@ -58,7 +58,7 @@ def summary(test: SemanticTest, n_models: int, *, similarity: str, null: str, r_
     return " ".join(said)
 
 
-def _verdict(tests: Mapping[str, Comparison]) -> str:
+def _verdict(tests: Mapping[str, PermutationTest]) -> str:
     mean, spread = tests["slope.mean"], tests["ks_slope"]
     if mean.pvalue <= ALPHA:
         return "models succeed and fail more alike on prompts closer in meaning"
@@ -73,7 +73,7 @@ def _verdict(tests: Mapping[str, Comparison]) -> str:
 
 def problems(
     scores: PerformanceMatrix, E: NDArray[Any], *, similarity: str, null: str, n_permutations: int, seed: int
-) -> Problems:
+) -> ValidationErrors:
     """Why these prompts have no lines, or not with these options, and what to do about it."""
     Q = scores.Q
     there = int(Q.any(axis=1).sum()) if similarity == "cosine" else len(Q)

@@ -12,14 +12,14 @@ from analyses.numerics.semantic.semantic_null import SemanticTest
 from analyses.numerics.semantic.semantic_partners import nearest_partners
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
 from tracker.queries.prompts import Prompts
-from tracker.queries.ranking.weighted_scores import Electorate
+from tracker.queries.ranking.weighted_scores import WeightedScores
 
 N_STRONGEST, N_PARTNERS = 20, 5
 """Prompts that are listed with their texts, and partners of each."""
 
 
 def strongest(
-    voters: Electorate, E: NDArray[Any], prompts: Prompts, test: SemanticTest, *, similarity: str, intercept: bool
+    voters: WeightedScores, E: NDArray[Any], prompts: Prompts, test: SemanticTest, *, similarity: str, intercept: bool
 ) -> pa.Table:
     """The prompts whose line stands out most, each with its semantically most similar partners; a row for each partner.
 

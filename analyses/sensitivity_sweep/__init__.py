@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.cardinal.sensitivity_path import SensitivityPath, sensitivity_path
 from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.presentation.name_lists import first_by
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.sensitivity_sweep import figures, tables
 from analyses.sensitivity_sweep import summary as wording
 from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import ballots
-from tracker.recording.finding import Absent, Finding, Metric, RankedModels, Report, analysis
+from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, analysis
 
 EPSILONS = ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "0.9", "1")
 MOST_SHOWN = 20
@@ -80,8 +80,8 @@ class SensitivitySweep(Finding):
 
     def _limit(self, limit: Fraction) -> Metric:
         if not len(self.path.limits.limit):
-            return Absent("the mean ties all models")
-        return float(limit) if limit <= 1 else Absent("equal weights of standardised tasks already reverse a pair")
+            return Undefined("the mean ties all models")
+        return float(limit) if limit <= 1 else Undefined("equal weights of standardised tasks already reverse a pair")
 
     @property
     def headline(self) -> Sequence[str]:
@@ -142,13 +142,13 @@ def analyze(
         SelectionError: too few models, infinite scores, no task with a score from every model, or an option out of
             range.
     """
-    field = ballots(scores)
-    refuse(wording.problems(columns=columns, time_limit=time_limit))
+    field = task_rankings(scores)
+    validate(wording.problems(columns=columns, time_limit=time_limit))
     chosen = wording.least_weights(epsilons)
     is_raw = columns == "raw"
     complete = np.asarray(~np.isnan(field.scores.T).any(axis=1))
     if not complete.any():
-        refuse(wording.no_complete_task(field.scores.n_tasks))
+        validate(wording.no_complete_task(field.scores.n_tasks))
     table = field.scores.rows(complete)
     exact = exact_scores(table.T, table.n_prompts, higher_is_better=table.higher_is_better)
     path = sensitivity_path(

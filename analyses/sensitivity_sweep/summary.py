@@ -12,7 +12,7 @@ from analyses.numerics.elections.cardinal.pair_limits import PairLimits
 from analyses.numerics.elections.largest_change import CardinalSensitivity
 from analyses.presentation.least_weights import epsilon_of
 from analyses.presentation.name_lists import listed
-from analyses.presentation.validation import Problems, seconds
+from analyses.presentation.validation import ValidationErrors, seconds
 from tracker.errors import SelectionError
 
 MOST_EPSILONS = 100
@@ -44,7 +44,7 @@ def least_weights(said: Sequence[str]) -> list[tuple[str, Fraction]]:
     return [(found[epsilon], epsilon) for epsilon in sorted(found)]
 
 
-def problems(*, columns: str, time_limit: float) -> Problems:
+def problems(*, columns: str, time_limit: float) -> ValidationErrors:
     """Why the sweep cannot be made with these options, and what to do about it."""
     return {
         f"No columns {columns!r}. Known: raw, standardised.": columns not in ("raw", "standardised"),
@@ -52,7 +52,7 @@ def problems(*, columns: str, time_limit: float) -> Problems:
     }
 
 
-def no_complete_task(n_tasks: int) -> Problems:
+def no_complete_task(n_tasks: int) -> ValidationErrors:
     """That there is nothing to weigh."""
     return {
         f"None of the {n_tasks} tasks has a score from every model, so there is nothing to weigh. Choose --models that "

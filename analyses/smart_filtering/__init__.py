@@ -25,7 +25,7 @@ from analyses.numerics.filtering.similar_prompts.similar_step import SimilarStep
 from analyses.numerics.filtering.steps import Step, kept, step
 from analyses.numerics.filtering.unanimity import Unanimity, unanimous_steps
 from analyses.presentation import filter_model_tables as model_tables
-from analyses.presentation.validation import all_or_every_refusal, refuse
+from analyses.presentation.validation import all_or_every_refusal, validate
 from analyses.smart_filtering import figures, tables
 from analyses.smart_filtering import summary as wording
 from tracker.queries.answers import Answers
@@ -38,15 +38,15 @@ from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.recording.finding import (
-    Absent,
     FilterDecisions,
     Finding,
     Metric,
     RankedModels,
     Report,
     SingledOut,
+    Undefined,
     analysis,
-    finite_or_absent,
+    finite_or_undefined,
 )
 from tracker.statistics.ranking import mean_ranks
 
@@ -103,16 +103,16 @@ class SmartFiltering(Finding):
             for what, marked in counted.items():
                 numbers |= {f"n_{what}": float(marked.sum()), f"share_{what}": float(marked.mean())}
             if name in self.skipped:  # why stands once
-                numbers = dict.fromkeys(numbers, Absent("the step was not taken"))
-                numbers["n_flagged"] = Absent(self.skipped[name])
+                numbers = dict.fromkeys(numbers, Undefined("the step was not taken"))
+                numbers["n_flagged"] = Undefined(self.skipped[name])
             metrics |= {f"{name.replace('-', '_')}.{number}": value for number, value in numbers.items()}
         if self.similar is not None:
             found = self.similar
-            metrics["similar.threshold"] = Absent(found.reason) if found.threshold is None else found.threshold
+            metrics["similar.threshold"] = Undefined(found.reason) if found.threshold is None else found.threshold
             metrics["similar.n_maxima"] = float(len(found.density.maxima))
             metrics["similar.n_pairs"] = float(found.n_pairs)
             metrics["similar.largest_group_share"] = found.largest_group / n
-        return metrics | {name: finite_or_absent(*number) for name, number in self.effects.numbers.items()}
+        return metrics | {name: finite_or_undefined(*number) for name, number in self.effects.numbers.items()}
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
@@ -211,7 +211,7 @@ def analyze(
         NotFoundError: a task or model that was named is not there.
         SelectionError: scores other than 0 and 1; no probabilities, no vectors, or not of all; too few models.
     """
-    refuse(
+    validate(
         wording.problems(
             scores,
             shares={"retain": retain, "protect_lexical": protect_lexical, "largest_group": largest_group},
@@ -283,7 +283,7 @@ def analyze(
     complete = np.flatnonzero(~np.isnan(scores.Q).any(axis=0))
     models = tuple(scores.models[column] for column in complete)
     elsewhere = None if against is None else against.of(models)
-    refuse(wording.too_few(models, elsewhere, against))
+    validate(wording.too_few(models, elsewhere, against))
 
     def choose(some: NDArray[np.intp]) -> NDArray[np.bool_]:
         """What would stay if the best of these ranked models alone had filtered."""
@@ -386,10 +386,10 @@ def _vectors(vectors: StoredEmbeddings, scores: PerformanceMatrix, without_simil
     """
     if without_similar:
         return None
-    refuse(wording.without_vectors(vectors))
+    validate(wording.without_vectors(vectors))
     assert vectors.found is not None
     E = vectors.found.of(scores.prompt_ids)
-    refuse(wording.unusable(E))
+    validate(wording.unusable(E))
     return E
 
 

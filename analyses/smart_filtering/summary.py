@@ -15,7 +15,7 @@ from analyses.numerics.filtering.steps import Step
 from analyses.presentation.filter_effects import effects_in_words
 from analyses.presentation.name_lists import listed
 from analyses.presentation.other_scores import few_in_common, few_to_draw, too_few_in_common
-from analyses.presentation.validation import Problems, below
+from analyses.presentation.validation import ValidationErrors, below
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
@@ -37,7 +37,7 @@ def problems(
     threshold: float | None,
     seed: int,
     exclude_task: Sequence[str],
-) -> Problems:
+) -> ValidationErrors:
     """Why these scores or options cannot be used, and what to do about it."""
     tasks = sorted(set(scores.tasks.tolist()))
     unknown = [task for task in exclude_task if task not in tasks]
@@ -66,12 +66,12 @@ def problems(
     }
 
 
-def without_vectors(vectors: StoredEmbeddings) -> Problems:
+def without_vectors(vectors: StoredEmbeddings) -> ValidationErrors:
     """There are no vectors to compare, and what to do without them."""
     return {f"{vectors.problem} Or leave that step out: --without-similar.": vectors.found is None}
 
 
-def unusable(E: NDArray[np.float32]) -> Problems:
+def unusable(E: NDArray[np.float32]) -> ValidationErrors:
     """Vectors that have no direction."""
     broken, zero = int((~np.isfinite(E).all(axis=1)).sum()), int((~E.any(axis=1)).sum())
     return {
@@ -81,7 +81,9 @@ def unusable(E: NDArray[np.float32]) -> Problems:
     }
 
 
-def too_few(models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: OtherScores | None) -> Problems:
+def too_few(
+    models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: OtherScores | None
+) -> ValidationErrors:
     """Nobody to rank before and after, or too few to compare with another benchmark."""
     return {
         "No model has a score for every prompt, so none can be ranked before and after. Choose --tasks or --runs that "

@@ -26,12 +26,12 @@ from analyses.numerics.elections.reranking import Reranking
 from analyses.numerics.elections.sensitivities import Cardinal, Ordinal, cardinal, ordinal
 from analyses.numerics.elections.win_rates import Rule
 from analyses.presentation.least_weights import least_weight
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.social_choice import figures, tables
 from analyses.social_choice import summary as wording
 from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import ballots
-from tracker.recording.finding import Absent, Finding, Metric, RankedModels, Report, analysis, finite_or_absent
+from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, analysis, finite_or_undefined
 
 SENSITIVITY = ("tau", "tau_upper", "mrc", "mrc_upper", "exact", "tau_paper", "tau_b")
 """Metrics that both sensitivities have."""
@@ -53,7 +53,7 @@ class SocialChoice(Finding):
     n_models: int
     n_missing: int
     diversities: Diversities
-    cardinal: Cardinal | Absent | None
+    cardinal: Cardinal | Undefined | None
     ordinal: Ordinal | None
     method: str
 
@@ -62,7 +62,7 @@ class SocialChoice(Finding):
         """Counts, diversities, sensitivities."""
         found: dict[str, Metric] = {name: float(getattr(self, name)) for name in ("n_tasks", "n_models", "n_missing")}
         found |= _diversities(self.diversities)
-        if isinstance(self.cardinal, Absent):
+        if isinstance(self.cardinal, Undefined):
             found |= {f"cardinal.{name}": self.cardinal for name in (*SENSITIVITY, "n_reversed", "epsilon")}
         elif self.cardinal:
             c = self.cardinal.sensitivity
@@ -77,7 +77,7 @@ class SocialChoice(Finding):
     def summary(self) -> str:
         """What was found, in plain words."""
         said = wording.diversity(self.diversities, self.n_models, self.n_tasks, self.n_missing)
-        if isinstance(self.cardinal, Absent):
+        if isinstance(self.cardinal, Undefined):
             said.append(f"Cardinal sensitivity is not given: {self.cardinal.reason}.")
         elif self.cardinal:
             c = self.cardinal
@@ -88,12 +88,14 @@ class SocialChoice(Finding):
 
 
 def _diversities(found: Diversities) -> Mapping[str, Metric]:
-    tasks: Metric = Absent(f"{found.n_complete_tasks} tasks have a score from every model: too few")
-    models: Metric = Absent(f"{found.n_complete_models} models have a score on every task: too few")
+    tasks: Metric = Undefined(f"{found.n_complete_tasks} tasks have a score from every model: too few")
+    models: Metric = Undefined(f"{found.n_complete_models} models have a score on every task: too few")
     corrected = tasks
     if found.complete_tasks:
         tasks, corrected = found.complete_tasks.raw, found.complete_tasks.tie_corrected
-        corrected = finite_or_absent(corrected, "every task ties all models: there is no order to agree or disagree on")
+        corrected = finite_or_undefined(
+            corrected, "every task ties all models: there is no order to agree or disagree on"
+        )
     return {
         "diversity": found.whole.raw,
         "diversity.tie_corrected": corrected,
@@ -106,7 +108,7 @@ def _sensitivity(system: str, found: CardinalSensitivity | OrdinalSensitivity) -
     tau, mrc = found.tau, found.mrc
     values = (tau.value, tau.at_most, mrc.value, mrc.at_most, float(found.is_exact), tau.distance.tau_paper)
     one_tied = "one of the two rankings ties all models, the other does not"
-    named = zip(SENSITIVITY, (*values, finite_or_absent(tau.distance.tau_b, one_tied)), strict=True)
+    named = zip(SENSITIVITY, (*values, finite_or_undefined(tau.distance.tau_b, one_tied)), strict=True)
     return {f"{system}.{name}": value for name, value in named}
 
 
@@ -149,9 +151,9 @@ def analyze(
     Raises:
         SelectionError: too few models, infinite scores, or an option out of range.
     """
-    field = ballots(scores)
+    field = task_rankings(scores)
     table = field.scores
-    refuse(
+    validate(
         {
             **wording.unknown(system=system, columns=columns, win_rate=win_rate, method=method),
             **wording.problems(table.models, top=top, top_models=top_models, time_limit=time_limit, seed=seed),
@@ -160,11 +162,11 @@ def analyze(
     least = least_weight(epsilon)
     exact = exact_scores(table.T, table.n_prompts, higher_is_better=table.higher_is_better)
     drawn_with = None if method == "exact" else seed
-    by_weights: Cardinal | Absent | None = None
+    by_weights: Cardinal | Undefined | None = None
     by_models: Ordinal | None = None
     if system != "ordinal":
         complete = np.asarray(exact.present.all(axis=1), dtype=np.bool_)
-        by_weights = Absent(f"{complete.sum()} tasks have a score from every model, which leaves nothing to weigh")
+        by_weights = Undefined(f"{complete.sum()} tasks have a score from every model, which leaves nothing to weigh")
         if exact.is_complete or complete.sum() >= LEAST_TASKS:
             kept, of_kept = table.rows(complete), exact.rows(complete)
             by_weights = cardinal(

@@ -14,7 +14,7 @@ from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.reranking import Reranked, Reranking
 from analyses.presentation.name_lists import NAMED, first_by, listed
-from analyses.presentation.validation import Problems, below, seconds
+from analyses.presentation.validation import ValidationErrors, below, seconds
 
 CHOICES = {
     "system": ("both", "cardinal", "ordinal"),
@@ -36,7 +36,9 @@ BOUNDS_ONLY = (
 """What --win-rate per-task leaves open where scores are missing."""
 
 
-def problems(models: Sequence[str], *, top: float, top_models: Sequence[str], time_limit: float, seed: int) -> Problems:
+def problems(
+    models: Sequence[str], *, top: float, top_models: Sequence[str], time_limit: float, seed: int
+) -> ValidationErrors:
     """Why the leading models, or the search, cannot be what was asked for, and what to do about it."""
     m, distinct = len(models), set(top_models)
     absent = [name for name in top_models if name not in set(models)]
@@ -54,7 +56,7 @@ def problems(models: Sequence[str], *, top: float, top_models: Sequence[str], ti
     }
 
 
-def unknown(**chosen: str) -> Problems:
+def unknown(**chosen: str) -> ValidationErrors:
     """Choices that are none of those there are."""
     return {
         f"No {name.replace('_', ' ')} {value!r}. Known: {', '.join(CHOICES[name])}.": value not in CHOICES[name]

@@ -32,16 +32,16 @@ from analyses.numerics.elections.subsets.task_subsets import (
 )
 from analyses.numerics.elections.voting.task_votes import Rule, TaskVotes, as_integers, task_votes
 from analyses.numerics.elections.win_rates import win_rates
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.task_subsets import figures, tables
 from analyses.task_subsets import summary as wording
 from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import ballots
-from tracker.recording.finding import Absent, Finding, Metric, RankedModels, Report, analysis, finite_or_absent
+from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, analysis, finite_or_undefined
 
 HEADLINE_SIZES = 6
 """Sizes up to which numbers are worth comparing across findings."""
-NO_HALVES = Absent(f"two halves need at least {LEAST_MODELS} models")
+NO_HALVES = Undefined(f"two halves need at least {LEAST_MODELS} models")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +108,10 @@ class TaskSubsets(Finding):
             for one in self.sizes:
                 told, size = tables.quantiles(one.distances, measure), one.sets.size
                 for level in ("best", "median"):
-                    metrics[f"{level}.{measure}.{size}"] = finite_or_absent(
+                    metrics[f"{level}.{measure}.{size}"] = finite_or_undefined(
                         told[level], "every set of this size, or all tasks, tie all models"
                     )
-                metrics[f"greedy.{measure}.{size}"] = finite_or_absent(
+                metrics[f"greedy.{measure}.{size}"] = finite_or_undefined(
                     float(getattr(self.greedy.distances, measure)[size - 1]),
                     "these tasks, or all tasks, tie all models",
                 )
@@ -241,7 +241,7 @@ def analyze(
     Raises:
         SelectionError: too few models or tasks, infinite scores, or an option out of range.
     """
-    refuse(
+    validate(
         wording.option_problems(
             rule=rule,
             max_size=max_size,
@@ -252,11 +252,11 @@ def analyze(
             seed=seed,
         )
     )
-    field = ballots(scores)
+    field = task_rankings(scores)
     kept = field.scores.complete() if rule == "mean" else field.scores
-    refuse(wording.field_problems(field.scores, kept, rule))
+    validate(wording.field_problems(field.scores, kept, rule))
     sets = {"max_size": max_size, "n_samples": n_samples, "largest_enumeration": largest_enumeration}
-    refuse(wording.cost_problems(kept, rule, **sets))
+    validate(wording.cost_problems(kept, rule, **sets))
     by_name = np.array(sorted(range(kept.n_tasks), key=lambda task: kept.tasks[task]), dtype=np.int64)
     exact = exact_scores(kept.T, kept.n_prompts, higher_is_better=kept.higher_is_better).rows(by_name)
     found = few_tasks(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import comb
 
 from analyses.numerics.elections.subsets.task_subsets import LEAST_MODELS, GreedyOrder, HeldOut, SubsetsOfSize
-from analyses.presentation.validation import Problems, below
+from analyses.presentation.validation import ValidationErrors, below
 from tracker.queries.performance import TaskMatrix
 
 RULES = {"mean": "mean of", "win-rate": "win rate on"}
@@ -23,7 +23,7 @@ MOST_COMPARISONS = 5e10
 
 def option_problems(
     *, rule: str, max_size: int, n_samples: int, largest_enumeration: int, n_splits: int, within: float, seed: int
-) -> Problems:
+) -> ValidationErrors:
     """Which options make no sense, and what to do about it."""
     return {
         **below(1, max_size=max_size, n_samples=n_samples, n_splits=n_splits),
@@ -34,7 +34,7 @@ def option_problems(
     }
 
 
-def field_problems(given: TaskMatrix, kept: TaskMatrix, rule: str) -> Problems:
+def field_problems(given: TaskMatrix, kept: TaskMatrix, rule: str) -> ValidationErrors:
     """Why these tasks have no subsets to speak of.
 
     Args:
@@ -52,7 +52,9 @@ def field_problems(given: TaskMatrix, kept: TaskMatrix, rule: str) -> Problems:
     return {f"{few}; at least 2 are needed to leave one out. {cure}": n_kept < 2}
 
 
-def cost_problems(kept: TaskMatrix, rule: str, *, max_size: int, n_samples: int, largest_enumeration: int) -> Problems:
+def cost_problems(
+    kept: TaskMatrix, rule: str, *, max_size: int, n_samples: int, largest_enumeration: int
+) -> ValidationErrors:
     """Why the sets would take too long: win rates of a table with gaps compare every two models for each set.
 
     Args:

@@ -18,12 +18,12 @@ import numpy as np
 
 from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, Panel
 from analyses.presentation.least_weights import least_weight
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.tradeoff import figures, tables
 from analyses.tradeoff import summary as wording
 from tracker.queries.findings.finding_records import FindingRecord
 from tracker.queries.findings.latest_findings import SIMULATED, Findings, latest, subject
-from tracker.recording.finding import Absent, Finding, Metric, Report, analysis, finite_or_absent
+from tracker.recording.finding import Finding, Metric, Report, Undefined, analysis, finite_or_undefined
 
 SYSTEMS, CHANGES = ("cardinal", "ordinal"), ("tau", "mrc")
 OPTIONS = {"cardinal": ("columns", "epsilon", "method"), "ordinal": ("top", "top_models", "win_rate", "method")}
@@ -70,16 +70,16 @@ class Tradeoff(Finding):
 def _numbers(panel: Panel) -> Mapping[str, Metric]:
     every, real = panel.association, panel.association_of_benchmarks
     line, place = panel.between_baselines(panel.found), panel.place
-    absent = Absent(wording.no_line(panel))
+    absent = Undefined(wording.no_line(panel))
     return {
         "n": float(every.n),
         "n_exact": float(panel.is_exact.sum()),
-        "pearson": finite_or_absent(every.pearson, wording.no_correlation(every.n)),
-        "pearson.low": finite_or_absent(every.low, wording.no_interval(every)),
-        "pearson.high": finite_or_absent(every.high, wording.no_interval(every)),
-        "pearson.benchmarks": finite_or_absent(real.pearson, wording.no_correlation(real.n)),
-        "spearman": finite_or_absent(every.spearman, wording.no_correlation(every.n)),
-        "slope": finite_or_absent(every.slope, wording.no_slope(every.n)),
+        "pearson": finite_or_undefined(every.pearson, wording.no_correlation(every.n)),
+        "pearson.low": finite_or_undefined(every.low, wording.no_interval(every)),
+        "pearson.high": finite_or_undefined(every.high, wording.no_interval(every)),
+        "pearson.benchmarks": finite_or_undefined(real.pearson, wording.no_correlation(real.n)),
+        "spearman": finite_or_undefined(every.spearman, wording.no_correlation(every.n)),
+        "slope": finite_or_undefined(every.slope, wording.no_slope(every.n)),
         "baselines.slope": line[0] if line else absent,
         "n_below": absent if place is None else float((place == BELOW).sum()),
         "n_above": absent if place is None else float((place == ABOVE).sum()),
@@ -126,7 +126,7 @@ def analyze(
         "method": method,
     }
     names = sorted({subject(record) for record in findings.records})
-    refuse(wording.problems(findings.records, names, which=which, exclude=exclude))
+    validate(wording.problems(findings.records, names, which=which, exclude=exclude))
     kept = [record for record in findings.records if subject(record) not in exclude]
     records = [record for record in kept if record.id in which] if which else kept
     chosen: dict[str, Sequence[FindingRecord]] = {}
@@ -138,7 +138,7 @@ def analyze(
         chosen[system], passed_over[system] = taken.records, taken.passed_over
     shown = {record.id: record for system in SYSTEMS for record in chosen[system]}
     left_out = {name for passed in passed_over.values() for name in passed} - {subject(one) for one in shown.values()}
-    refuse(wording.nothing_to_show(shown, passed_over))
+    validate(wording.nothing_to_show(shown, passed_over))
     labels = _labels(list(shown.values()), tell_apart=bool(which))
     panels = tuple(
         _panel(system, change, chosen[system], labels, diversity)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, LEAST_POINTS, Association, Panel, written
-from analyses.presentation.validation import Problems
+from analyses.presentation.validation import ValidationErrors
 from tracker.queries.findings.finding_records import FindingRecord
 
 QUESTION = "social-choice"
@@ -24,7 +24,7 @@ ENDS = "Constant and Random lie at the ends, where two points alone make a corre
 
 def problems(
     records: Sequence[FindingRecord], names: Sequence[str], *, which: Sequence[int], exclude: Sequence[str]
-) -> Problems:
+) -> ValidationErrors:
     """Why there is nothing to put side by side, and what to do about it."""
     known = [record.id for record in records]
     lost = [key for key in which if key not in known]
@@ -39,7 +39,7 @@ def problems(
     }
 
 
-def nothing_to_show(shown: Collection[int], passed_over: Mapping[str, Mapping[str, str]]) -> Problems:
+def nothing_to_show(shown: Collection[int], passed_over: Mapping[str, Mapping[str, str]]) -> ValidationErrors:
     """Why no finding suits."""
     reasons = [f"{name}: {why}" for passed in passed_over.values() for name, why in passed.items()]
     because = f" ({reasons[0]})" if reasons else ""

@@ -24,12 +24,12 @@ from analyses.numerics.elections.voting.outcomes import Agreement, Outcome, agre
 from analyses.numerics.elections.voting.pivotal import fewest_models, fewest_tasks, leaders
 from analyses.numerics.elections.voting.removals import Fall
 from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Election, Rule
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.voting_rules import figures, tables
 from analyses.voting_rules import summary as wording
 from tracker.queries.performance import TaskMatrix
-from tracker.queries.ranking.task_rankings import ballots
-from tracker.recording.finding import Absent, Finding, Metric, RankedModels, Report, analysis
+from tracker.queries.ranking.task_rankings import task_rankings
+from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +101,15 @@ class VotingRules(Finding):
             "smith.size": float(len(self.duels.smith)),
             "duels.n_drawn": float(np.triu(self.duels.margins == 0, 1).sum()),
             "duels.n_without_tasks": float(np.triu(shared == 0, 1).sum()),
-            "agreement.mean": float(np.mean(found)) if found else Absent("fewer than two rules"),
-            "agreement.least": float(min(found)) if found else Absent("fewer than two rules"),
+            "agreement.mean": float(np.mean(found)) if found else Undefined("fewer than two rules"),
+            "agreement.least": float(min(found)) if found else Undefined("fewer than two rules"),
             "kemeny.exact": float(best.is_exact),
             "kemeny.distance": float(best.distance),
             "kemeny.distance_at_least": float(best.at_least),
-            "kemeny.contradicted": best.distance / n_compared if n_compared else Absent("every task ties all models"),
-            "kemeny.unique": Absent("not known: not proven in time")
+            "kemeny.contradicted": best.distance / n_compared
+            if n_compared
+            else Undefined("every task ties all models"),
+            "kemeny.unique": Undefined("not known: not proven in time")
             if best.is_unique is None
             else float(best.is_unique),
             "pareto.n_pairs": float(self.duels.dominates.sum()),
@@ -115,7 +117,7 @@ class VotingRules(Finding):
         for rule in RULES:
             there = rule in self.outcomes
             metrics[f"pareto.{tables.scheme(rule)}"] = (
-                float(self.not_ahead(rule).sum()) if there else Absent(self.absent[rule])
+                float(self.not_ahead(rule).sum()) if there else Undefined(self.absent[rule])
             )
         for what, known in self.removal.items():
             metrics |= _fall_metrics(what, known)
@@ -124,7 +126,7 @@ class VotingRules(Finding):
     def _of_the_rule_at_hand(self) -> Metric:
         """By how many rules its leader leads."""
         if self.rule not in self.outcomes:
-            return Absent(self.absent[self.rule])
+            return Undefined(self.absent[self.rule])
         leading = set(self.leaders(self.rule))
         return float(sum(bool(leading & set(self.leaders(rule))) for rule in self.outcomes))
 
@@ -232,9 +234,9 @@ def _fall_metrics(what: str, known: Fall | str) -> Mapping[str, Metric]:
     """How many must go, how many at least, and whether that is the same number."""
     name = f"removal.{what}"
     if isinstance(known, str):
-        return dict.fromkeys((name, f"{name}.at_least", f"{name}.exact"), Absent(known))
-    never = Absent(f"no set of {what} takes the first place away")
-    more = never if known.at_least is None else Absent(f"no set found; at least {known.at_least} would have to go")
+        return dict.fromkeys((name, f"{name}.at_least", f"{name}.exact"), Undefined(known))
+    never = Undefined(f"no set of {what} takes the first place away")
+    more = never if known.at_least is None else Undefined(f"no set found; at least {known.at_least} would have to go")
     return {
         name: more if known.removed is None else float(len(known.removed)),
         f"{name}.at_least": never if known.at_least is None else float(known.at_least),
@@ -259,8 +261,8 @@ def analyze(
     Raises:
         SelectionError: fewer than 3 models, infinite scores, or an option out of range.
     """
-    refuse(wording.problems(rule=rule, time_limit=time_limit))
-    field = ballots(scores)
+    validate(wording.problems(rule=rule, time_limit=time_limit))
+    field = task_rankings(scores)
     kept = field.scores
     exact = exact_scores(kept.T, kept.n_prompts, higher_is_better=kept.higher_is_better)
     found = count_by_rules(exact, models=kept.models, tasks=kept.tasks, rule=rule, time_limit=time_limit)

@@ -12,7 +12,7 @@ from analyses.numerics.elections.voting.kemeny import Consensus
 from analyses.numerics.elections.voting.outcomes import Agreement
 from analyses.numerics.elections.voting.removals import Fall
 from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Rule
-from analyses.presentation.validation import Problems, seconds
+from analyses.presentation.validation import ValidationErrors, seconds
 
 CALLED: Mapping[Rule, str] = {
     "mean": "mean",
@@ -32,7 +32,7 @@ LISTED = 6
 """Names after which a list breaks off."""
 
 
-def problems(*, rule: str, time_limit: float) -> Problems:
+def problems(*, rule: str, time_limit: float) -> ValidationErrors:
     """Which options make no sense, and what to do about it."""
     return {
         f"No rule {rule!r}. Known: {', '.join(RULES)}.": rule not in RULES,

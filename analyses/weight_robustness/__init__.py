@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.weighting.random_weights import CENTRAL, RandomWeights, random_weights
-from analyses.presentation.validation import refuse
+from analyses.presentation.validation import validate
 from analyses.weight_robustness import figures, tables
 from analyses.weight_robustness import summary as wording
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import Electorate, complete_electorate
+from tracker.queries.ranking.weighted_scores import WeightedScores, complete_weighted_scores
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Finding, Metric, RankedModels, Report, analysis
+from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, analysis
 from tracker.statistics.ranking import mean_ranks
 
 
@@ -66,7 +66,7 @@ class WeightRobustness(Finding):
     def metrics(self) -> Mapping[str, Metric]:
         """Counts, then what may happen to the first place, to pairs and to scores."""
         u, n_draws = self.under, self.under.n_draws
-        alone: Metric = Absent("there is only one model")
+        alone: Metric = Undefined("there is only one model")
         share = (self.n_changes + 1) / (n_draws + 2)
         metrics: dict[str, Metric] = {
             "n_prompts": float(self.n_prompts),
@@ -85,7 +85,7 @@ class WeightRobustness(Finding):
                 "runner_up.beats_leader": float(u.beats[1, 0]),
             }
         metrics |= dict(zip(("leader_changes.at_least", "leader_changes.at_most"), self._bounds(), strict=True))
-        upsets, none = self.reversed, Absent("no two models differ")
+        upsets, none = self.reversed, Undefined("no two models differ")
         metrics |= {
             "reversed.mean": float(upsets.mean()) if upsets.size else none,
             "reversed.n_open": float((upsets > CENTRAL[0]).sum()),
@@ -95,21 +95,21 @@ class WeightRobustness(Finding):
             "normal.largest_difference": float(np.abs(u.beats - u.p_normal).max()),
             "draws.largest_difference": u.draws_differ_by
             if self.method == "exact"
-            else Absent("everything is from the draws"),
+            else Undefined("everything is from the draws"),
         }
         return metrics
 
     def _bounds(self) -> tuple[Metric, Metric]:
         """What the exact chances of pairs say of the chance that the leader changes."""
         if self.method != "exact":
-            drawn = Absent("chances are drawn, not exact")
+            drawn = Undefined("chances are drawn, not exact")
             return drawn, drawn
         behind = np.unique(self.under.twins[self.rank > self.rank.min()])
         if (~self.under.is_identical[0] & (self.rank == self.rank.min())).any():
-            several = Absent("models with different scores share the first place")
+            several = Undefined("models with different scores share the first place")
             return several, several
         if not behind.size:
-            nobody = Absent("no model differs from the leader")
+            nobody = Undefined("no model differs from the leader")
             return nobody, nobody
         chances = self.under.beats[behind, 0]
         return float(chances.max()), float(min(1.0, chances.sum()))
@@ -153,7 +153,7 @@ class WeightRobustness(Finding):
             f"{self.n_changes / u.n_draws:.3g} (± {error:.1g})"
         )
         least, most = self._bounds()
-        if not isinstance(least, Absent) and not isinstance(most, Absent):
+        if not isinstance(least, Undefined) and not isinstance(most, Undefined):
             about = f"{least:.3g}" if f"{least:.3g}" == f"{most:.3g}" else f"between {least:.3g} and {most:.3g}"
             said += f", by the exact chances {about}"
         if u.is_identical[1, 0]:
@@ -172,7 +172,7 @@ class WeightRobustness(Finding):
         )
 
 
-def weigh_at_random(voters: Electorate, *, n_draws: int, method: str, seed: int) -> WeightRobustness:
+def weigh_at_random(voters: WeightedScores, *, n_draws: int, method: str, seed: int) -> WeightRobustness:
     """Weigh the prompts of an electorate at random.
 
     Chosen weights w become the Dirichlet parameters w · n_effective / Σw: the random weights scatter around them as
@@ -230,8 +230,8 @@ def analyze(
     Raises:
         SelectionError: nothing is left to weigh, scores are infinite, or an option is out of range.
     """
-    voters = complete_electorate(scores, weights)
-    refuse(wording.problems(voters.scores.Q, n_draws=n_draws, method=method, seed=seed))
+    voters = complete_weighted_scores(scores, weights)
+    validate(wording.problems(voters.scores.Q, n_draws=n_draws, method=method, seed=seed))
     found = weigh_at_random(voters, n_draws=n_draws, method=method, seed=seed)
     u, higher = found.under, scores.higher_is_better
     ranked = RankedModels(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.weighting.random_weights import RandomWeights
-from analyses.presentation.validation import Problems, below, infinite
+from analyses.presentation.validation import ValidationErrors, below, infinite
 
 MAX_KEPT = 1 << 29
 """Bytes of weighted means that sampling may hold."""
@@ -16,7 +16,7 @@ FAR = 3.5
 """Over the root of the number of draws, a difference that no share of draws has by chance: seven standard errors."""
 
 
-def problems(Q: NDArray[np.float64], *, n_draws: int, method: str, seed: int) -> Problems:
+def problems(Q: NDArray[np.float64], *, n_draws: int, method: str, seed: int) -> ValidationErrors:
     """Why these prompts cannot be weighed at random, or not with these options, and what to do about it."""
     most = MAX_KEPT // (8 * Q.shape[1])
     return {

@@ -15,7 +15,7 @@ from analyses.numerics.null_tables import shuffled_table
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 from tracker.statistics.rng_streams import stream_key
 
 RNG = np.random.default_rng(7)
@@ -82,7 +82,7 @@ class TestAgainstReference:
         report = analyze(matrix(BINARY), None, vectors_of(E), start=105, criterion="min", **FEW)
         order = farthest_first(grouped(E.astype(np.float32).astype(float)), 5, "min").rows
         assert report.finding.order.rows.tolist() == order.tolist()
-        assert isinstance(report.finding.metrics["size_within.permuted_median"], Absent)
+        assert isinstance(report.finding.metrics["size_within.permuted_median"], Undefined)
         assert "random orders: they are the control" in report.finding.summary()
         assert "permuted_median" not in report.tables["distance"].column_names
 
@@ -145,9 +145,9 @@ class TestLaws:
         report = analyze(matrix(table), None, None, **FEW)
         found = report.finding
         assert "None of this is a test." in found.summary()
-        assert all(isinstance(v, Absent) or np.isfinite(v) for v in found.metrics.values())
+        assert all(isinstance(v, Undefined) or np.isfinite(v) for v in found.metrics.values())
         if table.shape[1] == 1:
-            assert isinstance(found.metrics["size_within"], Absent)
+            assert isinstance(found.metrics["size_within"], Undefined)
         elif (table == table[0, 0]).all():
             assert found.metrics["size_within"] == 1
             assert found.order.rows.tolist()[1:] == [i for i in range(len(table)) if i != found.order.rows[0]]

@@ -16,7 +16,7 @@ from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(12)
 N = 240
@@ -108,7 +108,7 @@ class TestAgainstReference:
 
     def test_other_scores_have_no_mcnemar_but_flipped_signs(self):
         metrics = asked(CONTINUOUS, n_resamples=2999).finding.metrics
-        assert isinstance(metrics["mcnemar.pvalue"], Absent)
+        assert isinstance(metrics["mcnemar.pvalue"], Undefined)
         d = CONTINUOUS[:, 0] - CONTINUOUS[:, 1]
         assert metrics["flips.pvalue"] == pytest.approx(scipy.stats.ttest_1samp(d, 0).pvalue, abs=0.01)
         assert metrics["flips.n_drawn"] == 2999
@@ -225,14 +225,14 @@ class TestWords:
         assert "the same score on every one of 240 shared prompts" in report.finding.summary()
         metrics = report.finding.metrics
         assert (metrics["difference"], metrics["clustered.pvalue"], metrics["mcnemar.pvalue"]) == (0, 1, 1)
-        assert isinstance(metrics["bca.low"], Absent)
-        assert isinstance(metrics["detectable"], Absent)
+        assert isinstance(metrics["bca.low"], Undefined)
+        assert isinstance(metrics["detectable"], Undefined)
 
     def test_one_prompt_is_too_few(self):
         report = asked(np.array([[1.0, 0.0]]))
         assert "too few to say how sure" in report.finding.summary()
-        assert isinstance(report.finding.metrics["naive.stderr"], Absent)
-        assert isinstance(report.finding.metrics["unpaired.pvalue"], Absent)
+        assert isinstance(report.finding.metrics["naive.stderr"], Undefined)
+        assert isinstance(report.finding.metrics["unpaired.pvalue"], Undefined)
 
     @pytest.mark.parametrize(
         ("field", "tasks", "reason"),
@@ -246,7 +246,7 @@ class TestWords:
         metrics = asked(BINARY, field, tasks).finding.metrics
         absent = [name for name in metrics if name.startswith(("clustered.", "cr2.", "n_clusters"))]
         assert len(absent) == 13
-        assert {metrics[name] for name in absent} == {Absent(reason)}
+        assert {metrics[name] for name in absent} == {Undefined(reason)}
 
     def test_prompts_without_a_cluster_are_counted_in_a_note(self):
         tasks = TASKS.copy()
@@ -260,7 +260,7 @@ class TestWords:
         metrics = asked(Q, "none").finding.metrics
         assert metrics["naive.stderr"] == 0
         assert metrics["flips.pvalue"] == pytest.approx(2 / 2**30)
-        assert isinstance(metrics["n_needed"], Absent)
+        assert isinstance(metrics["n_needed"], Undefined)
 
     def test_where_all_clusters_say_the_same_there_is_no_interval_and_no_t(self):
         report = asked(np.column_stack([np.ones(N), np.zeros(N)]))

@@ -21,7 +21,7 @@ from tracker.queries.answers import Answers
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Absent, Report
+from tracker.recording.finding import Report, Undefined
 
 RNG = np.random.default_rng(3)
 N, K = 150, 12
@@ -99,13 +99,13 @@ def finding(report: Report) -> FilterBaselines:
 
 def number(report: Report, name: str) -> float:
     value = report.finding.metrics[name]
-    assert not isinstance(value, Absent), value
+    assert not isinstance(value, Undefined), value
     return value
 
 
 def reason(report: Report, name: str) -> str:
     value = report.finding.metrics[name]
-    assert isinstance(value, Absent)
+    assert isinstance(value, Undefined)
     return value.reason
 
 

@@ -18,7 +18,7 @@ from tracker.database import connect, transaction
 from tracker.errors import SelectionError
 from tracker.ingest.detection import prepare
 from tracker.ingest.files.vector_file import read_vectors
-from tracker.ingest.write.vectors import EncoderName, take_in
+from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store as store_reading
 from tracker.queries.embeddings import Embeddings, EveryEmbeddings
 from tracker.queries.filtering.prompt_filter import FilterReason, PromptFilter
@@ -26,7 +26,7 @@ from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, Go
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.resolution import find_benchmark
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 from tracker.recording.pipeline import run_analysis
 from tracker.simulation.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
 from tracker.simulation.item_response import Design, simulate
@@ -310,7 +310,7 @@ class TestChangedData:
 class TestDegenerate:
     def test_without_answer_only_runs_contaminated_is_absent_with_the_reason(self):
         found = World().ask(blind=False)
-        assert found.finding.metrics["share_contaminated.mean.2"] == Absent("no answer-only run is stored")
+        assert found.finding.metrics["share_contaminated.mean.2"] == Undefined("no answer-only run is stored")
         assert any("called contaminated by any subset: no answer-only run" in note for note in found.notes)
 
     def test_one_encoder_or_none_is_absent_with_the_reason(self):
@@ -322,7 +322,7 @@ class TestDegenerate:
 
     def test_a_filter_without_the_similar_step_has_none_to_compare(self):
         found = World(without_similar=True).ask().finding
-        assert found.metrics["overlap.prompts"] == Absent("the filter left the similar step out")
+        assert found.metrics["overlap.prompts"] == Undefined("the filter left the similar step out")
         assert found.metrics["n_encoders"] == 0
 
     def test_encoders_that_lack_vectors_or_flag_nothing_are_told_by_name(self):
@@ -331,9 +331,9 @@ class TestDegenerate:
         found = World().ask(encoders=(vectors(0, 7), vectors(0, 8, n=50), broken, apart))
         metrics = found.finding.metrics
         assert metrics["n_encoders"] == 1
-        assert metrics["n_flagged.8"] == Absent("40 of 90 prompts have no vector by it")
-        assert metrics["overlap.prompts.7.8"] == Absent("the similar step flags nothing with encoder 8")
-        assert metrics["threshold.9"] == Absent("90 of its vectors are zero or not finite")
+        assert metrics["n_flagged.8"] == Undefined("40 of 90 prompts have no vector by it")
+        assert metrics["overlap.prompts.7.8"] == Undefined("the similar step flags nothing with encoder 8")
+        assert metrics["threshold.9"] == Undefined("90 of its vectors are zero or not finite")
         assert metrics["threshold.10"] == 0.1
         assert metrics["n_flagged.10"] == 0
         assert "With encoder 10 the similar step flags nothing: no two prompts are called" in found.finding.summary()
@@ -401,7 +401,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> s
     for encoder, name in ((VECTORS_FILE.encoder, VECTORS_FILE.name), ("shifted", "shifted.parquet")):
         with transaction(engine, exclusive=True) as session:
             by = EncoderName(name=encoder, revision="", template="question+choices")
-            take_in(session, read_vectors(folder / name), find_benchmark(session, BENCHMARK).id, BENCHMARK, by)
+            ingest_vectors(session, read_vectors(folder / name), find_benchmark(session, BENCHMARK).id, BENCHMARK, by)
     return engine
 
 

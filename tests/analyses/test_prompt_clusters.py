@@ -16,7 +16,7 @@ from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent, Report
+from tracker.recording.finding import Report, Undefined
 
 RNG = np.random.default_rng(8)
 GROUP = np.repeat(np.arange(3), 30)
@@ -187,7 +187,7 @@ class TestDraws:
         table = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
         reports = [ask(table, n_permutations=1, max_clusters=3, seed=seed) for seed in range(12)]
         without = [
-            report for report in reports if isinstance(report.finding.metrics["silhouette.permuted_mean"], Absent)
+            report for report in reports if isinstance(report.finding.metrics["silhouette.permuted_mean"], Undefined)
         ]
         assert 0 < len(without) < 12
         for report in without:
@@ -241,7 +241,7 @@ class TestLaws:
             assert report.endswith(".")
             return
         for name, value in report.finding.metrics.items():
-            assert isinstance(value, Absent) or np.isfinite(value), name
+            assert isinstance(value, Undefined) or np.isfinite(value), name
         assert report.finding.summary().endswith(".")
 
     def test_the_seed_decides_everything(self):
@@ -255,7 +255,7 @@ class TestLaws:
     def test_a_null_that_changes_nothing_gives_no_pvalue(self):
         nested = np.tri(6)[:, :5]
         found = ask(nested, null="margins", max_clusters=4).finding
-        assert isinstance(found.metrics["silhouette.pvalue"], Absent)
+        assert isinstance(found.metrics["silhouette.pvalue"], Undefined)
         assert "nothing to test (no draw changed it)" in found.summary()
 
 

@@ -11,7 +11,7 @@ from strategies import binary_tables_with_gaps, continuous_tables_with_gaps
 
 from analyses.prompt_correlation import analyze, permutation_test
 from tracker.errors import SelectionError
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(3)
 SOLVABLE = RNG.normal(0, 1.5, (80, 1)) + RNG.normal(0, 1, (1, 9))
@@ -134,7 +134,7 @@ class TestLaws:
             assert isinstance(metrics["hamming.mean"], float)
             for suffix in ("pvalue", "pvalue_lower", "pvalue_mid", "pvalue_two_sided"):
                 value = metrics[f"hamming.mean.{suffix}"]
-                assert isinstance(value, Absent)
+                assert isinstance(value, Undefined)
                 assert "column sums" in value.reason
 
     def test_mean_hamming_is_a_test_where_cells_are_missing(self):
@@ -144,7 +144,7 @@ class TestLaws:
 
     def test_row_sums_are_no_test_where_they_are_kept(self):
         assert isinstance(
-            permutation_test(TABLE, n_permutations=9, null="margins").metrics["row_sum.variance.pvalue"], Absent
+            permutation_test(TABLE, n_permutations=9, null="margins").metrics["row_sum.variance.pvalue"], Undefined
         )
         assert permutation_test(TABLE, n_permutations=9).metrics["row_sum.variance.pvalue"] == 0.1
 
@@ -154,7 +154,7 @@ class TestLaws:
             found = permutation_test(table, n_permutations=20, null=null)
             pvalues = [v for name, v in found.metrics.items() if ".pvalue" in name]
             assert pvalues
-            assert all(isinstance(value, Absent) for value in pvalues)
+            assert all(isinstance(value, Undefined) for value in pvalues)
             assert "nothing to test" in found.summary()
 
     def test_what_no_draw_changes_is_no_test(self):
@@ -280,9 +280,9 @@ class TestLaws:
         report = analyze(matrix(table), n_permutations=5)
         assert report.finding.summary()
         pvalues = [v for name, v in report.finding.metrics.items() if ".pvalue" in name]
-        assert all(isinstance(p, Absent) or 0 < p <= 1 for p in pvalues)
+        assert all(isinstance(p, Undefined) or 0 < p <= 1 for p in pvalues)
         for name, value in report.finding.metrics.items():
-            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
+            assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
 
     @settings(max_examples=30)
     @given(table=continuous_tables_with_gaps())

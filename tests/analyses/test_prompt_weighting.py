@@ -15,7 +15,7 @@ from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import artifacts_of, figure_as_bytes
-from tracker.recording.finding import Absent, Report
+from tracker.recording.finding import Report, Undefined
 
 SCHEMES = ("medoids", "distance", "inverse-distance")
 
@@ -183,7 +183,7 @@ class TestDegenerate:
         found = ask(matrix(np.array([[1.0, 0.0, 1.0]] * 5)))
         metrics = found.finding.metrics
         assert (metrics["n_clusters"], metrics["n_zero_distance"]) == (1, 5)
-        assert metrics["silhouette"] == Absent("fewer than two prompts differ in direction")
+        assert metrics["silhouette"] == Undefined("fewer than two prompts differ in direction")
         for name in ("distance", "inverse-distance"):
             assert (found.prompt_values[f"weight.{name}"].values == 1).all()
             assert metrics[f"{name}.largest_rank_change"] == 0
@@ -195,7 +195,7 @@ class TestDegenerate:
 
     def test_models_that_are_all_alike_have_no_tau(self) -> None:
         found = ask(matrix(np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])))
-        assert found.finding.metrics["distance.kendall_tau"] == Absent("a ranking ties all models")
+        assert found.finding.metrics["distance.kendall_tau"] == Undefined("a ranking ties all models")
         assert found.finding.metrics["distance.largest_rank_change"] == 0
 
     def test_equal_tasks_leave_task_equal_out(self) -> None:

@@ -12,7 +12,7 @@ from analyses.rank_intervals import analyze
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(13)
 N, K = 300, 6
@@ -100,7 +100,7 @@ class TestLaws:
         one, other = (asked(scores, field).finding.metrics for field in ("none", "task"))
         assert other["width.mean"] > one["width.mean"]
         assert other["n_clusters"] == 12
-        assert one["n_clusters"] == Absent("no clusters were asked for")
+        assert one["n_clusters"] == Undefined("no clusters were asked for")
 
     def test_models_with_gaps_have_no_rank_and_change_no_other(self):
         gaps = Q.copy()
@@ -138,7 +138,7 @@ class TestDegenerate:
 
     def test_without_resamples_there_are_no_bootstrap_ranks(self):
         report = asked(n_resamples=0)
-        assert report.finding.metrics["width.bootstrap"] == Absent("nothing was resampled")
+        assert report.finding.metrics["width.bootstrap"] == Undefined("nothing was resampled")
         assert set(report.tables["models"].to_pydict()["bootstrap_low"]) == {None}
 
     def test_few_or_unequal_clusters_are_said(self):
@@ -153,7 +153,7 @@ class TestDegenerate:
 
     def test_one_cluster_is_none(self):
         report = asked(field="task", tasks=np.full(N, "a"))
-        assert report.finding.metrics["n_clusters"] == Absent("all prompts are in one cluster")
+        assert report.finding.metrics["n_clusters"] == Undefined("all prompts are in one cluster")
         assert "prompts taken as independent" in report.finding.summary()
 
 

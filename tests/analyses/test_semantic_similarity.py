@@ -17,7 +17,7 @@ from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(12)
 N_TOPICS, N, K = 6, 90, 9
@@ -112,7 +112,7 @@ class TestPlantedTruth:
         assert metrics["n_discoveries"] >= 87
         assert metrics["n_discoveries.null_mean"] > 87
         assert metrics["n_discoveries.pvalue"] > 0.2
-        assert isinstance(metrics["r_squared.mean"], Absent)
+        assert isinstance(metrics["r_squared.mean"], Undefined)
         assert "Without an intercept" in " ".join(report.notes)
 
     def test_the_strongest_relations_come_with_texts_and_nearest_partners(self, related):
@@ -154,7 +154,7 @@ class TestReport:
         assert set(found.headline) <= set(found.metrics)
         assert len(found.headline) <= 50
         for name, value in found.metrics.items():
-            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
+            assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
         assert found.arrays["ks_slope.null"].shape == (99,)
         rows = related.tables["statistics"].to_pylist()
         assert [row["statistic"] for row in rows] == ["slope.mean", "n_discoveries", "ks_slope", "ks_fdr", "max_t"]
@@ -221,8 +221,8 @@ class TestReport:
         given = RNG.uniform(0.2, 2, N)
         made = asked(TABLE, VECTORS, given, "prompt-weighting", null="columns")
         metrics = made.finding.metrics
-        assert all(isinstance(value, Absent) for name, value in metrics.items() if ".pvalue" in name)
-        assert isinstance(metrics["n_familywise"], Absent)
+        assert all(isinstance(value, Undefined) for name, value in metrics.items() if ".pvalue" in name)
+        assert isinstance(metrics["n_familywise"], Undefined)
         assert np.isnan(made.prompt_values["slope_familywise"].values).all()
         assert set(made.tables["strongest"].column("familywise").to_pylist()) == {None}
         assert "there is nothing to test: the weights were made of scores" in made.finding.summary()
@@ -254,9 +254,9 @@ class TestDegenerateInput:
             return
         assert report.finding.summary()
         for name, value in report.finding.metrics.items():
-            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
+            assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
         pvalues = [v for name, v in report.finding.metrics.items() if ".pvalue" in name]
-        assert all(isinstance(p, Absent) or 0 < p <= 1 for p in pvalues)
+        assert all(isinstance(p, Undefined) or 0 < p <= 1 for p in pvalues)
 
     def test_repeated_prompts_are_partners_like_others(self):
         twice = asked(np.tile(TABLE, (2, 1)), np.tile(VECTORS, (2, 1)))

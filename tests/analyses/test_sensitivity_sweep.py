@@ -13,7 +13,7 @@ from performance_matrices import task_matrix
 
 from analyses.sensitivity_sweep import EPSILONS, analyze
 from tracker.errors import SelectionError
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(21)
 SCORES = (RNG.normal(0, 1, (6, 1)) + np.linspace(0, 2, 12) + RNG.normal(0, 0.8, (6, 12))).round(2)
@@ -110,7 +110,7 @@ class TestLaws:
         T = [[0.0, 10.0, 20.0], [3.0, 2.0, 1.0], [3.0, 2.5, 1.0]]
         found = report(T, columns="standardised")
         assert found.finding.metrics["tau.at_1"] == 1
-        assert isinstance(found.finding.metrics["epsilon.first_safe"], Absent)
+        assert isinstance(found.finding.metrics["epsilon.first_safe"], Undefined)
         assert any("--columns raw" in note for note in found.notes)
         assert "already reverse" in found.finding.summary()
 
@@ -135,7 +135,7 @@ class TestDegenerate:
 
     def test_where_all_models_are_tied_limits_are_absent(self):
         found = report(np.ones((3, 4)))
-        assert found.finding.metrics["epsilon.first_safe"] == Absent("the mean ties all models")
+        assert found.finding.metrics["epsilon.first_safe"] == Undefined("the mean ties all models")
         assert found.finding.metrics["mrc_upper.at_0.001"] == 0
         assert "ties all models" in found.finding.summary()
         assert found.figures["sweep"]().axes

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 from small_benchmarks import USUAL, Small, asked_of_all
 
 from tracker.queries.filtering.filter_models import Maker
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 from tracker.statistics.rng_streams import SPLITS, generator
 
 
@@ -90,7 +90,7 @@ class TestEdges:
         assert report.finding.summary().startswith("0 of 120 prompts stay; 100.0% could be left out.")
         assert report.finding.summary().endswith("Nothing is left to rank models by.")
         for name, value in report.finding.metrics.items():
-            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
+            assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
 
 
 class TestEvidence:

@@ -16,7 +16,7 @@ from small_benchmarks import USUAL, Small, asked_of_all, small
 from tracker.database import connect, transaction
 from tracker.ingest.detection import prepare
 from tracker.ingest.files.vector_file import read_vectors
-from tracker.ingest.write.vectors import EncoderName, take_in
+from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store as take_in_file
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
@@ -228,7 +228,7 @@ def filled(url: str, folder: Path) -> sa.Engine:
     with transaction(engine, exclusive=True) as session:
         encoder = EncoderName(name=VECTORS_FILE.encoder, revision="", template="question+choices")
         vectors = read_vectors(folder / VECTORS_FILE.name)
-        take_in(session, vectors, find_benchmark(session, BENCHMARK).id, BENCHMARK, encoder)
+        ingest_vectors(session, vectors, find_benchmark(session, BENCHMARK).id, BENCHMARK, encoder)
     return engine
 
 

@@ -15,7 +15,7 @@ from analyses.presentation.filter_effects import effects_in_words
 from analyses.presentation.other_scores import few_to_draw
 from analyses.smart_filtering import analyze
 from tracker.errors import NotFoundError, SelectionError
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +65,9 @@ class TestWords:
 
     def test_why_a_step_was_not_taken_stands_once_among_the_numbers(self, complete: Small) -> None:
         metrics = complete.but(blind=None, blind_gold={}).asked(**USUAL).finding.metrics
-        assert metrics["contaminated.n_flagged"] == Absent("no answer-only run is stored")
+        assert metrics["contaminated.n_flagged"] == Undefined("no answer-only run is stored")
         for name in ("share_flagged", "n_removed", "share_removed"):
-            assert metrics[f"contaminated.{name}"] == Absent("the step was not taken")
+            assert metrics[f"contaminated.{name}"] == Undefined("the step was not taken")
 
     @pytest.mark.parametrize(
         ("model", "changes", "words"),
@@ -263,7 +263,7 @@ class TestRefusedAtOnce:
 
     def test_without_any_text_no_duplicates_are_looked_for(self, complete: Small) -> None:
         found = complete.but(texts=[None] * len(complete.texts)).asked(**USUAL).finding
-        assert found.metrics["duplicate.n_flagged"] == Absent("no text of these prompts is stored")
+        assert found.metrics["duplicate.n_flagged"] == Undefined("no text of these prompts is stored")
 
 
 class TestPath:

@@ -15,7 +15,7 @@ import pytest
 from analyses.social_choice import analyze
 from tracker.errors import SelectionError
 from tracker.queries.performance import TaskMatrix
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 NAN = float("nan")
 RNG = np.random.default_rng(4)
@@ -252,7 +252,7 @@ class TestLaws:
     def test_metrics_have_no_nan_and_the_summary_says_that_it_is_no_test(self, T, method):
         for system in ("both", "cardinal", "ordinal"):
             found = analyze(task_matrix(T), system=system, method=method, time_limit=0).finding
-            assert all(isinstance(value, Absent) or np.isfinite(value) for value in found.metrics.values())
+            assert all(isinstance(value, Undefined) or np.isfinite(value) for value in found.metrics.values())
             assert len(found.headline) <= 50
             assert found.summary().lower().endswith("nothing here is a test.")
 
@@ -273,7 +273,7 @@ class TestDegenerate:
         report = analyze(task_matrix(np.full((3, 5), 0.5)))
         found = report.finding.metrics
         assert found["diversity"] == 1
-        assert isinstance(found["diversity.tie_corrected"], Absent)
+        assert isinstance(found["diversity.tie_corrected"], Undefined)
         for name in ("cardinal.tau", "cardinal.mrc_upper", "ordinal.tau_upper", "ordinal.mrc", "cardinal.tau_b"):
             assert found[name] == 0
         assert any("counts ties as disagreement" in note for note in report.notes)
@@ -300,7 +300,7 @@ class TestDegenerate:
         found = report.finding.metrics
         assert np.isnan(GAPS[3:]).any(axis=1).all()
         for name in ("cardinal.tau", "cardinal.exact", "diversity.complete_tasks", "diversity.tie_corrected"):
-            assert isinstance(found[name], Absent)
+            assert isinstance(found[name], Undefined)
         assert "Cardinal sensitivity is not given" in report.finding.summary()
         assert set(report.tables) == {"ordinal_added", "ordinal_ranking"}
         assert found["diversity"] > 0

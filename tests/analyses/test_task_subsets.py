@@ -14,7 +14,7 @@ from scipy import stats
 
 from analyses.task_subsets import analyze
 from tracker.errors import SelectionError
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(12)
 SCORES = (RNG.normal(0, 1, (8, 1)) + np.linspace(0, 2, 15) + RNG.normal(0, 0.7, (8, 15))).round(2)
@@ -153,7 +153,7 @@ class TestDegenerate:
     def test_numbers_are_given_or_absent_and_pictures_are_drawn(self, T, rule):
         report = analyze(task_matrix(T), rule=rule)
         result = report.finding
-        assert all(isinstance(value, Absent) or np.isfinite(value) for value in result.metrics.values())
+        assert all(isinstance(value, Undefined) or np.isfinite(value) for value in result.metrics.values())
         assert set(result.headline) <= set(result.metrics)
         assert result.summary()
         for draw in report.figures.values():
@@ -164,7 +164,7 @@ class TestDegenerate:
 
     def test_three_models_have_no_halves(self):
         report = analyze(task_matrix(SCORES[:, :3]))
-        assert isinstance(report.finding.metrics["holdout.judged.1"], Absent)
+        assert isinstance(report.finding.metrics["holdout.judged.1"], Undefined)
         assert any("No model is held out" in note for note in report.notes)
         assert "half" not in report.finding.summary()
 

@@ -13,7 +13,7 @@ from analyses.tradeoff import SocialChoiceFindings, analyze
 from tracker.errors import SelectionError
 from tracker.queries.findings.finding_records import FindingRecord, Number
 from tracker.recording.artifacts import figure_as_bytes
-from tracker.recording.finding import Absent, Report
+from tracker.recording.finding import Report, Undefined
 from tracker.recording.record import metric_rows
 
 DEFAULTS = {
@@ -203,14 +203,14 @@ class TestNumbers:
     def test_without_baselines_the_commands_that_make_them_are_named(self) -> None:
         report = ask(*some(4))
         reason = "run `suffrage simulate constant` and `suffrage simulate random` first"
-        assert report.finding.metrics["cardinal.tau.baselines.slope"] == Absent(reason)
+        assert report.finding.metrics["cardinal.tau.baselines.slope"] == Undefined(reason)
         assert any(reason in note for note in report.notes)
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_fewer_than_three_points_have_no_correlation(self, n: int) -> None:
         report = ask(*some(n))
         reason = {1: "1 point is too few", 2: "2 points are too few"}[n]
-        absent = Absent(reason)
+        absent = Undefined(reason)
         for name in ("pearson", "pearson.low", "spearman", "slope", "pearson.benchmarks"):
             assert report.finding.metrics[f"cardinal.mrc.{name}"] == absent
         assert f"no correlation ({reason})." in report.finding.summary()

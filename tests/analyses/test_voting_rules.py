@@ -14,7 +14,7 @@ from analyses.numerics.elections.voting.rules import RULES
 from analyses.voting_rules import analyze
 from analyses.voting_rules.tables import scheme
 from tracker.errors import SelectionError
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 RNG = np.random.default_rng(21)
 SCORES = (RNG.normal(0, 1, (7, 1)) + np.linspace(0, 1.5, 12) + RNG.normal(0, 0.8, (7, 12))).round(2)
@@ -165,8 +165,8 @@ class TestDegenerate:
     def test_without_a_complete_task_rules_that_need_one_say_so(self):
         T = np.where(np.eye(4, 12, dtype=bool), NAN, SCORES[:4])
         report = analyze(task_matrix(T))
-        assert isinstance(report.finding.metrics["pareto.mean"], Absent)
-        assert isinstance(report.finding.metrics["removal.tasks"], Absent)
+        assert isinstance(report.finding.metrics["pareto.mean"], Undefined)
+        assert isinstance(report.finding.metrics["removal.tasks"], Undefined)
         assert "mean" not in report.rankings
         assert "win_rate" in report.rankings
         assert any("Choose another with --rule" in note for note in report.notes)
@@ -187,8 +187,8 @@ class TestDegenerate:
         metrics = report.finding.metrics
         assert metrics["agreement.mean"] == 1
         assert metrics["condorcet.n_weak"] == metrics["smith.size"] == 5
-        assert isinstance(metrics["kemeny.contradicted"], Absent)
-        assert isinstance(metrics["removal.tasks"], Absent)
+        assert isinstance(metrics["kemeny.contradicted"], Undefined)
+        assert isinstance(metrics["removal.tasks"], Undefined)
         assert metrics["removal.tasks.exact"] == 1
         said = report.finding.summary()
         assert "All 11 rules" in said
@@ -201,14 +201,14 @@ class TestDegenerate:
             if name not in ("plurality", "minimax"):
                 assert ranking.rank.tolist() == report.rankings["mean"].rank.tolist()
         assert "bradley_terry" not in report.rankings
-        assert isinstance(report.finding.metrics["removal.tasks"], Absent)
+        assert isinstance(report.finding.metrics["removal.tasks"], Undefined)
 
     def test_no_number_is_missing_in_silence(self):
         for T in (SCORES, SCORES[:, :3], np.where(RNG.random(SCORES.shape) < 0.3, NAN, SCORES)):
             for rule in ("mean", "plurality", "bradley-terry"):
                 report = analyze(task_matrix(T), rule=rule, time_limit=0.5)
                 for value in report.finding.metrics.values():
-                    assert isinstance(value, Absent) or np.isfinite(value)
+                    assert isinstance(value, Undefined) or np.isfinite(value)
                 assert all(np.isfinite(ranking.score).all() for ranking in report.rankings.values())
                 assert len(report.finding.headline) <= 50
 

@@ -13,7 +13,7 @@ from analyses.weight_robustness import analyze
 from analyses.weight_robustness.tables import by_pair
 from tracker.errors import SelectionError
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 from tracker.statistics.ranking import mean_ranks
 
 RNG = np.random.default_rng(6)
@@ -157,7 +157,7 @@ class TestLaws:
         for table in (BINARY, CONTINUOUS, BINARY[:1], BINARY[:, :1], np.full((4, 3), 0.5)):
             for method in ("exact", "sampling"):
                 result = found(table, method=method)
-                assert all(isinstance(v, Absent) or np.isfinite(v) for v in result.metrics.values())
+                assert all(isinstance(v, Undefined) or np.isfinite(v) for v in result.metrics.values())
                 assert all(np.isfinite(a).all() for a in result.arrays.values())
                 assert len(result.headline) <= 50
                 assert result.summary()
@@ -198,7 +198,7 @@ class TestDegenerate:
         table = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
         result = found(table)
         assert result.metrics["leader_changes"] < 0.5
-        assert isinstance(result.metrics["leader_changes.at_least"], Absent)
+        assert isinstance(result.metrics["leader_changes.at_least"], Undefined)
         assert result.metrics["runner_up.beats_leader"] == 0.5
         assert "1 tied with it" in result.summary()
 
@@ -213,11 +213,11 @@ class TestDegenerate:
         result = found(np.full((4, 3), 0.5))
         assert "no order can change" in result.summary()
         assert result.metrics["n_constant_models"] == 3
-        assert isinstance(result.metrics["reversed.mean"], Absent)
+        assert isinstance(result.metrics["reversed.mean"], Undefined)
 
     def test_one_model_has_an_interval_and_no_rival(self):
         report = analyze(matrix(BINARY[:, :1]), None, n_draws=1000)
-        assert isinstance(report.finding.metrics["leader_changes"], Absent)
+        assert isinstance(report.finding.metrics["leader_changes"], Undefined)
         assert report.tables["pairs"].num_rows == 0
         assert set(report.figures) == {"weighted_performance"}
 

@@ -18,7 +18,7 @@ from strategies import binary_tables_with_gaps, continuous_tables_with_gaps
 from analyses.prompt_correlation import analyze, permutation_test
 from tracker.errors import SelectionError
 from tracker.queries.weights import PromptWeights
-from tracker.recording.finding import Absent
+from tracker.recording.finding import Undefined
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompt_correlation.json"
 RNG = np.random.default_rng(31)
@@ -54,7 +54,7 @@ def written(report) -> dict:
     """A report as it is kept in the golden file; of bins only those that hold something."""
     arrays = {name: a for name, a in report.finding.arrays.items() if not name.endswith(".values")}
     return {
-        "metrics": {name: None if isinstance(v, Absent) else v for name, v in report.finding.metrics.items()},
+        "metrics": {name: None if isinstance(v, Undefined) else v for name, v in report.finding.metrics.items()},
         "arrays": {name: a[a != 0].tolist() for name, a in arrays.items()},
         "prompt_values": {name: v.values.tolist() for name, v in report.prompt_values.items()},
         "summary": report.finding.summary(),
@@ -115,7 +115,7 @@ class TestLaws:
         other = permutation_test(TABLE, n_permutations=30, null=null, weights=7.3 * WEIGHTS).metrics
         assert one.keys() == other.keys()
         for name, value in one.items():
-            if isinstance(value, Absent):
+            if isinstance(value, Undefined):
                 assert other[name] == value
             else:
                 assert other[name] == pytest.approx(value, abs=1e-12)
@@ -127,7 +127,7 @@ class TestLaws:
         alone = permutation_test(TABLE[9:], n_permutations=20, weights=WEIGHTS[9:]).metrics
         assert report.finding.metrics.keys() == alone.keys()
         for name, value in report.finding.metrics.items():
-            assert alone[name] == (value if isinstance(value, Absent) else pytest.approx(value, abs=1e-12))
+            assert alone[name] == (value if isinstance(value, Undefined) else pytest.approx(value, abs=1e-12))
         assert report.prompt_values["n_right"].prompt_ids.tolist() == list(range(109, 160))
         notes = " ".join(report.notes)
         assert "4 of 60 prompts have no weight in 12:by-hand and are left out" in notes
@@ -148,7 +148,7 @@ class TestLaws:
             report = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=50, null=null)
             metrics = report.finding.metrics
             assert 0 < metrics["hamming.mean.pvalue"] <= 1
-            assert isinstance(metrics["row_sum.variance.pvalue"], Absent) == (null == "margins")
+            assert isinstance(metrics["row_sum.variance.pvalue"], Undefined) == (null == "margins")
             assert any("looks at each model by itself" in note for note in report.notes)
             assert "is no test" not in report.finding.summary()
 
@@ -161,7 +161,7 @@ class TestLaws:
         for name, value in tested.finding.metrics.items():
             if "pvalue" in name:
                 assert made.finding.metrics[name].reason.startswith("the weights were made of scores"), name
-            elif not isinstance(value, Absent):
+            elif not isinstance(value, Undefined):
                 assert made.finding.metrics[name] == value, name
         assert "there is nothing to test: the weights were made of scores" in made.finding.summary()
         assert any(note.startswith("No p-value is given: 12:by-hand was made of scores") for note in made.notes)
@@ -183,7 +183,7 @@ class TestLaws:
         )
         for one in (ruled, analyze(scores, stored, n_permutations=5)):
             assert not any("without looking" in note for note in one.notes)
-            assert not isinstance(one.finding.metrics["hamming.variance.pvalue"], Absent)
+            assert not isinstance(one.finding.metrics["hamming.variance.pvalue"], Undefined)
 
     def test_weights_made_of_the_same_scores_do_call_chance_unlikely(self):
         """Why they are not tested: here heavy prompts are those unlike the others, in this table and in no draw."""
@@ -224,8 +224,8 @@ class TestLaws:
         report = analyze(matrix(table), chosen(weights), n_permutations=5)
         assert report.finding.summary()
         for name, value in report.finding.metrics.items():
-            assert value.reason if isinstance(value, Absent) else np.isfinite(value), name
-            if ".pvalue" in name and not isinstance(value, Absent):
+            assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
+            if ".pvalue" in name and not isinstance(value, Undefined):
                 assert 0 < value <= 1
 
     def test_few_tables_that_obey_the_null_are_called_unlikely(self):

@@ -37,7 +37,7 @@ from joblib import Parallel, delayed
 
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import Absent, Finding, PromptValues, RankedModels, Report, analysis
+from tracker.recording.finding import Finding, PromptValues, RankedModels, Report, Undefined, analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Hardness(Finding):
     spread: float
     undefined: float
     boundless: float
-    untested: Absent
+    untested: Undefined
     n_prompts: int
     draws: np.ndarray
     grid: np.ndarray
@@ -96,7 +96,7 @@ def analyze(
             spread=float(draws.std()),
             undefined=float("nan"),
             boundless=float("inf"),
-            untested=Absent("invariant under this null"),
+            untested=Undefined("invariant under this null"),
             n_prompts=scores.n_prompts,
             draws=draws,
             grid=np.arange(6, dtype=np.int64).reshape(2, 3),

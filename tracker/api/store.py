@@ -20,8 +20,8 @@ from tracker.errors import SelectionError
 if TYPE_CHECKING:
     from tracker.evaluating.evaluation import Progress
     from tracker.evaluating.evaluation_result import Evaluated
-    from tracker.ingest.datasets.ingest_prompts import TakenPrompts
-    from tracker.ingest.ingest import Taken
+    from tracker.ingest.datasets.ingest_prompts import PromptIngestResult
+    from tracker.ingest.ingest import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
     from tracker.queries.selection import Policy
 
@@ -89,7 +89,7 @@ class Store(StoredThings):
         partial: bool = False,
         dry_run: bool = False,
         **said: Any,
-    ) -> list[Taken]:
+    ) -> list[IngestResult]:
         """Take in files, or the results in folders; each file whole or not at all, and the same file only once.
 
         Args:
@@ -117,7 +117,7 @@ class Store(StoredThings):
             scores.csv (wide-table): 3 new prompts, 2 new models, 2 new runs, 6 scores
         """
         from tracker.ingest.detection import find
-        from tracker.ingest.ingest import take_in
+        from tracker.ingest.ingest import ingest_file
         from tracker.ingest.measurement import ReadOptions
 
         known = [field.name for field in fields(ReadOptions)]
@@ -126,7 +126,7 @@ class Store(StoredThings):
         options = ReadOptions(**said)
         named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         return [
-            take_in(
+            ingest_file(
                 self.engine,
                 path,
                 options,
@@ -140,7 +140,7 @@ class Store(StoredThings):
 
     def prompts_from(
         self, benchmark: str, source: str | os.PathLike[str], *, dry_run: bool = False, **said: Any
-    ) -> TakenPrompts:
+    ) -> PromptIngestResult:
         """Take in a benchmark's prompts from published data, so that models can be asked.
 
         Args:
@@ -148,7 +148,7 @@ class Store(StoredThings):
             source: a file, a folder, or a name on the hub.
             dry_run: say what would change, and change nothing.
             said: ``preset``, ``fields``, ``splits``, ``test_fraction``, ``seed`` and all else that
-                `tracker.ingest.datasets.ingest_prompts.take_in_prompts` takes.
+                `tracker.ingest.datasets.ingest_prompts.ingest_prompts` takes.
 
         Raises:
             SuffrageError: the data are not there, not sound, or contradict the store; then nothing is stored.
@@ -163,11 +163,9 @@ class Store(StoredThings):
             >>> print(store.prompts_from("quiz", "rows.jsonl", fields=fields, answer_is="letter").summary())
             quiz: 2 prompts (no split 2); 2 new prompts
         """
-        from tracker.ingest.datasets.ingest_prompts import take_in_prompts
+        from tracker.ingest.datasets.ingest_prompts import ingest_prompts
 
-        known = [
-            name for name in signature(take_in_prompts).parameters if name not in ("engine", "benchmark", "source")
-        ]
+        known = [name for name in signature(ingest_prompts).parameters if name not in ("engine", "benchmark", "source")]
         if unknown := sorted(set(said) - set(known)):
             raise SelectionError(f"prompts_from takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
         one_or_several = ("splits", "configs")
@@ -175,7 +173,7 @@ class Store(StoredThings):
             name: [value] if name in one_or_several and isinstance(value, str) else value
             for name, value in said.items()
         }
-        return take_in_prompts(self.engine, benchmark, os.fspath(source), dry_run=dry_run, **said)
+        return ingest_prompts(self.engine, benchmark, os.fspath(source), dry_run=dry_run, **said)
 
     def evaluate(
         self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **said: Any

@@ -19,7 +19,7 @@ from tracker.ingest.write.writer import Stored, store
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
+class IngestResult:
     """What became of a file.
 
     Attributes:
@@ -69,7 +69,7 @@ class _DryRunOverError(Exception):
     """Undoes the transaction of a dry run."""
 
 
-def take_in(
+def ingest_file(
     engine: sa.Engine,
     path: Path,
     options: ReadOptions | None = None,
@@ -79,7 +79,7 @@ def take_in(
     dry_run: bool = False,
     partial: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> Taken:
+) -> IngestResult:
     """Read a file, and store it in one transaction.
 
     Args:
@@ -109,4 +109,4 @@ def take_in(
         way.end()
     finally:
         reading.close()
-    return Taken(path=path, format=reading.format, stored=stored, dry_run=dry_run)
+    return IngestResult(path=path, format=reading.format, stored=stored, dry_run=dry_run)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class Undefined:
     """A number that is not given, and why.
 
     Attributes:
@@ -33,12 +33,12 @@ class Absent:
     reason: str
 
 
-Metric = float | Absent
+Metric = float | Undefined
 
 
-def finite_or_absent(value: float, reason: str) -> Metric:
+def finite_or_undefined(value: float, reason: str) -> Metric:
     """The number, or why it is not given where it is NaN or infinite."""
-    return value if np.isfinite(value) else Absent(reason)
+    return value if np.isfinite(value) else Undefined(reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +50,11 @@ class Finding(ABC):
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """The scalar fields by name; an `Absent` value carries the reason."""
+        """The scalar fields by name; an `Undefined` value carries the reason."""
         return {
-            name: value if isinstance(value, Absent) else float(value)
+            name: value if isinstance(value, Undefined) else float(value)
             for name, value in self._fields().items()
-            if isinstance(value, (bool, int, float, np.number, Absent))
+            if isinstance(value, (bool, int, float, np.number, Undefined))
         }
 
     @property

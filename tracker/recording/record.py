@@ -72,12 +72,12 @@ class MetricRow:
 
 def metric_rows(finding: Finding) -> list[MetricRow]:
     """A finding's metrics in their order; a number that is not finite is absent, with that as the reason."""
-    from tracker.recording.finding import Absent
+    from tracker.recording.finding import Undefined
 
     headline = set(list(finding.headline)[:MOST_METRICS])
     rows = []
     for name, metric in finding.metrics.items():
-        if isinstance(metric, Absent):
+        if isinstance(metric, Undefined):
             value, reason = None, metric.reason
         elif math.isfinite(metric):
             value, reason = float(metric), None

@@ -12,7 +12,7 @@ from tracker.queries.findings.latest_findings import SIMULATED
 from tracker.queries.performance import TaskMatrix
 from tracker.queries.selection import Selection
 from tracker.recording.declaration import Declaration
-from tracker.recording.finding import Absent, Finding, Metric, Report
+from tracker.recording.finding import Finding, Metric, Report, Undefined
 from tracker.recording.mlflow.run_spec import MOST_METRICS
 from tracker.recording.record import Question
 
@@ -77,18 +77,18 @@ class Trials(Finding):
 
 
 def _mean(values: Sequence[Metric]) -> Metric:
-    absent = [value for value in values if isinstance(value, Absent)]
+    absent = [value for value in values if isinstance(value, Undefined)]
     if absent:
-        return Absent(f"not given in {len(absent)} of {len(values)} trials: {absent[0].reason}")
-    return math.fsum(value for value in values if not isinstance(value, Absent)) / len(values)
+        return Undefined(f"not given in {len(absent)} of {len(values)} trials: {absent[0].reason}")
+    return math.fsum(value for value in values if not isinstance(value, Undefined)) / len(values)
 
 
 def _sd(values: Sequence[Metric], mean: Metric) -> Metric:
-    if isinstance(mean, Absent):
+    if isinstance(mean, Undefined):
         return mean
     if len(values) == 1:
-        return Absent("one trial has no spread")
-    deviations = (value - mean for value in values if not isinstance(value, Absent))
+        return Undefined("one trial has no spread")
+    deviations = (value - mean for value in values if not isinstance(value, Undefined))
     return math.sqrt(math.fsum(deviation**2 for deviation in deviations) / (len(values) - 1))
 
 
@@ -162,8 +162,8 @@ def _by_trial(findings: Sequence[Finding]) -> Any:
         {
             "trial": trial,
             "name": name,
-            "value": None if isinstance(value, Absent) else value,
-            "reason": value.reason if isinstance(value, Absent) else "",
+            "value": None if isinstance(value, Undefined) else value,
+            "reason": value.reason if isinstance(value, Undefined) else "",
         }
         for trial, finding in enumerate(findings, start=1)
         for name, value in finding.metrics.items()

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def kernel(function: F) -> F:
+def jit(function: F) -> F:
     """Compile a function of arrays on its first call and keep the machine code on disk.
 
     Floating-point operations keep the order in which they are written (no ``fastmath``), so equal
@@ -26,7 +26,7 @@ def kernel(function: F) -> F:
 
 
 def sum_kernel(function: F) -> F:
-    """Compile like `kernel`, but let sums be made in the order that suits the processor's vectors.
+    """Compile like `jit`, but let sums be made in the order that suits the processor's vectors.
 
     Equal inputs still give equal bytes on one machine, whatever the number of workers; another machine may round
     differently. For sums whose ties are decided with a tolerance.
@@ -49,7 +49,7 @@ popcount = intrinsic(_popcount)
 """Number of set bits of a 64-bit word; callable from kernels only."""
 
 
-@kernel
+@jit
 def bit_counts(words: Any) -> Any:
     """Set bits of each row of a ``(n, n_words)`` uint64 array, as ``(n,)`` int64."""
     counts = np.zeros(words.shape[0], np.int64)

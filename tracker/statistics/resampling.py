@@ -38,7 +38,7 @@ def blocks_of(n: int, size: int) -> list[range]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class PermutationTest:
     """One statistic of the observed table beside the same statistic of tables drawn under the null.
 
     All p-values count the observed table among the draws, so none is 0 and each is at most ``alpha``
@@ -118,8 +118,8 @@ class Comparison:
 
 def compared(
     observed: float, null: NDArray[np.float64], signs: NDArray[np.int8], reason: str = "", *, on_an_atom: bool = False
-) -> Comparison:
-    """A `Comparison` from the sign of ``null - observed`` for each draw.
+) -> PermutationTest:
+    """A `PermutationTest` from the sign of ``null - observed`` for each draw.
 
     Args:
         observed: the statistic of the observed table; NaN, where it does not exist, is a reason of its own.
@@ -135,7 +135,7 @@ def compared(
         reason = "no drawn table has a pair of prompts for which it exists"
     if not reason and not on_an_atom and not signs.any():
         reason = "no draw changed it"
-    return Comparison(
+    return PermutationTest(
         observed=float(observed),
         null=null,
         n_greater=int((signs > 0).sum()),

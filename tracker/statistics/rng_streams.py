@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 
 COLUMNS, BACKWARD, FORWARD = 1, 2, 3
 """Purposes: shuffling columns; the chain back from the observed table; the chains forward again."""
@@ -53,7 +53,7 @@ def stream_key(seed: int) -> NDArray[np.uint64]:
     return np.random.SeedSequence(seed).generate_state(2, np.uint32).astype(np.uint64)
 
 
-@kernel
+@jit
 def fill_words(words: Any, key: Any, purpose: Any, permutation: Any, column: Any, batch: Any) -> None:
     """Fill ``words``, ``(4, BATCH)`` uint64, with the 32-bit words of one batch of a stream."""
     for i in range(BATCH):
@@ -68,7 +68,7 @@ def fill_words(words: Any, key: Any, purpose: Any, permutation: Any, column: Any
         words[0, i], words[1, i], words[2, i], words[3, i] = c0, c1, c2, c3
 
 
-@kernel
+@jit
 def fill_below(draws: Any, bound: Any, step: Any, key: Any, purpose: Any, permutation: Any, column: Any) -> None:
     """Fill ``draws``: entry ``i`` is a uniform integer in ``[0, bound + i * step)``, without bias.
 

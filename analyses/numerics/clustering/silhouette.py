@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.clustering.directions import Directions
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 from tracker.statistics.resampling import ROUNDING
 
 BLOCK = 256
 """Rows whose products with one vector are made together, so that they stay in the cache."""
 
 
-@kernel
+@jit
 def cluster_sums(units: Any, weights: Any, labels: Any, n_clusters: int) -> Any:
     """Weighted sum, ``(n_clusters, k)``, and weight, ``(n_clusters,)``, of the directions of each cluster."""
     k = units.shape[1]
@@ -34,7 +34,7 @@ def cluster_sums(units: Any, weights: Any, labels: Any, n_clusters: int) -> Any:
     return sums, totals
 
 
-@kernel
+@jit
 def _distances(columns: Any, labels: Any, sums: Any, totals: Any, within: Any, nearest: Any) -> None:
     k, m = columns.shape
     products = np.empty(BLOCK)

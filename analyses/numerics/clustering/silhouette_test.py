@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from analyses.numerics.clustering.best_clustering import TIE, Clustering, best_clustering, best_number
 from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_table
 from analyses.numerics.similarity.bit_tables import BitTable, unpacked
-from tracker.statistics.resampling import Comparison, compared, map_blocks
+from tracker.statistics.resampling import PermutationTest, compared, map_blocks
 from tracker.statistics.rng_streams import stream_key
 
 CAPS = (10, 25, 50)
@@ -46,11 +46,11 @@ class SilhouetteTest:
         return (*(cap for cap in CAPS if cap < self.max_clusters), self.max_clusters)
 
     @cached_property
-    def best(self) -> Comparison:
+    def best(self) -> PermutationTest:
         """The largest silhouette over all numbers of clusters."""
         return self.up_to(self.max_clusters)
 
-    def up_to(self, cap: int) -> Comparison:
+    def up_to(self, cap: int) -> PermutationTest:
         """The largest silhouette over 2 to ``cap`` clusters: what a run with that ``max_clusters`` gives.
 
         Args:
@@ -58,11 +58,11 @@ class SilhouetteTest:
         """
         return self._compared(_largest(self.observed.by_number[: cap - 1]), _largest(self.null_by_number[:, : cap - 1]))
 
-    def at(self, number: int) -> Comparison:
+    def at(self, number: int) -> PermutationTest:
         """The silhouette at one number of clusters."""
         return self._compared(self.observed.by_number[number - 2], self.null_by_number[:, number - 2])
 
-    def _compared(self, observed: float | NDArray[np.float64], null: NDArray[np.float64]) -> Comparison:
+    def _compared(self, observed: float | NDArray[np.float64], null: NDArray[np.float64]) -> PermutationTest:
         difference = null - float(observed)
         signs = np.where(np.isnan(difference) | (np.abs(difference) <= TIE), 0, np.sign(np.nan_to_num(difference)))
         too_few = "" if np.isfinite(observed) else "the table has fewer distinct directions than that"

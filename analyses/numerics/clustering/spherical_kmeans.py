@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.rng_streams import STARTS, fill_below
 
 CANDIDATES = 8
@@ -31,7 +31,7 @@ BLOCK = 64
 _ONE = 2**32 - 1
 
 
-@kernel
+@jit
 def _cosines(columns: Any, vector: Any, cosines: Any) -> None:
     cosines[:] = 0.0
     for j in range(vector.size):
@@ -40,7 +40,7 @@ def _cosines(columns: Any, vector: Any, cosines: Any) -> None:
             cosines[i] += columns[j, i] * v
 
 
-@kernel
+@jit
 def _set_centre(sums: Any, centres: Any, c: Any) -> Any:
     """Point a centre along its sum; returns how far it moved. Where all cancels the centre is 0."""
     length = 0.0
@@ -55,12 +55,12 @@ def _set_centre(sums: Any, centres: Any, c: Any) -> Any:
     return np.sqrt(moved)
 
 
-@kernel
+@jit
 def _chord(cosine: float) -> Any:
     return np.sqrt(max(0.0, 2.0 - 2.0 * cosine))
 
 
-@kernel
+@jit
 def _gain(weights: Any, cosines: Any, own: Any) -> Any:
     """How much the objective rises at once with a new centre; four sums, so that none waits for another."""
     g0, g1, g2, g3 = 0.0, 0.0, 0.0, 0.0
@@ -75,7 +75,7 @@ def _gain(weights: Any, cosines: Any, own: Any) -> Any:
     return (g0 + g1) + (g2 + g3)
 
 
-@kernel
+@jit
 def _choose(columns: Any, weights: Any, own: Any, draws: Any, best: Any, trial: Any) -> Any:
     """A new centre: drawn in proportion to weight times distance, the best of a few by the objective.
 
@@ -100,7 +100,7 @@ def _choose(columns: Any, weights: Any, own: Any, draws: Any, best: Any, trial: 
     return chosen
 
 
-@kernel
+@jit
 def _compare(units: Any, centres: Any, n: Any, rows: Any, labels: Any, own: Any, apart: Any, moves: Any) -> Any:
     """Look at all centres for some directions; write where each wants to go and its distance from the rest."""
     k = units.shape[1]
@@ -141,7 +141,7 @@ def _compare(units: Any, centres: Any, n: Any, rows: Any, labels: Any, own: Any,
     return n_moves
 
 
-@kernel
+@jit
 def _set_own(units: Any, centres: Any, labels: Any, own: Any, i: int) -> None:
     c = labels[i]
     own[i] = 0.0
@@ -149,7 +149,7 @@ def _set_own(units: Any, centres: Any, labels: Any, own: Any, i: int) -> None:
         own[i] += units[i, j] * centres[c, j]
 
 
-@kernel
+@jit
 def _improve(
     units: Any,
     weights: Any,
@@ -215,7 +215,7 @@ def _improve(
         _set_own(units, centres, labels, own, i)
 
 
-@kernel
+@jit
 def _reassign(units: Any, weights: Any, labels: Any, sums: Any, counts: Any, i: Any, to: Any) -> None:
     c = labels[i]
     for j in range(units.shape[1]):
@@ -227,7 +227,7 @@ def _reassign(units: Any, weights: Any, labels: Any, sums: Any, counts: Any, i: 
     labels[i] = to
 
 
-@kernel
+@jit
 def _chains(units: Any, columns: Any, weights: Any, most: int, n_restarts: int, key: Any, kept: Any, best: Any) -> None:
     m, k = units.shape
     labels, own, apart = np.empty(m, np.int64), np.empty(m), np.empty(m)

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 LONGEST_STEP = 1.0
 """Of either number of a prompt, and of an ability: curves bend too much for a longer one to be trusted."""
 
 
-@kernel
+@jit
 def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, nodes: Any, found: Any) -> None:
     """Add to ``found``, ``(n_models, n_nodes)``, the log likelihood of each model's answers at each of its nodes.
 
@@ -42,7 +42,7 @@ def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, node
                     found[j, k] -= counts[i] * (np.log1p(np.exp(-np.abs(odds))) + max(-odds, 0.0))
 
 
-@kernel
+@jit
 def ability_slopes(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: Any, found: Any) -> None:
     """Add to ``found``, ``(2, n_models)``, slope and curvature (its sign changed) of the log likelihood at abilities.
 
@@ -59,7 +59,7 @@ def ability_slopes(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: 
                 found[1, j] += counts[i] * a * a * p * (1 - p)
 
 
-@kernel
+@jit
 def step_prompts(
     answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights: Any, centre: Any, slope_sd: Any, odds_sd: Any
 ) -> None:
@@ -102,7 +102,7 @@ def step_prompts(
         c[i] += shortened * step2
 
 
-@kernel
+@jit
 def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights: Any, found: Any) -> None:
     """Fill ``found``, ``(n, 3)``, with each prompt's observed information about its slope and ``c``.
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.clustering.directions import directions
-from tracker.statistics.jit import INT, kernel, sum_kernel
+from tracker.statistics.jit import INT, jit, sum_kernel
 
 TIE = 1e-12
 """Distances that differ by no more than this are equal."""
@@ -118,7 +118,7 @@ def _dot(a: Any, b: Any) -> Any:
     return total
 
 
-@kernel
+@jit
 def _lowest(keys: Any, start: Any, stop: Any) -> Any:
     """Where the smallest key between two places stands."""
     place = start
@@ -128,7 +128,7 @@ def _lowest(keys: Any, start: Any, stop: Any) -> Any:
     return place
 
 
-@kernel
+@jit
 def _first_row(fresh: Any, n_fresh: int, exact: Any, most: float, members: Any, at: Any) -> Any:
     """Among the groups looked at whose similarity is at most ``most``, that with the smallest row."""
     chosen: Any = INT(-1)
@@ -139,7 +139,7 @@ def _first_row(fresh: Any, n_fresh: int, exact: Any, most: float, members: Any, 
     return chosen
 
 
-@kernel
+@jit
 def _go_on(g: int, start: int, members: Any, starts: Any, at: Any, keys: Any) -> None:
     """Turn to a group's next row, the start being taken already; a group without one is never looked at again."""
     at[g] += 1
@@ -149,7 +149,7 @@ def _go_on(g: int, start: int, members: Any, starts: Any, at: Any, keys: Any) ->
         keys[g] = np.inf
 
 
-@kernel
+@jit
 def _by_mean(
     units: Any, group: Any, members: Any, starts: Any, start: int, slack: float, rows: Any, distances: Any
 ) -> None:
@@ -197,7 +197,7 @@ def _by_mean(
         floors[run] = keys[_lowest(keys, run * RUN, min(run * RUN + RUN, m))]
 
 
-@kernel
+@jit
 def _by_nearest(units: Any, group: Any, members: Any, starts: Any, start: int, rows: Any, distances: Any) -> None:
     """`farthest_first` by the distance to the nearest selected row, 1 - max x.s over the selected s.
 

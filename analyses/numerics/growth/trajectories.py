@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.ranking import TIE, mean_ranks
 from tracker.statistics.rng_streams import ORDERS, fill_below
 
@@ -33,7 +33,7 @@ def sizes_up_to(n: int, always: tuple[int, ...] = ()) -> NDArray[np.int64]:
     return np.unique(np.round(spaced).astype(np.int64))
 
 
-@kernel
+@jit
 def _shuffle(order: Any, key: Any, number: int) -> None:
     draws = np.empty(order.size, np.int64)
     fill_below(draws, order.size, INT(-1), key, INT(ORDERS), number, INT(0))
@@ -124,7 +124,7 @@ def stacked(some: Sequence[Trajectory], sizes: NDArray[np.int64], within: float)
     )
 
 
-@kernel
+@jit
 def _follow(
     Q: Any, weights: Any, order: Any, place: Any, tied_until: Any, sizes: Any, means: Any, distances: Any
 ) -> None:

@@ -13,7 +13,7 @@ from analyses.numerics.null_tables import shuffled_table
 from analyses.numerics.pooled_distance import pooled_distances
 from analyses.numerics.semantic.false_discovery import ascending_fdr_values, fdr_values
 from analyses.numerics.semantic.semantic_regression import Floats, Lines, Meaning, lines, performance_rows
-from tracker.statistics.resampling import ALPHA, Comparison, blocks_of, compared, map_blocks
+from tracker.statistics.resampling import ALPHA, PermutationTest, blocks_of, compared, map_blocks
 from tracker.statistics.rng_streams import ROWS, generator, stream_key
 
 TIE = 1e-9
@@ -59,7 +59,7 @@ class SemanticTest:
     pvalue: Floats
     fdr: Floats
     familywise: Floats
-    comparisons: Mapping[str, Comparison]
+    comparisons: Mapping[str, PermutationTest]
     slope_bars: Bars
     fdr_bars: Bars
 
@@ -218,7 +218,7 @@ def _familywise(t: Floats, largest: Floats) -> Floats:
     return np.where(np.isnan(t), np.nan, (1 + len(ascending) - below) / (1 + len(ascending)))
 
 
-def _comparisons(found: _Statistics, scale: float) -> dict[str, Comparison]:
+def _comparisons(found: _Statistics, scale: float) -> dict[str, PermutationTest]:
     values = {
         "slope.mean": (found.slope_mean, TIE * scale),
         "n_discoveries": (found.n_discoveries, 0.0),

@@ -29,7 +29,7 @@ from analyses.numerics.similarity.weighted_distributions import (
     ties,
 )
 from tracker.statistics.jit import bit_counts
-from tracker.statistics.resampling import Comparison, blocks_of, compared, map_blocks
+from tracker.statistics.resampling import PermutationTest, blocks_of, compared, map_blocks
 from tracker.statistics.rng_streams import stream_key
 
 Null = Literal["columns", "margins"]
@@ -274,7 +274,7 @@ def _test(
     )
     if distance.reason and (np.append(distance.null, distance.observed) <= same).all():
         reason = distance.reason  # all draws have the same distribution
-    comparisons: dict[str, Comparison] = {
+    comparisons: dict[str, PermutationTest] = {
         statistic: compared(
             own[0, s],
             statistics[:, s],
@@ -288,7 +288,7 @@ def _test(
     return SimilarityTest(name=name, values=values, width=0.0, observed=mine, pooled=pooled, comparisons=comparisons)
 
 
-def _row_sums(counter: Counter, blocks: list[Block], reason: str) -> Comparison:
+def _row_sums(counter: Counter, blocks: list[Block], reason: str) -> PermutationTest:
     """Variance of the ones in a row; without weights the sum of row sums is fixed, so squares decide ties."""
     drawn = np.concatenate([block.row_sums for block in blocks])
     own = spread_of_row_sums(counter.table.rows, counter.weights)

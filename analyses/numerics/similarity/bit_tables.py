@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.jit import bit_counts, kernel
+from tracker.statistics.jit import bit_counts, jit
 
 WORD = 64
 
@@ -97,13 +97,13 @@ def unpacked(words: NDArray[np.uint64], n_columns: int) -> NDArray[np.bool_]:
     return np.unpackbits(octets, axis=1, bitorder="little")[:, :n_columns].astype(np.bool_)
 
 
-@kernel
+@jit
 def bit(words: Any, row: int, column: int) -> Any:
     """One cell, as uint64 0 or 1."""
     return (words[row, column >> 6] >> np.uint64(column & 63)) & np.uint64(1)
 
 
-@kernel
+@jit
 def flip(words: Any, row: int, column: int) -> None:
     """Turn one cell over."""
     words[row, column >> 6] ^= np.uint64(1) << np.uint64(column & 63)

@@ -19,7 +19,7 @@ from analyses.numerics.similarity.cosine_pairs import BINS
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, compare_distances
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.numerics.similarity.weighted_distributions import compare_weighted_distances, signs_within, ties
-from tracker.statistics.resampling import Comparison, blocks_of, compared, map_blocks
+from tracker.statistics.resampling import PermutationTest, blocks_of, compared, map_blocks
 from tracker.statistics.rng_streams import stream_key
 
 DRAWS_AT_ONCE = 50
@@ -108,7 +108,7 @@ def _test(name: str, i: int, layout: Layout, observed: Drawn, draws: list[Drawn]
         distances.append(compare(mine, few[: len(run)], mine + pooled))
     null = np.stack([drawn.statistics[i] for drawn in draws])
     signs = signs_within(null - observed.statistics[i], ties(observed.statistics[i], null))
-    comparisons: dict[str, Comparison] = {
+    comparisons: dict[str, PermutationTest] = {
         statistic: compared(observed.statistics[i, s], null[:, s], signs[:, s], reason, on_an_atom=statistic in ATOMIC)
         for s, statistic in enumerate(STATISTICS)
     }

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 BINS = 1 << 14
 """Bins from the least possible cosine to 1. KS distances are taken at their edges
 and are at most the largest share of one bin below the distance at every point."""
 
 
-@kernel
+@jit
 def _dots(row: Any, columns: Any, begin: int, dots: Any) -> None:
     total = dots[begin:]
     total[:] = 0.0
@@ -25,7 +25,7 @@ def _dots(row: Any, columns: Any, begin: int, dots: Any) -> None:
                 total[j] += score * other[j]
 
 
-@kernel
+@jit
 def _weigh(
     value: Any, weight: float, weights: Any, lowest: float, scale: float, counts: Any, masses: Any, moments: Any
 ) -> None:
@@ -42,7 +42,7 @@ def _weigh(
     moments[1] += weight * squares
 
 
-@kernel
+@jit
 def count_cosines(
     scores: Any, columns: Any, patterns: Any, starts: Any, lowest: float, counts: Any, moments: Any,
     wanted: Any, found: Any, sums: Any, partners: Any, weights: Any, masses: Any, found_masses: Any,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_sqrt import Surd
 from analyses.numerics.similarity.pair_lattice import Lattice
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 STATISTICS = ("mean", "p75", "p95", "variance")
 ATOMIC = ("p75", "p95")
@@ -25,7 +25,7 @@ NEAR = 1e-9
 [0, 1] are good to 3e-10, so nothing farther apart can be a tie or in the wrong order."""
 
 
-@kernel
+@jit
 def describe(counts: Any, values: Any, statistics: Any, ranks: Any) -> None:
     """Describe each row of ``counts``.
 
@@ -144,7 +144,7 @@ def compare_exactly(
     return statistics, signs
 
 
-@kernel
+@jit
 def distances(counts: Any, pool: Any, result: Any) -> None:
     """KS distance of each row of ``counts`` from ``pool``; NaN for a row that counts nothing.
 

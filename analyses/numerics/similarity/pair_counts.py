@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from analyses.numerics.similarity.bit_tables import WORD
-from tracker.statistics.jit import INT, bit_counts, kernel, popcount
+from tracker.statistics.jit import INT, bit_counts, jit, popcount
 
 EMPTY, APART, DISJOINT, SAME, SIDES = 0, 1, 2, 3, 4
 """Places in the side counts: pairs without a one in any shared cell; pairs of rows that have ones, but
@@ -21,7 +21,7 @@ none in common; pairs without a shared cell; pairs with the same ones in the sha
 and how many places there are."""
 
 
-@kernel
+@jit
 def sort_by_ones(rows: Any, start: int, stop: int, common: Any, ones: Any, first: Any, order: Any) -> None:
     """Fill ``order`` with the rows in order of their ones under ``common``, ``first`` with where each number begins."""
     first[:] = 0
@@ -42,7 +42,7 @@ def sort_by_ones(rows: Any, start: int, stop: int, common: Any, ones: Any, first
     first[0] = 0
 
 
-@kernel
+@jit
 def _lay_out(rows: Any, common: Any, order: Any, first: Any, lanes: Any, lane_words: Any) -> int:
     """Turn sorted rows into lanes, column by column; rows with equally many ones begin a word of their own."""
     word = 0
@@ -65,7 +65,7 @@ def _lay_out(rows: Any, common: Any, order: Any, first: Any, lanes: Any, lane_wo
     return word
 
 
-@kernel
+@jit
 def _add_two(x: Any, y: Any, plane: Any, carry: Any) -> None:
     for i in range(plane.size):
         a, b, old = x[i], y[i], plane[i]
@@ -74,7 +74,7 @@ def _add_two(x: Any, y: Any, plane: Any, carry: Any) -> None:
         carry[i] = (a & b) | (old & differs)
 
 
-@kernel
+@jit
 def _add_columns(row: Any, common: Any, lanes: Any, begin: Any, end: Any, planes: Any, carry: Any) -> Any:
     """Sum over the row's ones of the columns' lanes, as bit planes; how many planes were needed.
 
@@ -114,7 +114,7 @@ def _add_columns(row: Any, common: Any, lanes: Any, begin: Any, end: Any, planes
     return depth
 
 
-@kernel
+@jit
 def _select(planes: Any, low: Any, high: int, begin: Any, end: Any, chosen: Any) -> None:
     """``chosen[v]``: lanes in which planes ``low .. high - 1`` spell the number ``v``."""
     plane, none, one = planes[low, begin:end], chosen[0, begin:end], chosen[1, begin:end]
@@ -130,7 +130,7 @@ def _select(planes: Any, low: Any, high: int, begin: Any, end: Any, chosen: Any)
                 without[x] &= ~plane[x]
 
 
-@kernel
+@jit
 def _tally(planes: Any, depth: int, s: int, begin: Any, end: Any, low: Any, high: Any, tally: Any) -> None:
     """Add to ``tally[c, word]`` how many lanes of each word hold the sum ``c``, for ``c`` in ``1 .. s``."""
     split = (depth + 1) // 2
@@ -146,7 +146,7 @@ def _tally(planes: Any, depth: int, s: int, begin: Any, end: Any, low: Any, high
             total[x] += popcount(a[x] & b[x])
 
 
-@kernel
+@jit
 def _flush(
     s: int, n_left: int, same: bool, overlap: int, first: Any, lane_words: Any, tally: Any, hamming: Any,
     jaccard: Any, cosine: Any, cosine_starts: Any, counts: Any, sides: Any, offsets: Any,
@@ -179,7 +179,7 @@ def _flush(
                 sides[APART] += number
 
 
-@kernel
+@jit
 def count_by_pattern(
     rows: Any, patterns: Any, starts: Any, hamming: Any, jaccard: Any, cosine: Any, cosine_starts: Any,
     offsets: Any, counts: Any, sides: Any,
@@ -249,7 +249,7 @@ def count_by_pattern(
                 )  # fmt: skip
 
 
-@kernel
+@jit
 def count_pair_by_pair(
     rows: Any, masks: Any, weights: Any, hamming: Any, jaccard: Any, cosine: Any, cosine_starts: Any, offsets: Any,
     counts: Any, sides: Any, values: Any, sums: Any, partners: Any,

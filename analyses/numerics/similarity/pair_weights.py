@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from analyses.numerics.similarity.pair_counts import APART, DISJOINT, EMPTY, SAME, sort_by_ones
-from tracker.statistics.jit import INT, bit_counts, kernel, popcount
+from tracker.statistics.jit import INT, bit_counts, jit, popcount
 
 AT_ONCE = 1024
 """Rows whose places are worked out before their weights are added: so many stay in the nearest memory."""
 
 
-@kernel
+@jit
 def _lay_out(rows: Any, weights: Any, common: Any, order: Any, words: Any, right_weights: Any) -> None:
     """The measured words of sorted rows, word by word, and their weights."""
     for j in range(order.size):
@@ -26,7 +26,7 @@ def _lay_out(rows: Any, weights: Any, common: Any, order: Any, words: Any, right
             words[w, j] = rows[order[j], w] & common[w]
 
 
-@kernel
+@jit
 def _cells(s: int, least: Any, first: Any, cell_starts: Any, bases: Any) -> int:
     """Number the cells of one ``s``: one for each ``t >= least`` that occurs and each ``c`` up to both; how many."""
     cell = 0
@@ -38,7 +38,7 @@ def _cells(s: int, least: Any, first: Any, cell_starts: Any, bases: Any) -> int:
     return cell
 
 
-@kernel
+@jit
 def _add_row(row: Any, words: Any, weights: Any, bases: Any, begin: Any, places: Any, sums: Any) -> None:
     """Add the weight of every row from ``begin`` to the cell it falls in with one row.
 
@@ -64,7 +64,7 @@ def _add_row(row: Any, words: Any, weights: Any, bases: Any, begin: Any, places:
             a[places[j]] += heavy[j]
 
 
-@kernel
+@jit
 def _flush(
     s: int, same: bool, overlap: int, first: Any, cell_starts: Any, tally: Any, hamming: Any, jaccard: Any,
     cosine: Any, cosine_starts: Any, offsets: Any, masses: Any, sides: Any,
@@ -88,7 +88,7 @@ def _flush(
                 sides[APART] += mass
 
 
-@kernel
+@jit
 def _hidden(rows: Any, weights: Any, start: int, stop: int, common: Any, ones: Any) -> tuple[float, float]:
     """Weight of the rows that have ones, none of them in a shared cell; and of those that have one there."""
     hidden = shown = 0.0
@@ -103,7 +103,7 @@ def _hidden(rows: Any, weights: Any, start: int, stop: int, common: Any, ones: A
     return hidden, shown
 
 
-@kernel
+@jit
 def weigh_by_pattern(
     rows: Any, weights: Any, patterns: Any, starts: Any, hamming: Any, jaccard: Any, cosine: Any,
     cosine_starts: Any, offsets: Any, masses: Any, sides: Any,

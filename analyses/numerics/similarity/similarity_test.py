@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.resampling import Comparison
+from tracker.statistics.resampling import PermutationTest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +29,7 @@ class SimilarityTest:
     width: float
     observed: NDArray[np.int64] | NDArray[np.float64]
     pooled: NDArray[np.int64] | NDArray[np.float64]
-    comparisons: Mapping[str, Comparison]
+    comparisons: Mapping[str, PermutationTest]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ class SimilarityTests:
     n_pairs: int
     n_disjoint: int
     mean_to_others: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    row_sums: Comparison | None = None
+    row_sums: PermutationTest | None = None
 
     def untested(self, reason: str) -> SimilarityTests:
         """The same statistics and draws without what is concluded from them: no p-values, for a reason."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.similarity.distributions import PERCENTILES, STATISTICS
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 TIE = 1e-10
 """Statistics closer than this are ties, as a share of what they are made of: the mean of 1 - similarity for means
@@ -38,7 +38,7 @@ def signs_within(difference: NDArray[np.float64], near: NDArray[np.float64] | fl
     return np.where(np.abs(difference) < near, 0, np.sign(difference)).astype(np.int8)
 
 
-@kernel
+@jit
 def _describe(masses: Any, values: Any, statistics: Any) -> None:
     for b in range(masses.shape[0]):
         total = first = 0.0
@@ -81,7 +81,7 @@ def described_by_weight(masses: NDArray[np.float64], values: NDArray[np.float64]
     return statistics
 
 
-@kernel
+@jit
 def _distances(masses: Any, pool: Any, result: Any) -> None:
     everything = pool.sum()
     for b in range(masses.shape[0]):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 
 NODES = 16
 """Points of the line evaluated at a time."""
@@ -35,7 +35,7 @@ ONE_SIDED = 0.9
 _SMALL, _LARGE = 2.0**-200, 2.0**300
 
 
-@kernel
+@jit
 def saddlepoint(d: Any, alpha: Any) -> Any:
     """Near the minimum of ``K(s) - log(s)`` on ``(0, 1/max(d))``; where exactly does not matter to the integral.
 
@@ -68,7 +68,7 @@ def saddlepoint(d: Any, alpha: Any) -> Any:
     return c
 
 
-@kernel
+@jit
 def _factors(a: Any, alpha: Any, y: Any, re: Any, im: Any, size: Any, phase: Any) -> None:
     """``Π (1 - i y a_i)**α_i`` at each y, as ``(re + i im) exp(size - i phase)``.
 
@@ -105,7 +105,7 @@ def _factors(a: Any, alpha: Any, y: Any, re: Any, im: Any, size: Any, phase: Any
                 phase[k] += alpha[i] * np.arctan(u)
 
 
-@kernel
+@jit
 def _resolvent(a: Any, weight: Any, y: Any, real: Any, imaginary: Any) -> None:
     """``Σ weight_i / (1 - i y a_i)`` at each y."""
     real[:] = 0.0
@@ -118,7 +118,7 @@ def _resolvent(a: Any, weight: Any, y: Any, real: Any, imaginary: Any) -> None:
             imaginary[k] += share * u
 
 
-@kernel
+@jit
 def upper_tail(d: Any, alpha: Any, with_density: bool) -> Any:
     """``P(S > 0)`` and, where ``d = x - t``, the density of the weighted mean of x at t.
 
@@ -199,7 +199,7 @@ def upper_tail(d: Any, alpha: Any, with_density: bool) -> Any:
     return outside / c * tail, outside * density
 
 
-@kernel
+@jit
 def both_tails(d: Any, alpha: Any, with_density: bool) -> Any:
     """``P(S > 0)``, ``P(S < 0)`` and the density as of `upper_tail`; each tail has its digits, together they are 1.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 WIDTH = 1024
 """Variables whose intermediate values are held at a time."""
@@ -34,7 +34,7 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8 = (
 )
 
 
-@kernel
+@jit
 def fill_exponentials(words: Any, drawn: Any) -> None:
     """``-log((word + 1/2) / 2**32)``, in [0, 23).
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.weighting.exponentials import fill_exponentials
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.resampling import blocks_of, map_blocks
 from tracker.statistics.rng_streams import SIMPLEX, generator
 
@@ -131,7 +131,7 @@ def _weighted_sums(
     return sums
 
 
-@kernel
+@jit
 def _add(sums: Any, weights: Any, columns: Any) -> None:
     """Add ``columns @ weights`` to the sums, prompts in their order; their number is a multiple of `HELD`."""
     held = np.empty((HELD, TILE))
@@ -147,7 +147,7 @@ def _add(sums: Any, weights: Any, columns: Any) -> None:
                     _add_eight(sums[j, tile : tile + width], held[r : r + 8], columns[j, start + r : start + r + 8])
 
 
-@kernel
+@jit
 def _add_eight(sums: Any, weights: Any, scores: Any) -> None:
     """Add eight prompts to one model's sums, in few passes over memory."""
     a, b, c, d = weights[0], weights[1], weights[2], weights[3]
@@ -160,7 +160,7 @@ def _add_eight(sums: Any, weights: Any, scores: Any) -> None:
         sums[t] += few + ((e[t] * x4 + f[t] * x5) + (g[t] * x6 + h[t] * x7))
 
 
-@kernel
+@jit
 def _count(sums: Any, size: Any, places: Any, ahead: Any) -> None:
     """Count the place of each model in each draw; ``size`` models share the scores of each."""
     k, n_draws = size.size, sums.shape[1]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from analyses.numerics.weighting.dirichlet_tail import both_tails
-from tracker.statistics.jit import kernel, popcount
+from tracker.statistics.jit import jit, popcount
 from tracker.statistics.resampling import map_blocks
 
 SAME = 1e-12
@@ -62,7 +62,7 @@ def duels(X: NDArray[np.float64], alpha: Vector) -> Duels:
     return Duels(beats=beats, better=better)
 
 
-@kernel
+@jit
 def _packed(X: Any, right: float) -> Any:
     """``(k, n_words)`` uint64: a bit for each prompt on which a model has the score ``right``."""
     n, k = X.shape
@@ -74,7 +74,7 @@ def _packed(X: Any, right: float) -> Any:
     return words
 
 
-@kernel
+@jit
 def _only_one(words: Any) -> Any:
     """``(k, k)`` int64 prompts that the row has right and the column has not."""
     k = words.shape[0]
@@ -109,7 +109,7 @@ def _two_valued_duels(X: NDArray[np.float64], best: float, alpha: Vector) -> Due
     return Duels(beats=beats, better=counts)
 
 
-@kernel
+@jit
 def _row(columns: Any, alpha: Any, slack: float, i: int) -> Any:
     """Model ``i`` against those after it: chances of being ahead and behind, and on how many prompts it is."""
     k, n = columns.shape
@@ -221,7 +221,7 @@ def distribution(x: Vector, alpha: Vector, at: Vector) -> Vector:
     return _distribution(*_collapsed(x, alpha), at)[0]
 
 
-@kernel
+@jit
 def _tails_at(values: Any, shapes: Any, at: Any) -> Any:
     below, above, densities = np.empty(at.size), np.empty(at.size), np.empty(at.size)
     for i in range(at.size):
@@ -241,7 +241,7 @@ def _collapsed(x: Vector, alpha: Vector) -> tuple[Vector, Vector]:
     return values, np.bincount(place, weights=alpha, minlength=len(values)).astype(np.float64)
 
 
-@kernel
+@jit
 def _is_two_valued(X: Any, least: float, most: float) -> Any:
     for prompt in range(X.shape[0]):
         for j in range(X.shape[1]):

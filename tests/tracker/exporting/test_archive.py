@@ -19,7 +19,7 @@ from store_content import OF_THE_STORE, TABLES, content_of
 from tracker.database import connect, transaction
 from tracker.exporting.archive import Archived, write_archive
 from tracker.ingest.archives.layout import LEFT_BEHIND, ORDER, columns_of
-from tracker.ingest.ingest import Taken, take_in
+from tracker.ingest.ingest import IngestResult, ingest_file
 from tracker.queries.resolution import find_benchmark
 
 
@@ -29,8 +29,8 @@ def archived(engine: sa.Engine, path: Path, *benchmarks: str) -> Archived:
         return write_archive(session, file, [find_benchmark(session, benchmark) for benchmark in benchmarks])
 
 
-def taken_in(engine: sa.Engine, path: Path, **options: Any) -> Taken:
-    return take_in(engine, path, **options)
+def taken_in(engine: sa.Engine, path: Path, **options: Any) -> IngestResult:
+    return ingest_file(engine, path, **options)
 
 
 @pytest.fixture

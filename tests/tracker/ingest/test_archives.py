@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError, ConflictError, SuffrageError
 from tracker.ingest.archives.layout import ORDER, schema_of
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.queries import tables
@@ -56,7 +56,7 @@ def took(file_store: sa.Engine, tmp_path: Path) -> Callable[..., Any]:
 
     def taken(rows: Rows, *, options: ReadOptions | None = None, **more: Any) -> Any:
         path.write_bytes(packed(rows))
-        return take_in(file_store, path, options, **more).stored
+        return ingest_file(file_store, path, options, **more).stored
 
     return taken
 
@@ -191,7 +191,7 @@ class TestMerging:
         source = {"identity": told.identity, "digest": told.digest, "path": "x", "format": told.format,
                   "harness": None, "ingested": RUN["ingested"]}  # fmt: skip
         took(rows_of(1.0, source=[source], run_source=[{"run": 0, "source": 0}]))
-        assert take_in(file_store, table).stored.already_known
+        assert ingest_file(file_store, table).stored.already_known
 
 
 class TestDamage:
@@ -206,24 +206,24 @@ class TestDamage:
         path = tmp_path / "a.zip"
         path.write_bytes(whole)
         try:
-            take_in(file_store, path, format="suffrage-archive")
+            ingest_file(file_store, path, format="suffrage-archive")
         except BadInputError:
             assert column(file_store, tables.benchmark.c.id) == []
         else:  # a byte that only the zip's own header says
             (tmp_path / "b.zip").write_bytes(packed(AWKWARD))
-            assert take_in(file_store, tmp_path / "b.zip").stored.summary() == "nothing new"
+            assert ingest_file(file_store, tmp_path / "b.zip").stored.summary() == "nothing new"
 
     def test_a_file_that_breaks_off_or_was_packed_anew_is_refused(self, file_store: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "a.zip"
         path.write_bytes(packed(AWKWARD)[:-100])
         with pytest.raises(BadInputError, match="is no whole archive"):
-            take_in(file_store, path)
+            ingest_file(file_store, path)
         whole = zipfile.ZipFile(io.BytesIO(packed(AWKWARD)))
         with whole, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as again:
             for name in whole.namelist():
                 again.writestr(name, whole.read(name))
         with pytest.raises(BadInputError, match="another program has packed it"):
-            take_in(file_store, path)
+            ingest_file(file_store, path)
 
     def test_an_archive_of_a_newer_program_says_so(self, file_store: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "a.zip"
@@ -234,7 +234,7 @@ class TestDamage:
         ):
             path.write_bytes(data)
             with pytest.raises(BadInputError, match=said) as caught:
-                take_in(file_store, path)
+                ingest_file(file_store, path)
             assert "newer program" in str(caught.value)
 
     def test_an_older_archive_without_a_column_that_may_be_null_is_taken_in(
@@ -244,7 +244,7 @@ class TestDamage:
         (tmp_path / "a.zip").write_bytes(
             packed(rows_of(1.0), change={"run": runs.drop_columns(["reason", "superseded_by"])})
         )
-        assert take_in(file_store, tmp_path / "a.zip").stored.n_scores == 1
+        assert ingest_file(file_store, tmp_path / "a.zip").stored.n_scores == 1
 
 
 class TestErrors:
@@ -305,7 +305,7 @@ class TestErrors:
         path.write_bytes(packed(rows, change={table: pa.Table.from_pylist(whole[table], loose)}))
         before = column(file_store, tables.score.c.value)
         try:
-            take_in(file_store, path, on_conflict=data.draw(st.sampled_from(["rerun", "skip", "update"])))
+            ingest_file(file_store, path, on_conflict=data.draw(st.sampled_from(["rerun", "skip", "update"])))
         except SuffrageError:
             assert column(file_store, tables.score.c.value) == before
         with transaction(file_store, write=False) as session:

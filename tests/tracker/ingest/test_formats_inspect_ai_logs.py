@@ -17,7 +17,7 @@ from sound.inspect_ai import LOG, SAMPLES, archive, header, reported, sample, wh
 
 from tracker.database import connect
 from tracker.ingest.detection import find, prepare
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions, Scores, TaskScores
 
 A_GIGABYTE = 1 << 30
@@ -74,8 +74,8 @@ class TestRealLogs:
 
     def test_a_log_rewritten_by_a_later_version_is_the_same_run(self, shared: Path, store: sa.Engine) -> None:
         folder = shared / "samples" / "inspect"
-        take_in(store, folder / "data_arc_qwen.json")
-        again = take_in(store, folder / "rewritten_zstd" / "arc_qwen_zstd.eval").stored
+        ingest_file(store, folder / "data_arc_qwen.json")
+        again = ingest_file(store, folder / "rewritten_zstd" / "arc_qwen_zstd.eval").stored
         assert (again.n_scores, again.n_prompts_new) == (0, 0)
         assert rows(store, "SELECT count(*) FROM run") == [(1,)]
 
@@ -84,8 +84,8 @@ class TestStore:
     def test_an_archive_and_the_json_of_one_log_are_one_run(self, store: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "a.eval").write_bytes(archive({"summaries.json": SAMPLES, "header.json": LOG}))
         (tmp_path / "b.json").write_text(json.dumps({**LOG, "samples": [whole(one) for one in SAMPLES]}))
-        first = take_in(store, tmp_path / "a.eval").stored
-        again = take_in(store, tmp_path / "b.json").stored
+        first = ingest_file(store, tmp_path / "a.eval").stored
+        again = ingest_file(store, tmp_path / "b.json").stored
         assert (first.n_scores, again.n_scores, again.n_prompts_new) == (2, 0, 0)
         assert rows(store, "SELECT count(*) FROM prompt") == [(3,)]
 
@@ -97,7 +97,7 @@ class TestStore:
             (tmp_path / f"{name}.eval").write_bytes(
                 archive({"summaries.json": [sample(1, value=value, scorer=task)], "header.json": head})
             )
-            take_in(store, tmp_path / f"{name}.eval", ReadOptions(benchmark="suite", metric="accuracy"))
+            ingest_file(store, tmp_path / f"{name}.eval", ReadOptions(benchmark="suite", metric="accuracy"))
 
         taken("one", "sums", "C")
         taken("two", "words", "I")
@@ -112,9 +112,9 @@ class TestStore:
         text = json.dumps({**LOG, "samples": [sample(1), sample(2), sample(3)]})
         path.write_text(text[: text.index('"id": 3')])
         with pytest.raises(ValueError, match="ends too early"):
-            take_in(store, path)
+            ingest_file(store, path)
         assert rows(store, "SELECT count(*) FROM score") == [(0,)]
-        take_in(store, path, partial=True)
+        ingest_file(store, path, partial=True)
         assert rows(store, "SELECT count(*) FROM score") == [(2,)]
 
 

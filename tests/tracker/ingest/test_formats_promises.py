@@ -21,7 +21,7 @@ from mutations import mutated
 from tracker.database import connect, stray_rows, transaction
 from tracker.errors import BadInputError, SuffrageError
 from tracker.ingest.detection import formats
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import Answers, Prompts, ReadOptions, Scores, TaskScores
 from tracker.ingest.write.checksums import verify_checksums
 
@@ -115,7 +115,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
     shop = Shop(template, folder)
     for one in own:
         with suppress(SuffrageError):  # one of them may contradict another
-            take_in(shop.show(shop.filled if shop.shown else shop.empty), results / one, options[0], format=name)
+            ingest_file(shop.show(shop.filled if shop.shown else shop.empty), results / one, options[0], format=name)
         shop.keep()
     for number in range(n_mutations):
         changed = chance.choice(list(files))
@@ -132,7 +132,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
             engine = shop.show(chance.choice((shop.empty, shop.filled)))
             before = shop.everything()
             try:
-                taken = take_in(engine, path, told, **asked)
+                taken = ingest_file(engine, path, told, **asked)
             except SuffrageError:
                 assert shop.everything() == before
             else:
@@ -180,7 +180,7 @@ def test_every_format_takes_in_its_sound_files_and_no_other_claims_them(
         refusals = []
         for told in options:
             try:
-                taken = take_in(shop.show(shop.empty), path, told)
+                taken = ingest_file(shop.show(shop.empty), path, told)
                 shop.shown = None
                 assert taken.format == name
                 break

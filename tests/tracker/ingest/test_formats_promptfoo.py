@@ -18,7 +18,7 @@ from sound.promptfoo import BRIEF, GPT, LLAMA, PLAIN, SEVERAL, failed, old, outp
 from tracker.errors import BadInputError
 from tracker.ingest.detection import prepare
 from tracker.ingest.formats import lm_eval, promptfoo
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores
 
 Run = tuple[str, str]
@@ -205,7 +205,7 @@ class TestPrompts:
         assert list(block.status or ()) == ["ok", "ok", "empty", "error"]
 
     def test_are_the_same_for_all_models_and_templates(self, store: sa.Engine, tmp_path: Path) -> None:
-        stored = take_in(store, write(tmp_path, SEVERAL)).stored
+        stored = ingest_file(store, write(tmp_path, SEVERAL)).stored
         assert stored.n_prompts_new == 3
         with store.connect() as connection:
             variants = connection.execute(sa.text("SELECT DISTINCT variant FROM run ORDER BY variant")).all()

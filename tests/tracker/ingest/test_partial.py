@@ -18,7 +18,7 @@ from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError
 from tracker.ingest.formats.lm_eval import samples as stream
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.write.checksums import verify_checksums
 
@@ -64,7 +64,7 @@ class TestRefused:
         path.write_bytes(path.read_bytes()[:-30])
         before = everything(store)
         with pytest.raises(BadInputError) as refused:
-            take_in(store, path, OPTIONS)
+            ingest_file(store, path, OPTIONS)
         said = str(refused.value)
         assert "line 4: the JSON is broken or ends too early" in said
         assert "What could be read: 3 prompts, 3 scores, 3 answers\n" in said
@@ -75,32 +75,32 @@ class TestRefused:
     def test_of_many_wrong_lines_ten_are_shown_with_the_count(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, sample(0), *(sample(number, acc="good") for number in range(1, 15)))
         with pytest.raises(BadInputError, match=r"(?s)14 problems.*line 11: acc is 'good'.*and 4 more"):
-            take_in(store, path, OPTIONS)
+            ingest_file(store, path, OPTIONS)
 
     def test_where_nothing_could_be_read_nothing_is_promised(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, sample(0))
         path.write_bytes(path.read_bytes()[:-30])
         for partial in (False, True):
             with pytest.raises(BadInputError) as refused:
-                take_in(store, path, OPTIONS, partial=partial)
+                ingest_file(store, path, OPTIONS, partial=partial)
             assert "--partial" not in str(refused.value)
 
 
 class TestStored:
     def test_what_is_sound_is_stored_and_its_runs_are_partial(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, sample(0), sample(1, acc="good"), sample(2))
-        taken = take_in(store, path, OPTIONS, partial=True)
+        taken = ingest_file(store, path, OPTIONS, partial=True)
         assert (taken.stored.n_scores, taken.stored.n_runs_partial, statuses(store)) == (2, 1, ["partial"])
         assert "line 2: acc is 'good', not a number" in taken.stored.damage
-        again = take_in(store, path, OPTIONS, partial=True)
+        again = ingest_file(store, path, OPTIONS, partial=True)
         assert again.stored.already_known
         assert statuses(store) == ["partial"]
 
     def test_a_sound_file_is_stored_as_without_the_option(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, *map(sample, range(3)))
-        taken = take_in(store, path, OPTIONS, partial=True)
+        taken = ingest_file(store, path, OPTIONS, partial=True)
         assert (taken.stored.damage, statuses(store)) == ("", ["complete"])
-        assert take_in(store, path, OPTIONS).stored.already_known
+        assert ingest_file(store, path, OPTIONS).stored.already_known
 
     @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(share=st.floats(0.2, 0.99), size=st.integers(1, 4))
@@ -117,22 +117,22 @@ class TestStored:
             whole = path.read_bytes()
             for part in parts:
                 path.write_bytes(whole[: int(len(whole) * part)])
-                take_in(engine, path, OPTIONS, partial=part < 1.0)
+                ingest_file(engine, path, OPTIONS, partial=part < 1.0)
             assert statuses(engine) == ["complete"]
             outcomes.append(contents(engine))
             engine.dispose()
         assert outcomes[0] == outcomes[1]
 
     def test_a_file_that_lacks_what_is_stored_leaves_the_run_partial(self, store: sa.Engine, tmp_path: Path) -> None:
-        take_in(store, written(tmp_path, sample(0), sample(2), sample(4, acc="good")), OPTIONS, partial=True)
-        assert len(take_in(store, written(tmp_path, sample(0), sample(6)), OPTIONS).stored.runs_extended) == 1
+        ingest_file(store, written(tmp_path, sample(0), sample(2), sample(4, acc="good")), OPTIONS, partial=True)
+        assert len(ingest_file(store, written(tmp_path, sample(0), sample(6)), OPTIONS).stored.runs_extended) == 1
         assert statuses(store) == ["partial"]
-        take_in(store, written(tmp_path, *map(sample, (0, 2, 4, 6))), OPTIONS)
+        ingest_file(store, written(tmp_path, *map(sample, (0, 2, 4, 6))), OPTIONS)
         assert statuses(store) == ["complete"]
 
     def test_a_complete_run_stays_complete(self, store: sa.Engine, tmp_path: Path) -> None:
-        take_in(store, written(tmp_path, sample(0), sample(2)), OPTIONS)
-        take_in(store, written(tmp_path, sample(0), sample(4), sample(6, acc="good")), OPTIONS, partial=True)
+        ingest_file(store, written(tmp_path, sample(0), sample(2)), OPTIONS)
+        ingest_file(store, written(tmp_path, sample(0), sample(4), sample(6, acc="good")), OPTIONS, partial=True)
         assert statuses(store) == ["complete"]
 
 

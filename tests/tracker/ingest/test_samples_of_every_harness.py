@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.errors import UnknownFormatError
 from tracker.ingest.detection import find, formats, prepare
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.write.checksums import verify_checksums
 
@@ -52,7 +52,9 @@ def test_what_holds_no_results_is_refused_with_the_formats_that_were_tried(sampl
 def test_all_of_them_go_into_one_store_which_stays_sound(samples: Path, store: sa.Engine) -> None:
     for path in find([samples], ReadOptions()):
         told = "org/model" if "lm_eval" in path.parts else None
-        taken = take_in(store, path, ReadOptions(model=told, benchmark="small" if "tabular" in path.parts else None))
+        taken = ingest_file(
+            store, path, ReadOptions(model=told, benchmark="small" if "tabular" in path.parts else None)
+        )
         assert taken.stored is not None
     with transaction(store, write=False) as session:
         assert verify_checksums(session) == []

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from readings import everything
 
 from tracker.errors import BadInputError
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
 
 OPTIONS = ReadOptions(benchmark="b")
@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> Path:
 class TestLaws:
     def test_progress_never_falls_and_ends_at_the_whole(self, store: sa.Engine, table: Path) -> None:
         told: list[tuple[int, int]] = []
-        take_in(store, table, OPTIONS, progress=lambda done, total: told.append((done, total)))
+        ingest_file(store, table, OPTIONS, progress=lambda done, total: told.append((done, total)))
         size = table.stat().st_size
         assert told == sorted(told)
         assert {total for _, total in told} == {size}
@@ -33,16 +33,16 @@ class TestLaws:
 
     def test_a_dry_run_says_what_would_change_and_changes_nothing(self, store: sa.Engine, table: Path) -> None:
         before = everything(store)
-        taken = take_in(store, table, OPTIONS, dry_run=True)
+        taken = ingest_file(store, table, OPTIONS, dry_run=True)
         assert taken.summary() == f"{table} (wide-table): would be {taken.stored.summary()}"
         assert taken.stored.n_scores == 1000
         assert everything(store) == before
-        assert take_in(store, table, OPTIONS).stored.summary() == taken.stored.summary()
+        assert ingest_file(store, table, OPTIONS).stored.summary() == taken.stored.summary()
 
 
 class TestErrors:
     def test_what_the_store_refuses_is_not_stored(self, store: sa.Engine, table: Path) -> None:
         before = everything(store)
         with pytest.raises(BadInputError, match="which benchmark"):
-            take_in(store, table)
+            ingest_file(store, table)
         assert everything(store) == before

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
 from tracker.ingest.files.vector_file import read_vectors
-from tracker.ingest.write.vectors import EncoderName, TakenIn, add_vectors, encoder_key, take_in
+from tracker.ingest.write.vectors import EncoderName, VectorIngestResult, add_vectors, encoder_key, ingest_vectors
 from tracker.queries import tables
 
 ADA = EncoderName(name="ada-2", revision="", template="question")
@@ -32,10 +32,10 @@ def npz(path: Path, **arrays: object) -> Path:
     return path
 
 
-def take(engine: sa.Engine, path: Path, encoder: EncoderName = ADA, benchmark: int = 1) -> TakenIn:
+def take(engine: sa.Engine, path: Path, encoder: EncoderName = ADA, benchmark: int = 1) -> VectorIngestResult:
     file = read_vectors(path)
     with transaction(engine, exclusive=True) as session:
-        return take_in(session, file, benchmark, "arithmetic", encoder)
+        return ingest_vectors(session, file, benchmark, "arithmetic", encoder)
 
 
 def stored(engine: sa.Engine) -> dict[str, bytes]:
@@ -62,7 +62,7 @@ class TestStored:
     )
     def test_a_parquet_file_is_stored_bit_for_bit(self, filled: sa.Engine, tmp_path: Path, column: pa.Array) -> None:
         taken = take(filled, parquet(tmp_path / "v.parquet", KEYS, column))
-        assert taken == TakenIn(n_new=40, n_unchanged=0, dimensions=6)
+        assert taken == VectorIngestResult(n_new=40, n_unchanged=0, dimensions=6)
         assert stored(filled) == {key: row.tobytes() for key, row in zip(KEYS, E, strict=True)}
 
     def test_an_npz_file_is_stored_as_the_same_vectors(self, filled_file: sa.Engine, tmp_path: Path) -> None:
@@ -83,9 +83,9 @@ class TestStored:
 
     def test_the_same_file_again_and_more_prompts_later(self, filled: sa.Engine, tmp_path: Path) -> None:
         some, every = (npz(tmp_path / f"{n}.npz", prompt_id=np.array(KEYS[:n]), vector=E[:n]) for n in (10, 40))
-        assert take(filled, some) == TakenIn(n_new=10, n_unchanged=0, dimensions=6)
-        assert take(filled, some) == TakenIn(n_new=0, n_unchanged=10, dimensions=6)
-        assert take(filled, every) == TakenIn(n_new=30, n_unchanged=10, dimensions=6)
+        assert take(filled, some) == VectorIngestResult(n_new=10, n_unchanged=0, dimensions=6)
+        assert take(filled, some) == VectorIngestResult(n_new=0, n_unchanged=10, dimensions=6)
+        assert take(filled, every) == VectorIngestResult(n_new=30, n_unchanged=10, dimensions=6)
         assert len(stored(filled)) == 40
         assert n_encoders(filled) == 1
 

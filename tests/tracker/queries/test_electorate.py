@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_electorate, effective_number, electorate, with_mean_one
+from tracker.queries.ranking.weighted_scores import (
+    complete_weighted_scores,
+    effective_number,
+    weighted_scores,
+    with_mean_one,
+)
 from tracker.queries.weights import PromptWeights
 
 NAN = float("nan")
@@ -37,14 +42,14 @@ def weights(*values: float) -> PromptWeights:
 class TestElectorate:
     def test_without_weights_every_prompt_counts_exactly_one(self) -> None:
         Q = np.array([[0.0, NAN], [1.0, 1.0]])
-        found = electorate(matrix(Q))
+        found = weighted_scores(matrix(Q))
         assert found.scores.Q is Q
         assert found.weights.tolist() == [1.0, 1.0]
         assert (found.is_weighted, found.n_effective, found.notes, found.weights_name) == (False, 2, (), "")
 
     def test_who_has_no_weight_or_none_above_zero_is_left_out_and_said(self) -> None:
         Q = np.array([[0.0], [1.0], [2.0], [NAN]])
-        found = electorate(matrix(Q), weights(3.0, 0.0, NAN, 1.0))
+        found = weighted_scores(matrix(Q), weights(3.0, 0.0, NAN, 1.0))
         assert found.scores.prompt_ids.tolist() == [10, 13]
         assert found.weights.tolist() == [1.5, 0.5]
         assert found.n_effective == pytest.approx(1.6)
@@ -55,28 +60,28 @@ class TestElectorate:
         )
 
     def test_who_weighs_next_to_nothing_beside_the_largest_is_left_out_and_said(self) -> None:
-        found = electorate(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
+        found = weighted_scores(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
         assert found.scores.prompt_ids.tolist() == [10, 12]
         assert (found.weights > 0).all()
         assert found.notes[-1] == "1 of 4 prompts have weight 0, or next to 0 beside the largest, and are left out."
-        kept = electorate(matrix(np.ones((2, 1))), weights(1.0, 1e-99))
+        kept = weighted_scores(matrix(np.ones((2, 1))), weights(1.0, 1e-99))
         assert kept.scores.n_prompts == 2
 
     @pytest.mark.parametrize("values", [(0.0, 0.0), (NAN, NAN, NAN, 4.0), (0.0, NAN)])
     def test_weights_of_nobody_here_are_refused(self, values: tuple[float, ...]) -> None:
         with pytest.raises(SelectionError) as caught:
-            electorate(matrix(np.ones((2, 1))), weights(*values))
+            weighted_scores(matrix(np.ones((2, 1))), weights(*values))
         assert str(caught.value) == (
             "The weights 1:w give no weight to any prompt chosen here. Choose the tasks they were made of."
         )
 
     def test_weights_that_are_all_equal_are_no_weights(self) -> None:
-        found = electorate(matrix(np.ones((3, 1))), weights(0.1, 0.1, 0.1))
+        found = weighted_scores(matrix(np.ones((3, 1))), weights(0.1, 0.1, 0.1))
         assert found.weights.tolist() == [1.0, 1.0, 1.0]
         assert not found.is_weighted
 
     def test_task_equal_counts_the_tasks_among_the_prompts_chosen(self) -> None:
-        found = electorate(matrix(np.ones((4, 1)), ["a", "a", "a", "b"]), PromptWeights.task_equal())
+        found = weighted_scores(matrix(np.ones((4, 1)), ["a", "a", "a", "b"]), PromptWeights.task_equal())
         assert found.weights.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2])
         assert found.n_effective == pytest.approx(3)
 
@@ -84,7 +89,7 @@ class TestElectorate:
 class TestCompleteElectorate:
     def test_only_prompts_with_a_score_from_every_model_are_weighted(self) -> None:
         Q = np.array([[0.0, 1.0, NAN], [1.0, NAN, NAN], [1.0, 1.0, NAN], [0.0, 1.0, NAN]])
-        found = complete_electorate(matrix(Q), weights(1.0, 5.0, 0.0, 3.0))
+        found = complete_weighted_scores(matrix(Q), weights(1.0, 5.0, 0.0, 3.0))
         assert found.scores.models == ("m0", "m1")
         assert found.scores.prompt_ids.tolist() == [10, 13]
         assert found.weights.tolist() == [0.5, 1.5]
@@ -96,12 +101,12 @@ class TestCompleteElectorate:
     def test_no_complete_prompt_is_refused_with_the_models_to_leave_out(self) -> None:
         Q = np.array([[0.0, NAN], [NAN, 1.0]])
         with pytest.raises(SelectionError, match="so that none is left"):
-            complete_electorate(matrix(Q))
+            complete_weighted_scores(matrix(Q))
 
     def test_weights_only_on_incomplete_prompts_are_refused(self) -> None:
         Q = np.array([[0.0, NAN], [1.0, 1.0]])
         with pytest.raises(SelectionError, match="give no weight to any prompt chosen here"):
-            complete_electorate(matrix(Q), weights(1.0))
+            complete_weighted_scores(matrix(Q), weights(1.0))
 
 
 POSITIVE = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(1e-3, 1e3))

@@ -21,7 +21,7 @@ from tracker.ingest.write.vectors import EncoderName, add_vectors, encoder_key
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.declaration import Declaration, load_declaration
-from tracker.recording.finding import Absent, Report
+from tracker.recording.finding import Report, Undefined
 from tracker.recording.pipeline import run_analysis
 from tracker.recording.registry import available_analyses
 
@@ -104,7 +104,7 @@ def ask(engine: sa.Engine, declaration: Declaration, selection: Selection) -> Re
 def told(report: Report) -> dict[str, str]:
     """Every number of a finding, to the last bit, or the reason why there is none."""
     numbers = report.finding.metrics.items()
-    return {name: value.reason if isinstance(value, Absent) else repr(float(value)) for name, value in numbers}
+    return {name: value.reason if isinstance(value, Undefined) else repr(float(value)) for name, value in numbers}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix, performance_matrix
-from tracker.queries.ranking.weighted_scores import electorate
+from tracker.queries.ranking.weighted_scores import weighted_scores
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
 
@@ -100,7 +100,7 @@ class TestStaleness:
             session.execute(sa.insert(tables.analysis_run).values(**seen))
         found = load(scored, str(key))
         assert found.stale == f"changed since: run {run}"
-        assert any("no longer the latest" in note for note in electorate(table(scored), found).notes)
+        assert any("no longer the latest" in note for note in weighted_scores(table(scored), found).notes)
 
 
 class TestDigest:

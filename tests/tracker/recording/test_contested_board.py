@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.rank_intervals import analyze
 from tracker.database import connect, transaction
-from tracker.ingest.ingest import take_in
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
 from tracker.queries.clusters import Clusters
 from tracker.queries.ranking.leaderboard import leaderboard
@@ -35,7 +35,7 @@ def put(engine: sa.Engine, tmp_path: object, Q: NDArray[np.float64]) -> None:
         for i, row in enumerate(Q)
     ]
     path.write_text("\n".join(lines) + "\n")
-    take_in(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
+    ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
 
 
 def scores() -> NDArray[np.float64]:
@@ -129,7 +129,7 @@ def test_few_and_unequal_clusters_are_told_beside_the_ranks(engine: sa.Engine, t
     path = tmp_path / "wide.csv"  # type: ignore[operator]
     lines = [f"{'big' if i < 300 else f't{i % 5}'},q{i},{i % 2},{i % 3 // 2}" for i in range(400)]
     path.write_text("\n".join(["task,prompt_id,a,b", *lines]) + "\n")
-    take_in(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
+    ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
     said = " ".join(board(engine).further_notes)
     assert "Clusters (task) are of very unequal sizes" in said
     assert "Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters." in said
@@ -147,7 +147,7 @@ def test_weighted_ranks_and_single_models_say_why_they_have_no_intervals(engine:
 def test_scores_too_large_to_be_squared_have_no_errors_and_no_noise(engine: sa.Engine, tmp_path: object) -> None:
     path = tmp_path / "large.csv"  # type: ignore[operator]
     path.write_text("prompt_id,large,small\np,1e308,1\nq,-1e308,0\nr,1e308,1\ns,-1e308,1\n")
-    take_in(engine, path, ReadOptions(benchmark="b", metric="points"))
+    ingest_file(engine, path, ReadOptions(benchmark="b", metric="points"))
     found = board(engine)
     large = next(row for row in found.board.rows if row.mean == 0)
     assert (large.stderr, large.low, large.high) == (None, None, None)

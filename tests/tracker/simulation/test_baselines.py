@@ -11,7 +11,7 @@ from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix
 from tracker.recording.artifacts import table_as_bytes, table_from_bytes
 from tracker.recording.declaration import Declaration, Parameter
-from tracker.recording.finding import Absent, Finding, Report
+from tracker.recording.finding import Finding, Report, Undefined
 from tracker.recording.record import metric_rows
 from tracker.simulation.baselines import constant, random, split
 from tracker.simulation.replications import Trials, repeated
@@ -83,7 +83,7 @@ class Spread(Finding):
 
     @property
     def metrics(self):
-        absent = Absent("a gap") if self.gaps else 1.0
+        absent = Undefined("a gap") if self.gaps else 1.0
         return {"diversity": self.first, "cardinal.tau": 0.25, "cardinal.tau_upper": self.first, "other": absent}
 
     def summary(self) -> str:
@@ -130,11 +130,11 @@ class TestTrials:
 
     def test_what_a_trial_does_not_give_has_no_mean(self) -> None:
         _, report = ask(3, [0.1, 0.9, 0.3])
-        assert report.finding.metrics["other"] == Absent("not given in 1 of 3 trials: a gap")
+        assert report.finding.metrics["other"] == Undefined("not given in 1 of 3 trials: a gap")
 
     def test_one_trial_has_no_spread(self) -> None:
         _, report = ask(1, [0.1])
-        assert report.finding.metrics["diversity.sd"] == Absent("one trial has no spread")
+        assert report.finding.metrics["diversity.sd"] == Undefined("one trial has no spread")
 
     def test_the_table_has_every_number_of_every_trial(self) -> None:
         _, report = ask(2, [0.1, 0.9])

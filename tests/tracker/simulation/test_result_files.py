@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.ingest.detection import prepare
 from tracker.ingest.files.vector_file import read_vectors
-from tracker.ingest.write.vectors import EncoderName, take_in
+from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store as store_reading
 from tracker.queries.embeddings import embeddings
 from tracker.queries.performance import performance_matrix
@@ -38,7 +38,7 @@ def filled(store: sa.Engine, simulation: Simulation, tmp_path: Path) -> sa.Engin
     with transaction(store, exclusive=True) as session:
         encoder = EncoderName(name=VECTORS_FILE.encoder, revision="", template="question+choices")
         vectors = read_vectors(tmp_path / VECTORS_FILE.name)
-        take_in(session, vectors, find_benchmark(session, BENCHMARK).id, BENCHMARK, encoder)
+        ingest_vectors(session, vectors, find_benchmark(session, BENCHMARK).id, BENCHMARK, encoder)
     return store
 
 

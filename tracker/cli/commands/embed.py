@@ -90,7 +90,7 @@ def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: Encoder
     """Store the vectors of a file, all or none, and say what became of them."""
     from tracker.database import transaction
     from tracker.ingest.files.vector_file import read_vectors
-    from tracker.ingest.write.vectors import take_in
+    from tracker.ingest.write.vectors import ingest_vectors
     from tracker.queries.embeddings import embedded_prompts
     from tracker.queries.resolution import chosen_tasks, find_benchmark
     from tracker.queries.scores import read_prompts
@@ -100,7 +100,7 @@ def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: Encoder
         key = find_benchmark(session, benchmark)
     file = read_vectors(path)
     with transaction(engine, exclusive=True) as session:
-        taken = take_in(session, file, key.id, key.label, encoder)
+        taken = ingest_vectors(session, file, key.id, key.label, encoder)
     stored = f", {taken.n_unchanged:,} stored before" if taken.n_unchanged else ""
     say(f"{path}: {taken.n_new:,} new vectors of {taken.dimensions:,} numbers by {encoder.label}{stored}")
     with transaction(engine, write=False) as session:

@@ -158,7 +158,7 @@ def ingest_files(
         keys of the runs that are new or were extended, and how many files could not be taken in.
     """
     from tracker.ingest.detection import find
-    from tracker.ingest.ingest import take_in
+    from tracker.ingest.ingest import ingest_file
 
     run_ids: list[int] = []
     failed = 0
@@ -173,7 +173,7 @@ def ingest_files(
             if options.model and len(files) > 1:
                 _check_model(path, options, format_name, named)
             with progress(path.name) as advance:
-                taken = take_in(
+                taken = ingest_file(
                     engine,
                     path,
                     options,

@@ -77,11 +77,11 @@ def command(benchmark: str, source: str, database: str | None, dry_run: bool, **
     mmlu. All of it is stored, or nothing; the same again changes nothing.
     """
     from tracker.database import connect
-    from tracker.ingest.datasets.ingest_prompts import take_in_prompts
+    from tracker.ingest.datasets.ingest_prompts import ingest_prompts
 
     engine = connect(database)
     with progress(benchmark) as advance:
-        taken = take_in_prompts(engine, benchmark, source, dry_run=dry_run, progress=advance, **how)
+        taken = ingest_prompts(engine, benchmark, source, dry_run=dry_run, progress=advance, **how)
     say(taken.summary())
     for reason, n in list(taken.left_out.items())[:N_REASONS]:
         say(f"  left out: {n:,} {reason}")

@@ -34,7 +34,7 @@ N_NAMED = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class TakenPrompts:
+class PromptIngestResult:
     """What became of a published data set.
 
     Attributes:
@@ -76,7 +76,7 @@ class _DryRunOverError(Exception):
     """Undoes the transaction of a dry run."""
 
 
-def take_in_prompts(
+def ingest_prompts(
     engine: sa.Engine,
     benchmark: str,
     source: str | Path,
@@ -92,7 +92,7 @@ def take_in_prompts(
     on_conflict: OnConflict = "error",
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> TakenPrompts:
+) -> PromptIngestResult:
     """Take in a benchmark's prompts from published data; the same again changes nothing.
 
     Args:
@@ -156,7 +156,7 @@ def take_in_prompts(
         notes.append(f"no task is called {', '.join(map(repr, unmet))}: --task-name changed nothing there")
     if dry_run and stored.notes:
         notes.append("nothing was stored; what follows is what would have been")
-    return TakenPrompts(
+    return PromptIngestResult(
         benchmark=benchmark,
         source=data.path,
         stored=stored,

@@ -44,7 +44,7 @@ NOTHING = Content()
 
 
 @dataclass
-class Gathering:
+class BlockBuilder:
     """Rows of one run, each a prompt and a trial, on their way into a block.
 
     Attributes:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, Gathering, counted_as
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, counted_as
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import contradicts, first_bytes, instant, mapping, number, text, words
 from tracker.ingest.measurement import (
@@ -77,7 +77,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         BadInputError: it is no such file, its JSON is broken, or a status is unknown.
     """
     run: RunDescription | None = None
-    gathering: Gathering | None = None
+    gathering: BlockBuilder | None = None
     tally = _Tally()
     facts: dict[str, Any] = {}
     problems_seen = 0
@@ -89,7 +89,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
             task_id = name.removeprefix("eval/")
             if run is None:
                 run = _run(path, task_id, facts, options)
-                gathering = Gathering(run, NAMESPACE, path.name)
+                gathering = BlockBuilder(run, NAMESPACE, path.name)
             assert gathering is not None
             problems_seen += 1
             _add(path, task_id, value, gathering, options, tally)
@@ -138,7 +138,7 @@ def _run(path: Path, task_id: str, facts: Mapping[str, Any], options: ReadOption
     )
 
 
-def _add(path: Path, task_id: str, value: Any, gathering: Gathering, options: ReadOptions, tally: _Tally) -> None:
+def _add(path: Path, task_id: str, value: Any, gathering: BlockBuilder, options: ReadOptions, tally: _Tally) -> None:
     solutions = _old(value) if isinstance(value, dict) else value
     if not isinstance(solutions, list) or not all(isinstance(solution, dict) for solution in solutions):
         raise BadInputError(path, f"{task_id}: its results are no list of solutions.")

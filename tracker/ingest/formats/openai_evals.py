@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Content, counted_as
 from tracker.ingest.files.json_files import json_lines
 from tracker.ingest.files.json_values import (
     contradicts,
@@ -78,7 +78,7 @@ class _Log:
     """
 
     def __init__(self, run: RunDescription, task: str, split: str | None, options: ReadOptions, name: str) -> None:
-        self.gathering = Gathering(run, NAMESPACE, name)
+        self.gathering = BlockBuilder(run, NAMESPACE, name)
         self.task, self.split, self.options = task, split, options
         self.waiting: dict[str, _Sample] = {}
         self.trials: dict[str, Counter[str]] = defaultdict(Counter)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, Gathering, counted_as
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, counted_as
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import count, first_bytes
 from tracker.ingest.measurement import (
@@ -70,7 +70,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     errored, empty = options.errored or "missing", options.empty or "wrong"
     values = {"resolved": 1.0, "unresolved": 0.0}
     values |= {name: 0.0 for name, policy in (("error", errored), ("empty_patch", empty)) if policy == "wrong"}
-    gathering = Gathering(run, NAMESPACE, path.name)
+    gathering = BlockBuilder(run, NAMESPACE, path.name)
     for instance, outcome in instances.items():
         row = gathering.row(_repository(instance), instance)
         if outcome in values:

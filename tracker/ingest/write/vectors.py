@@ -48,7 +48,7 @@ class EncoderName:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TakenIn:
+class VectorIngestResult:
     """What taking in a file of vectors changed.
 
     Attributes:
@@ -99,7 +99,9 @@ def add_vectors(session: Session, encoder_id: int, prompt_ids: NDArray[np.int64]
     _insert_missing(session, EMBEDDING, rows)
 
 
-def take_in(session: Session, file: VectorFile, benchmark_id: int, benchmark: str, encoder: EncoderName) -> TakenIn:
+def ingest_vectors(
+    session: Session, file: VectorFile, benchmark_id: int, benchmark: str, encoder: EncoderName
+) -> VectorIngestResult:
     """Store the vectors of a file, all or none.
 
     Args:
@@ -132,7 +134,7 @@ def take_in(session: Session, file: VectorFile, benchmark_id: int, benchmark: st
         )
     fresh = np.setdiff1d(np.arange(len(prompt_ids)), known)
     add_vectors(session, key, prompt_ids[fresh], file.vectors[fresh])
-    return TakenIn(n_new=len(fresh), n_unchanged=len(known), dimensions=file.vectors.shape[1])
+    return VectorIngestResult(n_new=len(fresh), n_unchanged=len(known), dimensions=file.vectors.shape[1])
 
 
 def _insert_missing(session: Session, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from tracker.queries.clusters import NONE, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix
 from tracker.queries.ranking.missing import settle
 from tracker.queries.ranking.standard_errors import interval, means
-from tracker.queries.ranking.weighted_scores import electorate, with_mean_one
+from tracker.queries.ranking.weighted_scores import weighted_scores, with_mean_one
 from tracker.queries.selection import Policy
 from tracker.queries.weights import PromptWeights
 
@@ -130,7 +130,7 @@ def rank_by_prompts(
         SelectionError: no prompt has a weight; scores are missing, and that is not to be.
     """
     how = how or Ranking()
-    chosen = electorate(scores, weights)
+    chosen = weighted_scores(scores, weights)
     asked = chosen.scores
     shown = how.of(asked.run_ids)
     settled = settle(

@@ -16,7 +16,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ballots:
+class TaskRankings:
     """Scores of the models that can be ranked, by the tasks that rank them.
 
     Attributes:
@@ -28,7 +28,7 @@ class Ballots:
     notes: tuple[str, ...] = ()
 
 
-def ballots(scores: TaskMatrix, *, least_models: int = 3) -> Ballots:
+def task_rankings(scores: TaskMatrix, *, least_models: int = 3) -> TaskRankings:
     """The models and tasks that have any score; the rest is left out, with a note. Gaps stay gaps.
 
     Args:
@@ -61,7 +61,7 @@ def ballots(scores: TaskMatrix, *, least_models: int = 3) -> Ballots:
         models=tuple(name for name, has in zip(scores.models, stand.tolist(), strict=True) if has),
         run_ids=scores.run_ids[stand],
     )
-    return Ballots(scores=kept.rows(asked), notes=tuple(notes))
+    return TaskRankings(scores=kept.rows(asked), notes=tuple(notes))
 
 
 def _listed(names: Sequence[str], kept: NDArray[np.bool_]) -> str:

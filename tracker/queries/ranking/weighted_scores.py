@@ -16,7 +16,7 @@ NEGLIGIBLE = 1e-100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Electorate:
+class WeightedScores:
     """The prompts that count, with their weights.
 
     Attributes:
@@ -64,7 +64,7 @@ def with_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(scaled * (len(scaled) / scaled.sum()))
 
 
-def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> Electorate:
+def weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
     """The prompts of a matrix that have a weight; missing scores stay missing.
 
     A prompt without a stored weight, or with weight 0 or next to 0 (`NEGLIGIBLE`), is left out, with a note.
@@ -77,7 +77,7 @@ def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) 
         SelectionError: no prompt is left.
     """
     if weights is None:
-        return Electorate(scores=scores, weights=np.ones(scores.n_prompts))
+        return WeightedScores(scores=scores, weights=np.ones(scores.n_prompts))
     w = weights.of(scores.prompt_ids, scores.tasks)
     unknown = np.isnan(w)
     nothing = w <= NEGLIGIBLE * w.max(initial=0.0, where=~unknown)
@@ -96,7 +96,7 @@ def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) 
     if nothing.any():
         least = "0" if not w[nothing].any() else "0, or next to 0 beside the largest,"
         notes.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight {least} and are left out.")
-    return Electorate(
+    return WeightedScores(
         scores=scores.rows(kept),
         weights=with_mean_one(w[kept]),
         weights_name=weights.name,
@@ -104,7 +104,7 @@ def electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) 
     )
 
 
-def complete_electorate(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> Electorate:
+def complete_weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = None) -> WeightedScores:
     """The prompts that have a weight and a score from every model that has any; the rest is left out, with a note.
 
     Args:
@@ -131,7 +131,7 @@ def complete_electorate(scores: PerformanceMatrix, weights: PromptWeights | None
         notes.append(_incomplete(scores, there[asked]))
         if not there.all(axis=1).any():
             raise SelectionError(notes[-1])
-    chosen = electorate(scores.complete(), weights)
+    chosen = weighted_scores(scores.complete(), weights)
     kept = replace(chosen.scores, Q=np.ascontiguousarray(chosen.scores.Q))
     return replace(chosen, scores=kept, notes=(*notes, *chosen.notes))
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.cardinal.box_search import BoxSearch, Inequalities
 from analyses.numerics.elections.cardinal.reversals import NEVER, TIE_AT_MOST, rows_of
 from analyses.numerics.elections.cardinal.weighted_sums import WeighedSums
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 TRIED = 8
 """Models for which good weights are looked for before anything is proven, the most movable first."""
@@ -81,7 +81,7 @@ def with_rows(sums: WeighedSums, possible: NDArray[np.int8], move: Move) -> Move
     )
 
 
-@kernel
+@jit
 def _climb_rows(D: Any, worth: Any, weights: Any, epsilon: Any) -> Any:
     """Set one weight after the other to the value at which the rows that hold are worth most; that worth."""
     n, n_rows = D.shape

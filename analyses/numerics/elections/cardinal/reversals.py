@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.cardinal.box_search import Inequalities
 from analyses.numerics.elections.cardinal.weight_boxes import ROUNDING
 from analyses.numerics.elections.cardinal.weighted_sums import WeighedSums
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 LEAST = 1e-290
 """Rows with smaller entries are made anew, relative to the largest, before floats lose them."""
@@ -20,7 +20,7 @@ NEVER, TIE_AT_MOST, CAN_LEAD = 0, 1, 2
 """What the second of two models can do to the first, under some weights; also its worth in half ranks."""
 
 
-@kernel
+@jit
 def _least_leads(X: Any, epsilon: Any, leads: Any, doubt: Any) -> None:
     """``leads[i, k]``: least Σ w (x_i − x_k) over w in [epsilon, 1]; ``doubt``: how far rounding can move it."""
     n, m = X.shape

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 
 ROUNDING = 1e-13
 """Sums of at most some hundred terms, each of them correctly rounded, are known to this share of Σ|d|."""
@@ -27,7 +27,7 @@ ROW, LEAST, MOST = 0, 1, 2
 """Columns of a row that is still open in a box: which it is, and its least and largest sum there."""
 
 
-@kernel
+@jit
 def _sums_in_box(D: Any, box: Any, rows: Any) -> None:
     """Fill ``rows``, one for each inequality, with its least and largest sum in a box."""
     for row in range(D.shape[1]):
@@ -39,7 +39,7 @@ def _sums_in_box(D: Any, box: Any, rows: Any) -> None:
         rows[row, ROW], rows[row, LEAST], rows[row, MOST] = row, smallest, largest
 
 
-@kernel
+@jit
 def _open_in_half(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, from_above: Any, rows: Any) -> Any:
     """Fill ``rows`` with those that stay open once weight ``j`` of a box has lost ``by`` at its upper or lower end.
 
@@ -70,7 +70,7 @@ def _open_in_half(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, 
     return size, sure, bound, at_middle
 
 
-@kernel
+@jit
 def _where_to_halve(D: Any, worth: Any, box: Any, rows: Any) -> Any:
     """The weight along which the sums of some of the rows vary most, as a share of how much they vary at all."""
     step = max(1, len(rows) // SAMPLED)
@@ -86,7 +86,7 @@ def _where_to_halve(D: Any, worth: Any, box: Any, rows: Any) -> Any:
     return chosen
 
 
-@kernel
+@jit
 def _with_room(array: Any, size: Any) -> Any:
     """The array, or a copy with room for as many entries."""
     if size <= len(array):
@@ -96,7 +96,7 @@ def _with_room(array: Any, size: Any) -> Any:
     return larger
 
 
-@kernel
+@jit
 def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budget: Any) -> Any:
     """Halve a box again and again, following the better half first, and drop what cannot exceed ``best``.
 

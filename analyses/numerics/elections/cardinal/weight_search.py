@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.rng_streams import RESTARTS, generator
 
 BINS = 256
@@ -35,7 +35,7 @@ STEPS, COARSE, FINE = 200, 1.0, 0.02
 """Of the smooth approach: how many, and how blunt it sees an order, in standard deviations of the sums' differences."""
 
 
-@kernel
+@jit
 def count_reversed(totals: Any, place: Any) -> Any:
     """Pairs of models whose order by ``totals``, larger first, is strictly opposite to ``place``, which ascends."""
     n = 0
@@ -46,7 +46,7 @@ def count_reversed(totals: Any, place: Any) -> Any:
     return n
 
 
-@kernel
+@jit
 def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
     """The value of one weight that reverses most pairs, and how many.
 
@@ -117,7 +117,7 @@ def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
     return value, best
 
 
-@kernel
+@jit
 def climb(X: Any, weights: Any, place: Any, epsilon: Any, most_searches: Any) -> Any:
     """Set one weight after the other to its best value until none helps; the number of reversed pairs and searches."""
     n = len(weights)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 RUN = 8
 """Models sorted by insertion before runs are merged."""
@@ -127,7 +127,7 @@ def distances_from(standard: Standard, totals: NDArray[np.int64]) -> Distances:
     )
 
 
-@kernel
+@jit
 def _below(a: Any, b: Any, totals: Any) -> Any:
     """Whether model ``a`` has less than model ``b``."""
     for d in range(totals.shape[0]):
@@ -136,7 +136,7 @@ def _below(a: Any, b: Any, totals: Any) -> Any:
     return False
 
 
-@kernel
+@jit
 def _sort(models: Any, spare: Any, totals: Any) -> Any:
     """Sort models, the most first, equal ones as they come; returns the pairs that were strictly out of order.
 
@@ -177,7 +177,7 @@ def _sort(models: Any, spare: Any, totals: Any) -> Any:
     return n_reversed
 
 
-@kernel
+@jit
 def _count(totals: Any, order: Any, group_starts: Any, twice_rank: Any, counts: Any) -> None:
     """Fill ``counts``, ``(4, n)``: reversed, tied, tied in both, twice the largest change of rank."""
     m, n_groups = order.size, group_starts.size - 1

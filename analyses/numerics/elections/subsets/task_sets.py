@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.rng_streams import SUBSETS, fill_below, stream_key
 
 
@@ -67,7 +67,7 @@ class TaskSets:
         return np.array(found, np.int64)
 
 
-@kernel
+@jit
 def _enumerate(n: Any, first: Any, out: Any) -> None:
     """Fill ``out`` with ``first`` and the sets after it."""
     size = first.size
@@ -83,7 +83,7 @@ def _enumerate(n: Any, first: Any, out: Any) -> None:
                 current[i] = current[i - 1] + 1
 
 
-@kernel
+@jit
 def _draw(n: Any, start: Any, key: Any, out: Any) -> None:
     """Fill ``out`` with uniform draws of sets, by the beginning of a Fisher-Yates shuffle."""
     size = out.shape[1]

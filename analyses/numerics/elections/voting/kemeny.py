@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 from analyses.numerics.elections.voting.condorcet import Duels
 from analyses.numerics.elections.voting.consensus_programs import least_cost, order_cost
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 LARGEST_PROGRAM = 100
 """Models of a cycle up to which the integer program is tried."""
@@ -167,7 +167,7 @@ def _improved(cost: NDArray[np.int64], order: NDArray[np.int64], deadline: float
     return order
 
 
-@kernel
+@jit
 def _circles(margins: Any) -> Any:
     """What circles of three must cost at least: margins of duels are spent on one circle after the other.
 

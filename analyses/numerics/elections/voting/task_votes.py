@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.win_rates import models_beaten, rank_codes
-from tracker.statistics.jit import kernel, popcount
+from tracker.statistics.jit import jit, popcount
 
 Rule = Literal["mean", "win-rate"]
 """How tasks are aggregated."""
@@ -209,7 +209,7 @@ def _digits(values: NDArray[Any], n_summands: int) -> NDArray[np.int64]:
     return np.array([(values >> place) & _MASK for place in places]).astype(np.int64)
 
 
-@kernel
+@jit
 def _carry(totals: Any) -> None:
     """Bring all digits but the first below 2^DIGIT."""
     for d in range(totals.shape[0] - 1, 0, -1):
@@ -218,7 +218,7 @@ def _carry(totals: Any) -> None:
             totals[d, j] &= _MASK
 
 
-@kernel
+@jit
 def _add_up(digits: Any, subsets: Any, out: Any) -> None:
     """Sums over the tasks of each set; what a set begins with like the one before it is not added again."""
     n_digits, m, size = digits.shape[0], digits.shape[2], subsets.shape[1]
@@ -236,7 +236,7 @@ def _add_up(digits: Any, subsets: Any, out: Any) -> None:
         _carry(out[s])
 
 
-@kernel
+@jit
 def _duel(won: Any, both: Any, shares: Any, subsets: Any, out: Any) -> None:
     """Sums of the shares of duels won; ``shares``, ``(n_digits, size + 1)``: one win among so many common tasks."""
     m, n_words = won.shape[0], won.shape[2]

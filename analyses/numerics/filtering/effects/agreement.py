@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.resampling import blocks_of, map_blocks
 from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
 
@@ -127,7 +127,7 @@ def _counts(
     return same, both, chance
 
 
-@kernel
+@jit
 def _count(columns: Any, n_answers: int, same: Any, both: Any, chance: Any) -> None:
     """Fill ``same``, ``both`` and ``chance``, the last with the sum over answers of the product of how often each of
     the two models gives it where both answered.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.resampling import blocks_of
 
 LANES = 64
@@ -98,7 +98,7 @@ def products_of_pairs(unit: NDArray[np.float32]) -> Iterator[tuple[int, int, NDA
             yield strip.start + start, strip.start, block
 
 
-@kernel
+@jit
 def _normalize(E: Any, squares: Any, unit: Any) -> None:
     wide, sums = np.empty(E.shape[1]), np.empty(LANES)
     for i in range(len(E)):
@@ -107,7 +107,7 @@ def _normalize(E: Any, squares: Any, unit: Any) -> None:
         unit[i] = wide / np.sqrt(squares[i])
 
 
-@kernel
+@jit
 def _dot(wide: Any, E: Any, j: Any, sums: Any) -> Any:
     """Entry ``t`` of the product goes to partial sum ``t % LANES``; those are then added up, every fourth together."""
     for lane in range(LANES):
@@ -127,7 +127,7 @@ def _dot(wide: Any, E: Any, j: Any, sums: Any) -> Any:
     return (a + b) + (c + d)
 
 
-@kernel
+@jit
 def distance_from(wide: Any, square: Any, j: Any, E: Any, squares: Any, sums: Any) -> Any:
     """Cosine distance of a vector from one of the rows, in [0, 2].
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct, idct, next_fast_len
 
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 
 STEPS = 32
 """Points of the grid in one bandwidth."""
@@ -130,7 +130,7 @@ def _spread(known: NDArray[np.float64], factor: float) -> tuple[float, float, fl
     return bandwidth if is_resolved else 0.0, max(low, 0.0), largest
 
 
-@kernel
+@jit
 def _counts(values: Any, start: float, step: float, n_points: int) -> Any:
     """Each value spread over the two points of the grid on either side, by the cubic through them.
 
@@ -167,7 +167,7 @@ def _maxima(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([_position(values, int(top), ROUNDING * largest) for top in tops])
 
 
-@kernel
+@jit
 def _tops(values: Any, least: float) -> Any:
     """Highest point of each stretch between two falls by more than ``least``; 0 where no such rise is before it."""
     tops = np.empty(values.size, np.int64)

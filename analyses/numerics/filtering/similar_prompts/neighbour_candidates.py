@@ -15,7 +15,7 @@ from analyses.numerics.filtering.similar_prompts.cosine_distances import (
     products,
     products_of_pairs,
 )
-from tracker.statistics.jit import kernel
+from tracker.statistics.jit import jit
 from tracker.statistics.resampling import blocks_of
 
 STEP = 16
@@ -79,7 +79,7 @@ def _bars(unit: NDArray[np.float32], rank: int) -> NDArray[np.float32]:
     return bars
 
 
-@kernel
+@jit
 def _gather(near: Any, row: Any, column: Any, bars: Any, counts: Any, places: Any, values: Any) -> None:
     """Add the pairs in a block of products to the candidates of both.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.similar_prompts.cosine_distances import LANES, Directions, distance_from, products
 from analyses.numerics.filtering.similar_prompts.neighbour_candidates import Candidates, candidates
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.resampling import blocks_of, map_blocks
 
 ROWS_OF_A_TASK = 2048
@@ -94,7 +94,7 @@ def _fill_from_all(left: NDArray[np.int64], directions: Directions, found: Neigh
         _select(near, rows, bars, directions.E, directions.squares, found.indices, found.distances)
 
 
-@kernel
+@jit
 def _select_candidates(
     chosen: Any, first: Any, bars: Any, places: Any, values: Any, E: Any, squares: Any, indices: Any, distances: Any
 ) -> None:
@@ -118,7 +118,7 @@ def _select_candidates(
         _keep_nearest(i, near[:m], E, squares, wide, exact, sums, indices[r], distances[r])
 
 
-@kernel
+@jit
 def _select(near: Any, rows: Any, bars: Any, E: Any, squares: Any, indices: Any, distances: Any) -> None:
     """Fill some rows with the nearest of all whose product reaches the row's bar.
 
@@ -139,7 +139,7 @@ def _select(near: Any, rows: Any, bars: Any, E: Any, squares: Any, indices: Any,
         _keep_nearest(i, places[:m], E, squares, wide, exact, sums, indices[i], distances[i])
 
 
-@kernel
+@jit
 def _keep_nearest(
     i: Any, places: Any, E: Any, squares: Any, wide: Any, exact: Any, sums: Any, indices: Any, distances: Any
 ) -> None:

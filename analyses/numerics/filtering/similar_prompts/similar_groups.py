@@ -18,7 +18,7 @@ from analyses.numerics.filtering.similar_prompts.cosine_distances import (
     products_of_pairs,
 )
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours
-from tracker.statistics.jit import INT, kernel
+from tracker.statistics.jit import INT, jit
 from tracker.statistics.resampling import blocks_of
 
 ROWS_AT_A_TIME = 2048
@@ -173,7 +173,7 @@ def _cells(limits: NDArray[np.float64], slack: float) -> NDArray[np.int16]:
     return np.where(least == most, least, OPEN).astype(np.int16)
 
 
-@kernel
+@jit
 def _near_places(near: Any, i: Any, E: Any, squares: Any, threshold: Any, slack: Any, places: Any) -> Any:
     """Write the columns nearer than a threshold to ``places``, but for ``i`` itself, and return their number.
 
@@ -197,7 +197,7 @@ def _near_places(near: Any, i: Any, E: Any, squares: Any, threshold: Any, slack:
     return n_near
 
 
-@kernel
+@jit
 def _join_lists(indices: Any, distances: Any, cut: Any, limits: Any, parents: Any, counts: Any) -> None:
     """Join the pairs in lists that are not cut short; the other prompt's list, if not cut short, has the pair too."""
     for i in range(len(indices)):
@@ -215,7 +215,7 @@ def _join_lists(indices: Any, distances: Any, cut: Any, limits: Any, parents: An
                 _join(parents, first, INT(i), INT(j))
 
 
-@kernel
+@jit
 def _join_products(
     near: Any,
     row: Any,
@@ -263,7 +263,7 @@ def _join_products(
                     _join(parents, first, p, q)
 
 
-@kernel
+@jit
 def _join(parents: Any, first: Any, i: Any, j: Any) -> None:
     """Put two prompts into one component at a limit and all above it, until they are in one already.
 
@@ -276,7 +276,7 @@ def _join(parents: Any, first: Any, i: Any, j: Any) -> None:
         parents[t, max(a, b)] = min(a, b)
 
 
-@kernel
+@jit
 def _root(parents: Any, t: Any, i: Any) -> Any:
     while parents[t, i] != i:
         parents[t, i] = parents[t, parents[t, i]]
@@ -284,7 +284,7 @@ def _root(parents: Any, t: Any, i: Any) -> Any:
     return i
 
 
-@kernel
+@jit
 def _number(parents: Any, groups: Any) -> None:
     """Number the components of two or more."""
     n = parents.shape[1]

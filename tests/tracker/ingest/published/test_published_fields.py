@@ -15,7 +15,7 @@ from published_files import csv_file, json_lines, stored_prompts
 
 from tracker.errors import BadInputError, SelectionError
 from tracker.ingest.datasets.choices import choices_of
-from tracker.ingest.datasets.ingest_prompts import take_in_prompts
+from tracker.ingest.datasets.ingest_prompts import ingest_prompts
 from tracker.ingest.datasets.reference_parser import WAYS, Guess, place_of
 from tracker.ingest.datasets.row import RowError, split_named, value_at
 
@@ -31,7 +31,7 @@ FIELDS = {"text": "q", "choices": "o", "answer": "a"}
 
 def answers(engine: sa.Engine, rows: Sequence[Mapping[str, Any]], folder: Path, **how: Any) -> list[str | None]:
     file = json_lines(folder / "colours.jsonl", rows)
-    take_in_prompts(engine, "colours", file, **{"fields": FIELDS, **how})
+    ingest_prompts(engine, "colours", file, **{"fields": FIELDS, **how})
     return [prompt["answer"] for prompt in stored_prompts(engine, "colours")]
 
 
@@ -47,7 +47,7 @@ class TestFields:
             "text": "doc.passage,q", "choices": "first,second", "answer": "gold", "task": "kind", "split": "part",
             "id": "no",
         }  # fmt: skip
-        take_in_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields=fields)
+        ingest_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields=fields)
         (found,) = stored_prompts(engine, "b")
         assert (found["text"], found["choices"], found["answer"]) == ("It rained.\nWet?", ["yes", "no"], "B")
         assert (found["task"], found["split"], found["namespace"], found["key"]) == ("weather", "validation", "", "7")
@@ -55,7 +55,7 @@ class TestFields:
 
     def test_without_a_map_the_names_of_the_fields_tell_and_it_is_said(self, engine: sa.Engine, tmp_path: Path) -> None:
         file = csv_file(tmp_path / "dev.csv", [["id", "question", "answer", "subject"], ["x", "2 + 2?", "4", "sums"]])
-        told = take_in_prompts(engine, "b", file)
+        told = ingest_prompts(engine, "b", file)
         assert told.notes[0] == (
             "fields taken by their names: id=id, task=subject, text=question, answer=answer; --map says otherwise"
         )
@@ -66,7 +66,7 @@ class TestFields:
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         rows = [{"q": "Capital?", "a": ["Rome", "Roma"]}]
-        take_in_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields={"text": "q", "answer": "a"})
+        ingest_prompts(engine, "b", json_lines(tmp_path / "a.jsonl", rows), fields={"text": "q", "answer": "a"})
         (found,) = stored_prompts(engine, "b")
         assert (found["answer"], found["details"]) == ("Rome", {"accepted_answers": ["Rome", "Roma"]})
 
@@ -77,7 +77,7 @@ class TestFields:
         rows = [row("green")]
         file = tmp_path / "colours.json"
         file.write_text(json.dumps(rows if shape == "json" else {"train": rows, "val": [row("blue", 1)]}))
-        take_in_prompts(engine, "b", file, fields=FIELDS)
+        ingest_prompts(engine, "b", file, fields=FIELDS)
         assert {prompt["split"] for prompt in stored_prompts(engine, "b")} == (
             {None} if shape == "json" else {"train", "validation"}
         )
@@ -87,7 +87,7 @@ class TestFields:
 
         file = tmp_path / "test.tsv.gz"
         file.write_bytes(gzip.compress(b"question\tanswer\nWhy?\tSo\n"))
-        take_in_prompts(engine, "b", file)
+        ingest_prompts(engine, "b", file)
         assert [(prompt["text"], prompt["answer"], prompt["split"]) for prompt in stored_prompts(engine, "b")] == [
             ("Why?", "So", "test"),
         ]  # fmt: skip
@@ -97,13 +97,13 @@ class TestFields:
     ) -> None:
         fields = {"text": "q", "choices": "A,B,C", "answer": "a"}
         rows = [["q", "A", "B", "C", "a"], ["One?", "x", "y", "", "B"], ["Two?", "x", "y", "z", "C"]]
-        take_in_prompts(engine, "b", csv_file(tmp_path / "a.csv", rows), fields=fields)
+        ingest_prompts(engine, "b", csv_file(tmp_path / "a.csv", rows), fields=fields)
         assert [(prompt["choices"], prompt["answer"]) for prompt in stored_prompts(engine, "b")] == [
             (["x", "y"], "B"), (["x", "y", "z"], "C"),
         ]  # fmt: skip
         rows[1] = ["One?", "x", "", "y", "C"]
         with pytest.raises(BadInputError, match="line 2: the option in the field 'B' is empty, and one"):
-            take_in_prompts(engine, "c", csv_file(tmp_path / "a.csv", rows), fields=fields)
+            ingest_prompts(engine, "c", csv_file(tmp_path / "a.csv", rows), fields=fields)
 
 
 class TestAnswers:
@@ -116,8 +116,8 @@ class TestAnswers:
     ) -> None:
         rows = [row(answer, n) for n, answer in enumerate(written)]
         file = json_lines(tmp_path / "colours.jsonl", rows)
-        told = take_in_prompts(engine, "guessed", file, fields=FIELDS)
-        take_in_prompts(engine, "said", file, fields=FIELDS, answer_is=way)
+        told = ingest_prompts(engine, "guessed", file, fields=FIELDS)
+        ingest_prompts(engine, "said", file, fields=FIELDS, answer_is=way)
         assert told.notes == (f"answers read as --answer-is {way}, the only way that fits them all",)
         assert {prompt["answer"] for prompt in stored_prompts(engine, "guessed")} <= {"A", "B", "C"}
         assert [prompt["answer"] for prompt in stored_prompts(engine, "guessed")] == [
@@ -215,7 +215,7 @@ class TestErrors:
     ) -> None:
         file = json_lines(tmp_path / "a.jsonl", [row("red")])
         with pytest.raises(SelectionError, match=words):
-            take_in_prompts(engine, "b", file, **how)
+            ingest_prompts(engine, "b", file, **how)
 
     def test_all_rows_that_are_wrong_are_told_at_once_and_nothing_is_stored(
         self, engine: sa.Engine, tmp_path: Path
@@ -259,15 +259,15 @@ class TestErrors:
     ) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(BadInputError, match=words):
-            take_in_prompts(engine, "b", tmp_path / name, fields={"text": "q"})
+            ingest_prompts(engine, "b", tmp_path / name, fields={"text": "q"})
 
     def test_a_folder_without_files_of_prompts_is_refused(self, engine: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "readme.txt").write_text("x")
         with pytest.raises(BadInputError, match="holds no files of prompts"):
-            take_in_prompts(engine, "b", tmp_path)
+            ingest_prompts(engine, "b", tmp_path)
 
     def test_halves_of_surrogate_pairs_are_stored_as_replacements(self, engine: sa.Engine, tmp_path: Path) -> None:
         file = tmp_path / "a.jsonl"
         file.write_text('{"q": "half \\ud800"}\n')
-        take_in_prompts(engine, "b", file, fields={"text": "q"}, test_fraction=None)
+        ingest_prompts(engine, "b", file, fields={"text": "q"}, test_fraction=None)
         assert stored_prompts(engine, "b")[0]["text"] == "half �"

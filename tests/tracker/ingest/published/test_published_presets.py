@@ -23,7 +23,7 @@ from published_files import (
 )
 
 from tracker.errors import BadInputError, NotFoundError
-from tracker.ingest.datasets.ingest_prompts import take_in_prompts
+from tracker.ingest.datasets.ingest_prompts import ingest_prompts
 from tracker.ingest.datasets.preset import presets
 
 CONTENT = ("task", "split", "text", "choices", "answer", "details", "content_hash", "key", "namespace")
@@ -37,7 +37,7 @@ def taken(engine: sa.Engine) -> Taken:
 
     def take(source: Path, preset: str, **how: Any) -> list[dict[str, Any]]:
         benchmark = f"{preset}_{len(str(source))}_{source.name}".replace("@", "_")
-        take_in_prompts(engine, benchmark, source, preset=preset, **how)
+        ingest_prompts(engine, benchmark, source, preset=preset, **how)
         rows = [{name: row[name] for name in CONTENT} for row in stored_prompts(engine, benchmark)]
         return sorted(rows, key=lambda row: (row["task"], row["split"] or "", row["key"]))
 
@@ -131,7 +131,7 @@ class TestArc:
     def test_questions_without_four_options_are_left_out_and_counted(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [stem_and_options(n, "B", labels) for n, labels in enumerate(("ABCD", "ABCDE", "ABC", "ABCD", "ABCDE"))]
         file = json_lines(tmp_path / "ARC-Easy-Test.jsonl", rows)
-        told = take_in_prompts(engine, "arc", file)
+        told = ingest_prompts(engine, "arc", file)
         assert told.left_out == {"with 5 options": 2, "with 3 options": 1}
         assert [(row["task"], row["split"], row["key"]) for row in stored_prompts(engine, "arc")] == [
             ("ARC-Easy", "test", "q0"), ("ARC-Easy", "test", "q3"),
@@ -141,13 +141,13 @@ class TestArc:
         for split in ("train", "test"):
             file = tmp_path / f"ARC-Easy-{split}.jsonl"
             json_lines(file, [stem_and_options(n, "B", labels) for n, labels in enumerate(("ABCD", "ABC"), len(split))])
-        told = take_in_prompts(engine, "arc", tmp_path, splits=["test"])
+        told = ingest_prompts(engine, "arc", tmp_path, splits=["test"])
         assert (told.n_prompts, told.left_out) == (1, {"with 3 options": 1})
 
     def test_of_the_same_file_in_two_formats_the_lines_are_read(self, engine: sa.Engine, tmp_path: Path) -> None:
         json_lines(tmp_path / "ARC-Easy-Dev.jsonl", [stem_and_options(0, "B", "ABCD")])
         csv_file(tmp_path / "ARC-Easy-Dev.csv", [["questionID", "question"], ["q0", "Where? (A) here (B) there"]])
-        assert take_in_prompts(engine, "arc", tmp_path).n_prompts == 1
+        assert ingest_prompts(engine, "arc", tmp_path).n_prompts == 1
 
     def test_labels_that_are_numbers_become_letters(self, taken: Taken, tmp_path: Path) -> None:
         rows = [stem_and_options(0, "3", "1234"), stem_and_options(1, "D", "ABCD")]
@@ -210,7 +210,7 @@ class TestMmlu:
 
     def test_the_same_bytes_under_another_name_are_of_another_subject(self, engine: sa.Engine, tmp_path: Path) -> None:
         for subject in ("virology", "astronomy"):
-            take_in_prompts(engine, "mmlu", csv_file(tmp_path / f"{subject}_test.csv", [mmlu_row(1)]))
+            ingest_prompts(engine, "mmlu", csv_file(tmp_path / f"{subject}_test.csv", [mmlu_row(1)]))
         assert [row["task"] for row in stored_prompts(engine, "mmlu")] == ["virology", "astronomy"]
 
     def test_options_that_are_letters_make_the_answer_a_text(self, taken: Taken, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from published_files import anli_hub, anli_lines, hellaswag, json_lines, stem_an
 from tracker.errors import BadInputError, ConflictError, MissingExtraError, NotFoundError, SelectionError
 from tracker.ingest.datasets import hub
 from tracker.ingest.datasets.drawing import last_lot, n_drawn
-from tracker.ingest.datasets.ingest_prompts import take_in_prompts
-from tracker.ingest.ingest import take_in
+from tracker.ingest.datasets.ingest_prompts import ingest_prompts
+from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
 
 
@@ -50,19 +50,19 @@ def harness_log(folder: Path, task: str, rows: list[dict[str, Any]], options: li
 class TestStore:
     def test_the_same_again_changes_nothing_on_either_engine(self, store: sa.Engine, tmp_path: Path) -> None:
         file = json_lines(tmp_path / "anli" / "R1" / "test.jsonl", anli_lines("a"))
-        first = take_in_prompts(store, "anli", file)
+        first = ingest_prompts(store, "anli", file)
         before = stored_prompts(store, "anli")
-        again = take_in_prompts(store, "anli", file)
+        again = ingest_prompts(store, "anli", file)
         assert (first.stored.n_prompts_new, again.stored.n_prompts_new) == (3, 0)
         assert again.stored.already_known
         shutil.copytree(tmp_path / "anli", tmp_path / "copy")
         json_lines(tmp_path / "copy" / "R1" / "dev.jsonl", anli_lines("b"))
-        assert take_in_prompts(store, "anli", tmp_path / "copy").stored.n_prompts_new == 3
+        assert ingest_prompts(store, "anli", tmp_path / "copy").stored.n_prompts_new == 3
         assert stored_prompts(store, "anli")[:3] == before
 
     def test_a_dry_run_stores_nothing(self, engine: sa.Engine, tmp_path: Path) -> None:
         file = json_lines(tmp_path / "hellaswag_val.jsonl", hellaswag("val"))
-        told = take_in_prompts(engine, "hellaswag", file, dry_run=True)
+        told = ingest_prompts(engine, "hellaswag", file, dry_run=True)
         assert told.summary() == "hellaswag: 4 prompts (validation 4); would be 4 new prompts"
         assert stored_prompts(engine, "hellaswag") == []
 
@@ -70,9 +70,9 @@ class TestStore:
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         rows = [dict(row) for row in anli_hub("a")]
-        take_in_prompts(engine, "anli", json_lines(tmp_path / "test_r1.jsonl", rows), task_names={"R1": "anli_r1"})
+        ingest_prompts(engine, "anli", json_lines(tmp_path / "test_r1.jsonl", rows), task_names={"R1": "anli_r1"})
         log = harness_log(tmp_path / "out", "anli_r1", rows[:1], ["True", "Neither", "False"])
-        stored = take_in(engine, log, ReadOptions(benchmark="anli")).stored
+        stored = ingest_file(engine, log, ReadOptions(benchmark="anli")).stored
         assert stored.n_prompts_new == 0
         names = {(row["prompt_id"], row["namespace"]) for row in stored_prompts(engine, "anli")}
         assert names == {(1, ""), (2, ""), (3, ""), (1, "lm_eval")}
@@ -86,8 +86,8 @@ class TestStore:
             for row in asked
         ]
         log = harness_log(tmp_path / "out", "commonsense_qa", docs, list("ABCDE"))
-        take_in(engine, log, ReadOptions(benchmark="csqa"))
-        told = take_in_prompts(engine, "csqa", json_lines(tmp_path / "dev.jsonl", asked), preset="commonsense_qa")
+        ingest_file(engine, log, ReadOptions(benchmark="csqa"))
+        told = ingest_prompts(engine, "csqa", json_lines(tmp_path / "dev.jsonl", asked), preset="commonsense_qa")
         assert told.stored.n_prompts_new == 0
         found = stored_prompts(engine, "csqa")
         assert len({row["prompt_id"] for row in found}) == 3
@@ -95,21 +95,21 @@ class TestStore:
 
     def test_a_table_of_scores_may_use_the_data_set_s_own_names(self, engine: sa.Engine, tmp_path: Path) -> None:
         asked = [stem_and_options(n, "A") for n in range(3)]
-        take_in_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", asked))
+        ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", asked))
         table = tmp_path / "scores.csv"
         table.write_text("prompt_id,model-a,model-b\nq0,1,0\nq1,0,1\n")
-        stored = take_in(engine, table, ReadOptions(benchmark="commonsense_qa", metric="accuracy")).stored
+        stored = ingest_file(engine, table, ReadOptions(benchmark="commonsense_qa", metric="accuracy")).stored
         assert (stored.n_scores, stored.n_prompts_new) == (4, 0)
 
     def test_a_gold_answer_that_contradicts_the_stored_one_stops_unless_it_is_said_which_counts(
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
-        take_in_prompts(engine, "csqa", json_lines(tmp_path / "a.jsonl", [stem_and_options(0, "A")]),
+        ingest_prompts(engine, "csqa", json_lines(tmp_path / "a.jsonl", [stem_and_options(0, "A")]),
                         preset="commonsense_qa")  # fmt: skip
         other = json_lines(tmp_path / "b.jsonl", [stem_and_options(0, "B")])
         with pytest.raises(BadInputError, match="its gold answer 'B' contradicts the stored one, 'A'"):
-            take_in_prompts(engine, "csqa", other, preset="commonsense_qa")
-        take_in_prompts(engine, "csqa", other, preset="commonsense_qa", on_conflict="update")
+            ingest_prompts(engine, "csqa", other, preset="commonsense_qa")
+        ingest_prompts(engine, "csqa", other, preset="commonsense_qa", on_conflict="update")
         assert stored_prompts(engine, "csqa")[0]["answer"] == "B"
 
 
@@ -117,15 +117,15 @@ class TestSplits:
     def test_of_several_splits_those_asked_for_are_taken(self, engine: sa.Engine, tmp_path: Path) -> None:
         for split in ("train", "val", "test"):
             json_lines(tmp_path / f"hellaswag_{split}.jsonl", hellaswag(split))
-        told = take_in_prompts(engine, "hellaswag", tmp_path, splits=["val"])
+        told = ingest_prompts(engine, "hellaswag", tmp_path, splits=["val"])
         assert told.counts == {("validation", ""): 4}
         with pytest.raises(NotFoundError, match=r"No split 'dev'\. Known: test, train, validation"):
-            take_in_prompts(engine, "hellaswag", tmp_path, splits=["dev"])
+            ingest_prompts(engine, "hellaswag", tmp_path, splits=["dev"])
 
     def test_tasks_can_be_called_as_a_harness_does(self, engine: sa.Engine, tmp_path: Path) -> None:
         json_lines(tmp_path / "anli" / "R1" / "test.jsonl", anli_lines("a"))
         json_lines(tmp_path / "anli" / "R2" / "test.jsonl", anli_lines("b"))
-        told = take_in_prompts(engine, "anli", tmp_path / "anli", task_names={"*": "x_*", "R2": "second"})
+        told = ingest_prompts(engine, "anli", tmp_path / "anli", task_names={"*": "x_*", "R2": "second"})
         assert set(told.counts) == {("test", "x_R1"), ("test", "second")}
 
 
@@ -162,7 +162,7 @@ class TestDraw:
         json_lines(tmp_path / "parts" / "b" / "val.jsonl", rows[29::-1])
         json_lines(tmp_path / "parts" / "a" / "train.jsonl", rows[:29:-1])
         for name, source in (("one", tmp_path / "one.jsonl"), ("parts", tmp_path / "parts")):
-            told = take_in_prompts(engine, name, source, preset="hellaswag", test_fraction=0.1, seed=3)
+            told = ingest_prompts(engine, name, source, preset="hellaswag", test_fraction=0.1, seed=3)
             assert told.counts == {("test", ""): 7, ("train", ""): 53}
         assert splits(engine, "one") == splits(engine, "parts")
 
@@ -170,7 +170,7 @@ class TestDraw:
         file = json_lines(tmp_path / "all.jsonl", [*hellaswag("val", 40), *hellaswag("train", 40)])
         drawn = []
         for seed in (0, 1):
-            take_in_prompts(engine, f"h{seed}", file, preset="hellaswag", test_fraction=0.25, seed=seed)
+            ingest_prompts(engine, f"h{seed}", file, preset="hellaswag", test_fraction=0.25, seed=seed)
             drawn.append({key for key, split in splits(engine, f"h{seed}").items() if split == "test"})
         assert drawn[0] != drawn[1]
         assert {key.partition("-")[0] for key in drawn[0]} == {"validation", "train"}
@@ -181,13 +181,13 @@ class TestDraw:
         rows = [{"question": "Same?", "answer": "yes"}] * 4
         json_lines(tmp_path / "d" / "train.jsonl", rows)
         json_lines(tmp_path / "d" / "dev.jsonl", rows)
-        told = take_in_prompts(engine, "same", tmp_path / "d", test_fraction=0.3)
+        told = ingest_prompts(engine, "same", tmp_path / "d", test_fraction=0.3)
         assert told.counts == {("test", ""): 3, ("train", ""): 5}
         assert len(stored_prompts(engine, "same")) == 8
 
     def test_prompts_without_an_answer_are_not_drawn_and_counted(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [*hellaswag("val", 10), *hellaswag("test", 5, labelled=False)]
-        told = take_in_prompts(engine, "h", json_lines(tmp_path / "a.jsonl", rows), preset="hellaswag",
+        told = ingest_prompts(engine, "h", json_lines(tmp_path / "a.jsonl", rows), preset="hellaswag",
                                test_fraction=0.1)  # fmt: skip
         assert sum(told.counts.values()) == 10
         assert list(told.left_out.values()) == [5]
@@ -196,17 +196,17 @@ class TestDraw:
         self, engine: sa.Engine, tmp_path: Path
     ) -> None:
         file = json_lines(tmp_path / "hellaswag_val.jsonl", hellaswag("val", 10))
-        take_in_prompts(engine, "hellaswag", file)
+        ingest_prompts(engine, "hellaswag", file)
         with pytest.raises(ConflictError, match=r"10 of these prompts .* such as hellaswag@drawn"):
-            take_in_prompts(engine, "hellaswag", file, test_fraction=0.2)
+            ingest_prompts(engine, "hellaswag", file, test_fraction=0.2)
         assert set(splits(engine, "hellaswag").values()) == {"validation"}
-        take_in_prompts(engine, "hellaswag@drawn", file, test_fraction=0.2)
+        ingest_prompts(engine, "hellaswag@drawn", file, test_fraction=0.2)
         assert sorted(filter(None, splits(engine, "hellaswag").values())).count("test") == 3
 
     def test_prompts_that_stay_in_their_earlier_split_are_told(self, engine: sa.Engine, tmp_path: Path) -> None:
         rows = [stem_and_options(n, "A") for n in range(2)]
-        take_in_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", rows))
-        told = take_in_prompts(engine, "commonsense_qa", json_lines(tmp_path / "validation.jsonl", rows))
+        ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", rows))
+        told = ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "validation.jsonl", rows))
         assert told.notes[-1] == (
             "2 prompts stay in the split in which they were stored before (2 as dev, here validation)"
         )
@@ -222,21 +222,21 @@ class TestSavedToDisk:
         }
         datasets.DatasetDict(parts).save_to_disk(tmp_path / "saved", num_shards={"test_r1": 2, "train_r3": 1})
         parts["test_r1"].save_to_disk(tmp_path / "one_r1")
-        told = take_in_prompts(engine, "anli", tmp_path / "saved")
+        told = ingest_prompts(engine, "anli", tmp_path / "saved")
         assert told.counts == {("test", "R1"): 3, ("train", "R3"): 3}
         assert [row["answer"] for row in stored_prompts(engine, "anli")][:3] == ["A", "B", "C"]
-        assert take_in_prompts(engine, "one", tmp_path / "one_r1", preset="anli").counts == {("", "R1"): 3}
+        assert ingest_prompts(engine, "one", tmp_path / "one_r1", preset="anli").counts == {("", "R1"): 3}
 
     def test_files_that_lie_beside_the_saved_ones_are_passed_over(self, engine: sa.Engine, tmp_path: Path) -> None:
         datasets = pytest.importorskip("datasets")
         datasets.Dataset.from_list(list(anli_hub("a"))).save_to_disk(tmp_path / "test_r1")
         (tmp_path / "test_r1" / "cache-0123.arrow").write_bytes(b"left over")
-        assert take_in_prompts(engine, "anli", tmp_path / "test_r1").n_prompts == 3
+        assert ingest_prompts(engine, "anli", tmp_path / "test_r1").n_prompts == 3
 
     def test_bookkeeping_that_is_damaged_is_told(self, engine: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "state.json").write_text("{}")
         with pytest.raises(BadInputError, match="is not what the package `datasets` writes"):
-            take_in_prompts(engine, "anli", tmp_path)
+            ingest_prompts(engine, "anli", tmp_path)
 
 
 class TestHub:
@@ -246,17 +246,17 @@ class TestHub:
         pytest.importorskip("datasets")
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
         with pytest.raises(BadInputError, match=r"allenai/ai2_arc: is no file or folder here, and the hub cannot be"):
-            take_in_prompts(engine, "arc", "allenai/ai2_arc")
+            ingest_prompts(engine, "arc", "allenai/ai2_arc")
 
     def test_without_the_package_the_extra_is_named(self, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "datasets", None)  # as Python marks what cannot be imported
         with pytest.raises(MissingExtraError, match=r"pip install 'suffrage\[hub\]'"):
-            take_in_prompts(engine, "arc", "allenai/ai2_arc")
+            ingest_prompts(engine, "arc", "allenai/ai2_arc")
 
     def test_a_path_that_is_not_here_is_no_name_of_the_hub(self, engine: sa.Engine) -> None:
         for source in ("missing.jsonl", "./missing", "a/b/c", "/missing/file"):
             with pytest.raises(BadInputError, match="does not exist"):
-                take_in_prompts(engine, "arc", source, preset="arc")
+                ingest_prompts(engine, "arc", source, preset="arc")
 
     def test_loaded_splits_give_the_prompts_of_the_files_they_were_made_of(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -276,4 +276,4 @@ class TestHub:
     def test_configurations_are_of_the_hub_alone(self, engine: sa.Engine, tmp_path: Path) -> None:
         file = json_lines(tmp_path / "a.jsonl", anli_lines("a"))
         with pytest.raises(BadInputError, match="Leave --config out"):
-            take_in_prompts(engine, "anli", file, configs=["plain_text"])
+            ingest_prompts(engine, "anli", file, configs=["plain_text"])

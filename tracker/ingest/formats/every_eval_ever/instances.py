@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Content, counted_as
 from tracker.ingest.files.contents import opened
 from tracker.ingest.files.json_files import json_lines
 from tracker.ingest.files.json_values import identity, mapping, number, score, text
@@ -112,7 +112,7 @@ class Instances:
     def __init__(self, path: Path, aggregate: Aggregate | None, options: ReadOptions) -> None:
         self.path, self.aggregate, self.options = path, aggregate, options
         self.n_rows = 0
-        self._gatherings: dict[str, Gathering] = {}
+        self._gatherings: dict[str, BlockBuilder] = {}
         self._results: dict[tuple[str | None, str], Result] = {}
         self._seen: dict[Result, _Seen] = {}
         self._known = _Known()
@@ -207,7 +207,7 @@ class Instances:
         namespace = namespace if isinstance(namespace, str) else ours.NAMESPACE
         gathering = self._gatherings.get(namespace)
         if gathering is None:
-            gathering = self._gatherings[namespace] = Gathering(self.aggregate.run, namespace, self.path.name)
+            gathering = self._gatherings[namespace] = BlockBuilder(self.aggregate.run, namespace, self.path.name)
         name, place = self._known.named(result.task, key, told)
         seen = self._seen.setdefault(result, _Seen())
         seen.reach(place)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, Content, Gathering
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Content
 from tracker.ingest.files.json_files import parsed
 from tracker.ingest.files.json_values import count, identity, mapping, number, text
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
@@ -31,7 +31,7 @@ class States:
         self.lacking: dict[Place, str] = {}
         self._problems: list[str] = []
         self._n_problems = 0
-        self._gathered: dict[str, Gathering] = {}
+        self._gathered: dict[str, BlockBuilder] = {}
 
     def blocks(self) -> Iterator[Measurement | str]:
         """Prompts and answers.
@@ -71,7 +71,7 @@ class States:
         if told is None or not self.folder.takes(split):
             return
         if told not in self._gathered:
-            self._gathered[told] = Gathering(self.folder.run(told), NAMESPACE, "scenario_state.json")
+            self._gathered[told] = BlockBuilder(self.folder.run(told), NAMESPACE, "scenario_state.json")
         gathering = self._gathered[told]
         options = _references(instance)
         # A perturbed text is the same prompt in other words: the variant of the run says so.
@@ -91,7 +91,7 @@ class States:
             self._answer(gathering, row, self._as_letter(said, state, options), chance, where)
 
     def _answer(
-        self, gathering: Gathering, row: int, said: str | None, chance: float, where: str, status: str | None = None
+        self, gathering: BlockBuilder, row: int, said: str | None, chance: float, where: str, status: str | None = None
     ) -> None:
         try:
             gathering.answer(row, said, probability=chance, status=status)
@@ -126,14 +126,14 @@ class States:
         return option_letter(named[0]) if mapped is not None and len(named) == 1 else said
 
 
-def full(gathered: Iterable[Gathering]) -> Iterator[Measurement]:
+def full(gathered: Iterable[BlockBuilder]) -> Iterator[Measurement]:
     """Blocks of those whose time has come."""
     for gathering in gathered:
         if gathering.is_full:
             yield from gathering.blocks()
 
 
-def rest(gathered: Iterable[Gathering]) -> Iterator[Measurement]:
+def rest(gathered: Iterable[BlockBuilder]) -> Iterator[Measurement]:
     """Blocks of whatever has been gathered."""
     for gathering in gathered:
         yield from gathering.blocks()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, Content, Gathering, counted_as
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Content, counted_as
 from tracker.ingest.files.json_files import parsed
 from tracker.ingest.files.json_values import contradicts, count, identity, mapping, number, score, text
 from tracker.ingest.files.tabular.cells import shortened
@@ -35,7 +35,7 @@ class Statistics:
         self.folder, self.states = folder, states
         self._metrics: dict[str, MetricDescription | None] = {}
         self._passed: set[str] = set()
-        self._gathered: dict[str, Gathering] = {}
+        self._gathered: dict[str, BlockBuilder] = {}
         self._sums: dict[tuple[str, str | None], dict[int, list[float]]] = defaultdict(dict)
         self._problems: list[str] = []
         self._n_problems = 0
@@ -99,7 +99,7 @@ class Statistics:
             self._note_problem(f"{where}: {name} is {error}")
             return
         if told not in self._gathered:
-            self._gathered[told] = Gathering(self.folder.run(told), NAMESPACE, self.folder.path.name)
+            self._gathered[told] = BlockBuilder(self.folder.run(told), NAMESPACE, self.folder.path.name)
         gathering = self._gathered[told]
         row = gathering.row(self.folder.task, key, trial, Content(split=split))
         place = (key, told, trial)

@@ -235,7 +235,7 @@ class Header:
             )},
             "generate_config": _part(told, "model_generate_config") | _part(plan, "config"),
             "dataset": dataset,
-            "solvers": [step.get("solver") for step in steps if isinstance(step, dict)] if isinstance(steps, list) else [],
+            "solvers": [s.get("solver") for s in steps if isinstance(s, dict)] if isinstance(steps, list) else [],
             "status": self.status,
         }  # fmt: skip
         return {name: _without_secrets(value) for name, value in said.items() if value not in (None, {}, [], "")}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, Content, Gathering, counted_as
+from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, Content, counted_as
 from tracker.ingest.files.contents import GZIP, first_line, read_bytes
 from tracker.ingest.files.json_values import score
 from tracker.ingest.files.tabular.cells import shortened
@@ -79,7 +79,7 @@ class _Reading:
         self.path, self.results = path, results
         self.options: ReadOptions = results.options
         self._written = written
-        self.gathering: Gathering | None = None
+        self.gathering: BlockBuilder | None = None
         self.problems: list[str] = []
         self.n_problems = 0
         self._metrics: dict[str, MetricDescription] = {}
@@ -104,7 +104,7 @@ class _Reading:
         if self._written is None:
             self._written = doc.task
         if self.gathering is None:
-            self.gathering = Gathering(self.results.run(self.task), NAMESPACE, self.path.name, told_apart_by=NUMBER)
+            self.gathering = BlockBuilder(self.results.run(self.task), NAMESPACE, self.path.name, told_apart_by=NUMBER)
         key = self._key(doc, line)
         row = self.gathering.row(self.task.task, key, 0, _content(doc), line)
         empty = self._answer(doc, row, key, line)

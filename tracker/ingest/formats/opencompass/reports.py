@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, Gathering, counted_as
+from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, counted_as
 from tracker.ingest.files.contents import opened
 from tracker.ingest.files.json_files import json_lines, parsed
 from tracker.ingest.files.json_stream import parts
@@ -47,7 +47,7 @@ class Rows:
 
     def __init__(self, place: Place, options: ReadOptions) -> None:
         self.place, self.options = place, options
-        self._gathering = Gathering(place.run(options), NAMESPACE, place.path.name)
+        self._gathering = BlockBuilder(place.run(options), NAMESPACE, place.path.name)
         self.how: Counter[str] = Counter()
         self.n_rows = self._n_empty = self._n_unjudged = 0
         self._total, self._n_scored = 0.0, 0
