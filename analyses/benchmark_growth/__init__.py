@@ -270,7 +270,7 @@ def analyze(
     models = voters.scores.models
     ranks = mean_ranks(found.final, higher_is_better=voters.scores.higher_is_better)
     first, encoder = int(prompt_ids[found.order.rows[0]]), None if embeddings is None else embeddings.encoder
-    notes = wording.notes(first, found.n_zero, found.n_distinct, encoder)
+    warnings = wording.warnings(first, found.n_zero, found.n_distinct, encoder)
     return Report(
         found,
         prompt_values={
@@ -283,7 +283,7 @@ def analyze(
             "distance": tables.distance(found.sizes, found.informative, found.random, found.permuted, within),
         },
         figures=_figures(found, models, ranks, f"mean {voters.scores.metric or 'score'}"),
-        notes=[*voters.notes, *notes],
+        warnings=[*voters.warnings, *warnings],
     )
 
 

@@ -92,7 +92,7 @@ def problems(
     }
 
 
-def notes(first: int, n_zero: int, n_distinct: int, encoder: str | None) -> list[str]:
+def warnings(first: int, n_zero: int, n_distinct: int, encoder: str | None) -> list[str]:
     """What the reader of the numbers should know of the order behind them.
 
     Args:

@@ -217,9 +217,9 @@ def analyze(
             "differences": partial(figures.differences, found, by_task, names, kept.metric),
             "flips": partial(figures.flips, by_task, names),
         },
-        notes=[
+        warnings=[
             *clustering_notes(groups, clusters.field),
-            *wording.notes(
+            *wording.warnings(
                 found,
                 names,
                 n_only=n_only,

@@ -162,7 +162,7 @@ def _by_task(tasks: Sequence[TaskDifference], names: tuple[str, str], level: flo
     )
 
 
-def notes(
+def warnings(
     found: TwoModels,
     names: tuple[str, str],
     *,

@@ -139,5 +139,5 @@ def analyze(
             ),
         },
         figures={"history": partial(figures.history, history, found, level)},
-        notes=[*clustering_notes(groups, clusters.field), *wording.notes(history, found)],
+        warnings=[*clustering_notes(groups, clusters.field), *wording.warnings(history, found)],
     )

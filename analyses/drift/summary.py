@@ -68,7 +68,7 @@ def step_in_words(step: Step, models: Sequence[str], runs: Sequence[int], level:
     )
 
 
-def notes(history: RunHistory, found: Sequence[Step]) -> list[str]:
+def warnings(history: RunHistory, found: Sequence[Step]) -> list[str]:
     """What the reader of the numbers should know."""
     said = []
     undated = sorted(

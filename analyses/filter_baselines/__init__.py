@@ -242,7 +242,7 @@ def analyze(
             "models": tables.models(models, set_aside, means, found.methods, sign=1 if scores.higher_is_better else -1),
         },
         figures=_figures(found),
-        notes=wording.notes(
+        warnings=wording.warnings(
             chosen,
             models=models,
             scores=scores,

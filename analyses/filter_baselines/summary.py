@@ -145,7 +145,7 @@ def _compared(methods: Mapping[str, Beside], name: str, start: str, form: str) -
     return f"{start} {' and '.join(parts)}." if parts else ""
 
 
-def notes(
+def warnings(
     chosen: PromptFilter,
     *,
     models: Sequence[str],

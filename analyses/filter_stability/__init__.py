@@ -228,7 +228,7 @@ def analyze(
             "overlaps": tables.by_pair(steps, found.shared),
         },
         figures={"subsets": lambda: figures.subsets(decided, float(found.recorded.mean()))},
-        notes=wording.notes(
+        warnings=wording.warnings(
             chosen=chosen,
             n_judged=int(judged.sum()),
             n_new=int((~judged).sum()),

@@ -82,7 +82,7 @@ def alone(steps: Sequence[EncoderStep], *, is_left_out: bool, benchmark: str) ->
     return f"{there}; make others: suffrage embed {benchmark}"
 
 
-def notes(
+def warnings(
     *,
     chosen: PromptFilter,
     n_judged: int,

@@ -258,5 +258,5 @@ def analyze(
                 is_binary=profile.is_binary,
             ),
         },
-        notes=[*chosen.notes, *of_weights(weights, chosen), *wording.notes(table, n_permutations)],
+        warnings=[*chosen.warnings, *of_weights(weights, chosen), *wording.warnings(table, n_permutations)],
     )

@@ -134,7 +134,7 @@ def refuse_unusable(
     )
 
 
-def notes(table: PerformanceMatrix, n_permutations: int) -> list[str]:
+def warnings(table: PerformanceMatrix, n_permutations: int) -> list[str]:
     """What the reader of the numbers should know of the table behind them."""
     said = constant([table.models[model] for model in np.flatnonzero((table.Q[0] == table.Q).all(axis=0))])
     if (table.Q < 0).any():

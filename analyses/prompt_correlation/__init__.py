@@ -237,16 +237,16 @@ def _measured(scores: PerformanceMatrix, weights: PromptWeights | None) -> Weigh
     chosen = weighted_scores(scores.rows(rows), weights)
     columns = ~np.isnan(chosen.scores.Q).all(axis=0)
     models = tuple(np.array(scores.models, dtype=np.str_)[columns].tolist())
-    notes = list(chosen.notes)
-    notes += of_weights(weights, chosen)
+    warnings = list(chosen.warnings)
+    warnings += of_weights(weights, chosen)
     if not columns.all():
         left_out = [model for model in scores.models if model not in models]
-        notes.append(f"Left out {len(left_out)} models without any score: {', '.join(left_out[:5])}.")
+        warnings.append(f"Left out {len(left_out)} models without any score: {', '.join(left_out[:5])}.")
     if not rows.all():
-        notes.append(f"Left out {int((~rows).sum()):,} prompts without any score.")
+        warnings.append(f"Left out {int((~rows).sum()):,} prompts without any score.")
     Q = np.ascontiguousarray(chosen.scores.Q[:, columns])
     kept = replace(chosen.scores, Q=Q, models=models, run_ids=chosen.scores.run_ids[columns])
-    return replace(chosen, scores=kept, notes=tuple(notes))
+    return replace(chosen, scores=kept, warnings=tuple(warnings))
 
 
 @analysis
@@ -297,9 +297,9 @@ def analyze(
         prompt_values={name: PromptValues(prompt_ids=prompt_ids, values=v) for name, v in values.items()},
         tables={"statistics": statistics(found.comparisons, ("similarity", "statistic"), PVALUES)},
         figures=_figures(found),
-        notes=[
-            *measured.notes,
-            *wording.notes(found, is_binary=_is_binary(Q), constant_models=constant),
+        warnings=[
+            *measured.warnings,
+            *wording.warnings(found, is_binary=_is_binary(Q), constant_models=constant),
         ],
     )
 

@@ -157,7 +157,7 @@ def _tails(test: PermutationTest) -> str:
     return f"p = {test.pvalue:.3g} (lower tail {test.pvalue_lower:.3g}{discrete})"
 
 
-def notes(found: Tested, *, is_binary: bool, constant_models: Sequence[str]) -> list[str]:
+def warnings(found: Tested, *, is_binary: bool, constant_models: Sequence[str]) -> list[str]:
     """What the reader of the numbers should know of the table behind them.
 
     Args:

@@ -149,10 +149,10 @@ def analyze(
     chosen = complete_weighted_scores(scores)
     table = chosen.scores
     validate(wording.problems(table.Q, max_clusters=max_clusters, n_restarts=n_restarts, n_seeds=n_seeds, seed=seed))
-    notes = list(chosen.notes)
+    warnings = list(chosen.warnings)
     better = table.higher_is_better
     made, said = _chosen_weights(table, weights)
-    notes += said
+    warnings += said
 
     def one(place: int) -> Clustered:
         return clustered(
@@ -168,7 +168,7 @@ def analyze(
     schemes = dict(by_seed[0].schemes)
     schemes |= {name: reweighting(table.Q, w, higher_is_better=better) for name, w in made.items()}
     if any(found.clustering.n_clusters == max_clusters for found in by_seed):
-        notes.append(
+        warnings.append(
             f"The number of clusters reaches max_clusters, {max_clusters}: a larger one may find more and smaller "
             "clusters."
         )
@@ -195,7 +195,7 @@ def analyze(
             "seeds": tables.by_seed(by_seed),
         },
         figures=_figures(every, table),
-        notes=notes,
+        warnings=warnings,
     )
 
 
@@ -204,15 +204,15 @@ def _chosen_weights(
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
     """The weights that are not made of clusters, by scheme, and what is to be said of them."""
     by_task = PromptWeights.task_equal().of(table.prompt_ids, table.tasks)
-    made, notes = {}, []
+    made, warnings = {}, []
     if (by_task != by_task[0]).any():
         made[TASK_EQUAL] = by_task
     else:
-        notes.append(f"{TASK_EQUAL} is left out: tasks are of equal size here, or there is only one.")
+        warnings.append(f"{TASK_EQUAL} is left out: tasks are of equal size here, or there is only one.")
     if weights is None:
-        return made, notes
+        return made, warnings
     if weights.analysis_id is None:
-        return made, [*notes, f"{weights.name} is among the schemes anyway."]
+        return made, [*warnings, f"{weights.name} is among the schemes anyway."]
     given = weights.of(table.prompt_ids, table.tasks)
     unknown = int(np.isnan(given).sum())
     given = np.nan_to_num(given, nan=0.0)
@@ -220,12 +220,12 @@ def _chosen_weights(
         raise SelectionError(
             f"The weights {weights.name} give no weight to any prompt chosen here. Choose the tasks they were made of."
         )
-    notes.append(f"The scheme {GIVEN} is {weights.name}.")
+    warnings.append(f"The scheme {GIVEN} is {weights.name}.")
     if unknown:
-        notes.append(
+        warnings.append(
             f"{unknown:,} of {table.n_prompts:,} prompts have no weight in {weights.name}; they count 0 in that scheme."
         )
-    return made | {GIVEN: with_mean_one(given)}, notes
+    return made | {GIVEN: with_mean_one(given)}, warnings
 
 
 def _figures(every: Mapping[str, Reweighting], table: PerformanceMatrix) -> Mapping[str, Callable[[], Any]]:

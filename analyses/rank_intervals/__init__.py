@@ -167,5 +167,5 @@ def analyze(
             "ranks": partial(figures.ranks, ranks, kept.models),
             "separable": partial(figures.separable, ranks, kept.models),
         },
-        notes=wording.notes(ranks, kept.models, groups, clusters.field, left_out=left_out),
+        warnings=wording.warnings(ranks, kept.models, groups, clusters.field, left_out=left_out),
     )

@@ -72,7 +72,7 @@ def group_in_words(found: RankIntervals, group: Sequence[int]) -> str:
     return f"ranks {first:g}–{last:g}" if first != last else f"the {len(group)} models that share rank {first:g}"
 
 
-def notes(
+def warnings(
     found: RankIntervals, models: Sequence[str], groups: Grouping, by: str, *, left_out: Sequence[str]
 ) -> list[str]:
     """What the reader of the numbers should know."""

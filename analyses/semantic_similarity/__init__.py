@@ -203,7 +203,7 @@ def analyze(
         "slope_fdr": test.fdr,
         "slope_familywise": test.familywise,
     }
-    notes = wording.notes(test, is_binary=voters.scores.is_binary, similarity=similarity, intercept=intercept)
+    warnings = wording.warnings(test, is_binary=voters.scores.is_binary, similarity=similarity, intercept=intercept)
     return Report(
         found,
         prompt_values={name: PromptValues(prompt_ids=ids, values=value) for name, value in values.items()},
@@ -216,7 +216,7 @@ def analyze(
             "null_distributions": lambda: figures.null_distributions(test.comparisons, DRAWN[null]),
             "performance_by_meaning": lambda: figures.performance_by_meaning(found.curve, wording.WRITTEN[similarity]),
         },
-        notes=[*voters.notes, *said, *notes],
+        warnings=[*voters.warnings, *said, *warnings],
     )
 
 

@@ -99,7 +99,7 @@ def weights_move(name: str) -> list[str]:
     return [f"In the draws each weight of {name} goes with the scores that it was made of."]
 
 
-def notes(test: SemanticTest, *, is_binary: bool, similarity: str, intercept: bool) -> list[str]:
+def warnings(test: SemanticTest, *, is_binary: bool, similarity: str, intercept: bool) -> list[str]:
     """What the reader of the numbers should know of the lines behind them."""
     said = []
     n_zero, n_without_line = int((~test.kept).sum()), int(np.isnan(test.slope).sum())

@@ -162,7 +162,7 @@ def analyze(
         path=path,
     )
     sums = path.limits.sums
-    notes = wording.notes(
+    warnings = wording.warnings(
         path.at,
         int((~complete).sum()),
         [task for task, group in zip(table.tasks, sums.group.tolist(), strict=True) if group < 0],
@@ -179,5 +179,5 @@ def analyze(
             "pairs": tables.pairs(path.limits, table.models),
         },
         figures={"sweep": lambda: figures.sweep(path.at, path.limits, found.labels, is_raw=is_raw)},
-        notes=[*field.notes, *notes],
+        warnings=[*field.warnings, *warnings],
     )

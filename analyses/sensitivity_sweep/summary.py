@@ -99,7 +99,7 @@ def safety(limits: PairLimits, leading: Sequence[str], *, is_raw: bool) -> list[
     return [f"{said}; from {_quotient(first, is_raw)} on {none} gets ahead of {who}."]
 
 
-def notes(
+def warnings(
     path: Sequence[CardinalSensitivity],
     n_left_out: int,
     constant: Sequence[str],

@@ -40,10 +40,10 @@ from tracker.queries.prompts import Prompts
 from tracker.recording.finding import (
     FilterDecisions,
     Finding,
+    FlaggedPrompts,
     Metric,
     RankedModels,
     Report,
-    SingledOut,
     Undefined,
     analysis,
     finite_or_undefined,
@@ -360,7 +360,7 @@ def analyze(
             similar=similar,
             path=path,
         ),
-        notes=wording.notes(
+        warnings=wording.warnings(
             filter_models=found.filter_models,
             makers=filter_models.organizations(found.filter_models),
             kind=kind,
@@ -411,7 +411,7 @@ def _decisions(prompt_ids: NDArray[np.int64], steps: Mapping[str, Step], stays: 
     for name, one in steps.items():
         at = np.flatnonzero(one.flagged)
         groups = one.groups[at] if (one.groups[at] >= 0).any() else None
-        reasons[name] = SingledOut(prompt_ids=prompt_ids[at], retained=~one.removed[at], groups=groups)
+        reasons[name] = FlaggedPrompts(prompt_ids=prompt_ids[at], retained=~one.removed[at], groups=groups)
     return FilterDecisions(prompt_ids=prompt_ids, kept=stays, reasons=reasons)
 
 

@@ -161,7 +161,7 @@ def _below(similar: SimilarStep) -> str:
     return f", nearer to another one than {similar.threshold:.3g} ({chosen[similar.chosen_by]})"
 
 
-def notes(
+def warnings(
     *,
     filter_models: Sequence[str],
     makers: Sequence[str | None],

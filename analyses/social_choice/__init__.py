@@ -204,7 +204,7 @@ def analyze(
         rankings=_rankings(found, table),
         tables=_tables(found),
         figures=_figures(found, table),
-        notes=[*field.notes, *_notes(found, table, exact, time_limit)],
+        warnings=[*field.warnings, *_notes(found, table, exact, time_limit)],
     )
 
 
@@ -239,7 +239,7 @@ def _before_and_after(before: str, system: str, r: Reranking) -> Mapping[str, Ra
 
 
 def _notes(found: SocialChoice, table: TaskMatrix, exact: ExactScores, time_limit: float) -> list[str]:
-    said = wording.notes(exact, table.tasks, found.diversities.n_complete_tasks)
+    said = wording.warnings(exact, table.tasks, found.diversities.n_complete_tasks)
     if found.ordinal and not found.ordinal.is_named:
         said += wording.boundary(found.ordinal.rates, found.ordinal.sensitivity.leading, table.models)
     if found.method == "paper":

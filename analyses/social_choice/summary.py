@@ -206,7 +206,7 @@ def _mover(r: Reranking, to: Reranked) -> str:
     return f"{r.models[model]} {way} from rank {r.rank[model]:g} to {to.change.after[model]:g}"
 
 
-def notes(scores: ExactScores, tasks: Sequence[str], n_complete: int) -> list[str]:
+def warnings(scores: ExactScores, tasks: Sequence[str], n_complete: int) -> list[str]:
     """What the reader of the numbers should know of the tasks behind them.
 
     Args:

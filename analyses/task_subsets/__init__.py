@@ -289,9 +289,9 @@ def analyze(
             "distance": lambda: figures.distance(found.sizes, found.greedy, found.held, within),
             "greedy": lambda: figures.greedy(found.greedy, found.tasks, within, found.greedy_size_within),
         },
-        notes=[
-            *field.notes,
-            *wording.notes(field.scores, kept, rule, tied=tied, max_size=max_size, ties_all=ties_all),
+        warnings=[
+            *field.warnings,
+            *wording.warnings(field.scores, kept, rule, tied=tied, max_size=max_size, ties_all=ties_all),
         ],
     )
 

@@ -74,7 +74,7 @@ def cost_problems(
     }
 
 
-def notes(
+def warnings(
     given: TaskMatrix, kept: TaskMatrix, rule: str, *, tied: Sequence[str], max_size: int, ties_all: bool
 ) -> list[str]:
     """What the reader of the numbers should know of the tasks behind them.

@@ -152,7 +152,7 @@ def analyze(
         Tradeoff(panels=panels, n_left_out=len(left_out)),
         tables={"points": tables.points(panels, numbers, chosen)},
         figures={"tradeoff": lambda: figures.tradeoff(panels, numbers, diversity)},
-        notes=wording.notes(panels, passed_over, unasked, list(shown.values()), is_chosen=bool(which)),
+        warnings=wording.warnings(panels, passed_over, unasked, list(shown.values()), is_chosen=bool(which)),
     )
 
 

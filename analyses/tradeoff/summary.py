@@ -104,7 +104,7 @@ def panel(p: Panel) -> str:
     return f"{said}. {below} below the line from Constant to Random, {above} above it{undecided}."
 
 
-def notes(
+def warnings(
     panels: Sequence[Panel],
     passed_over: Mapping[str, Mapping[str, str]],
     unasked: Collection[str],

@@ -286,9 +286,9 @@ def analyze(
             "agreement": lambda: figures.agreement(tuple(found.outcomes), found.agreements),
             "duels": lambda: figures.duels(found.duels, found.models, found.outcomes["copeland"].ranks),
         },
-        notes=[
-            *field.notes,
-            *wording.notes(
+        warnings=[
+            *field.warnings,
+            *wording.warnings(
                 found.absent,
                 rule,
                 n_tasks=kept.n_tasks,

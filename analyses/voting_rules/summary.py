@@ -40,7 +40,7 @@ def problems(*, rule: str, time_limit: float) -> ValidationErrors:
     }
 
 
-def notes(
+def warnings(
     absent: Mapping[Rule, str],
     rule: Rule,
     *,

@@ -256,5 +256,5 @@ def analyze(
         rankings={"random_weights": ranked},
         tables={"models": tables.by_model(found.models, found.rank, u), "pairs": tables.by_pair(found.models, u)},
         figures=drawings,
-        notes=[*voters.notes, *wording.notes(found.models, u)],
+        warnings=[*voters.warnings, *wording.warnings(found.models, u)],
     )

@@ -29,7 +29,7 @@ def problems(Q: NDArray[np.float64], *, n_draws: int, method: str, seed: int) ->
     }
 
 
-def notes(models: Sequence[str], u: RandomWeights) -> list[str]:
+def warnings(models: Sequence[str], u: RandomWeights) -> list[str]:
     """What the reader of the numbers should know of the models behind them."""
     said = []
     pairs = [f"{models[i]} = {models[j]}" for i, j in zip(*np.nonzero(np.triu(u.is_identical, 1)), strict=True)]

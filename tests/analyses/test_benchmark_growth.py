@@ -75,7 +75,7 @@ class TestAgainstReference:
             np.average(BINARY[first], axis=0, weights=w[first])
         )
         assert weighted.finding.metrics["n_effective"] == pytest.approx(w.sum() ** 2 / (w**2).sum())
-        assert any("weighted by 3:some" in note for note in weighted.notes)
+        assert any("weighted by 3:some" in note for note in weighted.warnings)
 
     def test_vectors_decide_on_the_order_and_random_orders_are_the_control(self):
         E = RNG.normal(size=(120, 6))
@@ -83,7 +83,7 @@ class TestAgainstReference:
         order = farthest_first(grouped(E.astype(np.float32).astype(float)), 5, "min").rows
         assert report.finding.order.rows.tolist() == order.tolist()
         assert isinstance(report.finding.metrics["size_within.permuted_median"], Undefined)
-        assert "random orders: they are the control" in report.finding.summary()
+        assert "random orders: they are the control" in report.summary
         assert "permuted_median" not in report.tables["distance"].column_names
 
     def test_the_first_prompts_of_a_real_table_tell_of_the_method(self, mmlu_pro):
@@ -127,7 +127,7 @@ class TestLaws:
         report = analyze(matrix(table), None, None, **FEW)
         assert report.finding.n_prompts == 119
         assert 103 not in report.prompt_values["position"].prompt_ids
-        assert any("1 of 120 prompts" in note for note in report.notes)
+        assert any("1 of 120 prompts" in note for note in report.warnings)
 
     def test_random_orders_within_the_distance_are_counted_at_each_size(self):
         report = analyze(matrix(BINARY), None, None, within=0.1, **FEW)
@@ -151,7 +151,7 @@ class TestLaws:
         elif (table == table[0, 0]).all():
             assert found.metrics["size_within"] == 1
             assert found.order.rows.tolist()[1:] == [i for i in range(len(table)) if i != found.order.rows[0]]
-            assert any("same direction" in note for note in report.notes)
+            assert any("same direction" in note for note in report.warnings)
         for draw in report.figures.values():
             draw().savefig(io.BytesIO(), format="png", dpi=40)
 

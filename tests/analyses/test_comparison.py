@@ -137,8 +137,8 @@ class TestLaws:
         for name in ("difference", "clustered.low", "clustered.high", "unpaired.z", "n_a_better", "flips.pvalue"):
             assert other[name] == pytest.approx(one[name], rel=1e-9)
         assert other["mean_a"] == pytest.approx(1 - one["mean_a"])
-        notes = " ".join(asked(1 - Q, higher_is_better=False).notes)
-        assert "lower is better" in notes
+        warnings = " ".join(asked(1 - Q, higher_is_better=False).warnings)
+        assert "lower is better" in warnings
 
     def test_two_models_need_not_be_named(self):
         named, open_ = asked(BINARY[:, :2]), asked(BINARY[:, :2], model_a="", model_b="")
@@ -154,7 +154,7 @@ class TestLaws:
         metrics = dict(report.finding.metrics)
         assert metrics.pop("n_left_out") == 14
         assert metrics == {name: value for name, value in alone.finding.metrics.items() if name != "n_left_out"}
-        said = " ".join(report.notes)
+        said = " ".join(report.warnings)
         assert "10 prompts of B are left out" in said
         assert "4 prompts of A are left out" in said
 
@@ -167,10 +167,10 @@ class TestLaws:
             place = int(row["prompt"][1:])
             assert (row["score_a"], row["score_b"], row["task"]) == (*BINARY[place, :2], TASKS[place])
             assert row["better"] == ("A" if d[place] > 0 else "B")
-        shown = [note for note in report.notes if "alone does better on" in note]
+        shown = [note for note in report.warnings if "alone does better on" in note]
         assert [note[0] for note in shown] == ["A"] * 3 + ["B"] * 3
-        assert not any("\x1b" in note or "\n" in note for note in report.notes)
-        assert not [note for note in asked(n_flips=0).notes if "alone does better on" in note]
+        assert not any("\x1b" in note or "\n" in note for note in report.warnings)
+        assert not [note for note in asked(n_flips=0).warnings if "alone does better on" in note]
 
     def test_the_largest_differences_come_first(self):
         sizes = np.abs(asked(CONTINUOUS).tables["flips"].column("advantage_of_a").to_numpy())
@@ -180,8 +180,8 @@ class TestLaws:
         tasks = np.array(["large"] * 180 + ["b", "c", "d", "e", "f", "g"] * 10)
         report = asked(tasks=tasks)
         assert report.finding.found.best is report.finding.found.uneven
-        assert "of very unequal sizes" in report.finding.summary()
-        assert any("CR2" in note for note in report.notes)
+        assert "of very unequal sizes" in report.summary
+        assert any("CR2" in note for note in report.warnings)
         found = asked().finding.found
         assert found.best is found.clustered
 
@@ -222,7 +222,7 @@ class TestWords:
 
     def test_identical_models_are_said_to_be(self):
         report = asked(BINARY[:, [0, 0]])
-        assert "the same score on every one of 240 shared prompts" in report.finding.summary()
+        assert "the same score on every one of 240 shared prompts" in report.summary
         metrics = report.finding.metrics
         assert (metrics["difference"], metrics["clustered.pvalue"], metrics["mcnemar.pvalue"]) == (0, 1, 1)
         assert isinstance(metrics["bca.low"], Undefined)
@@ -230,7 +230,7 @@ class TestWords:
 
     def test_one_prompt_is_too_few(self):
         report = asked(np.array([[1.0, 0.0]]))
-        assert "too few to say how sure" in report.finding.summary()
+        assert "too few to say how sure" in report.summary
         assert isinstance(report.finding.metrics["naive.stderr"], Undefined)
         assert isinstance(report.finding.metrics["unpaired.pvalue"], Undefined)
 
@@ -253,7 +253,7 @@ class TestWords:
         tasks[:5] = ""
         report = asked(tasks=tasks)
         assert report.finding.metrics["n_clusters"] == 11
-        assert "5 of 240 prompts name no task; each is a cluster of its own." in report.notes
+        assert "5 of 240 prompts name no task; each is a cluster of its own." in report.warnings
 
     def test_every_difference_the_same_is_defined(self):
         Q = np.column_stack([np.full(30, 0.75), np.full(30, 0.25)])
@@ -264,7 +264,7 @@ class TestWords:
 
     def test_where_all_clusters_say_the_same_there_is_no_interval_and_no_t(self):
         report = asked(np.column_stack([np.ones(N), np.zeros(N)]))
-        said = report.finding.summary()
+        said = report.summary
         assert "no interval, since clusters all say the same" in said
         assert "The test is that of flipped signs of whole clusters; beside it: exact McNemar" in said
         assert "paired t" not in said
@@ -285,8 +285,8 @@ class TestWords:
             report = asked(Q, field)
             n_needed = report.finding.metrics["n_needed"]
             assert n_needed > N, "or there is nothing to ask for"
-            assert words in report.finding.summary()
-            assert f"{n_needed:,.0f} prompts" in report.finding.summary()
+            assert words in report.summary
+            assert f"{n_needed:,.0f} prompts" in report.summary
 
     @pytest.mark.parametrize(("field", "size"), [("passage", 3), ("none", 1)])
     def test_so_many_prompts_are_enough_and_one_unit_less_is_not(self, field, size):

@@ -69,9 +69,9 @@ class TestFinding:
         assert (numbers["n_steps"], numbers["n_drifted"], numbers["n_rose"], numbers["n_fell"]) == (2, 1, 1, 0)
         assert numbers["largest"] == pytest.approx(0.2)
         assert numbers["changed.mean"] == pytest.approx((4 + 40) / 2 / N)
-        assert "1 of 2 steps between runs of org/a is more than chance" in report.finding.summary()
-        assert "org/a rose by 0.2000" in report.finding.summary()
-        assert "40 prompts better, 0 worse" in report.finding.summary()
+        assert "1 of 2 steps between runs of org/a is more than chance" in report.summary
+        assert "org/a rose by 0.2000" in report.summary
+        assert "40 prompts better, 0 worse" in report.summary
 
     def test_every_run_has_a_row_and_every_changed_prompt_another(self) -> None:
         report = asked(three_runs(), [run(1), run(4), run(9)])
@@ -94,7 +94,7 @@ class TestFinding:
         report = asked(three_runs(), [run(1), run(4), run(5, "org/b")])
         assert [row["model"] for row in report.tables["runs"].to_pylist()] == ["org/a", "org/a", "org/b"]
         assert report.finding.metrics["n_steps"] == 1
-        assert report.finding.summary().startswith("org/a did not drift more than chance allows on the 200 prompts")
+        assert report.summary.startswith("org/a did not drift more than chance allows on the 200 prompts")
 
     def test_without_two_runs_of_any_model_the_question_is_refused(self) -> None:
         with pytest.raises(SelectionError, match="No model has two runs on b"):
@@ -114,8 +114,8 @@ class TestWords:
         before = run(1, temperature=0.0, gen={"top_p": 1, "stop": "x"}, only_here=1)
         after = run(2, temperature=0.7, gen={"top_p": 2, "stop": "x"}, seed=4)
         assert settings_changed(before.settings, after.settings) == ["gen.top_p", "temperature"]
-        notes = " ".join(asked(three_runs()[:, :2], [before, after]).notes)
-        assert "settings changed: gen.top_p, temperature." in notes
+        warnings = " ".join(asked(three_runs()[:, :2], [before, after]).warnings)
+        assert "settings changed: gen.top_p, temperature." in warnings
 
     def test_what_an_evaluation_keeps_account_of_is_no_setting(self) -> None:
         before = run(
@@ -129,13 +129,13 @@ class TestWords:
     def test_other_prompts_in_the_two_runs_are_told(self) -> None:
         Q = three_runs()[:, :2]
         Q[:7, 1] = np.nan
-        notes = " ".join(asked(Q, [run(1), run(2)]).notes)
-        assert "7 prompts are only in the former, 0 only in the latter" in notes
+        warnings = " ".join(asked(Q, [run(1), run(2)]).warnings)
+        assert "7 prompts are only in the former, 0 only in the latter" in warnings
 
     def test_runs_of_unknown_date_are_said_to_be_in_the_order_of_the_store(self) -> None:
         said = "in the order in which they were taken in"
-        assert said in " ".join(asked(three_runs()[:, :2], [run(1), run(2)]).notes)
-        assert said not in " ".join(asked(three_runs()[:, :2], [run(1, day=3), run(2, day=9)]).notes)
+        assert said in " ".join(asked(three_runs()[:, :2], [run(1), run(2)]).warnings)
+        assert said not in " ".join(asked(three_runs()[:, :2], [run(1, day=3), run(2, day=9)]).warnings)
 
     def test_equal_runs_are_said_to_be_equal(self) -> None:
         Q = np.column_stack([LEVEL, LEVEL])

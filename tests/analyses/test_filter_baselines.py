@@ -211,13 +211,13 @@ class TestLaws:
             number(found, "filter.tau")
             == ranking_change(np.delete(TABLE, 1, axis=1), ~EASY, np.isin(np.delete(np.arange(K), 1), BEST)).tau
         )
-        assert "model 1" in next(note for note in found.notes if note.startswith("Not ranked"))
+        assert "model 1" in next(note for note in found.warnings if note.startswith("Not ranked"))
 
     def test_prompts_that_the_filter_never_judged_are_left_out(self):
         found = asked(kept=~EASY[:100])
         within = asked(TABLE[:100], ~EASY[:100])
         assert found.finding.metrics == within.finding.metrics
-        assert any(note.startswith("50 prompts that filter 7 never judged") for note in found.notes)
+        assert any(note.startswith("50 prompts that filter 7 never judged") for note in found.warnings)
 
     def test_both_removes_no_more_than_either(self):
         either, both = asked(), asked(combine="both")
@@ -258,7 +258,7 @@ class TestDegenerate:
     def test_without_ranked_filter_models_there_is_no_number_without_them(self):
         found = asked(models=(40,))
         assert "no ranked model filtered" in reason(found, "filter.tau_without_filter_models")
-        assert "None of the models that filtered is ranked here." in found.notes
+        assert "None of the models that filtered is ranked here." in found.warnings
 
     def test_without_another_benchmark_there_are_no_correlations(self):
         found = asked()
@@ -310,7 +310,7 @@ class TestErrors:
 
 class TestWords:
     def test_fewer_than_200_models_are_warned_of_with_their_standard_errors(self, report):
-        warning = next(note for note in report.notes if note.startswith("Item response is fitted to 12 models"))
+        warning = next(note for note in report.warnings if note.startswith("Item response is fitted to 12 models"))
         for name in ("difficulty", "discrimination"):
             median = np.median(report.prompt_values[f"{name}_stderr"].values)
             assert f"{median:.2f} for {name}" in warning
@@ -321,11 +321,11 @@ class TestWords:
         table = (random.random((30, 200)) < random.random((30, 1))).astype(float)
         found = asked(table, random.random(30) < 0.5, n_subsets=3)
         assert number(found, "item_response.n_models") == 200
-        assert not any(note.startswith("Item response is fitted") for note in found.notes)
+        assert not any(note.startswith("Item response is fitted") for note in found.warnings)
         assert np.isfinite(number(found, "item_response.difficulty.median_stderr"))
 
     def test_the_summary_tells_every_number_beside_random_subsets(self, report):
-        said = report.finding.summary()
+        said = report.summary
         assert f"tau-b of {number(report, 'filter.tau'):.3f} with the filter (random: " in said
         assert f"{number(report, 'item_response.tau'):.3f} with item response (random: " in said
         assert "95 % of 40 random subsets" in said
@@ -339,11 +339,11 @@ class TestWords:
 
     def test_a_stale_filter_and_few_models_in_common_are_told(self):
         found = asked(stale="run 3", against=elsewhere({j: float(j) for j in range(5)}))
-        assert any("no longer the latest (run 3)" in note for note in found.notes)
-        assert "A correlation over 5 models says next to nothing." in found.notes
+        assert any("no longer the latest (run 3)" in note for note in found.warnings)
+        assert "A correlation over 5 models says next to nothing." in found.warnings
 
     def test_fewer_filter_models_than_there_were_are_told(self):
-        assert "2 of the 3 models that filtered are ranked here." in asked(models=(0, 1, 77)).notes
+        assert "2 of the 3 models that filtered are ranked here." in asked(models=(0, 1, 77)).warnings
 
 
 class TestTables:

@@ -204,7 +204,7 @@ class TestAgainstReference:
         found = World().ask()
         assert found.finding.n_otherwise == 0
         assert found.finding.metrics["share_removed.all"] == found.finding.metrics["share_removed.recorded"]
-        assert not [note for note in found.notes if "otherwise" in note]
+        assert not [note for note in found.warnings if "otherwise" in note]
 
     def test_encoders_share_what_plain_loops_find(self):
         world = World()
@@ -283,7 +283,7 @@ class TestChangedData:
         assert found.finding.metrics["share_removed.all"] == by_all.mean()
         assert found.finding.metrics["share_removed.recorded"] == (~recorded.kept).mean()
         assert found.finding.n_otherwise > 0
-        (note,) = [note for note in found.notes if "otherwise" in note]
+        (note,) = [note for note in found.warnings if "otherwise" in note]
         assert f"{by_all.mean():.2%} and not the {(~recorded.kept).mean():.2%} recorded" in note
 
     def test_prompts_that_the_filter_never_judged_are_left_out_and_those_without_scores_too(self):
@@ -293,25 +293,27 @@ class TestChangedData:
         chosen = replace(full, prompt_ids=judged, kept=full.kept[:70])
         found = world.ask(chosen=chosen)
         assert found.finding.metrics["n_prompts"] == 70
-        assert "20 prompts that filter 12 never judged are left out." in found.notes
+        assert "20 prompts that filter 12 never judged are left out." in found.warnings
         here = np.isin(IDS, np.sort(IDS)[10:])
         fewer = world.ask(scores=matrix(world.right).rows(here))
         assert fewer.finding.metrics["n_prompts"] == 80
-        assert any("10 prompts that filter 12 judged have no scores here" in note for note in fewer.notes)
+        assert any("10 prompts that filter 12 judged have no scores here" in note for note in fewer.warnings)
 
     def test_a_stale_filter_that_decides_the_same_is_told_as_stale(self):
         world = World()
-        assert any("no longer the latest (why)" in note for note in world.ask(chosen=world.chosen(stale="why")).notes)
+        assert any(
+            "no longer the latest (why)" in note for note in world.ask(chosen=world.chosen(stale="why")).warnings
+        )
 
     def test_similar_prompts_that_no_stored_encoder_gives_are_told(self):
-        assert any("No encoder's vectors give the" in note for note in World().ask().notes)
+        assert any("No encoder's vectors give the" in note for note in World().ask().warnings)
 
 
 class TestDegenerate:
     def test_without_answer_only_runs_contaminated_is_absent_with_the_reason(self):
         found = World().ask(blind=False)
         assert found.finding.metrics["share_contaminated.mean.2"] == Undefined("no answer-only run is stored")
-        assert any("called contaminated by any subset: no answer-only run" in note for note in found.notes)
+        assert any("called contaminated by any subset: no answer-only run" in note for note in found.warnings)
 
     def test_one_encoder_or_none_is_absent_with_the_reason(self):
         world = World()

@@ -76,7 +76,7 @@ class TestFindings:
         there = ~np.isnan(labels)
         pairs = set(zip(labels[there].tolist(), GROUP[there].tolist(), strict=True))
         assert len(pairs) <= 3 + 0.05 * len(GROUP)
-        assert "clearer clusters than chance allows" in report.finding.summary()
+        assert "clearer clusters than chance allows" in report.summary
 
     def test_they_are_found_beyond_difficulty(self):
         assert ask(GROUPED, null="margins").finding.metrics["silhouette.pvalue"] == 1 / 40
@@ -191,8 +191,8 @@ class TestDraws:
         ]
         assert 0 < len(without) < 12
         for report in without:
-            assert "clustered in the same way, gave none" in report.finding.summary()
-            assert "nan" not in report.finding.summary()
+            assert "clustered in the same way, gave none" in report.summary
+            assert "nan" not in report.summary
 
 
 class TestWeights:
@@ -215,8 +215,8 @@ class TestWeights:
             assert row["weight_share"] == pytest.approx(weights[members].sum() / weights.sum())
             means = np.average(GROUPED[members].mean(axis=1), weights=weights[members])
             assert row["mean_score"] == pytest.approx(means)
-        assert any("weighted by 3:some" in note for note in report.notes)
-        assert any("was chosen without looking at these scores" in note for note in report.notes)
+        assert any("weighted by 3:some" in note for note in report.warnings)
+        assert any("was chosen without looking at these scores" in note for note in report.warnings)
 
     def test_weights_made_of_scores_have_no_pvalues_and_the_same_silhouettes(self):
         weights = np.where(GROUP == 2, 5.0, 1.0)
@@ -229,7 +229,7 @@ class TestWeights:
         assert set(made.tables["by_number"].column("pvalue").to_pylist()) == {None}
         assert "there is nothing to test (the weights were made of scores" in made.finding.summary()
         assert "p = " not in made.finding.summary()
-        assert any(note.startswith("No p-value is given: 3:some was made of scores") for note in made.notes)
+        assert any(note.startswith("No p-value is given: 3:some was made of scores") for note in made.warnings)
 
 
 class TestLaws:
@@ -242,7 +242,7 @@ class TestLaws:
             return
         for name, value in report.finding.metrics.items():
             assert isinstance(value, Undefined) or np.isfinite(value), name
-        assert report.finding.summary().endswith(".")
+        assert report.summary.endswith(".")
 
     def test_the_seed_decides_everything(self):
         one, same, other = (ask(ONE_SCALE, seed=seed).finding for seed in (1, 1, 2))
@@ -263,17 +263,17 @@ class TestNotes:
     def test_signs_constant_models_and_few_draws_are_mentioned(self):
         table = RNG.normal(size=(30, 4))
         table[:, 2] = 0.5
-        notes = " ".join(ask(table, n_permutations=9).notes)
-        assert "below 0" in notes
-        assert "The same score on every prompt: model 2." in notes
-        assert "9 permutations cannot give" in notes
+        warnings = " ".join(ask(table, n_permutations=9).warnings)
+        assert "below 0" in warnings
+        assert "The same score on every prompt: model 2." in warnings
+        assert "9 permutations cannot give" in warnings
 
     def test_prompts_without_a_score_from_some_model_are_left_out(self):
         table = ONE_SCALE.copy()
         table[0, 0] = np.nan
         report = ask(table)
         assert report.finding.n_prompts == 99
-        assert any("lack a score" in note for note in report.notes)
+        assert any("lack a score" in note for note in report.warnings)
 
 
 class TestFigures:

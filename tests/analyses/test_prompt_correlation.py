@@ -245,8 +245,8 @@ class TestLaws:
         Q[5] = np.nan
         report = analyze(matrix(Q), n_permutations=5)
         assert (report.finding.n_prompts, report.finding.n_models) == (79, 9)
-        assert report.notes[0] == "Left out 1 models without any score: model 9."
-        assert report.notes[1] == "Left out 1 prompts without any score."
+        assert report.warnings[0] == "Left out 1 models without any score: model 9."
+        assert report.warnings[1] == "Left out 1 prompts without any score."
         assert 105 not in report.prompt_values["n_right"].prompt_ids
 
     def test_hundreds_of_models_are_compared_without_the_cosine(self):
@@ -254,7 +254,7 @@ class TestLaws:
         wide = np.tile(TABLE, (1, 36))
         report = analyze(matrix(wide), n_permutations=3)
         assert {test.name for test in report.finding.similarities.tests} == {"hamming", "jaccard", "jaccard_empty0"}
-        assert "The cosine is left out" in " ".join(report.notes)
+        assert "The cosine is left out" in " ".join(report.warnings)
         assert set(report.prompt_values) == {"hamming.mean_to_others", "jaccard.mean_to_others", "n_right"}
         once = permutation_test(TABLE, n_permutations=3).metrics
         for name in ("hamming.mean", "hamming.variance", "jaccard.mean", "jaccard.p95", "jaccard_empty0.variance"):
@@ -267,18 +267,18 @@ class TestLaws:
         Q[:, 2] = 1
         Q[0, :5] = np.nan
         Q[1, 5:] = np.nan
-        notes = " ".join(analyze(matrix(Q), n_permutations=5, null="margins").notes)
-        assert "model 2" in notes
-        assert "9 cells" in notes
-        assert "1 pairs of prompts share no model" in notes
-        assert "may not reach every table" in notes
-        assert "19 are the fewest" in notes
+        warnings = " ".join(analyze(matrix(Q), n_permutations=5, null="margins").warnings)
+        assert "model 2" in warnings
+        assert "9 cells" in warnings
+        assert "1 pairs of prompts share no model" in warnings
+        assert "may not reach every table" in warnings
+        assert "19 are the fewest" in warnings
 
     @settings(max_examples=30)
     @given(table=binary_tables_with_gaps())
     def test_every_table_that_can_be_tested_is(self, table):
         report = analyze(matrix(table), n_permutations=5)
-        assert report.finding.summary()
+        assert report.summary
         pvalues = [v for name, v in report.finding.metrics.items() if ".pvalue" in name]
         assert all(isinstance(p, Undefined) or 0 < p <= 1 for p in pvalues)
         for name, value in report.finding.metrics.items():
@@ -288,7 +288,7 @@ class TestLaws:
     @given(table=continuous_tables_with_gaps())
     def test_every_continuous_table_that_can_be_tested_is(self, table):
         report = analyze(matrix(table), n_permutations=5)
-        assert report.finding.summary()
+        assert report.summary
         assert report.tables["statistics"].num_rows >= 5
 
     @pytest.mark.parametrize("null", ["columns", "margins"])

@@ -109,7 +109,7 @@ class TestReport:
     def test_the_summary_says_that_few_representatives_carry_nothing_and_that_nothing_is_tested(
         self, report: Report
     ) -> None:
-        said = report.finding.summary()
+        said = report.summary
         assert said.startswith("On 150 prompts and 7 models, other weights ")
         assert "but no ranking can rest on so few" in said
         assert said.endswith("This is no test: it shows what other weights would do, not which weights are right.")
@@ -144,7 +144,7 @@ class TestGivenWeights:
         values = np.linspace(0, 3, 150)
         found = ask(scores, stored(scores, values))
         assert found.rankings["given"].score == pytest.approx(np.average(scores.Q, axis=0, weights=values))
-        assert "The scheme given is 5:mine." in found.notes
+        assert "The scheme given is 5:mine." in found.warnings
         for name, number in report.finding.metrics.items():
             assert found.finding.metrics[name] == number
         assert {name for name in found.finding.metrics if name not in report.finding.metrics} == {
@@ -157,7 +157,7 @@ class TestGivenWeights:
         found = ask(scores, stored(scores, np.ones(100)))
         assert found.rankings["given"].score == pytest.approx(scores.Q[:100].mean(axis=0))
         assert found.finding.metrics["given.n_effective"] == 100
-        assert "50 of 150 prompts have no weight in 5:mine; they count 0 in that scheme." in found.notes
+        assert "50 of 150 prompts have no weight in 5:mine; they count 0 in that scheme." in found.warnings
 
     def test_equal_ones_change_nothing(self) -> None:
         scores = simulated()
@@ -169,7 +169,7 @@ class TestGivenWeights:
     def test_task_equal_is_not_a_scheme_twice(self, report: Report) -> None:
         found = ask(simulated(), PromptWeights.task_equal())
         assert set(found.rankings) == set(report.rankings)
-        assert "task-equal is among the schemes anyway." in found.notes
+        assert "task-equal is among the schemes anyway." in found.warnings
 
     def test_weights_of_other_prompts_are_refused(self) -> None:
         scores = simulated()
@@ -201,7 +201,7 @@ class TestDegenerate:
     def test_equal_tasks_leave_task_equal_out(self) -> None:
         found = ask(matrix(np.random.default_rng(0).random((20, 3))))
         assert "task-equal" not in found.rankings
-        assert "task-equal is left out: tasks are of equal size here, or there is only one." in found.notes
+        assert "task-equal is left out: tasks are of equal size here, or there is only one." in found.warnings
 
     def test_scores_of_both_signs_and_constant_models_are_taken(self) -> None:
         Q = np.random.default_rng(0).normal(size=(30, 4))
@@ -215,11 +215,11 @@ class TestDegenerate:
         Q[10:15, 0] = np.nan
         found = ask(replace(scores, Q=Q))
         assert found.finding.metrics["n_prompts"] == 145
-        assert found.notes[0].startswith("5 of 150 prompts lack a score from some model and are left out")
+        assert found.warnings[0].startswith("5 of 150 prompts lack a score from some model and are left out")
 
     def test_reaching_the_largest_number_of_clusters_is_said(self) -> None:
         found = ask(matrix(np.repeat(np.eye(6), 4, axis=0)), max_clusters=5)
-        assert any(note.startswith("The number of clusters reaches max_clusters, 5") for note in found.notes)
+        assert any(note.startswith("The number of clusters reaches max_clusters, 5") for note in found.warnings)
 
 
 class TestErrors:

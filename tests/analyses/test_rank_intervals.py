@@ -67,8 +67,8 @@ class TestAgainstReference:
         ranking = report.rankings["rank-intervals"]
         ends = dict(zip(ranking.models, zip(ranking.rank_low, ranking.rank_high, strict=True), strict=True))
         assert ends == {"V": (1, 2), "Y": (1, 2), "U": (3, 5), "W": (3, 5), "Z": (3, 5), "X": (6, 6)}
-        assert "Cannot be told apart: ranks 1–2; ranks 3–5." in report.finding.summary()
-        assert "may lead too" in report.finding.summary()
+        assert "Cannot be told apart: ranks 1–2; ranks 3–5." in report.summary
+        assert "may lead too" in report.summary
 
     def test_a_model_without_a_rank_may_lead_for_all_that_is_known(self):
         far = np.column_stack([np.ones(60), np.zeros(60), np.ones(60)])
@@ -83,7 +83,7 @@ class TestAgainstReference:
         report = analyze(mmlu_pro_full, Clusters(field="task", prompt_ids=mmlu_pro_full.prompt_ids, names=names))
         assert report.finding.metrics["n_models"] == 26
         assert report.finding.metrics["n_left_out"] == 3
-        assert "have not been measured on every prompt" in report.notes[0]
+        assert "have not been measured on every prompt" in report.warnings[0]
 
 
 class TestLaws:
@@ -110,7 +110,7 @@ class TestLaws:
         found = asked(Q[:, rest])
         assert report.rankings["rank-intervals"].models == tuple(MODELS[j] for j in rest)
         assert report.rankings["rank-intervals"].rank_low.tolist() == found.rankings["rank-intervals"].rank_low.tolist()
-        assert "W has not been measured on every prompt" in report.notes[0]
+        assert "W has not been measured on every prompt" in report.warnings[0]
 
     def test_arrays_are_in_the_order_of_the_models(self):
         report = asked()
@@ -133,7 +133,7 @@ class TestLaws:
 class TestDegenerate:
     def test_identical_models_are_named(self):
         report = asked(Q[:, [0, 1, 0]])
-        assert any("do not differ" in note and "U = W" in note for note in report.notes)
+        assert any("do not differ" in note and "U = W" in note for note in report.warnings)
         assert report.finding.metrics["n_groups"] == 1
 
     def test_without_resamples_there_are_no_bootstrap_ranks(self):
@@ -143,7 +143,7 @@ class TestDegenerate:
 
     def test_few_or_unequal_clusters_are_said(self):
         tasks = np.array(["a"] * 200 + ["b", "c", "d", "e"] * 25)
-        said = " ".join(asked(field="task", tasks=tasks).notes)
+        said = " ".join(asked(field="task", tasks=tasks).warnings)
         assert "only 5 clusters" in said
         assert "very unequal sizes, the largest 67% of the prompts" in said
         assert asked(field="task", tasks=tasks).finding.ranks.correction == "CR2"
@@ -154,7 +154,7 @@ class TestDegenerate:
     def test_one_cluster_is_none(self):
         report = asked(field="task", tasks=np.full(N, "a"))
         assert report.finding.metrics["n_clusters"] == Undefined("all prompts are in one cluster")
-        assert "prompts taken as independent" in report.finding.summary()
+        assert "prompts taken as independent" in report.summary
 
 
 class TestErrors:

@@ -113,7 +113,7 @@ class TestPlantedTruth:
         assert metrics["n_discoveries.null_mean"] > 87
         assert metrics["n_discoveries.pvalue"] > 0.2
         assert isinstance(metrics["r_squared.mean"], Undefined)
-        assert "Without an intercept" in " ".join(report.notes)
+        assert "Without an intercept" in " ".join(report.warnings)
 
     def test_the_strongest_relations_come_with_texts_and_nearest_partners(self, related):
         rows = related.tables["strongest"].to_pylist()
@@ -142,12 +142,12 @@ class TestReport:
             values = related.prompt_values[name]
             assert 107 not in values.prompt_ids
             assert len(values.values) == len(values.prompt_ids) == N - 1
-        assert "1 prompts that no model got right have no cosine and are left out." in related.notes
-        assert "--similarity hamming" in " ".join(related.notes)
+        assert "1 prompts that no model got right have no cosine and are left out." in related.warnings
+        assert "--similarity hamming" in " ".join(related.warnings)
         hamming = asked(TABLE, VECTORS, similarity="hamming")
         assert hamming.finding.metrics["n_zero"] == 0
         assert 107 in hamming.prompt_values["slope"].prompt_ids
-        assert hamming.notes == []
+        assert hamming.warnings == []
 
     def test_numbers_are_finite_or_have_a_reason(self, related):
         found = related.finding
@@ -176,15 +176,15 @@ class TestReport:
         report = asked(few, UNRELATED[:4], n_permutations=5)
         for draw in report.figures.values():
             draw().savefig(io.BytesIO(), format="png", dpi=40)
-        assert "19 are the fewest" in " ".join(report.notes)
-        assert "so few draws cannot say" in report.finding.summary()
+        assert "19 are the fewest" in " ".join(report.warnings)
+        assert "so few draws cannot say" in report.summary
 
     def test_rows_with_missing_scores_are_left_out_with_a_note(self):
         gaps = TABLE.copy()
         gaps[3, 2] = np.nan
         report = asked(gaps, VECTORS)
         assert report.finding.n_prompts == N - 1
-        assert "lack a score" in report.notes[0]
+        assert "lack a score" in report.warnings[0]
 
     def test_equal_weights_are_no_weights(self, related):
         equal = asked(TABLE, VECTORS, np.full(N, 0.25))
@@ -198,7 +198,7 @@ class TestReport:
         given = RNG.uniform(0.2, 2, N)
         given[11] = 0
         report = asked(TABLE, VECTORS, given)
-        assert "weight 0 and are left out" in " ".join(report.notes)
+        assert "weight 0 and are left out" in " ".join(report.warnings)
         there = np.array([i for i in range(N) if i not in (7, 11)])
         u = TABLE[there] / np.sqrt(TABLE[there].sum(axis=1, keepdims=True))
         e = VECTORS[there].astype(np.float32).astype(float)
@@ -214,8 +214,8 @@ class TestReport:
         assert made.finding.metrics["slope.mean"] == brought.finding.metrics["slope.mean"]
         assert made.finding.metrics["slope.mean.null_mean"] != brought.finding.metrics["slope.mean.null_mean"]
         assert made.finding.metrics["slope.mean.pvalue"] <= 0.05
-        assert "In the draws each weight of 3:any goes with the scores that it was made of." in made.notes
-        assert any("was chosen without looking at these scores" in note for note in brought.notes)
+        assert "In the draws each weight of 3:any goes with the scores that it was made of." in made.warnings
+        assert any("was chosen without looking at these scores" in note for note in brought.warnings)
 
     def test_under_columns_weights_made_of_scores_have_no_pvalues(self):
         given = RNG.uniform(0.2, 2, N)
@@ -226,7 +226,7 @@ class TestReport:
         assert np.isnan(made.prompt_values["slope_familywise"].values).all()
         assert set(made.tables["strongest"].column("familywise").to_pylist()) == {None}
         assert "there is nothing to test: the weights were made of scores" in made.finding.summary()
-        assert any(note.startswith("No p-value is given: 3:any was made of scores") for note in made.notes)
+        assert any(note.startswith("No p-value is given: 3:any was made of scores") for note in made.warnings)
 
     def test_the_same_seed_gives_the_same_numbers(self, related):
         assert asked(TABLE, VECTORS).finding.metrics == related.finding.metrics
@@ -252,7 +252,7 @@ class TestDegenerateInput:
         if words:
             assert "here: " in words or "Every prompt is equally similar" in words
             return
-        assert report.finding.summary()
+        assert report.summary
         for name, value in report.finding.metrics.items():
             assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
         pvalues = [v for name, v in report.finding.metrics.items() if ".pvalue" in name]
@@ -273,7 +273,7 @@ class TestDegenerateInput:
         assert report.finding.metrics["n_without_line"] == 1
         assert np.isnan(report.prompt_values["slope"].values[-1])
         assert np.isnan(report.prompt_values["slope_familywise"].values[-1])
-        assert "equally similar to all others" in " ".join(report.notes)
+        assert "equally similar to all others" in " ".join(report.warnings)
 
 
 class TestErrors:

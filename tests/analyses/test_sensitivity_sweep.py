@@ -111,13 +111,13 @@ class TestLaws:
         found = report(T, columns="standardised")
         assert found.finding.metrics["tau.at_1"] == 1
         assert isinstance(found.finding.metrics["epsilon.first_safe"], Undefined)
-        assert any("--columns raw" in note for note in found.notes)
+        assert any("--columns raw" in note for note in found.warnings)
         assert "already reverse" in found.finding.summary()
 
     def test_what_is_not_proven_is_said(self):
         found = report(np.random.default_rng(0).random((9, 30)), epsilons=("0.01", "1"))
         assert found.finding.metrics["n_exact"] == 1
-        assert any("not proven without exact search" in note for note in found.notes)
+        assert any("not proven without exact search" in note for note in found.warnings)
 
 
 class TestDegenerate:
@@ -126,7 +126,7 @@ class TestDegenerate:
         T[-1, 3] = NAN
         found = report(T)
         assert dict(found.finding.metrics) == dict(report(SCORES).finding.metrics)
-        assert found.notes[0].startswith("1 task lacks")
+        assert found.warnings[0].startswith("1 task lacks")
 
     def test_one_task_moves_nothing(self):
         metrics = report(SCORES[:1]).finding.metrics
@@ -142,8 +142,8 @@ class TestDegenerate:
 
     def test_tasks_without_weight_and_proportional_tasks_are_named(self):
         found = report([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0], [10.0, 20.0, 30.0]])
-        assert "task 1" in found.notes[0]
-        assert "same proportions" in found.notes[1]
+        assert "task 1" in found.warnings[0]
+        assert "same proportions" in found.warnings[1]
         assert np.isnan(found.finding.arrays["tau_weights"][:, 1]).all()
 
 

@@ -55,10 +55,10 @@ class TestEdges:
         report = complete.but(scores=scores, makers=makers, named=("model 2", "model 4")).asked(n_neighbours=8)
         assert set(report.finding.filter_models) == {"model 2", "model 4"}
         assert not report.finding.steps["easy"].flagged[7]
-        notes = " ".join(report.notes)
-        assert "Several are of one organization: one" in notes
-        assert "Not ranked, since scores are missing: model 2." in notes
-        assert "A prompt that model 2 was not asked is never called easy." in notes
+        warnings = " ".join(report.warnings)
+        assert "Several are of one organization: one" in warnings
+        assert "Not ranked, since scores are missing: model 2." in warnings
+        assert "A prompt that model 2 was not asked is never called easy." in warnings
         assert report.finding.metrics["n_models"] == 8
 
     def test_tasks_whose_texts_are_not_known_are_not_called_anomalous(self, complete: Small) -> None:
@@ -66,8 +66,8 @@ class TestEdges:
         texts = [None if out else text or "Why?" for out, text in zip(hidden, complete.texts, strict=True)]
         choices = [None if out else list("abcd") for out in hidden]
         report = complete.but(texts=texts, choices=choices).asked(**USUAL)
-        assert f"{sum(hidden)} prompts have no text, so that no duplicate of them can be found." in report.notes
-        assert not any("stand out" in note for note in report.notes)
+        assert f"{sum(hidden)} prompts have no text, so that no duplicate of them can be found." in report.warnings
+        assert not any("stand out" in note for note in report.warnings)
 
     def test_tasks_without_options_stand_out_among_others_and_stay(self, complete: Small) -> None:
         texts = [f"What is number {i} of this list of numbers?" for i in range(len(complete.texts))]
@@ -75,9 +75,9 @@ class TestEdges:
         odd = complete.but(texts=texts, choices=choices, tasks=[f"task {i % 6}" for i in range(120)])
         odd = odd.but(choices=[[] if i % 6 == 2 else list("abcd") for i in range(120)])
         report = odd.asked(**USUAL)
-        assert any("task 2 (0.0 options, against 4.0). None was dropped for it" in note for note in report.notes)
+        assert any("task 2 (0.0 options, against 4.0). None was dropped for it" in note for note in report.warnings)
         assert not report.finding.steps["anomalous"].flagged.any()
-        assert not any("stand out" in note for note in odd.asked(**USUAL, exclude_task=("task 2",)).notes)
+        assert not any("stand out" in note for note in odd.asked(**USUAL, exclude_task=("task 2",)).warnings)
 
     def test_where_all_vectors_are_alike_there_is_no_threshold_but_ones_own(self, complete: Small) -> None:
         same = complete.but(vectors=np.ones((120, 3)))
@@ -87,8 +87,8 @@ class TestEdges:
 
     def test_where_everything_is_excluded_nothing_is_left_to_rank(self, complete: Small) -> None:
         report = complete.asked(**USUAL, exclude_task=tuple(set(complete.tasks)))
-        assert report.finding.summary().startswith("0 of 120 prompts stay; 100.0% could be left out.")
-        assert report.finding.summary().endswith("Nothing is left to rank models by.")
+        assert report.summary.startswith("0 of 120 prompts stay; 100.0% could be left out.")
+        assert report.summary.endswith("Nothing is left to rank models by.")
         for name, value in report.finding.metrics.items():
             assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
 
@@ -138,7 +138,7 @@ class TestEvidence:
                 means = complete.scores[rows][:, shared].mean(axis=0)
                 assert found.metrics[f"against.{name}.{when}"] == pytest.approx(peer(means, values)[0])
         assert found.metrics["against.pearson.n_models"] == 8
-        assert "A correlation over 8 models says next to nothing." in report.notes
+        assert "A correlation over 8 models says next to nothing." in report.warnings
         assert "Correlation with arena (elo) over 8 models, before and after: Pearson's" in found.summary()
 
     @pytest.mark.parametrize("options", [{}, {"without_confidence": True}, {"probability": "likelihoods"}])

@@ -91,17 +91,17 @@ class TestWords:
         assert words in complete.but(**changes).asked(**USUAL).finding.summary()
 
     def test_notes_say_what_is_behind_the_numbers(self, complete: Small) -> None:
-        notes = complete.but(makers={}).asked(**USUAL, probability="likelihoods").notes
-        said = " ".join(notes)
-        assert notes[0].startswith("The models that filter: ")
+        warnings = complete.but(makers={}).asked(**USUAL, probability="likelihoods").warnings
+        said = " ".join(warnings)
+        assert warnings[0].startswith("The models that filter: ")
         assert "Of 3 of them the organization is not known" in said
         assert "suffrage models --facts FILE" in said
         assert "The paper's are of the option letters" in said
         assert "See the table and the picture path." in said
         assert re.search(r"filter models are right on \d+\.\d% to \d+\.\d% of the prompts; guessing is on 25\.0%", said)
-        alone = " ".join(complete.asked(**USUAL, without_confidence=True).notes)
+        alone = " ".join(complete.asked(**USUAL, without_confidence=True).warnings)
         assert "Right and wrong alone decided" in alone
-        few = " ".join(small(2, m=5).asked(**USUAL | {"n_models": 2}).notes)
+        few = " ".join(small(2, m=5).asked(**USUAL | {"n_models": 2}).warnings)
         assert "No error of the subset: models are split in two from 8 on" in few
 
     @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ class TestWords:
 
     def test_the_range_of_a_change_over_few_models_is_said_to_be_too_narrow(self, complete: Small) -> None:
         other = {name: float(j * j % 7) for j, name in enumerate(complete.models)}
-        notes = complete.but(other=other).asked(**USUAL).notes
-        assert sum("the range of a change is too narrow" in note for note in notes) == 1
+        warnings = complete.but(other=other).asked(**USUAL).warnings
+        assert sum("the range of a change is too narrow" in note for note in warnings) == 1
         assert few_to_draw(15)
         assert not few_to_draw(16)
 
@@ -142,14 +142,14 @@ class TestWords:
 
     def test_models_no_better_than_guessing_are_said_to_give_the_step_little_power(self, complete: Small) -> None:
         guesses = (np.arange(120)[:, None] + np.arange(9)) % 4 == 0
-        notes = complete.but(blind=guesses.astype(float)).asked(**USUAL).notes
-        assert any("can hardly be told from that, so that the step has little power" in note for note in notes)
+        warnings = complete.but(blind=guesses.astype(float)).asked(**USUAL).warnings
+        assert any("can hardly be told from that, so that the step has little power" in note for note in warnings)
 
     def test_where_most_prompts_have_a_similar_one_it_is_doubted(self, complete: Small) -> None:
         pairs = complete.but(vectors=np.eye(60)[np.arange(120) // 2])
-        notes = pairs.asked(**USUAL | {"threshold": 0.5}).notes
-        assert any("100% of the prompts have another one below the threshold" in note for note in notes)
-        assert not any("below the threshold" in note for note in complete.asked(**USUAL).notes)
+        warnings = pairs.asked(**USUAL | {"threshold": 0.5}).warnings
+        assert any("100% of the prompts have another one below the threshold" in note for note in warnings)
+        assert not any("below the threshold" in note for note in complete.asked(**USUAL).warnings)
 
 
 class TestErrors:

@@ -180,7 +180,7 @@ class TestLaws:
             k: v for k, v in alone.items() if k.startswith("cardinal")
         }
         assert report.tables["cardinal"].num_rows == kept.sum() < 6
-        assert any(f"{kept.sum()} of 6 tasks without gaps" in note for note in report.notes)
+        assert any(f"{kept.sum()} of 6 tasks without gaps" in note for note in report.warnings)
 
     def test_a_system_that_is_not_asked_for_is_not_there(self):
         for system, other in (("cardinal", "ordinal"), ("ordinal", "cardinal")):
@@ -265,7 +265,7 @@ class TestDegenerate:
             assert found[name] == 0
         assert found["cardinal.exact"] == 1
         assert "task_distances" not in report.figures
-        said = report.finding.summary()
+        said = report.summary
         assert "diversity is 0 by definition" in said
         assert "cardinal sensitivity is 0 by definition" in said
 
@@ -276,7 +276,7 @@ class TestDegenerate:
         assert isinstance(found["diversity.tie_corrected"], Undefined)
         for name in ("cardinal.tau", "cardinal.mrc_upper", "ordinal.tau_upper", "ordinal.mrc", "cardinal.tau_b"):
             assert found[name] == 0
-        assert any("counts ties as disagreement" in note for note in report.notes)
+        assert any("counts ties as disagreement" in note for note in report.warnings)
         assert report.tables["cardinal"]["tau_weight"].null_count == 3
         for draw in report.figures.values():
             draw()
@@ -286,14 +286,14 @@ class TestDegenerate:
         report = analyze(task_matrix(T), system="cardinal", time_limit=30.0)
         last = report.tables["cardinal"].to_pylist()[-1]
         assert (last["task"], last["tau_weight"], last["mrc_alpha"]) == ("task 4", None, None)
-        assert any("without weight: task 4" in note for note in report.notes)
+        assert any("without weight: task 4" in note for note in report.warnings)
         without = exact_metrics()
         assert report.finding.metrics["cardinal.tau"] == without["cardinal.tau"]
         assert report.finding.metrics["diversity"] > without["diversity"]
 
     def test_tasks_with_the_same_scores_are_named(self):
         report = analyze(task_matrix(np.vstack([SMALL, SMALL[1:2]])), time_limit=0)
-        assert any("task 1 = task 4" in note for note in report.notes)
+        assert any("task 1 = task 4" in note for note in report.warnings)
 
     def test_too_few_complete_tasks_leave_nothing_to_weigh(self):
         report = analyze(task_matrix(GAPS[3:]), time_limit=0)
@@ -301,7 +301,7 @@ class TestDegenerate:
         assert np.isnan(GAPS[3:]).any(axis=1).all()
         for name in ("cardinal.tau", "cardinal.exact", "diversity.complete_tasks", "diversity.tie_corrected"):
             assert isinstance(found[name], Undefined)
-        assert "Cardinal sensitivity is not given" in report.finding.summary()
+        assert "Cardinal sensitivity is not given" in report.summary
         assert set(report.tables) == {"ordinal_added", "ordinal_ranking"}
         assert found["diversity"] > 0
 
@@ -311,32 +311,32 @@ class TestDegenerate:
         report = analyze(task_matrix(T), time_limit=0)
         assert report.finding.n_models == 8
         assert report.finding.n_missing == 0
-        assert "Left out, having no score here: model 03." in report.notes
+        assert "Left out, having no score here: model 03." in report.warnings
 
     def test_a_tie_at_the_line_of_the_leading_models_is_said(self):
         T = np.hstack([SMALL, SMALL])
         report = analyze(task_matrix(T), system="ordinal", top=3, time_limit=0)
-        assert any("names decide who leads" in note for note in report.notes)
+        assert any("names decide who leads" in note for note in report.warnings)
         leading = report.rankings["ordinal.before"].models
         report = analyze(task_matrix(T), system="ordinal", top_models=leading, time_limit=0)
-        assert not any("names decide" in note for note in report.notes)
+        assert not any("names decide" in note for note in report.warnings)
         report = analyze(task_matrix(SMALL), system="ordinal", top=3, time_limit=0)
         rates = np.sort(report.rankings["win_rate"].score)
         assert rates[-3] > rates[-4]
-        assert not any("names decide" in note for note in report.notes)
+        assert not any("names decide" in note for note in report.warnings)
 
     def test_a_bound_that_is_not_met_is_said_with_what_narrows_it(self):
         T = np.round(np.random.default_rng(0).random((12, 30)), 3)
         report = analyze(task_matrix(T), system="cardinal", time_limit=0)
         assert report.finding.metrics["cardinal.exact"] == 0
-        assert any("a larger --time-limit" in note for note in report.notes)
-        assert "at most" in report.finding.summary()
+        assert any("a larger --time-limit" in note for note in report.warnings)
+        assert "at most" in report.summary
 
     def test_win_rates_per_task_with_gaps_say_that_time_does_not_help(self):
         report = analyze(task_matrix(GAPS), system="ordinal", win_rate="per-task", time_limit=0.1, top=5)
         is_open = report.finding.metrics["ordinal.exact"] == 0
-        assert any("does not add up over rivals" in note for note in report.notes) == is_open
-        assert not any("a larger --time-limit" in note for note in report.notes)
+        assert any("does not add up over rivals" in note for note in report.warnings) == is_open
+        assert not any("a larger --time-limit" in note for note in report.warnings)
 
 
 class TestErrors:

@@ -115,7 +115,7 @@ class TestLaws:
         size = int(report.finding.metrics["size_within"])
         assert size > 3
         assert report.finding.metrics["size_within.exact"] == 0
-        assert f"at most {size} of them are enough" in report.finding.summary()
+        assert f"at most {size} of them are enough" in report.summary
 
     def test_the_rankings_are_those_of_all_and_of_the_greedy_tasks(self):
         report = analyze(task_matrix(SCORES), within=0.1)
@@ -165,18 +165,18 @@ class TestDegenerate:
     def test_three_models_have_no_halves(self):
         report = analyze(task_matrix(SCORES[:, :3]))
         assert isinstance(report.finding.metrics["holdout.judged.1"], Undefined)
-        assert any("No model is held out" in note for note in report.notes)
-        assert "half" not in report.finding.summary()
+        assert any("No model is held out" in note for note in report.warnings)
+        assert "half" not in report.summary
 
     def test_sizes_end_before_all_tasks_and_the_headline_stays_short(self):
         report = analyze(task_matrix(SCORES), max_size=50)
         assert [size.sets.size for size in report.finding.sizes] == list(range(1, 8))
-        assert any("sizes end at 7" in note for note in report.notes)
+        assert any("sizes end at 7" in note for note in report.warnings)
         assert len(report.finding.headline) <= 50
 
     def test_tasks_that_tie_all_models_are_named_and_not_chosen(self):
         report = analyze(task_matrix(np.vstack([np.ones(15), SCORES])))
-        assert any("same score on task 0" in note for note in report.notes)
+        assert any("same score on task 0" in note for note in report.warnings)
         assert report.finding.metrics["n_tied_tasks"] == 1
         assert report.finding.metrics["best.tau.1"] == 0
         assert report.finding.metrics["best.tau_paper.1"] > 0
@@ -187,11 +187,11 @@ class TestDegenerate:
         T[2, 3] = NAN
         by_mean, by_wins = (analyze(task_matrix(T), rule=rule) for rule in ("mean", "win-rate"))
         assert by_mean.finding.tasks == tuple(f"task {i}" for i in range(8) if i != 2)
-        assert any("Left out, lacking a score of some model: task 2" in note for note in by_mean.notes)
+        assert any("Left out, lacking a score of some model: task 2" in note for note in by_mean.warnings)
         without = analyze(task_matrix(np.delete(SCORES, 2, axis=0)))
         assert by_mean.finding.metrics == without.finding.metrics
         assert len(by_wins.finding.tasks) == 8
-        assert any("where they share none, neither wins" in note for note in by_wins.notes)
+        assert any("where they share none, neither wins" in note for note in by_wins.warnings)
 
 
 class TestErrors:

@@ -123,7 +123,7 @@ class TestWhichFindings:
         assert points(ask(finding(1, "a"), unsuited, other))["cardinal", "a"]["finding"] == 1
         report = ask(unsuited, other)
         assert list(points(report)) == [("cardinal", "b")]
-        assert report.notes[0] == f"Not among the cardinal points: a (finding 5 {why})."
+        assert report.warnings[0] == f"Not among the cardinal points: a (finding 5 {why})."
         assert report.finding.metrics["n_left_out"] == 1
 
     def test_time_limit_and_metric_do_not_matter_but_are_in_the_table(self) -> None:
@@ -158,14 +158,14 @@ class TestWhichFindings:
         records = finding(1, "a", stale="old"), finding(2, "a", parameters={"columns": "raw"}), finding(3, "b")
         report = ask(*records, which=(1, 2))
         assert list(points(report)) == [("cardinal", "a #1"), ("cardinal", "a #2")]
-        assert any("Stale findings among them: 1 (old)." in note for note in report.notes)
+        assert any("Stale findings among them: 1 (old)." in note for note in report.warnings)
 
     def test_names_can_be_left_out(self) -> None:
         assert list(points(ask(finding(1, "a"), finding(2, "b"), exclude=("a",)))) == [("cardinal", "b")]
 
     def test_benchmarks_that_were_not_asked_are_named(self) -> None:
-        notes = ask(finding(1, "a"), benchmarks=("a", "b")).notes
-        assert "Not asked yet: b." in notes[0]
+        warnings = ask(finding(1, "a"), benchmarks=("a", "b")).warnings
+        assert "Not asked yet: b." in warnings[0]
 
 
 class TestNumbers:
@@ -198,13 +198,13 @@ class TestNumbers:
             "above",
             "open",
         ]
-        assert "1 below the line from Constant to Random, 1 above it, 1 left open by bounds" in report.finding.summary()
+        assert "1 below the line from Constant to Random, 1 above it, 1 left open by bounds" in report.summary
 
     def test_without_baselines_the_commands_that_make_them_are_named(self) -> None:
         report = ask(*some(4))
         reason = "run `suffrage simulate constant` and `suffrage simulate random` first"
         assert report.finding.metrics["cardinal.tau.baselines.slope"] == Undefined(reason)
-        assert any(reason in note for note in report.notes)
+        assert any(reason in note for note in report.warnings)
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_fewer_than_three_points_have_no_correlation(self, n: int) -> None:
@@ -213,7 +213,7 @@ class TestNumbers:
         absent = Undefined(reason)
         for name in ("pearson", "pearson.low", "spearman", "slope", "pearson.benchmarks"):
             assert report.finding.metrics[f"cardinal.mrc.{name}"] == absent
-        assert f"no correlation ({reason})." in report.finding.summary()
+        assert f"no correlation ({reason})." in report.summary
 
     def test_all_numbers_are_headlines_and_fit_in_mlflow(self) -> None:
         rows = metric_rows(ask(*some(3, systems=("cardinal", "ordinal"))).finding)

@@ -136,7 +136,7 @@ class TestLaws:
         for rule in ("mean", "median", "borda", "dowdall", "plurality"):
             assert report.rankings[rule].rank.tolist() == whole.rankings[rule].rank.tolist()
         assert report.finding.metrics["n_complete_tasks"] == 5
-        assert any("5 of 7 tasks" in note for note in report.notes)
+        assert any("5 of 7 tasks" in note for note in report.warnings)
         assert report.rankings["copeland"].rank.tolist() != whole.rankings["copeland"].rank.tolist()
 
     def test_rules_that_are_one_by_definition_have_one_vote(self):
@@ -169,9 +169,9 @@ class TestDegenerate:
         assert isinstance(report.finding.metrics["removal.tasks"], Undefined)
         assert "mean" not in report.rankings
         assert "win_rate" in report.rankings
-        assert any("Choose another with --rule" in note for note in report.notes)
+        assert any("Choose another with --rule" in note for note in report.warnings)
         why = "no task has a score from every model"
-        assert f"Left out: mean, median, Borda, Dowdall and plurality: {why}." in report.notes
+        assert f"Left out: mean, median, Borda, Dowdall and plurality: {why}." in report.warnings
         assert analyze(task_matrix(T), rule="copeland").finding.metrics["removal.tasks.at_least"] >= 1
 
     def test_without_evalica_its_rule_is_left_out_with_a_word_on_how_to_get_it(self, monkeypatch):
@@ -179,7 +179,7 @@ class TestDegenerate:
         report = analyze(task_matrix(SCORES), rule="bradley-terry")
         assert "bradley_terry" not in report.rankings
         assert report.finding.metrics["pareto.bradley_terry"].reason.endswith("pip install 'suffrage[voting]'")
-        assert any("pip install 'suffrage[voting]'" in note for note in report.notes)
+        assert any("pip install 'suffrage[voting]'" in note for note in report.warnings)
 
     def test_all_tied_is_a_tie_by_every_rule(self):
         report = analyze(task_matrix(np.full((4, 5), 0.5)))
@@ -190,7 +190,7 @@ class TestDegenerate:
         assert isinstance(metrics["kemeny.contradicted"], Undefined)
         assert isinstance(metrics["removal.tasks"], Undefined)
         assert metrics["removal.tasks.exact"] == 1
-        said = report.finding.summary()
+        said = report.summary
         assert "All 11 rules" in said
         assert "No model is nowhere worse and somewhere better than another." in said
         assert "No removal of tasks leaves the first place by mean to others alone." in said

@@ -171,11 +171,11 @@ class TestDegenerate:
         weights = np.where(np.arange(len(table)) == 0, 1.0, 1e-9)
         scores = matrix(np.vstack([np.ones(table.shape[1]), table[1:]]))
         report = analyze(scores, weighted(scores, weights), n_draws=2000, method=method)
-        assert any("the draws cannot tell models apart" in note for note in report.notes)
+        assert any("the draws cannot tell models apart" in note for note in report.warnings)
         for draw in report.figures.values():
             draw()
         plain = analyze(matrix(table), None, n_draws=2000, method=method)
-        assert not any("cannot tell models apart" in note for note in plain.notes)
+        assert not any("cannot tell models apart" in note for note in plain.warnings)
 
     def test_the_summary_says_what_the_weights_scatter_around(self):
         assert "at random around the chosen weights" in found(BINARY, RNG.gamma(2.0, size=150)).summary()
@@ -191,8 +191,8 @@ class TestDegenerate:
             assert report.finding.under.places.sum(axis=0) == pytest.approx(1)
             (row,) = (r for r in report.tables["pairs"].to_pylist() if r["relation"] == "identical")
             assert {row["model"], row["other"]} == {"model 5", "model 6"}
-            assert any("model 5 = model 6" in note for note in report.notes)
-        assert "identical" in report.finding.summary()
+            assert any("model 5 = model 6" in note for note in report.warnings)
+        assert "identical" in report.summary
 
     def test_models_that_share_the_first_place_by_the_mean_keep_it_together(self):
         table = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
@@ -226,7 +226,7 @@ class TestDegenerate:
         table[:4, 2] = np.nan
         report = analyze(matrix(table), None, n_draws=1000)
         assert report.finding.n_prompts == 146
-        assert any("lack a score" in note for note in report.notes)
+        assert any("lack a score" in note for note in report.warnings)
         assert same(report.finding, found(BINARY[4:], n_draws=1000))
 
 

@@ -57,8 +57,8 @@ def written(report) -> dict:
         "metrics": {name: None if isinstance(v, Undefined) else v for name, v in report.finding.metrics.items()},
         "arrays": {name: a[a != 0].tolist() for name, a in arrays.items()},
         "prompt_values": {name: v.values.tolist() for name, v in report.prompt_values.items()},
-        "summary": report.finding.summary(),
-        "notes": list(report.notes),
+        "summary": report.summary,
+        "notes": list(report.warnings),
     }
 
 
@@ -106,7 +106,7 @@ class TestLaws:
         plain = analyze(matrix(TABLE * scale), n_permutations=20)
         same = analyze(matrix(TABLE * scale), chosen(np.full(60, unit)), n_permutations=20)
         assert everything(plain) == everything(same)
-        assert same.notes == ["Prompts are weighted by 12:by-hand.", *plain.notes]
+        assert same.warnings == ["Prompts are weighted by 12:by-hand.", *plain.warnings]
         assert "n_effective" not in plain.finding.metrics
 
     @pytest.mark.parametrize("null", ["columns", "margins"])
@@ -129,9 +129,9 @@ class TestLaws:
         for name, value in report.finding.metrics.items():
             assert alone[name] == (value if isinstance(value, Undefined) else pytest.approx(value, abs=1e-12))
         assert report.prompt_values["n_right"].prompt_ids.tolist() == list(range(109, 160))
-        notes = " ".join(report.notes)
-        assert "4 of 60 prompts have no weight in 12:by-hand and are left out" in notes
-        assert "5 of 60 prompts have weight 0 and are left out" in notes
+        warnings = " ".join(report.warnings)
+        assert "4 of 60 prompts have no weight in 12:by-hand and are left out" in warnings
+        assert "5 of 60 prompts have weight 0 and are left out" in warnings
 
     def test_models_that_only_lighter_prompts_had_are_left_out(self):
         Q = np.column_stack([TABLE, np.full(60, np.nan)])
@@ -140,7 +140,7 @@ class TestLaws:
         weights[:5] = 0
         report = analyze(matrix(Q), chosen(weights), n_permutations=5)
         assert report.finding.n_models == 7
-        assert "Left out 1 models without any score: model 7." in report.notes
+        assert "Left out 1 models without any score: model 7." in report.warnings
 
     def test_what_is_a_test_under_weights(self):
         """The mean Hamming similarity becomes one, of another question; row sums under `margins` do not."""
@@ -149,8 +149,8 @@ class TestLaws:
             metrics = report.finding.metrics
             assert 0 < metrics["hamming.mean.pvalue"] <= 1
             assert isinstance(metrics["row_sum.variance.pvalue"], Undefined) == (null == "margins")
-            assert any("looks at each model by itself" in note for note in report.notes)
-            assert "is no test" not in report.finding.summary()
+            assert any("looks at each model by itself" in note for note in report.warnings)
+            assert "is no test" not in report.summary
 
     @pytest.mark.parametrize("null", ["columns", "margins"])
     def test_weights_made_of_scores_have_no_pvalues_and_the_same_statistics(self, null):
@@ -164,7 +164,7 @@ class TestLaws:
             elif not isinstance(value, Undefined):
                 assert made.finding.metrics[name] == value, name
         assert "there is nothing to test: the weights were made of scores" in made.finding.summary()
-        assert any(note.startswith("No p-value is given: 12:by-hand was made of scores") for note in made.notes)
+        assert any(note.startswith("No p-value is given: 12:by-hand was made of scores") for note in made.warnings)
 
     def test_equal_weights_made_of_scores_are_no_weights(self):
         made = analyze(matrix(TABLE), chosen(np.full(60, 2.0), made_by="prompt-weighting"), n_permutations=5)
@@ -172,7 +172,7 @@ class TestLaws:
 
     def test_weights_from_a_file_are_warned_of_and_rules_are_not(self):
         brought = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=5)
-        assert any("was chosen without looking at these scores" in note for note in brought.notes)
+        assert any("was chosen without looking at these scores" in note for note in brought.warnings)
         rule = PromptWeights(name="task-equal", analysis_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
         scores = matrix(TABLE)
         scores.tasks[:20] = "small"
@@ -182,7 +182,7 @@ class TestLaws:
             chosen(rule.of(scores.prompt_ids, scores.tasks), made_by="prompt-weighting"), name="12:task-equal"
         )
         for one in (ruled, analyze(scores, stored, n_permutations=5)):
-            assert not any("without looking" in note for note in one.notes)
+            assert not any("without looking" in note for note in one.warnings)
             assert not isinstance(one.finding.metrics["hamming.variance.pvalue"], Undefined)
 
     def test_weights_made_of_the_same_scores_do_call_chance_unlikely(self):
@@ -222,7 +222,7 @@ class TestLaws:
     def test_every_table_that_can_be_tested_is(self, table, seed):
         weights = np.random.default_rng(seed).gamma(0.5, 1, len(table)) + 1e-6
         report = analyze(matrix(table), chosen(weights), n_permutations=5)
-        assert report.finding.summary()
+        assert report.summary
         for name, value in report.finding.metrics.items():
             assert value.reason if isinstance(value, Undefined) else np.isfinite(value), name
             if ".pvalue" in name and not isinstance(value, Undefined):

@@ -38,14 +38,14 @@ class Answer:
     question: str
     metrics: Mapping[str, float]
     absent: Mapping[str, str]
-    notes: Sequence[str]
+    warnings: Sequence[str]
     mlflow_run_id: str | None
     publishing_problem: str | None
     report: Report
 
     def summary(self) -> str:
         """The answer in plain words."""
-        return self.report.finding.summary()
+        return self.report.summary
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
@@ -90,7 +90,7 @@ class Answer:
             question=recorded.analysis,
             metrics={metric.name: np.nan if metric.value is None else metric.value for metric in recorded.metrics},
             absent={metric.name: metric.reason for metric in recorded.metrics if metric.reason},
-            notes=tuple(recorded.report.notes),
+            warnings=tuple(recorded.report.warnings),
             mlflow_run_id=recorded.mlflow_run_id,
             publishing_problem=recorded.publishing_problem,
             report=recorded.report,

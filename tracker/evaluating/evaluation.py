@@ -237,7 +237,7 @@ class _Evaluation:
         with transaction(self.engine, write=False) as session:
             stored = session.get_one(Run, run.id)
             usage = (stored.settings or {}).get(USAGE) or {}
-            notes = notes_of(self.asked.left_out, failed, usage, self.asked.few_shot, self.who.remarks())
+            warnings = notes_of(self.asked.left_out, failed, usage, self.asked.few_shot, self.who.remarks())
             return Evaluated(
                 run_id=run.id,
                 label=run.label,
@@ -253,7 +253,7 @@ class _Evaluation:
                 left_out=dict(self.asked.left_out),
                 failed={prompt: reply.error for prompt, reply in failed.items()},
                 usage=usage,
-                notes=(*notes, *of_run(session, stored)),
+                warnings=(*warnings, *of_run(session, stored)),
             )
 
 

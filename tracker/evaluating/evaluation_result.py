@@ -45,7 +45,7 @@ class Evaluated:
     left_out: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[int, str] = field(default_factory=dict)
     usage: Mapping[str, float] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
     def summary(self) -> str:
         """What came of it, in one line."""

@@ -46,7 +46,7 @@ class StreamedTable:
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
-    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, table: pa.Table) -> StreamedTable:

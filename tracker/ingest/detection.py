@@ -113,7 +113,7 @@ def prepare(
         files = (path, *companions(path))
         way = Way(sum(file.stat().st_size for file in files), progress)
         digest = digest_of(files, way)
-        measurements, notes, why, archive = blocks_of(path, module, options, way, partial=partial)
+        measurements, warnings, why, archive = blocks_of(path, module, options, way, partial=partial)
         harness = getattr(module, "harness", lambda _: None)(path)
     except SuffrageError:
         raise
@@ -128,7 +128,7 @@ def prepare(
         digest=digest,
         identity=hashlib.sha256(how.encode()).hexdigest(),
         measurements=measurements,
-        notes=notes,
+        warnings=warnings,
         damage=why,
         archive=archive,
     )

@@ -301,7 +301,7 @@ class Reading:
     digest: str
     identity: str
     measurements: Sequence[Measurement]
-    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     damage: str = ""
     archive: Archive | None = None
 

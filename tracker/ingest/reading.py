@@ -26,15 +26,15 @@ def blocks_of(
     Raises:
         BadInputError: it is not sound, or holds nothing.
     """
-    spool, tally, copies, notes, why = Spool(), Tally(), Copies(), list[str](), ""
+    spool, tally, copies, warnings, why = Spool(), Tally(), Copies(), list[str](), ""
     try:
         with reporting_to(way.read):
             for part in module.read(path, options):
                 if isinstance(part, str):
-                    notes.append(part)
+                    warnings.append(part)
                 elif isinstance(part, Archive):
                     way.end()
-                    return spool, notes, "", part
+                    return spool, warnings, "", part
                 else:
                     tally.add(part)
                     copies.add(part)
@@ -53,9 +53,9 @@ def blocks_of(
         spool.close()
         raise
     if not len(spool):
-        raise BadInputError(path, "holds no scores, answers or prompts.", advice="\n".join(notes))
+        raise BadInputError(path, "holds no scores, answers or prompts.", advice="\n".join(warnings))
     way.end()
-    return spool, [*notes, *copies.notes()], why, None
+    return spool, [*warnings, *copies.warnings()], why, None
 
 
 def digest_of(files: Sequence[Path], way: Way) -> str:

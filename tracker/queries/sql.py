@@ -55,7 +55,7 @@ class SqlResult:
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -81,8 +81,10 @@ def read_only_sql(
     with read(engine, text, clock) as result:
         columns = _numbered(result.columns)
         renamed = [name for name, given in zip(columns, result.columns, strict=True) if name != given]
-        notes = (f"columns of the same name were numbered: {', '.join(renamed)}; AS gives them names",) * bool(renamed)
-        yield SqlResult(columns=columns, rows=islice(result.rows, max_rows), notes=(*result.notes, *notes))
+        warnings = (f"columns of the same name were numbered: {', '.join(renamed)}; AS gives them names",) * bool(
+            renamed
+        )
+        yield SqlResult(columns=columns, rows=islice(result.rows, max_rows), warnings=(*result.warnings, *warnings))
 
 
 class _Clock:
@@ -235,7 +237,7 @@ def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterat
         ) from error
     clock.on_end = raw.cancel
     try:
-        notes = _guard_postgresql(raw, statement, clock)
+        warnings = _guard_postgresql(raw, statement, clock)
         try:
             with clock, raw.cursor() as cursor:
                 # Binary results go through the extended protocol, which admits one statement only.
@@ -245,7 +247,7 @@ def _read_postgresql(engine: sa.Engine, statement: str, clock: _Clock) -> Iterat
                 columns = tuple(column.name for column in cursor.description or ())
         except psycopg.Error as error:
             raise _postgresql_error(error, clock, engine) from error
-        yield SqlResult(columns=columns, rows=_postgresql_rows(raw, clock, engine), notes=notes)
+        yield SqlResult(columns=columns, rows=_postgresql_rows(raw, clock, engine), warnings=warnings)
     finally:
         raw.close()  # undoes the transaction
 

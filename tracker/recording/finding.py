@@ -9,7 +9,6 @@ are the options of its command and the parameters of its record. It returns a `R
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,7 +41,7 @@ def finite_or_undefined(value: float, reason: str) -> Metric:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding(ABC):
+class Finding:
     """The answer of an analysis in numbers.
 
     Subclasses are frozen dataclasses. A subclass whose metrics have dotted names overrides `metrics`.
@@ -67,9 +66,9 @@ class Finding(ABC):
         """Names of at most about fifty metrics worth comparing across findings; all by default."""
         return tuple(self.metrics)
 
-    @abstractmethod
     def summary(self) -> str:
-        """What was found, in plain words: one short paragraph, with its numbers."""
+        """Moves to `Report.summary`."""
+        return ""
 
     def _fields(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -110,7 +109,7 @@ class RankedModels:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SingledOut:
+class FlaggedPrompts:
     """The prompts that a filter singles out for one reason.
 
     Attributes:
@@ -141,7 +140,7 @@ class FilterDecisions:
 
     prompt_ids: NDArray[np.int64]
     kept: NDArray[np.bool_]
-    reasons: Mapping[str, SingledOut]
+    reasons: Mapping[str, FlaggedPrompts]
 
     def __post_init__(self) -> None:
         removed = np.zeros(len(self.prompt_ids), dtype=np.bool_)
@@ -158,7 +157,8 @@ class Report:
     """A finding with what belongs beside it; all of it is stored, then published.
 
     Attributes:
-        finding: the answer.
+        finding: the numbers.
+        summary: the result in plain words: one short paragraph, with its numbers.
         prompt_values: by name.
         task_values: by name, each a mapping from task name to a number.
         rankings: by scheme.
@@ -170,13 +170,18 @@ class Report:
     """
 
     finding: Finding
+    summary: str = ""
     prompt_values: Mapping[str, PromptValues] = field(default_factory=dict)
     task_values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     rankings: Mapping[str, RankedModels] = field(default_factory=dict)
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     filter: FilterDecisions | None = None
+
+    def __post_init__(self) -> None:
+        if not self.summary:
+            object.__setattr__(self, "summary", self.finding.summary())
 
 
 F = TypeVar("F", bound=Callable[..., Report])

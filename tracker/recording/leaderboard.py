@@ -55,7 +55,7 @@ class ContestedBoard:
     intervals: Mapping[str, RankInterval] = field(default_factory=dict)
     groups: tuple[tuple[str, ...], ...] = ()
     without: str = ""
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_clustered(self) -> bool:
@@ -65,7 +65,7 @@ class ContestedBoard:
     @property
     def further_notes(self) -> tuple[str, ...]:
         """What the question says that the leaderboard does not say itself, where errors are clustered."""
-        return tuple(note for note in self.notes if self.is_clustered and note not in self.board.notes)
+        return tuple(note for note in self.warnings if self.is_clustered and note not in self.board.warnings)
 
 
 def contested_board(
@@ -119,7 +119,7 @@ def contested_board(
             for row in rows
         },
         groups=tuple(tuple(names) for _, names in sorted(groups.items())),
-        notes=tuple(report.notes),
+        warnings=tuple(report.warnings),
     )
 
 

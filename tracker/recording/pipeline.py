@@ -80,9 +80,9 @@ def run_analysis(
     if publish_to is not None:
         mlflow_store(publish_to, engine)  # what can never work is refused before it is computed
     clock = _Clock()
-    inputs, question, notes = _load(engine, declaration, selection, values)
+    inputs, question, warnings = _load(engine, declaration, selection, values)
     clock.lap("load")
-    report = _with_notes(notes, _compute(declaration, inputs, values, workers))
+    report = _with_notes(warnings, _compute(declaration, inputs, values, workers))
     clock.lap("compute")
     return _recorded(engine, question, report, clock, publish_to)
 
@@ -105,8 +105,8 @@ def look(
     """
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     values = declaration.complete(parameters or {})
-    inputs, _, notes = _load(engine, declaration, selection, values)
-    return _with_notes(notes, _compute(declaration, inputs, values, workers))
+    inputs, _, warnings = _load(engine, declaration, selection, values)
+    return _with_notes(warnings, _compute(declaration, inputs, values, workers))
 
 
 def record_report(engine: sa.Engine, question: Question, report: Report, *, publish_to: str | None = None) -> Recorded:
@@ -147,9 +147,9 @@ def _load(
             else kind.load(session, declaration.selection_for(kind, selection) if selection else None)
             for name, kind in declaration.inputs.items()
         }
-        notes: tuple[str, ...] = ()
+        warnings: tuple[str, ...] = ()
         if selection and benchmark and "filter" not in declaration.claims:
-            notes = filter_notes(session, benchmark, selection)
+            warnings = filter_notes(session, benchmark, selection)
         used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))
@@ -173,7 +173,7 @@ def _load(
         encoder_id=encoders[0].encoder_id if encoders else None,
         filter_id=selection.filter if selection else None,
     )
-    return list(inputs.values()), question, notes
+    return list(inputs.values()), question, warnings
 
 
 def _refuse_unused(declaration: Declaration, selection: Selection | None) -> None:
@@ -205,8 +205,8 @@ def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mappin
     return report
 
 
-def _with_notes(notes: Sequence[str], report: Report) -> Report:
-    return replace(report, notes=(*notes, *report.notes)) if notes else report
+def _with_notes(warnings: Sequence[str], report: Report) -> Report:
+    return replace(report, warnings=(*warnings, *report.warnings)) if warnings else report
 
 
 def _published(engine: sa.Engine, recorded: Recorded, tracking_uri: str) -> Recorded:

@@ -116,7 +116,7 @@ def record(
         encoder_id=question.encoder_id,
         filter_id=question.filter_id,
         code_version=question.code_version,
-        summary=report.finding.summary(),
+        summary=report.summary,
         timings=dict(timings),
     )
     session.add(analysis)

@@ -27,4 +27,4 @@ def test_a_model_of_no_numbers_is_called_so_and_its_run_does_not_end(
         store.prompts_from("quiz", tmp_path / "quiz.jsonl")
         (made,) = store.evaluate("quiz", folder)
     assert not made.is_complete
-    assert "no probability that is a number" in " ".join(made.notes)
+    assert "no probability that is a number" in " ".join(made.warnings)

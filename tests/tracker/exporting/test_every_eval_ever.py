@@ -381,7 +381,7 @@ class TestLaws:
             exported = every_eval_ever(session, Selection(benchmark="bench@v2"))
             for path in exported:
                 assert b"".join(exported[path])
-            (note,) = exported.notes
+            (note,) = exported.warnings
         assert note.startswith("1 answers to prompts without a score were left out")
 
 

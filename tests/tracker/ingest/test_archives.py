@@ -90,7 +90,9 @@ class TestMerging:
         two["score"] = [*two["score"], {"run": 1, "metric": 0, "prompt": 0, "trial": 0, "value": 0.5}]
         stored = took(two)
         assert [run.label for run in stored.runs_new] == ["#2", "#3"]
-        assert any("1 of 2 values differ from those stored: stored as a new run, #2" in note for note in stored.notes)
+        assert any(
+            "1 of 2 values differ from those stored: stored as a new run, #2" in note for note in stored.warnings
+        )
         again = took(two)
         assert again.summary() == "nothing new"
         assert column(file_store, tables.run.c.label) == ["", "#2", "#3"]
@@ -114,7 +116,7 @@ class TestMerging:
         took(rows_of(1.0))
         harness = rows_of(0.0, model="n", prompt_alias=[{"prompt": 0, "namespace": "lm_eval", "key": "hash"}])
         stored = took(harness)
-        assert "1 other names of stored prompts added" in stored.notes
+        assert "1 other names of stored prompts added" in stored.warnings
         assert sorted(column(file_store, tables.prompt_alias.c.key)) == ["hash", "q0"]
         assert took(harness).summary() == "nothing new"
 
@@ -152,7 +154,7 @@ class TestMerging:
         took(rows_of(1.0, model="m"))
         full = rows_of(1.0, model="org/m", model_alias=[{"model": 0, "name": "m"}])
         full["model"] = [{**full["model"][0], "family": "f"}]
-        assert "1 other names of models added" in took(full).notes
+        assert "1 other names of models added" in took(full).warnings
         assert column(file_store, tables.model.c.family) == ["f"]
         assert column(file_store, tables.model_alias.c.name) == ["org/m"]
         took(rows_of(1.0, model="x"))

@@ -34,7 +34,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def read(path: Path) -> Sequence[str]:
-    return prepare(path, ReadOptions(benchmark="b")).notes
+    return prepare(path, ReadOptions(benchmark="b")).warnings
 
 
 def leaderboard(columns: dict[str, Any], models: Sequence[str] = MODELS) -> str:
@@ -133,8 +133,8 @@ class TestTasks:
     def test_metrics_are_looked_at_each_for_itself(self, write: Write) -> None:
         lines = [f"m{n},{task},acc,{n / 7:.3f}" for n in range(5) for task in ("x", "y")]
         lines += [f"m{n},{task},f1,{n / (7 + len(task)):.3f}" for n in range(5) for task in ("x", "yy")]
-        notes = read(write("\n".join(["model,task,metric,score", *lines]) + "\n"))
-        assert [note.partition(" tasks")[0] for note in notes] == ["under 'acc': 2"]
+        warnings = read(write("\n".join(["model,task,metric,score", *lines]) + "\n"))
+        assert [note.partition(" tasks")[0] for note in warnings] == ["under 'acc': 2"]
 
 
 class TestAverages:
@@ -164,9 +164,9 @@ class TestAverages:
         table = {f"R-{n}": columns["task 0"] for n in range(1, 4)}
         table |= {f"S-{n}": columns["task 1"] for n in range(1, 3)} | {"x": columns["task 2"]}
         average = mean(list(table.values()))
-        notes = read(write(leaderboard(table | {f"avg-{n}": average for n in range(1, 7)})))
-        assert "R-1 … -3; 'S-1', 'S-2'; avg-1 … -6. 4 of 12" in notes[0]
-        assert "avg-1 … -6 are each the mean of all other tasks" in notes[1]
+        warnings = read(write(leaderboard(table | {f"avg-{n}": average for n in range(1, 7)})))
+        assert "R-1 … -3; 'S-1', 'S-2'; avg-1 … -6. 4 of 12" in warnings[0]
+        assert "avg-1 … -6 are each the mean of all other tasks" in warnings[1]
 
     def test_an_average_that_counts_one_of_each_sort(self, write: Write) -> None:
         columns = drawn(3)
@@ -178,8 +178,8 @@ class TestAverages:
         columns = drawn(9)
         table = dict(list(columns.items())[:4]) | {"maths": mean(list(columns.values())[:4])}
         table |= {"total": mean(list(columns.values())), "languages": mean(list(columns.values())[4:])} | columns
-        notes = read(write(leaderboard(table)))
-        assert [note.partition(", within")[0] for note in notes] == [
+        warnings = read(write(leaderboard(table)))
+        assert [note.partition(", within")[0] for note in warnings] == [
             "'maths' is the mean of task 0 … 3",
             "'total' is the mean of all other tasks",
             "'languages' is the mean of task 4 … 8",
@@ -214,12 +214,12 @@ class TestAverages:
 class TestRealData:
     def test_leaderboards_as_published(self, shared: Path) -> None:
         folder = shared / "data" / "leaderboards"
-        notes = {path.stem: " | ".join(read(path)) for path in folder.glob("*.csv")}
-        quiet = {name for name, said in notes.items() if not said}
-        assert "Classification-1 … -12; Clustering-1 … -11; " in notes["cardinal_mteb"]
-        assert "7 of 56 tasks differ" in notes["cardinal_mteb"]
-        assert notes["ordinal_heim_black_out"].startswith("14 models have the same scores as another: ")
-        assert "'KerasNLP XLM-R', 'KerasNLP RoBERTa'" in notes["cardinal_glue"]
-        assert "'CultriX/MistralTrixTest' (line 48)" in notes["cardinal_openllm"]
+        warnings = {path.stem: " | ".join(read(path)) for path in folder.glob("*.csv")}
+        quiet = {name for name, said in warnings.items() if not said}
+        assert "Classification-1 … -12; Clustering-1 … -11; " in warnings["cardinal_mteb"]
+        assert "7 of 56 tasks differ" in warnings["cardinal_mteb"]
+        assert warnings["ordinal_heim_black_out"].startswith("14 models have the same scores as another: ")
+        assert "'KerasNLP XLM-R', 'KerasNLP RoBERTa'" in warnings["cardinal_glue"]
+        assert "'CultriX/MistralTrixTest' (line 48)" in warnings["cardinal_openllm"]
         assert quiet >= {"cardinal_vtab", "cardinal_superglue", "cardinal_bigbenchhard", "ordinal_bigcode"}
-        assert not any("mean of" in said for said in notes.values())
+        assert not any("mean of" in said for said in warnings.values())

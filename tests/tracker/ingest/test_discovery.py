@@ -47,7 +47,7 @@ class TestFormats:
         path = tmp_path / "mine.scores"
         path.write_text("q1=1\nq2=0\n")
         reading = prepare(path, ReadOptions())
-        assert (reading.format, list(reading.notes)) == ("plain-scores", ["read by a plug-in"])
+        assert (reading.format, list(reading.warnings)) == ("plain-scores", ["read by a plug-in"])
         assert isinstance(reading.measurements[0], Scores)
 
     def test_every_module_of_a_package_is_one_and_a_broken_one_costs_only_itself(self, install) -> None:

@@ -60,11 +60,11 @@ class TestScores:
         found = scores(reading)
         assert pass_at_1(found["pass_base"]) == pytest.approx(CODE["pass_at_k"]["base"]["pass@1"])
         assert pass_at_1(found["pass_plus"]) == pytest.approx(CODE["pass_at_k"]["plus"]["pass@1"])
-        assert not any("reports" in note for note in reading.notes)
+        assert not any("reports" in note for note in reading.warnings)
 
     def test_another_reported_pass_at_1_is_told(self, tmp_path: Path) -> None:
         content = copy.deepcopy(CODE) | {"pass_at_k": {"base": {"pass@1": 0.9}, "plus": {"pass@1": 1 / 6}}}
-        (note,) = (note for note in read(tmp_path, content).notes if "reports" in note)
+        (note,) = (note for note in read(tmp_path, content).warnings if "reports" in note)
         assert note == "the file reports pass@1 of 0.9 for base, its solutions give 0.333333"
 
     def test_no_status_is_missing_or_wrong_and_an_empty_solution_wrong_or_missing(self, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ class TestScores:
         assert found["pass_base"][("HumanEval/2", 0)] == 0
         assert ("HumanEval/2", 1) not in found["pass_base"]
         assert ("HumanEval/2", 0) not in found["pass_plus"], "it was not run on the added tests"
-        assert "1 solution has no status: counted as wrong" in " ".join(reading.notes)
-        assert "1 solution is empty: counted as missing" in " ".join(reading.notes)
+        assert "1 solution has no status: counted as wrong" in " ".join(reading.warnings)
+        assert "1 solution is empty: counted as missing" in " ".join(reading.warnings)
 
     def test_own_tests_alone_give_one_metric(self, tmp_path: Path) -> None:
         content = {"date": "2026", "eval": {"Mbpp/2": [solution("Mbpp/2", "pass", None)]}}

@@ -104,7 +104,7 @@ class TestInstances:
     def test_results_without_rows_are_scores_of_whole_tasks_percent_as_proportion(self, tmp_path: Path) -> None:
         reading = read(tmp_path, FILES)
         assert of_tasks(reading) == {("acc", "africa"): (0.715, 0.032, 200)}
-        assert "acc: percent became proportions" in reading.notes
+        assert "acc: percent became proportions" in reading.warnings
 
     def test_text_choices_reference_and_metadata_are_the_prompt(self, tmp_path: Path) -> None:
         found = prompts(read(tmp_path, FILES))
@@ -140,7 +140,7 @@ class TestInstances:
         rows = [instance(0, "t", 1.0), instance(0, "t", 0.0, input={"raw": "Other?"}), instance(0, "t", 0.0)]
         reading = read(tmp_path, with_instances(lines(*rows), result("t", 0.25)))
         assert scores(reading)["accuracy"] == {("t", "q0", 0): 1, ("t", "q0#1", 0): 0, ("t", "q0", 1): 0}
-        assert not reading.notes, "trials are averaged before prompts: (1/2 + 0)/2"
+        assert not reading.warnings, "trials are averaged before prompts: (1/2 + 0)/2"
 
     def test_answers_are_what_was_extracted_else_what_was_said(self, tmp_path: Path) -> None:
         rows = [instance(0, "t", 1.0), instance(1, "t", 1.0, answer_attribution=[]), instance(2, "t", 0.0, said=" ")]
@@ -161,7 +161,7 @@ class TestInstances:
         assert found["asia", "q2", 0] == 0
         assert ("asia", "q3", 0) not in found
         assert answers(reading)["regex"]["asia", "q2", 0] == (None, "error")
-        told = " ".join(reading.notes)
+        told = " ".join(reading.warnings)
         assert "1 instance failed: counted as wrong" in told
         assert "1 answer holds nothing: counted as missing" in told
 
@@ -179,25 +179,25 @@ class TestInstances:
         whole = result("t", 50 * (stored[0] + stored[1]), config={"metric_unit": "percent", "max_score": 100})
         reading = read(tmp_path, with_instances(lines(*rows), whole))
         assert list(scores(reading)["accuracy"].values()) == list(stored)
-        assert reading.notes == ["accuracy: percent became proportions"]
+        assert reading.warnings == ["accuracy: percent became proportions"]
 
     def test_only_the_splits_asked_for_are_taken(self, tmp_path: Path) -> None:
         rows = [instance(0, "t", 1.0, metadata={"split": "test"}), instance(1, "t", 0.0, metadata={"split": "train"})]
         reading = read(tmp_path, with_instances(lines(*rows), result("t", 1.0)), splits=("test",))
         assert scores(reading) == {"accuracy": {("t", "q0", 0): 1}}
-        assert "1 instances are of splits that were not asked for (--split)" in reading.notes
+        assert "1 instances are of splits that were not asked for (--split)" in reading.warnings
 
     def test_blocks_of_any_size_say_the_same(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = read(tmp_path, FILES)
         monkeypatch.setattr(gathering, "PROMPTS_PER_BLOCK", 1)
         apart = read(tmp_path, FILES)
         assert len(apart.measurements) > len(whole.measurements)
-        assert (scores(apart), answers(apart), apart.notes) == (scores(whole), answers(whole), whole.notes)
+        assert (scores(apart), answers(apart), apart.warnings) == (scores(whole), answers(whole), whole.warnings)
 
     def test_rows_without_an_aggregate_are_taken_with_a_note(self, tmp_path: Path) -> None:
         reading = read(tmp_path, FILES, ALONE)
         assert scores(reading) == {"score": {("sums", "q0", 0): 1, ("sums", "q1", 0): 0.5}}
-        assert "no aggregate beside the instances" in " ".join(reading.notes)
+        assert "no aggregate beside the instances" in " ".join(reading.warnings)
 
     def test_rows_and_aggregate_are_one_file_whichever_is_named(self, tmp_path: Path) -> None:
         first, second = read(tmp_path, FILES, AGGREGATE), read(tmp_path, FILES, SAMPLES)
@@ -286,22 +286,22 @@ class TestAggregates:
         told = {block.metric.name: block.metric for block in reading.measurements if isinstance(block, TaskScores)}
         assert set(told) == {"score", "score (lower is better)"}
         assert (told["score"].lower, told["score"].upper) == (0, None)
-        assert "disagree" in " ".join(reading.notes)
+        assert "disagree" in " ".join(reading.warnings)
 
     def test_a_second_result_of_a_task_under_one_metric_has_a_name_of_its_own(self, tmp_path: Path) -> None:
         reading = alone(tmp_path, result("t", 0.5), result("t", 0.6, evaluation_result_id="strict"))
         assert {key: row[0] for key, row in of_tasks(reading).items()} == {("accuracy", "t"): 0.5, ("strict", "t"): 0.6}
-        assert "t has a second result under accuracy: it is called strict" in reading.notes
+        assert "t has a second result under accuracy: it is called strict" in reading.warnings
 
     def test_another_mean_than_that_of_the_rows_is_told(self, tmp_path: Path) -> None:
-        (note,) = read(tmp_path, with_instances(lines(*ROWS[:1]), result("capitals.europe", 0.75))).notes
+        (note,) = read(tmp_path, with_instances(lines(*ROWS[:1]), result("capitals.europe", 0.75))).warnings
         assert note == "capitals.europe (accuracy): the aggregate says 0.75, its instances give 1"
 
     def test_instances_that_are_not_there_are_told(self, tmp_path: Path) -> None:
         told = {"format": "jsonl", "file_path": SAMPLES, "checksum": "00", "total_rows": 7}
         reading = alone(tmp_path, result("t", 0.5), detailed_evaluation_results=told)
         assert of_tasks(reading) == {("accuracy", "t"): (0.5, None, None)}
-        assert "are not beside the file" in " ".join(reading.notes)
+        assert "are not beside the file" in " ".join(reading.warnings)
 
     def test_the_library_is_the_harness(self, tmp_path: Path) -> None:
         assert alone(tmp_path, result("t", 1.0)).harness == "asker 1.2"
@@ -391,5 +391,5 @@ def test_every_real_file_gives_the_scores_that_it_tells_or_is_none(shared: Path)
                 assert found[name] == value
             else:  # the one row of the authors' example is right, and its aggregate says 0.75: not its mean, so told
                 assert [*scores(reading)["accuracy"].values()] == [1]
-                assert f"{name} (accuracy): the aggregate says 0.75, its instances give 1" in reading.notes
+                assert f"{name} (accuracy): the aggregate says 0.75, its instances give 1" in reading.warnings
     assert results == 7

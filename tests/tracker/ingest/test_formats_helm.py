@@ -84,7 +84,7 @@ def prompts(reading: Reading) -> dict[str, dict[str, Any]]:
 
 
 def noted(reading: Reading, part: str) -> str:
-    return next(note for note in reading.notes if part in note)
+    return next(note for note in reading.warnings if part in note)
 
 
 class TestScores:
@@ -105,7 +105,7 @@ class TestScores:
         put(tmp_path, FILES)
         reading = read(tmp_path / "story" / "per_instance_stats.json")
         assert under(reading, "f1_score") == {("id7", 0): 0.5, ("id8", 0): 1, ("id7", 1): 0.25, ("id8", 1): 0.5}
-        assert not any("stats.json reports" in note for note in reading.notes)
+        assert not any("stats.json reports" in note for note in reading.warnings)
 
     def test_an_instance_may_stand_once_for_each_metric_class(self, tmp_path: Path) -> None:
         apart = [entry("id1", {"exact_match": 1.0}), entry("id1", {"f1_score": 0.5})]
@@ -141,7 +141,7 @@ class TestScores:
 
     def test_other_means_in_stats_json_are_told(self, tmp_path: Path) -> None:
         path = run(tmp_path)
-        assert not any("stats.json" in note for note in read(path).notes)
+        assert not any("stats.json" in note for note in read(path).warnings)
         (path.parent / "stats.json").write_text(json.dumps([stat("exact_match", 0.9, "test")]))
         assert noted(read(path), "stats.json").endswith("for 1 metrics: exact_match is 0.9 there and 0.25 here")
 
@@ -366,7 +366,7 @@ class TestLaws:
         monkeypatch.setattr(run_folder, "CHUNK", 7)
         apart = read(path)
         assert scores(apart) == scores(whole)
-        assert apart.notes == whole.notes
+        assert apart.warnings == whole.warnings
         assert said(apart) == said(whole)
 
     def test_blocks_do_not_grow_with_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,7 +402,7 @@ def test_every_real_run_gives_the_counts_and_means_that_it_reports(shared: Path)
             assert checked >= 6
             assert set(said(reading, variant)) == asked
             assert all(told["text"] for told in prompts(reading).values())
-            assert not any("stats.json reports" in note for note in reading.notes)
+            assert not any("stats.json reports" in note for note in reading.warnings)
             (block, *_) = reading.measurements
             assert isinstance(block, Answers)
             assert block.run.model == specification["adapter_spec"]["model"]

@@ -39,7 +39,7 @@ class TestScores:
         reading = read(write(path, [sample(n, value=value) for n, (value, _) in enumerate(VALUES)]))
         wanted = {(str(n), 0): number for n, (_, number) in enumerate(VALUES) if not math.isnan(number)}
         assert scores(reading) == {"match": wanted}
-        assert "match: 5 values that are no number were passed over" in "\n".join(reading.notes)
+        assert "match: 5 values that are no number were passed over" in "\n".join(reading.warnings)
 
     def test_epochs_are_trials(self, path: Path) -> None:
         reading = read(write(path, [sample(1, 1, "C"), sample(1, 2, "I"), sample(1, 3, "P")]))
@@ -53,7 +53,7 @@ class TestScores:
             "judge/brief": {("1", 0): 0.5},
             "match": {("2", 0): 0.0},
         }
-        assert any(note.startswith("judge/list: 1 values") for note in reading.notes)
+        assert any(note.startswith("judge/list: 1 values") for note in reading.warnings)
 
     @pytest.mark.parametrize(("counts_as", "wanted"), [(None, {}), ("missing", {}), ("wrong", {("2", 0): 0.0})])
     def test_an_error_is_missing_unless_the_user_says_wrong(
@@ -62,7 +62,7 @@ class TestScores:
         rows = [sample(1), sample(2, error="Connection lost", value="I")]
         reading = read(write(path, rows), errored=counts_as)
         assert scores(reading) == {"match": {("1", 0): 1.0, **wanted}}
-        assert any("1 samples ended with an error (1 of them were scored nevertheless)" in n for n in reading.notes)
+        assert any("1 samples ended with an error (1 of them were scored nevertheless)" in n for n in reading.warnings)
 
     @pytest.mark.parametrize(("counts_as", "wanted"), [(None, {("2", 0): 1.0}), ("missing", {})])
     def test_an_empty_answer_is_as_scored_unless_the_user_says_missing(
@@ -71,19 +71,21 @@ class TestScores:
         rows = [sample(1), sample(2, scores={"match": {"value": "C", "answer": "  "}})]
         reading = read(write(path, rows), empty=counts_as)
         assert scores(reading) == {"match": {("1", 0): 1.0, **wanted}}
-        assert any("1 answers hold nothing" in note for note in reading.notes)
+        assert any("1 answers hold nothing" in note for note in reading.warnings)
 
     def test_the_later_of_two_samples_with_one_id_and_epoch_counts(self, path: Path) -> None:
         rows = [sample(1, value="I", uuid="a"), sample(2), sample(1, value="C", uuid="b"), sample("1", 2, "P")]
         reading = read(write(path, rows))
         assert scores(reading) == {"match": {("1", 0): 1.0, ("2", 0): 1.0, ("1", 1): 0.5}}
-        assert "1 samples were asked again, with the same id and epoch; the later one of each counts" in reading.notes
+        assert (
+            "1 samples were asked again, with the same id and epoch; the later one of each counts" in reading.warnings
+        )
 
     def test_an_id_that_stands_for_several_contents_is_several_prompts(self, path: Path) -> None:
         rows = [sample(1, input="Why?"), sample(1, input="How?", value="I"), sample(1, 2, input="Why?", value="P")]
         reading = read(write(path, rows))
         assert scores(reading) == {"match": {("1", 0): 1.0, ("1#1", 0): 0.0, ("1", 1): 0.5}}
-        assert "1 prompts share their id with another and are called id#1, id#2, …" in reading.notes
+        assert "1 prompts share their id with another and are called id#1, id#2, …" in reading.warnings
 
     def test_bounds_are_known_of_the_scorers_of_inspect_unless_the_log_has_other_scores(self, path: Path) -> None:
         def bounds(*rows: Mapping[str, Any]) -> list[tuple[Any, Any]]:
@@ -103,21 +105,21 @@ class TestScores:
 class TestReported:
     def test_a_mean_that_the_samples_come_to_is_not_spoken_of(self, path: Path) -> None:
         rows = [sample(1, 1, "C"), sample(1, 2, "I"), sample(2, 1, "C"), sample(2, 2, NAN)]
-        assert not any("reports" in note for note in read(write(path, rows, reported(0.75))).notes)
+        assert not any("reports" in note for note in read(write(path, rows, reported(0.75))).warnings)
 
     def test_another_is(self, path: Path) -> None:
-        notes = read(write(path, [sample(1), sample(2, value="I")], reported(0.75, "mean"))).notes
+        warnings = read(write(path, [sample(1), sample(2, value="I")], reported(0.75, "mean"))).warnings
         said = "the log reports match mean = 0.75, and the mean of its own samples, as they were taken, is 0.5 over"
-        assert notes == [f"{said} 2 prompts"]
+        assert warnings == [f"{said} 2 prompts"]
 
     def test_another_reducer_of_the_epochs_is_spoken_of(self, path: Path) -> None:
-        (note,) = read(write(path, [sample(1, 1), sample(1, 2, "I")], reported(1.0, reducer="max"))).notes
+        (note,) = read(write(path, [sample(1, 1), sample(1, 2, "I")], reported(1.0, reducer="max"))).warnings
         assert "accuracy = 1 with max of the epochs" in note
 
     def test_keys_of_a_mapping_are_compared_one_by_one(self, path: Path) -> None:
         rows = [sample(1, value={"a": 1, "b": 0}, scorer="judge"), sample(2, value={"a": 0, "b": 0}, scorer="judge")]
         told = [{**reported(0.5, "mean", "judge"), "name": name} for name in "ab"]
-        (note,) = read(write(path, rows, *told)).notes
+        (note,) = read(write(path, rows, *told)).warnings
         assert "judge/b mean = 0.5" in note
 
     def test_a_log_without_samples_gives_scores_of_the_whole_task(self, path: Path) -> None:
@@ -164,7 +166,7 @@ class TestRun:
         block = reading.measurements[0]
         assert isinstance(block, Scores)
         assert block.run.limited
-        assert any("limited" in note for note in reading.notes) == ("status" in told)
+        assert any("limited" in note for note in reading.warnings) == ("status" in told)
 
     def test_a_log_that_does_not_name_the_model_asks_for_it(self, path: Path) -> None:
         write(path, [sample()], model=None)
@@ -195,7 +197,7 @@ class TestPrompts:
         assert found.details is not None
         assert found.details[0] == {"level": 1}
         assert found.details[2] == {"level": 1, "target": ["x", "y"]}
-        assert any("of 1 samples the log holds only the beginning of the text" in note for note in reading.notes)
+        assert any("of 1 samples the log holds only the beginning of the text" in note for note in reading.warnings)
 
     def test_answers_are_those_of_the_scorers(self, path: Path) -> None:
         told = {"match": {"value": "C", "answer": " 4 \n or so"}, "silent": {"value": 1}}
@@ -262,7 +264,7 @@ class TestShapes:
         sizes = [len(measurement.prompts) for measurement in reading.measurements if isinstance(measurement, Scores)]
         assert sizes == [3, 3, 2]
         assert scores(reading) == {"match": {(str(n), 0): float(n % 2) for n in range(8)}}
-        assert not reading.notes
+        assert not reading.warnings
 
     def test_the_first_versions_had_one_score(self, tmp_path: Path) -> None:
         one = {name: part for name, part in whole(sample()).items() if name != "scores"} | {"score": {"value": "C"}}
@@ -271,4 +273,4 @@ class TestShapes:
         path.write_text(json.dumps({**head, "samples": [one]}))
         reading = read(path)
         assert scores(reading) == {"score": {("1", 0): 1.0}}
-        assert "the log reports score accuracy = 0.5" in reading.notes[0]
+        assert "the log reports score accuracy = 0.5" in reading.warnings[0]

@@ -20,7 +20,7 @@ class TestDamage:
         path.write_bytes(archive({"_journal/start.json": start(), **journal}, ZSTD))
         reading = read(path)
         assert scores(reading) == {"match": {("1", 0): 0.0, ("2", 0): 1.0}}
-        assert "cut off" in reading.notes[0]
+        assert "cut off" in reading.warnings[0]
 
     @pytest.mark.parametrize("method", [DEFLATED, ZSTD])
     def test_of_an_archive_that_breaks_off_the_journal_is_read(self, tmp_path: Path, method: int) -> None:

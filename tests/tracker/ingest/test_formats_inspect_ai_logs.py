@@ -56,7 +56,7 @@ class TestRealLogs:
         model, benchmark, metric, n_prompts, mean, limited = REAL[name]
         reading = prepare(path, ReadOptions())
         assert reading.format == "inspect-ai"
-        assert not any("reports" in note and "whole task" not in note for note in reading.notes)
+        assert not any("reports" in note and "whole task" not in note for note in reading.warnings)
         block = reading.measurements[0]
         assert isinstance(block, (Scores, TaskScores))
         told = (block.run.model, block.run.benchmark, block.metric.name, block.run.limited)

@@ -144,7 +144,7 @@ class TestWritten:
     def test_an_empty_answer_is_wrong_or_missing_and_a_note_says_which(self, tmp_path: Path) -> None:
         path = details(tmp_path, SUMS)
         reading = read(path)
-        assert "t: 1 answer is empty: counted as wrong (--empty missing counts them as missing)" in reading.notes
+        assert "t: 1 answer is empty: counted as wrong (--empty missing counts them as missing)" in reading.warnings
         assert answers(reading).status == ["ok", "ok", "empty", "empty", "ok", "ok"]
         assert scores(read(path, empty="missing"))["em"] == pytest.approx([0.5, math.nan, 1], nan_ok=True)
 
@@ -205,13 +205,13 @@ class TestRun:
         assert found["acc"].tasks == ["dark"]
         assert (found["acc"].values.tolist(), found["acc"].stderr, found["acc"].n_prompts) == ([0.25], [0.1], [8])
         assert found["acc_norm"].values.tolist() == [0.5]
-        assert any("no details beside the results for colours:dark|5" in note for note in reading.notes)
+        assert any("no details beside the results for colours:dark|5" in note for note in reading.warnings)
 
     def test_the_means_of_the_details_are_those_of_the_results(self, root: Path) -> None:
-        assert not any("report other numbers" in note for note in read(root / RESULTS_FILE).notes)
+        assert not any("report other numbers" in note for note in read(root / RESULTS_FILE).warnings)
         other = {**RESULTS, "results": {"sums|0": {"em": 0.75}}}
         (root / RESULTS_FILE).write_text(json.dumps(other))
-        (note,) = (note for note in read(root / RESULTS_FILE).notes if "report other numbers" in note)
+        (note,) = (note for note in read(root / RESULTS_FILE).warnings if "report other numbers" in note)
         assert note.endswith("em is 0.75 there, 0.5 here")
 
     def test_details_alone_take_model_and_settings_from_the_results_of_their_time(self, root: Path) -> None:
@@ -272,8 +272,8 @@ class TestErrors:
         ]
 
     def test_metrics_without_one_number_per_prompt_are_passed_over_with_a_note(self, tmp_path: Path) -> None:
-        notes = read(details(tmp_path, CHOSEN)).notes
-        assert "t: metrics without one number per prompt were passed over: pairs" in notes
+        warnings = read(details(tmp_path, CHOSEN)).warnings
+        assert "t: metrics without one number per prompt were passed over: pairs" in warnings
 
     def test_damaged_parquet_is_refused(self, tmp_path: Path) -> None:
         path = details(tmp_path, CHOSEN)

@@ -290,7 +290,7 @@ class TestErrors:
     def test_metrics_without_one_number_per_prompt_are_passed_over_with_a_note(self, folder: Folder) -> None:
         reading = read(folder({"t": [sample(metrics=["acc", "f1"], f1=[0, 1])]}, {}))
         assert "f1" not in blocks(reading)
-        assert "f1" in reading.notes[0]
+        assert "f1" in reading.warnings[0]
 
 
 class TestRealData:

@@ -91,15 +91,15 @@ class TestMatches:
         found = scores(reading)["match"]
         assert found["capitals.2", 0] == 0
         assert ("capitals.3", 0) not in found
-        assert "1 sample failed: counted as wrong" in " ".join(reading.notes)
-        assert "1 answer holds nothing: counted as missing" in " ".join(reading.notes)
+        assert "1 sample failed: counted as wrong" in " ".join(reading.warnings)
+        assert "1 answer holds nothing: counted as missing" in " ".join(reading.warnings)
 
     def test_a_sample_that_succeeds_after_an_error_has_not_failed(self, tmp_path: Path) -> None:
         reading = read(
             tmp_path, spec(), event("s", "error", type="T"), event("s", "match", correct=True), errored="wrong"
         )
         assert scores(reading) == {"match": {("s", 0): 1}}
-        assert not any("failed" in note for note in reading.notes)
+        assert not any("failed" in note for note in reading.warnings)
 
     def test_several_right_answers_are_kept(self, tmp_path: Path) -> None:
         details = [
@@ -147,12 +147,12 @@ class TestRun:
         reading = read(tmp_path, *MATCHES[:4])
         assert scores(reading) == {"match": {("capitals.0", 0): 1}}
         assert answers(reading)["capitals.1", 0] == ("Cairo", "ok")
-        assert "no final report" in " ".join(reading.notes)
-        assert "1 samples were answered and have no score" in " ".join(reading.notes)
+        assert "no final report" in " ".join(reading.warnings)
+        assert "1 samples were answered and have no score" in " ".join(reading.warnings)
 
     def test_the_accuracy_of_the_final_report_is_that_of_the_events_or_a_note(self, tmp_path: Path) -> None:
-        assert not any("final report" in note for note in read(tmp_path, *MATCHES).notes)
-        (note,) = read(tmp_path, *MATCHES[:-3], {"final_report": {"accuracy": 0.9}}).notes
+        assert not any("final report" in note for note in read(tmp_path, *MATCHES).warnings)
+        (note,) = read(tmp_path, *MATCHES[:-3], {"final_report": {"accuracy": 0.9}}).warnings
         assert note == "the final report says that match is 0.9, the events give 0.333333"
 
 
@@ -209,4 +209,4 @@ def test_every_real_log_gives_the_accuracy_that_it_tells(shared: Path) -> None:
         found = scores(reading)["match"]
         assert len(found) == path.read_text().count('"type": "match"')
         assert np.mean(list(found.values())) == pytest.approx(told, abs=1e-12)
-        assert not reading.notes
+        assert not reading.warnings

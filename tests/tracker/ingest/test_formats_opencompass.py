@@ -54,7 +54,7 @@ def answers(reading: Reading) -> Answers:
 
 
 def noted(reading: Reading, part: str) -> str:
-    return next(note for note in reading.notes if part in note)
+    return next(note for note in reading.warnings if part in note)
 
 
 class TestDetails:
@@ -64,7 +64,7 @@ class TestDetails:
         block = answers(reading)
         assert (list(block.text), block.prompts.answer) == (["4", "1"], ["4", "0"])
         assert block.prompts.text == ["2+2?", "2-2?"]
-        assert "sums_gen: accuracy 50 percent in the report is 0.5 here, a proportion" in reading.notes
+        assert "sums_gen: accuracy 50 percent in the report is 0.5 here, a proportion" in reading.warnings
 
     def test_perplexity_has_answers_and_no_text(self, root: Path) -> None:
         reading = read(root / "results/model-7b/ice_ppl.json")
@@ -84,7 +84,7 @@ class TestDetails:
 
     def test_another_reported_accuracy_is_told(self, tmp_path: Path) -> None:
         reading = read(put(tmp_path, "d.json", {**DETAILS, "accuracy": 62.5}))
-        assert "d: the report says accuracy 62.5 percent, its rows have 50 percent" in reading.notes
+        assert "d: the report says accuracy 62.5 percent, its rows have 50 percent" in reading.warnings
 
     def test_without_a_judgement_answers_are_compared(self, tmp_path: Path) -> None:
         rows = {

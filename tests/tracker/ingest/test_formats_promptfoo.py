@@ -66,7 +66,7 @@ class TestScores:
         }
         assert scores(reading, "score")["openai:gpt", PLAIN[1]] == {("0+1", 0): 1.0, ("1+1", 0): 0.25}
         assert set(scores(reading, "tone")["local:llama", PLAIN[1]].values()) == {0.5}
-        assert reading.notes == ["1 results are errors of the provider; they count as missing (--errored missing)"]
+        assert reading.warnings == ["1 results are errors of the provider; they count as missing (--errored missing)"]
 
     def test_the_statistics_of_the_file_come_out(self, tmp_path: Path) -> None:
         passed = scores(read(write(tmp_path, SEVERAL)), "pass")
@@ -77,7 +77,7 @@ class TestScores:
 
     def test_statistics_that_the_results_contradict_are_told(self, tmp_path: Path) -> None:
         reading = read(write(tmp_path, [result(0), result(1)], successes=7))
-        assert reading.notes == ["the file reports 7 successes, and holds 2"]
+        assert reading.warnings == ["the file reports 7 successes, and holds 2"]
 
     def test_an_error_is_wrong_where_the_user_says_so(self, tmp_path: Path) -> None:
         reading = read(write(tmp_path, [result(0), failed(1)]), errored="wrong")
@@ -91,14 +91,14 @@ class TestScores:
         rows = [result(0), result(1, False, response={"output": " "})]
         reading = read(write(tmp_path, rows), empty=counts_as)
         assert len(scores(reading, "pass")["openai:gpt", ""]) == n
-        assert any("1 answers hold nothing" in note for note in reading.notes)
+        assert any("1 answers hold nothing" in note for note in reading.warnings)
 
     def test_version_2_says_the_same_of_what_it_holds(self, tmp_path: Path) -> None:
         new = read(write(tmp_path, SEVERAL))
         of_old = read(write(tmp_path, [*map(old, SEVERAL)], 2))
         for metric in ("pass", "score"):
             assert scores(new, metric) == scores(of_old, metric)
-        assert new.notes == of_old.notes
+        assert new.warnings == of_old.warnings
 
     def test_bounds_are_those_of_a_share_unless_the_file_has_other_scores(self, tmp_path: Path) -> None:
         def bounds(value: float) -> tuple[Any, Any]:
@@ -118,7 +118,7 @@ class TestScores:
     def test_what_is_no_score_is_missing_and_told(self, tmp_path: Path, value: Any) -> None:
         reading = read(write(tmp_path, [result(0), result(1, score=value)]))
         assert scores(reading, "score") == {("openai:gpt", ""): {("0+1", 0): 1.0}}
-        assert "score: 1 values that are no number were passed over" in reading.notes
+        assert "score: 1 values that are no number were passed over" in reading.warnings
 
 
 class TestTrials:
@@ -137,7 +137,7 @@ class TestTrials:
     def test_of_a_test_that_was_tried_again_the_later_result_counts(self, tmp_path: Path) -> None:
         reading = read(write(tmp_path, [failed(0), result(1), result(0)], errors=0, successes=3))
         assert len(scores(reading, "pass")["openai:gpt", ""]) == 2
-        assert "1 results stand twice, for the same test and column; the later one of each counts" in reading.notes
+        assert "1 results stand twice, for the same test and column; the later one of each counts" in reading.warnings
 
 
 class TestRuns:

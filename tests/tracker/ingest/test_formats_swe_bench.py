@@ -44,7 +44,7 @@ class TestOutcomes:
         found = scores(reading)
         assert found[ERROR[0]] == 0
         assert np.isnan(found[EMPTY[0]])
-        told = " ".join(reading.notes)
+        told = " ".join(reading.warnings)
         assert "1 evaluation failed: counted as wrong" in told
         assert "1 patch is empty: counted as missing" in told
 
@@ -99,7 +99,7 @@ class TestErrors:
             read(tmp_path, **changes)
 
     def test_a_total_of_more_instances_than_are_listed_is_told(self, tmp_path: Path) -> None:
-        assert "total_instances is 500, but the lists name 7" in " ".join(read(tmp_path, total_instances=500).notes)
+        assert "total_instances is 500, but the lists name 7" in " ".join(read(tmp_path, total_instances=500).warnings)
 
     def test_a_report_on_one_instance_is_declined_with_the_file_to_take_instead(self, tmp_path: Path) -> None:
         path = tmp_path / "report.json"

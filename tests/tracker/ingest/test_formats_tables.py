@@ -183,7 +183,7 @@ class TestPredictedAnswers:
         assert second.predicted.tolist() == [True, False, True]
         assert first.scored_as is not None
         assert first.scored_as.name == "accuracy"
-        assert "C" in reading.notes[0]
+        assert "C" in reading.warnings[0]
 
     def test_words_are_not_taken_for_scores(self, write: Write) -> None:
         with pytest.raises(UnknownFormatError, match="--values predictions"):
@@ -221,7 +221,7 @@ class TestLongTables:
             ["test"],
             ["t"],
         )
-        assert "remark" in reading.notes[0]
+        assert "remark" in reading.warnings[0]
 
     def test_metrics_in_rows_or_in_columns(self, write: Write) -> None:
         rows = "model,id,metric,value\nA,1,acc,1\nA,1,f1,0.5\nA,2,acc,0\n"
@@ -262,13 +262,13 @@ class TestLeaderboards:
         assert isinstance(second, TaskScores)
         assert (list(first.tasks), first.values.tolist()) == (["ARC", "MMLU"], [40, 60])
         assert np.isnan(second.values[1])
-        assert "licence, Average" in reading.notes[0]
+        assert "licence, Average" in reading.warnings[0]
 
     def test_a_model_that_is_listed_twice_has_two_runs(self, write: Write) -> None:
         reading = read(write("model,ARC,MMLU\nA,1,2\nA,1,2\nA,1,3\n"))
         assert [block.run.label for block in reading.measurements] == ["", "entry 2"]
-        assert "'A' (line 2, line 4) is listed with different scores" in reading.notes[0]
-        assert reading.notes[1].endswith("left out: 'A' (line 3)")
+        assert "'A' (line 2, line 4) is listed with different scores" in reading.warnings[0]
+        assert reading.warnings[1].endswith("left out: 'A' (line 3)")
 
     def test_one_row_per_model_and_task(self, write: Write) -> None:
         text = "model,task,metric,score,stderr,n\nA,x,acc,0.5,0.1,10\nA,y,acc,0.7,,\nB,x,acc,0.1,0.1,10\n"
@@ -305,8 +305,8 @@ class TestPromptTables:
         assert scores.values.tolist() == [1, 0]
 
     def test_a_leaderboard_of_zeros_and_ones_is_said_to_look_like_prompts(self, write: Write) -> None:
-        assert "--orient models" in read(write("model,q1,q2\nA,1,0\nB,0,0\n")).notes[0]
-        assert not read(write("model,q1,q2\nA,1,0.5\nB,0,0\n", "other.csv")).notes
+        assert "--orient models" in read(write("model,q1,q2\nA,1,0\nB,0,0\n")).warnings[0]
+        assert not read(write("model,q1,q2\nA,1,0.5\nB,0,0\n", "other.csv")).warnings
 
     def test_a_column_called_prompt_is_text_where_nothing_else_is(self, write: Write) -> None:
         (prompts,) = read(write("prompt,answer\nWhy?,B\n")).measurements

@@ -94,9 +94,9 @@ class TestUnfinished:
             named = leaderboard(session, Selection(benchmark="b", metric="accuracy", runs=(key,)))
             elsewhere = leaderboard(session, Selection(benchmark="b", metric="accuracy", variant=""))
         assert [row.model for row in board.rows] == ["from a file"]
-        assert board.notes[-1] == "Not taken, since the evaluation has not finished: org/m (run 2, 2 of 4 prompts)."
-        assert not any("Not taken" in note for note in named.notes)
-        assert elsewhere.notes == board.notes
+        assert board.warnings[-1] == "Not taken, since the evaluation has not finished: org/m (run 2, 2 of 4 prompts)."
+        assert not any("Not taken" in note for note in named.warnings)
+        assert elsewhere.warnings == board.warnings
 
     def test_where_nothing_else_is_stored_that_is_said(self, file: sa.Engine) -> None:
         opened(file, portion(1))
@@ -110,7 +110,7 @@ class TestUnfinished:
         keep(file, scores({f"q{n}": n % 2 for n in range(4)}, model="from a file"))
         opened(file, portion(1), condition="answer_only")
         with transaction(file, write=False) as session:
-            assert leaderboard(session, Selection(benchmark="b", metric="accuracy")).notes == ()
+            assert leaderboard(session, Selection(benchmark="b", metric="accuracy")).warnings == ()
 
     def test_it_can_be_listed_and_deleted_but_not_set_aside(self, file: sa.Engine) -> None:
         opened(file, portion(1), settings=HALF)
@@ -163,7 +163,9 @@ class TestFilesThatMeetIt:
         ask(store, 4)
         opened(store, portion(1))
         stored = keep(store, scores({"q3": 0}, model="org/m"))
-        assert stored.notes[-1] == ("org/m: run 1 was evaluated here, which no file changes: stored as a new run, #2")
+        assert stored.warnings[-1] == (
+            "org/m: run 1 was evaluated here, which no file changes: stored as a new run, #2"
+        )
 
     def test_a_file_that_says_nothing_new_changes_nothing(self, store: sa.Engine) -> None:
         ask(store, 4)

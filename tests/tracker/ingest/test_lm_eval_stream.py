@@ -92,7 +92,7 @@ class TestAgainstReference:
         assert cells_of(list(reading.measurements)) == expected
         assert bool(reading.damage) == bool(n_contradicting)
         if not n_contradicting:
-            assert all(name.partition(":")[2] in " ".join(reading.notes) for name in passed_over)
+            assert all(name.partition(":")[2] in " ".join(reading.warnings) for name in passed_over)
         for block in reading.measurements:
             of = block if isinstance(block, Prompts) else getattr(block, "prompts")  # noqa: B009
             assert len(of) <= size

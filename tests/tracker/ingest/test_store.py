@@ -169,8 +169,8 @@ class TestContradictions:
         for value in (1.0, 0.0, 0.5):
             said = keep(store, scores({Q1: value, Q2: 1}))
         assert [run.label for run in said.runs_new] == ["#3"]
-        assert "1 of 2 values differ" in said.notes[0]
-        assert "'q1'" in said.notes[0]
+        assert "1 of 2 values differ" in said.warnings[0]
+        assert "'q1'" in said.warnings[0]
         assert [values(store, label=label)[Q1] for label in ("", "#2", "#3")] == [1.0, 0.0, 0.5]
 
     def test_what_agrees_with_the_latest_rerun_extends_it(self, store: sa.Engine) -> None:

@@ -129,7 +129,7 @@ class TestContent:
         with transaction(store, write=False) as session:
             found = session.scalars(sa.select(schema.Prompt.details).order_by(schema.Prompt.id)).all()
         assert found == [{"source": "web", "level": 1, "number": 7}, {"number": 8}, {"level": 2}]
-        assert said.notes == (
+        assert said.warnings == (
             "details added to stored prompts: number (2)",
             "details that differ from those stored, which were kept: level (1), source (1)",
         )
@@ -182,7 +182,7 @@ class TestContradictions:
         keep(store, prompts([Q1], answer=["A"]))
         said = keep(store, prompts([Q1], answer=["B"]), on_conflict=on_conflict)
         assert known(store)[0][3] == left
-        assert "1 gold answer" in said.notes[0]
+        assert "1 gold answer" in said.warnings[0]
 
     def test_the_letter_of_the_gold_option_does_not_contradict_its_text(self, store: sa.Engine) -> None:
         keep(store, prompts([Q1], text=["one"], choices=[["x", "y"]], answer=["B"]))
@@ -231,12 +231,12 @@ class TestAnswersScoredHere:
         keep(store, prompts([Q1, Q2, Q3], answer=["A", "B", "C"]), scores({Q1: 1, Q2: 0}))
         said = keep(store, answers({Q1: "A", Q2: None, Q3: None}, scored_as=MATCH))
         assert (said.n_scores, said.n_answers) == (2, 2)
-        assert "1 empty answers are to prompts that this run has no other score for" in said.notes[-1]
+        assert "1 empty answers are to prompts that this run has no other score for" in said.warnings[-1]
 
     def test_scores_of_fewer_prompts_than_were_answered_say_nothing_of_the_empty_ones(self, store: sa.Engine) -> None:
         keep(store, prompts([Q1, Q2, Q3], answer=["A", "B", "C"]), scores({Q1: 1}))
         said = keep(store, answers({Q1: "A", Q2: "B", Q3: None}, scored_as=MATCH))
-        assert (said.n_scores, said.n_answers, said.notes) == (3, 3, ())
+        assert (said.n_scores, said.n_answers, said.warnings) == (3, 3, ())
 
     def test_gold_answers_may_come_in_the_same_file(self, store: sa.Engine) -> None:
         keep(store, answers({Q1: "A"}, scored_as=MATCH), prompts([Q1], answer=["A"]))

@@ -28,7 +28,7 @@ class TestBallots:
     def test_a_field_without_gaps_is_kept_as_it_is_and_nothing_is_said(self) -> None:
         scores = task_matrix(np.arange(6.0).reshape(2, 3))
         found = task_rankings(scores)
-        assert found.notes == ()
+        assert found.warnings == ()
         assert found.scores.T.tolist() == scores.T.tolist()
         assert (found.scores.models, found.scores.tasks) == (scores.models, scores.tasks)
         assert found.scores.digest == scores.digest
@@ -36,7 +36,7 @@ class TestBallots:
     def test_models_and_tasks_without_a_score_are_left_out_of_everything_and_named(self) -> None:
         T = np.array([[1.0, NAN, 2.0, NAN], [NAN, NAN, NAN, NAN], [3.0, NAN, 4.0, 5.0]])
         found = task_rankings(task_matrix(T))
-        assert found.notes == (
+        assert found.warnings == (
             "Left out, having no score here: m1.",
             "Left out, being tasks without any score: t1.",
         )
@@ -50,7 +50,7 @@ class TestBallots:
     def test_a_long_list_of_names_breaks_off(self) -> None:
         T = np.full((1, 12), NAN)
         T[0, :4] = 1.0
-        assert task_rankings(task_matrix(T)).notes == ("Left out, having no score here: m4, m5, m6, m7, m8 ….",)
+        assert task_rankings(task_matrix(T)).warnings == ("Left out, having no score here: m4, m5, m6, m7, m8 ….",)
 
 
 class TestErrors:

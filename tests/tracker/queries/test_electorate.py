@@ -45,7 +45,7 @@ class TestElectorate:
         found = weighted_scores(matrix(Q))
         assert found.scores.Q is Q
         assert found.weights.tolist() == [1.0, 1.0]
-        assert (found.is_weighted, found.n_effective, found.notes, found.weights_name) == (False, 2, (), "")
+        assert (found.is_weighted, found.n_effective, found.warnings, found.weights_name) == (False, 2, (), "")
 
     def test_who_has_no_weight_or_none_above_zero_is_left_out_and_said(self) -> None:
         Q = np.array([[0.0], [1.0], [2.0], [NAN]])
@@ -53,7 +53,7 @@ class TestElectorate:
         assert found.scores.prompt_ids.tolist() == [10, 13]
         assert found.weights.tolist() == [1.5, 0.5]
         assert found.n_effective == pytest.approx(1.6)
-        assert found.notes == (
+        assert found.warnings == (
             "Prompts are weighted by 1:w.",
             "1 of 4 prompts have no weight in 1:w and are left out.",
             "1 of 4 prompts have weight 0 and are left out.",
@@ -63,7 +63,7 @@ class TestElectorate:
         found = weighted_scores(matrix(np.ones((4, 1))), weights(1e308, 1e-320, 1e307, NAN))
         assert found.scores.prompt_ids.tolist() == [10, 12]
         assert (found.weights > 0).all()
-        assert found.notes[-1] == "1 of 4 prompts have weight 0, or next to 0 beside the largest, and are left out."
+        assert found.warnings[-1] == "1 of 4 prompts have weight 0, or next to 0 beside the largest, and are left out."
         kept = weighted_scores(matrix(np.ones((2, 1))), weights(1.0, 1e-99))
         assert kept.scores.n_prompts == 2
 
@@ -94,9 +94,9 @@ class TestCompleteElectorate:
         assert found.scores.prompt_ids.tolist() == [10, 13]
         assert found.weights.tolist() == [0.5, 1.5]
         assert found.scores.Q.flags.c_contiguous
-        assert found.notes[0] == "Left out, having no score here: m2."
-        assert found.notes[1].startswith("1 of 4 prompts lack a score from some model and are left out; m1 alone")
-        assert found.notes[2:] == ("Prompts are weighted by 1:w.", "1 of 3 prompts have weight 0 and are left out.")
+        assert found.warnings[0] == "Left out, having no score here: m2."
+        assert found.warnings[1].startswith("1 of 4 prompts lack a score from some model and are left out; m1 alone")
+        assert found.warnings[2:] == ("Prompts are weighted by 1:w.", "1 of 3 prompts have weight 0 and are left out.")
 
     def test_no_complete_prompt_is_refused_with_the_models_to_leave_out(self) -> None:
         Q = np.array([[0.0, NAN], [NAN, 1.0]])

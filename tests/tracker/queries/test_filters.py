@@ -43,7 +43,7 @@ def board(store: sa.Engine, **choices: object) -> Leaderboard:
         return leaderboard(session, Selection(benchmark="b", **choices))
 
 
-def notes(store: sa.Engine, key: int, **choices: object) -> list[str]:
+def warnings(store: sa.Engine, key: int, **choices: object) -> list[str]:
     with transaction(store, write=False) as session:
         selection = Selection(benchmark="b", filter=key, **choices)
         return list(filter_notes(session, find_benchmark(session, "b"), selection))
@@ -241,7 +241,7 @@ class TestKeptPrompts:
         add_scores(small, blind, tasks=TASKS, models=["blind"])
         told = board(small, filter=add_filter(small, KEPT.tolist()))
         assert "blind" not in {row.model for row in told.rows}
-        assert told.notes[-1] == "Not shown, since the prompts kept were not measured per prompt: blind."
+        assert told.warnings[-1] == "Not shown, since the prompts kept were not measured per prompt: blind."
 
     def test_scores_published_for_whole_tasks_are_not_those_of_the_kept_prompts(self, small: sa.Engine) -> None:
         add_task_scores(small, np.full((1, 2), 0.123), tasks=["law"], models=["m0", "published only"])
@@ -262,9 +262,9 @@ class TestKeptPrompts:
 class TestNotes:
     def test_how_much_stays_is_said_and_nothing_else_where_all_is_judged(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
-        assert notes(small, key) == [f"Only the 10 of 12 prompts that filter {key} keeps."]
-        assert notes(small, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
-        assert board(small, filter=key).notes == (f"Only the 10 of 12 prompts that filter {key} keeps.",)
+        assert warnings(small, key) == [f"Only the 10 of 12 prompts that filter {key} keeps."]
+        assert warnings(small, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
+        assert board(small, filter=key).warnings == (f"Only the 10 of 12 prompts that filter {key} keeps.",)
         with transaction(small, write=False) as session:
             assert filter_notes(session, find_benchmark(session, "b"), Selection(benchmark="b")) == ()
 
@@ -273,7 +273,7 @@ class TestNotes:
         new = grow(scored, 3)
         call(scored, {new[0]: "z-hash", new[1]: "hash"}, "law", namespace="lm_eval")
         call(scored, {new[0]: "p100"}, "law")
-        only, never = notes(scored, key)
+        only, never = warnings(scored, key)
         assert only == f"Only the 10 of 15 prompts that filter {key} keeps."
         assert never == (
             f"Filter {key} never judged 3 of them, which came later or were not among the data chosen for it; left "
@@ -284,18 +284,18 @@ class TestNotes:
 
     def test_that_models_chose_the_prompts_is_said(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist(), models=["m0"])
-        assert notes(small, key)[1].startswith(f"Filter {key} chose prompts by the answers of 1 models: their means")
+        assert warnings(small, key)[1].startswith(f"Filter {key} chose prompts by the answers of 1 models: their means")
 
     def test_five_are_named_before_the_list_breaks_off(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         new = grow(small, 7)
-        assert f"left out: {', '.join(f'{p} (law)' for p in new[:5])} …. Make" in notes(small, key)[1]
-        assert "never judged 7 of them" in notes(small, key)[1]
+        assert f"left out: {', '.join(f'{p} (law)' for p in new[:5])} …. Make" in warnings(small, key)[1]
+        assert "never judged 7 of them" in warnings(small, key)[1]
 
     def test_prompts_of_tasks_that_are_not_looked_at_are_not_counted(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         grow(small, 2, task="law")
-        assert len(notes(small, key, tasks=("art", "math"))) == 1
+        assert len(warnings(small, key, tasks=("art", "math"))) == 1
 
     def test_what_an_earlier_filter_dropped_was_judged(self, small: sa.Engine) -> None:
         first = add_filter(small, [False] * 4 + [True] * 8)
@@ -312,14 +312,14 @@ class TestNotes:
                 sa.delete(decision).where(decision.c.analysis_id == third, decision.c.prompt_id.in_(ids[:5]))
             )
         for key in (second, third):
-            assert "never judged 1 of them" in notes(small, key)[1]
-            assert f"left out: {ids[4]} (math)" in notes(small, key)[1]
+            assert "never judged 1 of them" in warnings(small, key)[1]
+            assert f"left out: {ids[4]} (math)" in warnings(small, key)[1]
 
     def test_a_stale_filter_says_so(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         with transaction(small) as session:
             session.add(schema.AnalysisRun(analysis_id=key, run_id=2, role="scores", checksum="of other scores"))
-        assert notes(small, key)[1] == (
+        assert warnings(small, key)[1] == (
             f"Filter {key} was made of scores that are no longer the latest (changed since: run 2). "
             f"Make it anew: {MAKING}."
         )

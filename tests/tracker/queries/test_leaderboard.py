@@ -263,7 +263,7 @@ class TestMissing:
     def test_models_with_scores_of_whole_tasks_only_are_named(self, store: sa.Engine) -> None:
         add_scores(store, np.array([[0.0], [1.0]]), tasks=["a", "b"])
         add_task_scores(store, np.array([[0.5]]), tasks=["a"], models=["published"])
-        assert "published" in board(store).notes[0]
+        assert "published" in board(store).warnings[0]
 
     @pytest.mark.parametrize(("tasks", "why"), [(["", ""], "name no tasks"), (["a", "a"], "in one task only")])
     def test_without_two_tasks_there_is_no_clustered_error(self, store: sa.Engine, tasks: list[str], why: str) -> None:
@@ -281,7 +281,7 @@ class TestMissing:
         assert found.n_tasks == 2
         assert some.stderr_clustered == pytest.approx(np.sqrt(3 / 2 * (0 + 0.5**2 + 0.5**2)) / 4)
         assert some.high - some.mean == pytest.approx(4.3026527 * some.stderr_clustered)
-        assert found.notes == ("1 of 4 prompts name no task; each is a cluster of its own.",)
+        assert found.warnings == ("1 of 4 prompts name no task; each is a cluster of its own.",)
         assert none.stderr_clustered == pytest.approx(np.sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)
 
     def test_one_prompt_has_no_error_at_all(self, store: sa.Engine) -> None:
@@ -308,7 +308,7 @@ class TestWeights:
         assert (found.n_units, found.weights) == (2, f"{key}:custom")
         assert found.rows[2].unranked == "1 of 2 prompts are missing"
         assert found.n_effective == pytest.approx(1.6)
-        assert found.notes == (
+        assert found.warnings == (
             f"Prompts are weighted by {key}:custom.",
             f"1 of 4 prompts have no weight in {key}:custom and are left out.",
             "1 of 4 prompts have weight 0 and are left out.",

@@ -38,7 +38,7 @@ class TestPolicies:
         settled = settle(Q, "unranked", models=MODELS)
         assert settled.Q is Q
         assert settled.kept.all()
-        assert settled.notes == ()
+        assert settled.warnings == ()
 
     def test_fail_names_who_lacks_what_and_the_ways_out(self) -> None:
         with pytest.raises(SelectionError, match=r"of 4 prompts: b 1, c 1.*--models.*--missing complete"):
@@ -49,7 +49,7 @@ class TestPolicies:
         shown = np.array([True, False, True])
         settled = settle(Q, "complete", models=MODELS, shown=shown)
         assert settled.kept.tolist() == [True, True, False, True]
-        assert "3 of 4 prompts" in settled.notes[0]
+        assert "3 of 4 prompts" in settled.warnings[0]
 
     def test_worst_counts_as_the_bound_that_is_bad_in_this_metric(self) -> None:
         assert settle(Q, "worst", models=MODELS, worst=0.0).Q[1, 1] == 0.0
@@ -62,14 +62,14 @@ class TestPolicies:
         settled = settle(steep, "impute", models=("a", "b"), worst=0.0, best=1.0)
         assert settled.Q[2, 1] == 1.0
         assert imputed(steep)[2, 1] == pytest.approx(1.5)
-        assert "guessed" in settled.notes[0]
+        assert "guessed" in settled.warnings[0]
 
     def test_without_gaps_every_policy_leaves_the_scores_as_they_are(self) -> None:
         whole = np.nan_to_num(Q)
         for policy in ("unranked", "fail", "complete", "worst", "impute"):
             settled = settle(whole, policy, models=MODELS)
             assert settled.Q is whole
-            assert settled.notes == ()
+            assert settled.warnings == ()
 
     def test_where_no_row_is_complete_the_error_says_whom_to_leave_out(self) -> None:
         gaps = np.array([[1.0, NAN], [NAN, 1.0]])

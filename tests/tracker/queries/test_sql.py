@@ -33,7 +33,7 @@ class TestReading:
         with read_only_sql(store, "SELECT 1 AS id, 2 AS id, 3 AS id_2, 4 AS id") as result:
             assert result.columns == ("id", "id_3", "id_2", "id_4")
             assert list(result.rows) == [(1, 2, 3, 4)]
-            assert "id_3, id_4" in result.notes[-1]
+            assert "id_3, id_4" in result.warnings[-1]
 
     def test_a_url_will_do(self, store_url: str) -> None:
         assert ask(store_url, "SELECT 1") == [(1,)]
@@ -67,7 +67,7 @@ class TestReading:
     def test_a_superuser_is_warned(self, postgres_url: str) -> None:
         with read_only_sql(postgres_url, "SELECT rolsuper FROM pg_roles WHERE rolname = session_user") as result:
             is_superuser = next(result.rows)[0]
-            assert bool(result.notes) == is_superuser
+            assert bool(result.warnings) == is_superuser
 
 
 class TestErrors:

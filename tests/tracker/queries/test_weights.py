@@ -100,7 +100,7 @@ class TestStaleness:
             session.execute(sa.insert(tables.analysis_run).values(**seen))
         found = load(scored, str(key))
         assert found.stale == f"changed since: run {run}"
-        assert any("no longer the latest" in note for note in weighted_scores(table(scored), found).notes)
+        assert any("no longer the latest" in note for note in weighted_scores(table(scored), found).warnings)
 
 
 class TestDigest:

@@ -91,7 +91,7 @@ class TestWeights:
         assert weighted.report.finding.mean == pytest.approx(
             np.average(scores.Q[kept], axis=0, weights=w[kept]).mean(), rel=1e-12
         )
-        assert "1 of 40 prompts have no weight in" in "".join(weighted.report.notes)
+        assert "1 of 40 prompts have no weight in" in "".join(weighted.report.warnings)
 
     def test_the_digest_of_the_data_covers_them(self, filled: sa.Engine) -> None:
         key = weigh(filled)

@@ -65,7 +65,7 @@ def suffrage_says(engine: sa.Engine, *arguments: str) -> str:
 def test_it_is_recorded_about_no_benchmark_with_the_runs_its_findings_rest_on(filled: sa.Engine) -> None:
     first = run_analysis(filled, "toy", ARITHMETIC)
     counted = run_analysis(filled, "counting")
-    assert counted.report.finding.summary() == "There are 1 findings."
+    assert counted.report.summary == "There are 1 findings."
     with transaction(filled, write=False) as session:
         row = session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == counted.analysis_id)).one()
         used = tables.analysis_run.c

@@ -22,7 +22,7 @@ from tracker.queries.findings.finding_records import finding
 from tracker.queries.performance import performance_matrix
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
-from tracker.recording.finding import FilterDecisions, SingledOut
+from tracker.recording.finding import FilterDecisions, FlaggedPrompts
 from tracker.recording.pipeline import Recorded, run_analysis
 
 ARITHMETIC = Selection(benchmark="arithmetic")
@@ -194,8 +194,8 @@ class TestRecord:
 class TestDecisions:
     IDS = np.array([4, 5, 6])
 
-    def out(self, ids: list[int], retained: list[bool]) -> SingledOut:
-        return SingledOut(prompt_ids=np.array(ids, dtype=np.int64), retained=np.array(retained, dtype=np.bool_))
+    def out(self, ids: list[int], retained: list[bool]) -> FlaggedPrompts:
+        return FlaggedPrompts(prompt_ids=np.array(ids, dtype=np.int64), retained=np.array(retained, dtype=np.bool_))
 
     def test_a_prompt_stays_if_it_is_retained_in_spite_of_each_reason(self) -> None:
         reasons = {"easy": self.out([4, 5], [True, True]), "similar": self.out([4], [False])}
@@ -223,7 +223,7 @@ class TestUse:
         filtered = replace(ARITHMETIC, filter=key)
         used = run_analysis(filled, "toy", filtered)
         assert 0 < used.report.finding.n_prompts == n_kept < 40
-        only, chosen, toy = used.report.notes
+        only, chosen, toy = used.report.warnings
         assert (only, toy) == (f"Only the {n_kept} of 40 prompts that filter {key} keeps.", "This is a toy.")
         assert chosen.startswith(f"Filter {key} chose prompts by the answers of 2 models")
         row = analysis_row(filled, used.analysis_id)
@@ -239,8 +239,8 @@ class TestUse:
         second = sieve(filled_file, replace(ARITHMETIC, filter=first.analysis_id), at_most=0.3)
         third = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=second.analysis_id))
         assert third.report.finding.n_prompts == second.report.finding.n_kept < first.report.finding.n_kept
-        assert third.report.notes[0].startswith(f"Only the {second.report.finding.n_kept} of 40 prompts")
-        assert not any("never judged" in note for note in third.report.notes)
+        assert third.report.warnings[0].startswith(f"Only the {second.report.finding.n_kept} of 40 prompts")
+        assert not any("never judged" in note for note in third.report.warnings)
         assert analysis_row(filled_file, second.analysis_id).filter_id == first.analysis_id
 
     def test_weights_made_of_kept_prompts_and_weights_of_all_can_both_be_used_with_it(
@@ -254,8 +254,8 @@ class TestUse:
             used = run_analysis(filled_file, "weighed", chosen)
             row = analysis_row(filled_file, used.analysis_id)
             assert (row.filter_id, row.weights_id) == (key, weights)
-            assert used.report.notes[0].startswith("Only the ")
-            assert used.report.notes[2].startswith("Prompts are weighted by")
+            assert used.report.warnings[0].startswith("Only the ")
+            assert used.report.warnings[2].startswith("Prompts are weighted by")
             assert used.report.finding.n_effective <= used.report.finding.n_prompts <= sieve_kept(filled_file, key)
 
     def test_a_finding_made_of_kept_prompts_is_stale_when_its_runs_change(self, filled_file: sa.Engine) -> None:
@@ -268,7 +268,7 @@ class TestUse:
         with transaction(filled_file, write=False) as session:
             assert finding(session, used).stale == finding(session, key).stale == "changed since: run 1"
         again = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key))
-        assert "was made of scores that are no longer the latest" in again.report.notes[1]
+        assert "was made of scores that are no longer the latest" in again.report.warnings[1]
 
     def test_nothing_is_recorded_of_a_question_whose_filter_is_refused(self, filled_file: sa.Engine) -> None:
         key = run_analysis(filled_file, "toy", ARITHMETIC).analysis_id
@@ -288,7 +288,7 @@ class TestClaims:
         looked = run_analysis(filled_file, "looking", chosen)
         found = looked.report.finding
         assert (found.filter_id, found.n_kept) == (first.analysis_id, first.report.finding.n_kept)
-        assert (found.n_scored, found.n_texts, looked.report.notes) == (40, 40, ())
+        assert (found.n_scored, found.n_texts, looked.report.warnings) == (40, 40, ())
         assert analysis_row(filled_file, looked.analysis_id).filter_id == first.analysis_id
         assert run_analysis(filled_file, "looking", ARITHMETIC).report.finding.filter_id == second.analysis_id
 

@@ -144,7 +144,7 @@ class TestTrials:
 
     def test_the_summary_says_that_it_is_simulated_and_gives_intervals(self) -> None:
         _, report = ask(2, [0.5, 0.5])
-        said = report.finding.summary()
+        said = report.summary
         assert said.startswith("Some scores, means over 2 trials: diversity 0.5000 (sd 0.0000).")
         assert "tau between 0.2500 (sd 0.0000) and 0.5000, MRC not given" in said
         assert "With 5 s for each exact search" in said

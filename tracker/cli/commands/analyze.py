@@ -209,7 +209,7 @@ def _workers(ctx: click.Context, option: click.Parameter, value: int) -> int:
 def print_recorded(recorded: Recorded, output_format: str) -> None:
     """Print the words and numbers of a new finding, and where to find the rest."""
     shown = [metric for metric in recorded.metrics if metric.headline]
-    summary = recorded.report.finding.summary()
+    summary = recorded.report.summary
     if output_format == "json":
         print_record(
             {
@@ -227,7 +227,7 @@ def print_recorded(recorded: Recorded, output_format: str) -> None:
     else:
         click.echo(f"{summary}\n")
         print_numbers(recorded.metrics)
-    for note in recorded.report.notes:
+    for note in recorded.report.warnings:
         say(f"Note: {note}")
     if recorded.publishing_problem:
         say(f"Warning: {recorded.publishing_problem}")

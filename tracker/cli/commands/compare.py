@@ -127,7 +127,7 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
             {
                 "model_a": names[0],
                 "model_b": names[1],
-                "summary": report.finding.summary(),
+                "summary": report.summary,
                 "metrics": {row.name: row.value for row in metrics},
                 "absent": {row.name: row.reason for row in metrics if row.reason},
                 "tasks": report.tables["tasks"].to_pylist(),
@@ -140,12 +140,12 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
             [(m.name, m.value, m.reason or "") for m in metrics], output_format, columns=("name", "value", "reason")
         )
     else:
-        click.echo(f"{report.finding.summary()}\n")
+        click.echo(f"{report.summary}\n")
         print_numbers(metrics)
         _print_tasks(report.tables["tasks"].to_pylist())
         for name in names:
             _print_flips(name, [row for row in flips if row["better"] == name], report)
-    for note in report.notes:
+    for note in report.warnings:
         say(f"Note: {note}")
 
 

@@ -173,7 +173,7 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
             f"  {rank:>4g}  {row.model:<{longest}}  {row.n:>4,}  {row.mean:.4f}  {plain:.4f}   {by_task:.4f}"
             f"            {ability[row.model]:+.2f}"
         )
-    for note in board.notes:
+    for note in board.warnings:
         _say(note)
 
 

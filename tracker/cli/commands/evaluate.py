@@ -112,7 +112,7 @@ def _note(words: str) -> None:
 
 def _tell(run: Evaluated) -> None:
     click.echo(run.summary())
-    for note in run.notes:
+    for note in run.warnings:
         _note(note)
     if not run.is_complete:
         say(

@@ -137,9 +137,9 @@ def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | N
     for chosen, (_, report) in answers:
         if report is None:
             continue
-        click.echo(f"\n{_label(chosen)}: {report.finding.summary()}")
+        click.echo(f"\n{_label(chosen)}: {report.summary}")
         _print_changed(report, changed)
-        for note in report.notes:
+        for note in report.warnings:
             say(f"Note: {note}")
     if all(report is None for _, (_, report) in answers):
         say("No model has two runs here, so nothing can have changed.")

@@ -198,7 +198,7 @@ def ingest_files(
             say(
                 "  Its new runs are partial: no ranking takes them unless --runs names them. The whole file mends them."
             )
-        for note in taken.stored.notes:
+        for note in taken.stored.warnings:
             say(f"  note: {note}")
     return run_ids, failed
 

@@ -57,7 +57,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         at = names.index("rank") + 1
         rows = [asdict(row) | _interval_fields(contested, row, ranks) for row in board.rows]
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
-        for note in (*board.notes, *contested.further_notes):
+        for note in (*board.warnings, *contested.further_notes):
             say(note)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
@@ -77,7 +77,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and selection.cluster != "none":
         say(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
-    for note in (*board.notes, *contested.further_notes):
+    for note in (*board.warnings, *contested.further_notes):
         say(note)
     said = list(in_words(contested))
     for line in said[:MOST_GROUPS]:

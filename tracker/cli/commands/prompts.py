@@ -85,5 +85,5 @@ def command(benchmark: str, source: str, database: str | None, dry_run: bool, **
     say(taken.summary())
     for reason, n in list(taken.left_out.items())[:N_REASONS]:
         say(f"  left out: {n:,} {reason}")
-    for note in taken.notes:
+    for note in taken.warnings:
         say(f"  note: {note}")

@@ -46,7 +46,7 @@ def command(
         weights = read_weights(session, path, found.id, found.label)
         question, report = custom_weights(session, found, weights.prompt_ids, weights.values, name=name, file=path.name)
     recorded = record_report(engine, question, report, publish_to=None if no_mlflow else tracking_uri)
-    click.echo(report.finding.summary())
+    click.echo(report.summary)
     if recorded.publishing_problem:
         say(f"Warning: {recorded.publishing_problem}")
     key = recorded.analysis_id

@@ -126,17 +126,17 @@ def write_table(made: Callable[[], StreamedTable], destination: Destination) -> 
     if output is None:
         table = made()
         write_rows(sys.stdout.buffer, table, told, for_spreadsheets=destination.for_spreadsheets)
-        say_all(table.notes)
+        say_all(table.warnings)
         return
     check_free(output, force=destination.force)
     table = made()
     with written_whole(output, force=destination.force) as file:
         n_rows = write_rows(file, table, told, for_spreadsheets=destination.for_spreadsheets)
-    say_all(table.notes)
+    say_all(table.warnings)
     say(f"Wrote {output}: {n_rows:,} row{'' if n_rows == 1 else 's'}.")
 
 
-def say_all(notes: Iterable[str]) -> None:
+def say_all(warnings: Iterable[str]) -> None:
     """Each remark on a line of stderr."""
-    for note in notes:
+    for note in warnings:
         say(note)

@@ -96,7 +96,7 @@ def _content(
         from tracker.exporting.formats.harness_samples import harness_samples
 
         samples = harness_samples(filtered, number_by_order=number_by_order)
-        return samples.as_json(), [*filtered.notes, *samples.remarks]
+        return samples.as_json(), [*filtered.warnings, *samples.remarks]
     if n_review is not None:
         from tracker.exporting.formats.review import review_sample
 
@@ -110,7 +110,7 @@ def _content(
     else:
         from tracker.exporting.formats.kept_prompts import kept_prompts
 
-        table, remarks = kept_prompts(filtered), list(filtered.notes)
+        table, remarks = kept_prompts(filtered), list(filtered.warnings)
     content = io.BytesIO()
     write_rows(content, StreamedTable.of(table), told, for_spreadsheets=for_spreadsheets)
     return content.getvalue(), remarks

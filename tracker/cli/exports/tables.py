@@ -80,7 +80,7 @@ def scores(
                 say_all(filter_notes(session, benchmark, selection))
             if chosen.n_left_out and not (selection.runs or selection.models or selection.metric):
                 more = "" if all_runs else "; --all-runs takes every complete one"
-                table.notes.append(f"{chosen.n_left_out:,} other runs with such scores are left out{more}.")
+                table.warnings.append(f"{chosen.n_left_out:,} other runs with such scores are left out{more}.")
             return table
 
         write_table(made, destination)
@@ -100,7 +100,7 @@ def _every_eval_ever(selection: Selection, all_runs: bool, output: Path, force: 
                 with (folder / name).open("wb") as file:
                     for piece in pieces:
                         file.write(piece)
-    say_all(files.notes)
+    say_all(files.warnings)
     say(f"Wrote {output}: {len(files):,} files.")
 
 

@@ -37,7 +37,7 @@ class FilteredPrompts:
     prompts: Prompts
     splits: tuple[str | None, ...]
     other_names: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @cached_property
     def kept(self) -> NDArray[np.intp]:
@@ -99,7 +99,7 @@ def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
         prompts=every,
         splits=tuple(splits[one] for one in ids),
         other_names=tuple(tuple(others.get(one, ())) for one in ids),
-        notes=filter_notes(session, benchmark, Selection(benchmark=benchmark.label, filter=key)),
+        warnings=filter_notes(session, benchmark, Selection(benchmark=benchmark.label, filter=key)),
     )
 
 

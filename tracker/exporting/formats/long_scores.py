@@ -81,11 +81,11 @@ def scores_of_prompts(
         models=pa.array(sorted({run.model for run in chosen.runs}), pa.string()),
     )
     said = answers and _has_answers(session, chosen)
-    notes: list[str] = []
+    warnings: list[str] = []
     return StreamedTable(
         schema=_schema(said),
-        batches=_together(_batches(session, words, chosen, said, selection.metric is None, notes)),
-        notes=notes,
+        batches=_together(_batches(session, words, chosen, said, selection.metric is None, warnings)),
+        warnings=warnings,
     )
 
 
@@ -146,7 +146,7 @@ def _has_answers(session: Session, chosen: ExportedRuns) -> bool:
 
 
 def _batches(
-    session: Session, words: _Words, chosen: ExportedRuns, said: bool, unscored: bool, notes: list[str]
+    session: Session, words: _Words, chosen: ExportedRuns, said: bool, unscored: bool, warnings: list[str]
 ) -> Iterator[pa.RecordBatch]:
     n_errors, ways, n_others = 0, set(), 0
     with snapshot(session) as reading:
@@ -163,11 +163,11 @@ def _batches(
             if unscored:
                 yield _batch(words, run, *given.unscored(scored, words.prompt_ids), given=given)
     if ways:
-        notes.append(f"Answers as extracted by {', '.join(sorted(ways))}; a row has room for one.")
+        warnings.append(f"Answers as extracted by {', '.join(sorted(ways))}; a row has room for one.")
     if n_others:
-        notes.append(f"{n_others:,} answers that were extracted in another way are left out.")
+        warnings.append(f"{n_others:,} answers that were extracted in another way are left out.")
     if n_errors:
-        notes.append(f"{n_errors:,} answers that are errors of the model stand as {NOT_ASKED}.")
+        warnings.append(f"{n_errors:,} answers that are errors of the model stand as {NOT_ASKED}.")
 
 
 def _scores(reading: Reading, run: ExportedRun, words: _Words) -> Cells:

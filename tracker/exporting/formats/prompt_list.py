@@ -60,7 +60,7 @@ def prompts_of(session: Session, benchmark: BenchmarkKey, selection: Selection) 
     texts = pa.string()
     fixed: dict[str, pa.DataType] = dict.fromkeys(COLUMNS, texts) | {"choices": pa.list_(texts)}
     schema = pa.schema([*fixed.items(), *((headings[field], kind) for field, kind in kinds.items())])
-    notes = [
+    warnings = [
         f"The field {field!r} stands in the column {heading!r}."
         for field, heading in headings.items()
         if field != heading
@@ -85,7 +85,7 @@ def prompts_of(session: Session, benchmark: BenchmarkKey, selection: Selection) 
                 columns.append(pa.array([_told(value, kind) for value in held], kind))
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return StreamedTable(schema=schema, batches=batches(), notes=notes)
+    return StreamedTable(schema=schema, batches=batches(), warnings=warnings)
 
 
 def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:

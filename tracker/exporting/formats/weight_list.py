@@ -44,12 +44,12 @@ def weights_of(session: Session, which: str) -> StreamedTable:
     told = sa.select(prompt.id, task.name).join(tables.task, task.id == prompt.task_id)
     tasks = {row[0]: row[1] for row in session.execute(told.where(task.benchmark_id == about.id))}
     names = called_by_one(session, about.id, ids)
-    notes = []
+    warnings = []
     if names is None:
         names = called(session, {one: tasks[one] for one in ids})
-        notes.append("No family of files names all these prompts, so `suffrage weights` will not know them all.")
+        warnings.append("No family of files names all these prompts, so `suffrage weights` will not know them all.")
     if weights.stale:
-        notes.append(f"Finding {key} rests on scores that are no longer the latest ({weights.stale}).")
+        warnings.append(f"Finding {key} rests on scores that are no longer the latest ({weights.stale}).")
     table = pa.table(
         {
             "prompt_id": pa.array([names[one] for one in ids], pa.string()),
@@ -58,5 +58,5 @@ def weights_of(session: Session, which: str) -> StreamedTable:
         }
     )
     streamed = StreamedTable.of(table)
-    streamed.notes.extend(notes)
+    streamed.warnings.extend(warnings)
     return streamed

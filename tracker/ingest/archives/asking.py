@@ -51,7 +51,7 @@ class ArchivedPrompts:
         n = self.archive.n_rows["prompt"]
         self.keys = np.full(n, -1, dtype=np.int64)
         self.n_new = self.n_named = 0
-        self.notes: list[str] = []
+        self.warnings: list[str] = []
         self._met = np.zeros(n, dtype=np.bool_)
         """Which of them the store had."""
         owners = self.names.keys["benchmark"]
@@ -166,7 +166,7 @@ class ArchivedPrompts:
                     lines=np.array([first + at + 1 for at in places], dtype=np.int64),
                 )
                 book.keys(block, benchmark)
-        self.notes += [*book.notes, *book.details.remarks]
+        self.warnings += [*book.warnings, *book.details.remarks]
 
     def _without_names(self) -> dict[int, list[int]]:
         """Stored prompts that have neither name nor text, by task: nothing but their order tells them apart."""

@@ -38,7 +38,7 @@ class Names:
     identities: Identities
     keys: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     model_names: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     n_other_names: int = 0
 
     def resolve(self, benchmark: str | None = None) -> None:
@@ -128,7 +128,7 @@ class Names:
         self.session.flush()
         self.n_other_names = len(fresh)
         if n_different:
-            self.notes.append(f"{n_different:,} facts of models differ from those stored, which were kept")
+            self.warnings.append(f"{n_different:,} facts of models differ from those stored, which were kept")
 
     def _check_aliases(self, fresh: Sequence[tuple[str, Model]], rows: Sequence[dict[str, Any]]) -> None:
         names = {row["name"] for row in rows}

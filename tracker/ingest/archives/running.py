@@ -68,7 +68,7 @@ class ArchivedRuns:
         self.extended: list[tuple[Run, str]] = []
         self.unchanged: list[tuple[Run, str]] = []
         self.counts = Counts()
-        self.notes: list[str] = []
+        self.warnings: list[str] = []
         self._metrics: dict[int, Metric] = {}
         self._labels: dict[Identity, dict[str, int]] = defaultdict(dict)
         self._claimed: set[int] = set()
@@ -135,7 +135,7 @@ class ArchivedRuns:
         if key is None:
             fresh = next_label(every) if label in every else label
             if fresh != label:
-                self.notes.append(f"{model}: the store has another run {label!r}: stored as a new run, {fresh}")
+                self.warnings.append(f"{model}: the store has another run {label!r}: stored as a new run, {fresh}")
             return self._make(row, identity, fresh, content), True
         beside = self._beside(key, content)
         different = beside.changed.n_values
@@ -148,7 +148,7 @@ class ArchivedRuns:
                 if again is not None and not again.changed.n_values and not again.new.n_values and again.n_alike:
                     return self._extend(other, row, again, model), False
             fresh = next_label(every)
-            self.notes.append(f"{text}: stored as a new run, {fresh}")
+            self.warnings.append(f"{text}: stored as a new run, {fresh}")
             return self._make(row, identity, fresh, content), True
         if self.on_conflict in ("rerun", "error") or key in self._claimed:
             named = f" for the run {label!r}" if label else ""
@@ -156,7 +156,7 @@ class ArchivedRuns:
                 f"{self.archive.path}: {text}{named}. Keep what is stored with --on-conflict skip, or overwrite it "
                 "with --on-conflict update."
             )
-        self.notes.append(f"{text}: {'the stored ones were kept' if self.on_conflict == 'skip' else 'overwritten'}")
+        self.warnings.append(f"{text}: {'the stored ones were kept' if self.on_conflict == 'skip' else 'overwritten'}")
         return self._extend(key, row, beside, model), False
 
     def _beside(self, key: int, content: RunContent) -> _Difference:

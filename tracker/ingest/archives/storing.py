@@ -69,7 +69,7 @@ def store_archive(
             for run, model in chosen
         )
 
-    remarks = first_remarks(runs.notes)
+    remarks = first_remarks(runs.warnings)
     further = [
         f"{n:,} {what} added"
         for n, what in (
@@ -94,7 +94,7 @@ def store_archive(
         n_scores_skipped=counts.n_skipped,
         n_scores_updated=counts.n_updated,
         n_answers=counts.n_answers,
-        notes=(*reading.notes, *names.notes, *prompts.notes, *remarks, *further),
+        warnings=(*reading.warnings, *names.warnings, *prompts.warnings, *remarks, *further),
     )
 
 

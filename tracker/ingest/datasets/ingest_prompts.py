@@ -52,7 +52,7 @@ class PromptIngestResult:
     stored: Stored
     counts: Mapping[tuple[str, str], int]
     left_out: Mapping[str, int]
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     dry_run: bool = False
 
     @property
@@ -120,10 +120,10 @@ def ingest_prompts(
     """
     if not benchmark.partition("@")[0].strip():
         raise SelectionError("The name of the benchmark is empty.")
-    known, notes = _preset(benchmark, preset, fields, answer_is)
+    known, warnings = _preset(benchmark, preset, fields, answer_is)
     data = source_of(source, known, configs, progress)
     read, more = (known.read, []) if known else _mapped(data, fields or {}, answer_is)
-    notes += more
+    warnings += more
     published = Published(
         path=data.path, rows=data.rows, read=read, task_names=task_names or {}, splits=splits,
         test_fraction=test_fraction, seed=seed,
@@ -147,22 +147,22 @@ def ingest_prompts(
         )
         with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
             stored = store(session, reading, ReadOptions(benchmark=benchmark), on_conflict=on_conflict)
-            _check_splits(session, benchmark, data.path, spool, notes, drawn=test_fraction is not None)
+            _check_splits(session, benchmark, data.path, spool, warnings, drawn=test_fraction is not None)
             if dry_run:
                 raise _DryRunOverError
     finally:
         spool.close()
     if unmet := sorted(set(task_names or {}) - {"*"} - published.tasks):
-        notes.append(f"no task is called {', '.join(map(repr, unmet))}: --task-name changed nothing there")
-    if dry_run and stored.notes:
-        notes.append("nothing was stored; what follows is what would have been")
+        warnings.append(f"no task is called {', '.join(map(repr, unmet))}: --task-name changed nothing there")
+    if dry_run and stored.warnings:
+        warnings.append("nothing was stored; what follows is what would have been")
     return PromptIngestResult(
         benchmark=benchmark,
         source=data.path,
         stored=stored,
         counts=dict(published.counts),
         left_out=dict(published.left_out),
-        notes=(*notes, *stored.notes),
+        warnings=(*warnings, *stored.warnings),
         dry_run=dry_run,
     )
 
@@ -187,19 +187,19 @@ def _mapped(
     if first is None:
         raise BadInputError(data.path, "holds no rows.")
     mapped = field_map(fields, answer_is, first)
-    notes = []
+    warnings = []
     if not fields:
         read_as = ", ".join(f"{part}={','.join(names)}" for part, names in mapped.parts.items())
-        notes.append(f"fields taken by their names: {read_as}; --map says otherwise")
+        warnings.append(f"fields taken by their names: {read_as}; --map says otherwise")
     if not answer_is and "choices" in mapped.parts and "answer" in mapped.parts:
         mapped = with_answers_guessed(mapped, data.rows())
         if mapped.answer_is:
-            notes.append(f"answers read as --answer-is {mapped.answer_is}, the only way that fits them all")
-    return mapped.read, notes
+            warnings.append(f"answers read as --answer-is {mapped.answer_is}, the only way that fits them all")
+    return mapped.read, warnings
 
 
 def _check_splits(
-    session: Session, benchmark: str, path: Path, blocks: Sequence[object], notes: list[str], *, drawn: bool
+    session: Session, benchmark: str, path: Path, blocks: Sequence[object], warnings: list[str], *, drawn: bool
 ) -> None:
     """Tell where prompts were stored in another split before, which the store keeps.
 
@@ -233,7 +233,7 @@ def _check_splits(
             f"{path}: {n:,} of these prompts are stored in another split already ({told}). "
             f"Take them in as a version of their own, such as {name}@drawn."
         )
-    notes.append(f"{n:,} prompts stay in the split in which they were stored before ({told})")
+    warnings.append(f"{n:,} prompts stay in the split in which they were stored before ({told})")
 
 
 def _named_splits(blocks: Sequence[object]) -> Iterator[tuple[str, str, str | None, str | None]]:

@@ -49,7 +49,7 @@ class PromptBook:
         self.partial = partial
         self.n_new = self.n_left_out = 0
         self.left_out: list[str] = []
-        self.notes: list[str] = []
+        self.warnings: list[str] = []
         self.details = DetailsLedger()
         self.numbers_of_alike: dict[FileName, dict[str, Any]] = {}
         self.renamed: dict[tuple[int, str, Name], dict[Name, Name]] = {}
@@ -332,7 +332,7 @@ class _Resolution:
                 )
         if self.n_answers_changed:
             done = "overwritten" if self.book.on_conflict == "update" else "kept, against this file"
-            self.book.notes.append(f"{self.n_answers_changed} gold answers of the store were {done}")
+            self.book.warnings.append(f"{self.n_answers_changed} gold answers of the store were {done}")
 
     def _complete_details(self) -> None:
         contents = self.page.contents

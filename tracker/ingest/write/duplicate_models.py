@@ -53,7 +53,7 @@ def copies(measurements: Sequence[Measurement]) -> Iterator[str]:
     seen = Copies()
     for block in measurements:
         seen.add(block)
-    return seen.notes()
+    return seen.warnings()
 
 
 class Copies:
@@ -92,7 +92,7 @@ class Copies:
             run.n_prompts += len(block.text) if block.predicted is None else int(np.count_nonzero(block.predicted))
             run.marks["answers", block.extraction, prompts, trials] = _digest(_said(block))
 
-    def notes(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """Sentences about the models, then the tasks, that are the same in all that was said of them."""
         yield from self._models()
         for ((benchmark, _, _), metric), blocks in self._tables.items():

@@ -79,7 +79,7 @@ class Stored:
     n_answers: int = 0
     n_runs_partial: int = 0
     damage: str = ""
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def run_ids(self) -> list[int]:
@@ -136,7 +136,7 @@ def store(
     source = session.scalar(select(Source).where(Source.identity == reading.identity))
     if source is not None and on_conflict != "update" and not _lost_runs(session, source, reading, options):
         assert source.id is not None
-        return Stored(source_id=source.id, already_known=True, notes=tuple(reading.notes))
+        return Stored(source_id=source.id, already_known=True, warnings=tuple(reading.warnings))
     identities = Identities(session, reading.path)
     book = PromptBook(session, identities, reading.path, on_conflict, partial=partial)
     gold = Gold(session, reading.path)
@@ -183,7 +183,7 @@ def store(
         n_answers=sum(sum(map(len, d.answers.values())) for d in decisions),
         n_runs_partial=sum(d.run.status == "partial" for d in decisions),
         damage=damage,
-        notes=(*reading.notes, *book.notes, *book.details.remarks, *remarks),
+        warnings=(*reading.warnings, *book.warnings, *book.details.remarks, *remarks),
     )
 
 

@@ -37,23 +37,23 @@ def filter_notes(session: Session, benchmark: BenchmarkKey, selection: Selection
     key = chosen.analysis_id
     prompt_ids, tasks = read_prompts(session, chosen_tasks(session, benchmark, selection))
     stays, _ = chosen.of(prompt_ids)
-    notes = [f"Only the {int(stays.sum()):,} of {len(stays):,} prompts that filter {key} keeps."]
+    warnings = [f"Only the {int(stays.sum()):,} of {len(stays):,} prompts that filter {key} keeps."]
     again = f"Make it anew: suffrage analyze {chosen.made_by} {shlex.quote(chosen.benchmark)}"
     unjudged = _never_judged(session, benchmark, chosen, prompt_ids)
     if n := int(unjudged.sum()):
         named = _named(session, prompt_ids[unjudged], tasks[unjudged])
-        notes.append(
+        warnings.append(
             f"Filter {key} never judged {n:,} of them, which came later or were not among the data chosen for it; left "
             f"out: {named}. {again} (`suffrage show {key}` tells its options)."
         )
     if chosen.stale:
-        notes.append(f"Filter {key} was made of scores that are no longer the latest ({chosen.stale}). {again}.")
+        warnings.append(f"Filter {key} was made of scores that are no longer the latest ({chosen.stale}). {again}.")
     if chosen.models:
-        notes.append(
+        warnings.append(
             f"Filter {key} chose prompts by the answers of {len(chosen.models)} models: their means, differences and "
             "ranks here are those of a selection that they had a part in, of which no error or p-value knows."
         )
-    return tuple(notes)
+    return tuple(warnings)
 
 
 def _never_judged(

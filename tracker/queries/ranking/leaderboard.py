@@ -74,15 +74,15 @@ def leaderboard(session: Session, selection: Selection, missing: Policy = "unran
             f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
         )
     if under_way := _under_way(session, benchmark, selection):
-        board = replace(board, notes=(*board.notes, under_way))
+        board = replace(board, warnings=(*board.warnings, under_way))
     if selection.filter is not None:
         said = filter_notes(session, benchmark, selection)
-        board = replace(board, notes=(*said, *board.notes), filter_id=selection.filter)
+        board = replace(board, warnings=(*said, *board.warnings), filter_id=selection.filter)
     if unseen := sorted(set(scored) - {row.run_id for row in board.rows}):
         names = ", ".join(scored[key] for key in unseen)
         asked = "chosen tasks" if selection.filter is None else "prompts kept"
         note = f"Not shown, since the {asked} were not measured per {unit}: {names}."
-        board = replace(board, notes=(*board.notes, note))
+        board = replace(board, warnings=(*board.warnings, note))
     return board
 
 

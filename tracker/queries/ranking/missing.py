@@ -35,7 +35,7 @@ class Settled:
 
     Q: NDArray[np.float64]
     kept: NDArray[np.bool_]
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def settle(
@@ -87,7 +87,7 @@ def settle(
                 f"No {unit} was put to every model. Lacking most: {said}. Leave those out with --models."
             )
         note = f"Only the {kept.sum():,} of {n:,} {unit}s that every model was measured on count; missing were: {said}."
-        return Settled(Q=Q[kept], kept=kept, notes=(note,))
+        return Settled(Q=Q[kept], kept=kept, warnings=(note,))
     if policy == "worst":
         if worst is None:
             raise SelectionError(
@@ -98,7 +98,7 @@ def settle(
             f"Missing scores count as {worst:g}, the worst there is: {said}. The means of these models are the worst "
             "they could be, and errors and intervals are around that, as if it had been measured."
         )
-        return Settled(Q=np.where(missing & shown, worst, Q), kept=everything, notes=(note,))
+        return Settled(Q=np.where(missing & shown, worst, Q), kept=everything, warnings=(note,))
     filled = imputed(Q)
     low, high = (worst, best) if worst is None or best is None or worst <= best else (best, worst)
     if low is not None and high is not None:
@@ -109,7 +109,7 @@ def settle(
         f"Missing scores are guessed from the other scores of the model and of the {unit}: {said}. Errors and "
         "intervals take the guesses for measurements, so they are too narrow for these models."
     )
-    return Settled(Q=np.where(missing & shown, filled, Q), kept=everything, notes=(note,))
+    return Settled(Q=np.where(missing & shown, filled, Q), kept=everything, warnings=(note,))
 
 
 def imputed(Q: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -85,7 +85,7 @@ class Leaderboard:
     n_units: int
     n_tasks: int
     rows: tuple[LeaderboardRow, ...]
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     weights: str = ""
     n_effective: float = 0.0
     filter_id: int | None = None
@@ -182,7 +182,7 @@ def rank_by_prompts(
         n_units=kept.n_prompts,
         n_tasks=len(set(kept.tasks.tolist()) - {""}),
         rows=_ranked(rows, scores.higher_is_better),
-        notes=(*chosen.notes, *settled.notes, *alone),
+        warnings=(*chosen.warnings, *settled.warnings, *alone),
         weights=chosen.weights_name,
         n_effective=float(w.sum() ** 2 / (w**2).sum()) if chosen.weights_name else float(kept.n_prompts),
         missing=how.missing,
@@ -245,7 +245,7 @@ def rank_by_tasks(scores: TaskMatrix, how: Ranking | None = None) -> Leaderboard
         n_units=len(settled.Q),
         n_tasks=len(settled.Q),
         rows=_ranked(rows, scores.higher_is_better),
-        notes=settled.notes,
+        warnings=settled.warnings,
         n_effective=float(len(settled.Q)),
         missing=how.missing,
         cluster=NONE,

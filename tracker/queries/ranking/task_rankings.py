@@ -25,7 +25,7 @@ class TaskRankings:
     """
 
     scores: TaskMatrix
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def task_rankings(scores: TaskMatrix, *, least_models: int = 3) -> TaskRankings:
@@ -42,11 +42,11 @@ def task_rankings(scores: TaskMatrix, *, least_models: int = 3) -> TaskRankings:
         raise SelectionError(f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.")
     there = ~np.isnan(scores.T)
     stand, asked = np.asarray(there.any(axis=0)), np.asarray(there.any(axis=1))
-    notes = []
+    warnings = []
     if not stand.all():
-        notes.append(f"Left out, having no score here: {_listed(scores.models, stand)}.")
+        warnings.append(f"Left out, having no score here: {_listed(scores.models, stand)}.")
     if not asked.all():
-        notes.append(f"Left out, being tasks without any score: {_listed(scores.tasks, asked)}.")
+        warnings.append(f"Left out, being tasks without any score: {_listed(scores.tasks, asked)}.")
     n_models = int(stand.sum())
     if n_models < least_models:
         raise SelectionError(
@@ -61,7 +61,7 @@ def task_rankings(scores: TaskMatrix, *, least_models: int = 3) -> TaskRankings:
         models=tuple(name for name, has in zip(scores.models, stand.tolist(), strict=True) if has),
         run_ids=scores.run_ids[stand],
     )
-    return TaskRankings(scores=kept.rows(asked), notes=tuple(notes))
+    return TaskRankings(scores=kept.rows(asked), warnings=tuple(warnings))
 
 
 def _listed(names: Sequence[str], kept: NDArray[np.bool_]) -> str:

@@ -29,7 +29,7 @@ class WeightedScores:
     scores: PerformanceMatrix
     weights: NDArray[np.float64]
     weights_name: str = ""
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_weighted(self) -> bool:
@@ -86,21 +86,21 @@ def weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = N
         raise SelectionError(
             f"The weights {weights.name} give no weight to any prompt chosen here. Choose the tasks they were made of."
         )
-    notes = [f"Prompts are weighted by {weights.name}."]
+    warnings = [f"Prompts are weighted by {weights.name}."]
     if weights.stale:
-        notes.append(f"They were made of scores that are no longer the latest ({weights.stale}): make them anew.")
+        warnings.append(f"They were made of scores that are no longer the latest ({weights.stale}): make them anew.")
     if unknown.any():
-        notes.append(
+        warnings.append(
             f"{unknown.sum():,} of {scores.n_prompts:,} prompts have no weight in {weights.name} and are left out."
         )
     if nothing.any():
         least = "0" if not w[nothing].any() else "0, or next to 0 beside the largest,"
-        notes.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight {least} and are left out.")
+        warnings.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight {least} and are left out.")
     return WeightedScores(
         scores=scores.rows(kept),
         weights=with_mean_one(w[kept]),
         weights_name=weights.name,
-        notes=tuple(notes),
+        warnings=tuple(warnings),
     )
 
 
@@ -116,10 +116,10 @@ def complete_weighted_scores(scores: PerformanceMatrix, weights: PromptWeights |
     """
     there = ~np.isnan(scores.Q)
     asked, answered = np.asarray(there.any(axis=1)), np.asarray(there.any(axis=0))
-    notes = []
+    warnings = []
     if not answered.all():
         without = [name for name, has in zip(scores.models, answered.tolist(), strict=True) if not has]
-        notes.append(f"Left out, having no score here: {', '.join(without[:5])}{' …' if len(without) > 5 else ''}.")
+        warnings.append(f"Left out, having no score here: {', '.join(without[:5])}{' …' if len(without) > 5 else ''}.")
         scores = replace(
             scores,
             Q=scores.Q[:, answered],
@@ -128,12 +128,12 @@ def complete_weighted_scores(scores: PerformanceMatrix, weights: PromptWeights |
         )
         there = there[:, answered]
     if not there[asked].all():
-        notes.append(_incomplete(scores, there[asked]))
+        warnings.append(_incomplete(scores, there[asked]))
         if not there.all(axis=1).any():
-            raise SelectionError(notes[-1])
+            raise SelectionError(warnings[-1])
     chosen = weighted_scores(scores.complete(), weights)
     kept = replace(chosen.scores, Q=np.ascontiguousarray(chosen.scores.Q))
-    return replace(chosen, scores=kept, notes=(*notes, *chosen.notes))
+    return replace(chosen, scores=kept, warnings=(*warnings, *chosen.warnings))
 
 
 def _incomplete(scores: PerformanceMatrix, there: NDArray[np.bool_]) -> str:

@@ -75,11 +75,11 @@ def plain(model: LanguageModel, question: Question) -> NDArray[np.float64]:
 
 
 def scored(model: LanguageModel, questions: list[Question], **more: Any) -> dict[int, NDArray[np.float64]]:
-    notes: list[str] = []
-    scorer = OptionScorer(model, **{"method": "loglikelihood", "told": notes.append, **more})
+    warnings: list[str] = []
+    scorer = OptionScorer(model, **{"method": "loglikelihood", "told": warnings.append, **more})
     found = [reply for some in scorer.replies(questions, lambda _: False) for reply in some]
     assert sorted(reply.prompt_id for reply in found) == [question.prompt_id for question in questions]
-    assert notes == more.get("notes", [])
+    assert warnings == more.get("notes", [])
     return {reply.prompt_id: reply.logprobs for reply in found if reply.logprobs is not None}
 
 
@@ -151,11 +151,11 @@ class TestOtherModels:
         torch.manual_seed(1)
         shape = BloomConfig(vocab_size=1600, hidden_size=32, n_layer=2, n_head=4)
         model = replace(model_of("gpt2"), name="bloom", model=BloomForCausalLM(shape).eval(), context=None)
-        notes: list[str] = []
+        warnings: list[str] = []
         questions = asked(5)
-        scorer = OptionScorer(model, method="loglikelihood", told=notes.append)
+        scorer = OptionScorer(model, method="loglikelihood", told=warnings.append)
         found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
-        assert notes == ["bloom cannot read several questions in one row: asked option by option, which is slower"]
+        assert warnings == ["bloom cannot read several questions in one row: asked option by option, which is slower"]
         for question in questions:
             assert found[question.prompt_id] == pytest.approx(plain(model, question), abs=1e-4)
 
@@ -168,11 +168,11 @@ class TestOtherModels:
             num_key_value_heads=2, sliding_window=24,
         )  # fmt: skip
         model = replace(model_of("gpt2"), name="mistral", model=MistralForCausalLM(shape).eval())
-        notes: list[str] = []
+        warnings: list[str] = []
         questions = asked(5)
-        scorer = OptionScorer(model, method="loglikelihood", told=notes.append)
+        scorer = OptionScorer(model, method="loglikelihood", told=warnings.append)
         found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
-        assert "window of 24 tokens" in notes[0]
+        assert "window of 24 tokens" in warnings[0]
         for question in questions:
             assert found[question.prompt_id] == pytest.approx(plain(model, question), abs=1e-4)
 
@@ -191,9 +191,9 @@ class TestOtherModels:
             made = replace(
                 gpt2, name="neo", model=GPTNeoForCausalLM(shape).eval().to(dtype), dtype=str(dtype).split(".")[1]
             )
-            notes: list[str] = []
-            found = scored(made, asked(6), told=notes.append)
-            assert notes == ["neo cannot read several questions in one row: asked option by option, which is slower"]
+            warnings: list[str] = []
+            found = scored(made, asked(6), told=warnings.append)
+            assert warnings == ["neo cannot read several questions in one row: asked option by option, which is slower"]
             if dtype == torch.float32:
                 for question in asked(6):
                     np.testing.assert_allclose(found[question.prompt_id], plain(made, question), atol=1e-4)
@@ -259,16 +259,16 @@ class TestLabels:
     def test_a_label_that_another_begins_with_is_told(self, model_of: Callable[[str], LanguageModel]) -> None:
         """Where each digit is a token, 10 is never likelier than 1."""
         question = replace(asked(1)[0], options=tuple(map(str, range(1, 11))))
-        notes: list[str] = []
-        found = scored(model_of("llama"), [question], method="letters", told=notes.append)[question.prompt_id]
+        warnings: list[str] = []
+        found = scored(model_of("llama"), [question], method="letters", told=warnings.append)[question.prompt_id]
         assert found[9] <= found[0]
-        assert len(notes) == 1
-        assert "in 1 prompts a label begins like another one, '10' like '1'" in notes[0]
-        notes.clear()
+        assert len(warnings) == 1
+        assert "in 1 prompts a label begins like another one, '10' like '1'" in warnings[0]
+        warnings.clear()
         scored(
-            model_of("llama"), [replace(question, options=question.options[:9])], method="letters", told=notes.append
+            model_of("llama"), [replace(question, options=question.options[:9])], method="letters", told=warnings.append
         )
-        assert not notes
+        assert not warnings
 
 
 class TestErrors:
@@ -299,11 +299,11 @@ class TestMemory:
             return real(members, n_prefix)
 
         monkeypatch.setattr(engine, "packed", small_machine)
-        notes: list[str] = []
-        scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=16, told=notes.append)
+        warnings: list[str] = []
+        scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=16, told=warnings.append)
         found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
         assert max(sizes) > 6
-        assert notes[0] == f"memory was too small; going on with {(max(sizes) + 1) // 2} prompts together"
+        assert warnings[0] == f"memory was too small; going on with {(max(sizes) + 1) // 2} prompts together"
         for key, numbers in whole.items():
             assert found[key] == pytest.approx(numbers, abs=1e-5)
 

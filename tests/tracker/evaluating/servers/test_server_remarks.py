@@ -43,35 +43,35 @@ def evaluated(url: str, server: ProtocolServer, **said: Any) -> tuple[Any, list[
     with tracker.open(url) as store:
         plan = Plan.of("quiz", MODEL, api_base=server.url, tries=1, **said)
         (made,) = evaluate(store.engine, plan, told=told.append)
-    return made, [*told, *made.notes]
+    return made, [*told, *made.warnings]
 
 
 class TestNotes:
     def test_answers_off_which_nothing_can_be_read_are_counted(self, url: str) -> None:
         with ProtocolServer(offers=CHAT) as server:
-            made, notes = evaluated(url, server)
+            made, warnings = evaluated(url, server)
         assert made.means == {"accuracy": 0.0}
-        assert "6 of 6 answers are empty, or nothing could be read off them: they score 0" in notes
+        assert "6 of 6 answers are empty, or nothing could be read off them: they score 0" in warnings
 
     def test_a_trial_that_stands_before_a_whole_run_is_told_and_how_to_undo_it(self, url: str) -> None:
         with ProtocolServer() as server:
-            whole, notes = evaluated(url, server)
-            assert not any("leaderboards" in note for note in notes)
-            trial, notes = evaluated(url, server, limit=2)
-            assert f"fewer prompts than run {whole.run_id}" in " ".join(notes)
-            assert f"`suffrage runs hide {trial.run_id}`" in " ".join(notes)
-            _, notes = evaluated(url, server, limit=2, method="generation")
-            assert not any("leaderboards" in note for note in notes), "another metric is another leaderboard"
-            found, notes = evaluated(url, server)
+            whole, warnings = evaluated(url, server)
+            assert not any("leaderboards" in note for note in warnings)
+            trial, warnings = evaluated(url, server, limit=2)
+            assert f"fewer prompts than run {whole.run_id}" in " ".join(warnings)
+            assert f"`suffrage runs hide {trial.run_id}`" in " ".join(warnings)
+            _, warnings = evaluated(url, server, limit=2, method="generation")
+            assert not any("leaderboards" in note for note in warnings), "another metric is another leaderboard"
+            found, warnings = evaluated(url, server)
             assert found.run_id == whole.run_id
-            assert f"run {trial.run_id} of the same model is newer" in " ".join(notes)
+            assert f"run {trial.run_id} of the same model is newer" in " ".join(warnings)
 
     def test_what_a_server_cost_is_told_where_prices_are(self, url: str) -> None:
         with ProtocolServer() as server:
-            made, notes = evaluated(url, server, price_read=2.0, price_written=0.5)
+            made, warnings = evaluated(url, server, price_read=2.0, price_written=0.5)
         cost = (2 * made.usage["tokens_read"] + made.usage["tokens_written"] / 2) / 1e6
         assert made.usage["cost"] == pytest.approx(cost)
-        assert f"cost {price(cost)} by the prices given" in " ".join(notes)
+        assert f"cost {price(cost)} by the prices given" in " ".join(warnings)
 
     @pytest.mark.parametrize("n_read", [-5, 10**30, "12", None])
     def test_a_count_of_tokens_that_cannot_be_is_estimated(self, n_read: Any) -> None:

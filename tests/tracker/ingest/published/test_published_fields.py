@@ -56,7 +56,7 @@ class TestFields:
     def test_without_a_map_the_names_of_the_fields_tell_and_it_is_said(self, engine: sa.Engine, tmp_path: Path) -> None:
         file = csv_file(tmp_path / "dev.csv", [["id", "question", "answer", "subject"], ["x", "2 + 2?", "4", "sums"]])
         told = ingest_prompts(engine, "b", file)
-        assert told.notes[0] == (
+        assert told.warnings[0] == (
             "fields taken by their names: id=id, task=subject, text=question, answer=answer; --map says otherwise"
         )
         (found,) = stored_prompts(engine, "b")
@@ -118,7 +118,7 @@ class TestAnswers:
         file = json_lines(tmp_path / "colours.jsonl", rows)
         told = ingest_prompts(engine, "guessed", file, fields=FIELDS)
         ingest_prompts(engine, "said", file, fields=FIELDS, answer_is=way)
-        assert told.notes == (f"answers read as --answer-is {way}, the only way that fits them all",)
+        assert told.warnings == (f"answers read as --answer-is {way}, the only way that fits them all",)
         assert {prompt["answer"] for prompt in stored_prompts(engine, "guessed")} <= {"A", "B", "C"}
         assert [prompt["answer"] for prompt in stored_prompts(engine, "guessed")] == [
             prompt["answer"] for prompt in stored_prompts(engine, "said")

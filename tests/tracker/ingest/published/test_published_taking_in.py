@@ -207,7 +207,7 @@ class TestDraw:
         rows = [stem_and_options(n, "A") for n in range(2)]
         ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", rows))
         told = ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "validation.jsonl", rows))
-        assert told.notes[-1] == (
+        assert told.warnings[-1] == (
             "2 prompts stay in the split in which they were stored before (2 as dev, here validation)"
         )
 

@@ -58,7 +58,7 @@ class Exported(Mapping[str, Iterator[bytes]]):
         return self._instances(run) if of_instances else self._aggregate(run)
 
     @property
-    def notes(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """What is lost, of the files that were read."""
         n = sum(self._left_out.values())
         lost = "answers to prompts without a score were left out: in Every Eval Ever every row has a score"

@@ -112,7 +112,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     elif said := text(told.get("file_path")):
         yield f"the instances ({said[:200]}) are not beside the file: only its results for whole tasks were taken"
     yield from aggregate.task_scores(without=sampled)
-    yield from aggregate.notes
+    yield from aggregate.warnings
     if percent := sorted({result.metric.name for result in results if result.scale != 1}):
         yield f"{', '.join(percent)}: percent became proportions"
 

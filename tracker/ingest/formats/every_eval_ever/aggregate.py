@@ -38,7 +38,7 @@ class Aggregate:
 
     def __init__(self, path: Path, data: Mapping[str, Any], options: ReadOptions) -> None:
         self.path, self.data, self.options = path, data, options
-        self.notes: list[str] = []
+        self.warnings: list[str] = []
 
     @classmethod
     def read(cls, path: Path, options: ReadOptions) -> Aggregate:
@@ -202,7 +202,7 @@ class Aggregate:
                 again = f"{metric.name}#{sum(key[0] == one.task for key in taken) + 1}"
                 named = one.id if one.id and one.id != before.id else again
                 one = replace(one, metric=replace(metric, name=named))
-                self.notes.append(f"{one.name} has a second result under {metric.name}: it is called {named}")
+                self.warnings.append(f"{one.name} has a second result under {metric.name}: it is called {named}")
             taken.setdefault((one.task, one.metric.name, one.is_summary), one)
             apart.append(one)
         return apart
@@ -222,7 +222,7 @@ class Aggregate:
                 upper=uppers.pop() if len(uppers) == 1 else None,
             )
         if any(one not in found.values() for one in told):
-            self.notes.append(
+            self.warnings.append(
                 f"{told[0].name}: its results disagree on bounds or direction; only what all say was taken"
             )
         return found

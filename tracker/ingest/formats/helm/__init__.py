@@ -50,7 +50,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         BadInputError: a file of the run is not sound, or nothing says which model it is of.
     """
     folder = RunFolder(path, options)
-    yield from folder.notes()
+    yield from folder.warnings()
     states = States(folder)
     yield from states.blocks()
     yield from Statistics(folder, states).blocks()

@@ -160,7 +160,7 @@ class RunFolder:
             return frozenset(self.options.splits)
         return frozenset([TEST]) if TEST in there else None
 
-    def notes(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """Which splits are taken."""
         there, _ = self._said
         if self.splits is None and there:

@@ -68,7 +68,7 @@ def read_details(path: Path, written: str | None, results: Results) -> Generator
     yield from reading.rest()
     if reading.problems:
         raise BadInputError(path, reading.problems, count=reading.n_problems)
-    yield from reading.notes()
+    yield from reading.warnings()
     return reading.task
 
 
@@ -176,7 +176,7 @@ class _Reading:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
 
-    def notes(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """What the reader should be told."""
         if self._passed_over:
             listed = ", ".join(map(shortened, self._passed_over))

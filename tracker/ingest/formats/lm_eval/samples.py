@@ -104,7 +104,7 @@ def read_samples(path: Path, task: str, results: Results, options: ReadOptions) 
     yield from stream.blocks(waiting)
     if problems.count:
         raise BadInputError(path, problems.first, count=problems.count)
-    yield from stream.notes()
+    yield from stream.warnings()
 
 
 class _Stream:
@@ -151,7 +151,7 @@ class _Stream:
                     places=self.path.name,
                 )
 
-    def notes(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """The metrics that were passed over."""
         for filter_name, metrics in self.metrics.items():
             names = [name for name, passed_over in metrics.items() if passed_over]

@@ -92,7 +92,7 @@ class Rows:
         """What is left."""
         yield from self._gathering.blocks()
 
-    def notes(self, reported: Mapping[str, float]) -> Iterator[str]:
+    def warnings(self, reported: Mapping[str, float]) -> Iterator[str]:
         """What the reader should be told, the report's own numbers beside those of the rows."""
         dataset = self.place.dataset
         if n := self.how[RECOMPUTED]:
@@ -147,7 +147,7 @@ def read_results(place: Place, options: ReadOptions) -> Iterator[Measurement | s
     yield from rows.rest()
     reported = _percentages(told)
     if rows.n_rows:
-        yield from rows.notes(reported)
+        yield from rows.warnings(reported)
         return
     if place.predictions:
         yield from _predicted(place, options, place.predictions, reported)
@@ -186,7 +186,7 @@ def _predicted(
         yield from rows.rest()
         raise
     yield from rows.rest()
-    yield from rows.notes(reported)
+    yield from rows.warnings(reported)
 
 
 def _reported_mean(reported: Mapping[str, float]) -> str | None:
