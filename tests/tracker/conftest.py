@@ -110,7 +110,7 @@ def analyze(
         },
         tables={"quantiles": pa.table({"q": list(quantiles), "value": np.quantile(Q, quantiles)})},
         figures={"draws": figure},
-        notes=["This is a toy."],
+        warnings=["This is a toy."],
     )
 '''
 

@@ -28,7 +28,7 @@ class Answer:
         question: name of the analysis.
         metrics: every number by name; NaN where there is none.
         absent: why there is none, by name.
-        notes: sentences beside the numbers: what was dropped, what to do next.
+        warnings: sentences beside the numbers: what was dropped, what to do next.
         mlflow_run_id: the MLflow run that shows it; None where it was not published.
         publishing_problem: why it was not, though asked for.
         report: all that the analysis returned.

@@ -28,7 +28,7 @@ class Evaluated:
         left_out: why prompts were not asked, and how many.
         failed: why prompts got no answer, by key.
         usage: what it took, with what it took before.
-        notes: what the reader should be told.
+        warnings: what the reader should be told.
     """
 
     run_id: int

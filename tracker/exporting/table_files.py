@@ -41,7 +41,7 @@ class StreamedTable:
     Attributes:
         schema: the columns.
         batches: their rows; they can be gone through once.
-        notes: what the reader should know; complete once all rows have been made.
+        warnings: what the reader should know; complete once all rows have been made.
     """
 
     schema: pa.Schema

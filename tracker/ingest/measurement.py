@@ -289,7 +289,7 @@ class Reading:
         identity: SHA-256 of digest, format and the options it was read with: the same again changes nothing.
         measurements: its blocks, in the order in which they must be stored; those of a large file are read back from
             a temporary file each time.
-        notes: what the reader should be told ("3 columns were not scores: ...").
+        warnings: what the reader should be told ("3 columns were not scores: ...").
         damage: why the file could be read in part only; '' where all of it was.
         archive: the store that the file holds instead of measurements.
     """

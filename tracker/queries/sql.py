@@ -50,7 +50,7 @@ class SqlResult:
     Attributes:
         columns: their names, in order.
         rows: tuples of values as the engine gives them, read as they are asked for.
-        notes: what the person at the terminal should know.
+        warnings: what the person at the terminal should know.
     """
 
     columns: tuple[str, ...]

@@ -164,7 +164,7 @@ class Report:
         rankings: by scheme.
         tables: by name; stored as Parquet.
         figures: by name, each a function that draws it; called only when the finding is recorded.
-        notes: sentences for the person at the terminal (what was dropped, what to do next).
+        warnings: sentences for the person at the terminal (what was dropped, what to do next).
         filter: which prompts stay, where the question is which a benchmark could do without; ``--filter ID`` then
             chooses them in every other question.
     """

@@ -48,7 +48,7 @@ class ContestedBoard:
         groups: names of models of which no two can be told apart, neighbours in the order of their ranks, the best
             first; a model may be in several groups.
         without: why there are no intervals of ranks; '' where there are.
-        notes: what the question says beside its numbers.
+        warnings: what the question says beside its numbers.
     """
 
     board: Leaderboard

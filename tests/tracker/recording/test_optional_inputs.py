@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracker.queries.ranking.weighted_scores import complete_electorate
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.weights import PromptWeights
@@ -48,12 +48,12 @@ class Mean(Finding):
 
 @analysis
 def analyze(scores: PerformanceMatrix, weights: PromptWeights | None, prompts: Prompts) -> Report:
-    chosen = complete_electorate(scores, weights)
+    chosen = complete_weighted_scores(scores, weights)
     mean = float((chosen.weights @ chosen.scores.Q).mean() / len(chosen.weights))
     found = Mean(
         mean=mean, n_effective=chosen.n_effective, weighted=weights is not None, n_texts=len(prompts.prompt_ids)
     )
-    return Report(found, notes=chosen.notes)
+    return Report(found, warnings=chosen.warnings)
 '''
 
 

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.finding import FilterDecisions, Finding, RankedModels, Report, SingledOut, analysis
+from tracker.recording.finding import FilterDecisions, Finding, RankedModels, Report, FlaggedPrompts, analysis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ def analyze(scores: PerformanceMatrix, *, at_most: float = 0.5, mended: bool = F
     alike = np.arange(scores.n_prompts) % 7 == 0
     ids, spared = scores.prompt_ids, np.arange(scores.n_prompts) % 2 == 0
     reasons = {
-        "easy": SingledOut(prompt_ids=ids[easy], retained=np.full(easy.sum(), mended)),
-        "alike": SingledOut(
+        "easy": FlaggedPrompts(prompt_ids=ids[easy], retained=np.full(easy.sum(), mended)),
+        "alike": FlaggedPrompts(
             prompt_ids=ids[alike], retained=spared[alike] | mended, groups=np.arange(alike.sum()) // 2 - 1
         ),
     }
@@ -108,7 +108,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracker.queries.ranking.weighted_scores import complete_electorate
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Finding, Report, analysis
@@ -125,8 +125,8 @@ class Worth(Finding):
 
 @analysis
 def analyze(scores: PerformanceMatrix, weights: PromptWeights | None) -> Report:
-    voters = complete_electorate(scores, weights)
-    return Report(Worth(n_prompts=voters.scores.n_prompts, n_effective=voters.n_effective), notes=voters.notes)
+    voters = complete_weighted_scores(scores, weights)
+    return Report(Worth(n_prompts=voters.scores.n_prompts, n_effective=voters.n_effective), warnings=voters.warnings)
 '''
 
 

@@ -30,7 +30,7 @@ class FilteredPrompts:
         prompts: those of the benchmark, whether or not the filter judged them.
         splits: of each prompt; None where unknown.
         other_names: what files call each, beside its name in ``prompts``, as ``harness:name``.
-        notes: what a reader of the kept prompts should know: how many stay, which were never judged, what is stale.
+        warnings: what a reader of the kept prompts should know: how many stay, which were never judged, what is stale.
     """
 
     filter: PromptFilter

@@ -42,7 +42,7 @@ class ArchivedPrompts:
         keys: ``(n,)`` int64 key of each prompt.
         n_new: prompts that were made.
         n_named: names that stored prompts did not have.
-        notes: what the reader should be told.
+        warnings: what the reader should be told.
     """
 
     def __init__(self, names: Names, on_conflict: str) -> None:

@@ -29,7 +29,7 @@ class Names:
         identities: the names of the store's benchmarks.
         keys: by table, ``(n,)`` int64 key of each row.
         model_names: of each model of the archive.
-        notes: what the reader should be told.
+        warnings: what the reader should be told.
         n_other_names: names of models that were added.
     """
 

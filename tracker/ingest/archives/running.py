@@ -58,7 +58,7 @@ class ArchivedRuns:
     Attributes:
         new, extended, unchanged: runs of the store, with the model's name as the archive has it.
         counts: of their values.
-        notes: what the reader should be told.
+        warnings: what the reader should be told.
     """
 
     def __init__(self, names: Names, prompts: ArchivedPrompts, on_conflict: OnConflict) -> None:

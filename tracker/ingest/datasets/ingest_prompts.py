@@ -43,7 +43,7 @@ class PromptIngestResult:
         stored: what storing them changed; with ``dry_run``, what it would have changed.
         counts: prompts by split and task; '' where there is none.
         left_out: rows that were left out, by the reason.
-        notes: what the reader should be told.
+        warnings: what the reader should be told.
         dry_run: whether nothing was stored.
     """
 

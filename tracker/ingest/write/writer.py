@@ -60,7 +60,7 @@ class Stored:
         n_answers: answers written anew.
         n_runs_partial: how many of its runs are partial.
         damage: why the file was stored in part only; '' where it was stored whole.
-        notes: what the reader should be told.
+        warnings: what the reader should be told.
     """
 
     source_id: int | None

@@ -30,7 +30,7 @@ class Settled:
     Attributes:
         Q: ``(n_kept, k)`` scores; NaN only under ``unranked``, or in columns that are not shown.
         kept: ``(n,)`` whether a row stays.
-        notes: what was left out or filled in, and what follows from it.
+        warnings: what was left out or filled in, and what follows from it.
     """
 
     Q: NDArray[np.float64]

@@ -67,7 +67,7 @@ class Leaderboard:
         n_units: how many of them any model was measured on.
         n_tasks: in how many tasks they are.
         rows: one for each model.
-        notes: what a reader should know beside the numbers.
+        warnings: what a reader should know beside the numbers.
         weights: by which prompts were weighted, such as ``12:distance``; '' where all count the same.
         n_effective: effective number of prompts (or tasks) for a model that was measured on all.
         filter_id: the finding whose kept prompts count; None where all do.

@@ -21,7 +21,7 @@ class TaskRankings:
 
     Attributes:
         scores: every model and every task has at least one score; none is infinite.
-        notes: who was left out, in words.
+        warnings: who was left out, in words.
     """
 
     scores: TaskMatrix

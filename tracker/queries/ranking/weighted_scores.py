@@ -23,7 +23,7 @@ class WeightedScores:
         scores: their scores; every prompt has a positive weight.
         weights: ``(n_prompts,)`` float64, positive, mean 1; all exactly 1 where none were chosen.
         weights_name: such as ``12:distance``; '' where none were chosen.
-        notes: who was left out, in words.
+        warnings: who was left out, in words.
     """
 
     scores: PerformanceMatrix
