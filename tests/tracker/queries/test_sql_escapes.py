@@ -105,9 +105,9 @@ POSTGRES_ATTEMPTS = [
     "SELECT pg_create_restore_point('x')",
     "SELECT pg_create_physical_replication_slot('x', true)",
     "COPY model TO '{folder}/x'",
-    "COPY model TO PROGRAM 'touch {folder}/x'",
-    "COPY (SELECT 1) TO PROGRAM 'touch {folder}/x'",
-    "SELECT 1) TO PROGRAM 'touch {folder}/x'",
+    "COPY model TO PROGRAM 'cat > {folder}/x'",
+    "COPY (SELECT 1) TO PROGRAM 'cat > {folder}/x'",
+    "SELECT 1) TO PROGRAM 'cat > {folder}/x'",
     "DO $$ BEGIN DELETE FROM score; END $$",
     "EXPLAIN ANALYZE DELETE FROM score",
     "PREPARE x AS DELETE FROM score",
@@ -233,7 +233,7 @@ class TestPostgreSQL:
             raw.execute("SELECT lo_create(4711)")
             assert raw.execute("SELECT count(*) FROM score").fetchone() == (0,)
             raw.rollback()
-            raw.execute(f"COPY (SELECT 1) TO PROGRAM 'touch {folder}/x'")
+            raw.execute(f"COPY (SELECT 1) TO PROGRAM 'cat > {folder}/x'")
         assert (folder / "x").exists()
 
     def test_switching_the_servers_limit_off_does_not_help(self, writer: sa.Engine) -> None:
