@@ -7,8 +7,8 @@ import importlib
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tracker.errors import PluginError, SelectionError
@@ -54,7 +54,7 @@ class Declaration:
 
     Attributes:
         name: such as ``prompt-correlation``.
-        function: arrays in, a `Report` out.
+        function: arrays in, a `Report` out; it takes every parameter by its name, see `accept_flat_options`.
         inputs: type of each positional parameter; it loads itself for a selection.
         optional: inputs that may be None (``weights: PromptWeights | None``); they are loaded where the selection
             chooses them.
@@ -167,6 +167,9 @@ def declare(function: Callable[..., Report], found: AnalysisModule) -> Declarati
             raise refuse(f"it takes *{name}; each input and parameter must be named")
         if hint is None:
             raise refuse(f"{name} has no annotation")
+        if said.kind is said.KEYWORD_ONLY and is_option_group(hint):
+            parameters += _group_parameters(refuse, hint)
+            continue
         if said.kind is said.KEYWORD_ONLY:
             parameters.append(_parameter(refuse, name, hint, said.default))
             continue
@@ -181,16 +184,53 @@ def declare(function: Callable[..., Report], found: AnalysisModule) -> Declarati
         inputs[name] = kind
     if not inputs:
         raise refuse("it has no input; the first parameter says what it looks at, such as scores: PerformanceMatrix")
+    names = [parameter.name for parameter in parameters]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise refuse(f"the parameter {repeated[0]} is declared {names.count(repeated[0])} times")
     doc = inspect.getdoc(inspect.getmodule(function)) or ""
     return Declaration(
         name=found.name,
-        function=function,
+        function=accept_flat_options(function),
         inputs=inputs,
         optional=frozenset(optional),
         parameters=tuple(parameters),
         help=doc,
         code_version=_code_version(found),
     )
+
+
+def is_option_group(hint: Any) -> bool:
+    """Whether a keyword-only parameter of this type stands for several options: the fields of a dataclass."""
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def accept_flat_options(function: Callable[..., Report]) -> Callable[..., Report]:
+    """Let an analysis take the fields of its option groups as keyword arguments.
+
+    A keyword-only parameter whose type is a dataclass is an option group: each field is an option of the command and
+    a recorded parameter, as a parameter of the function itself would be.
+
+    Args:
+        function: an analysis; one without option groups is returned as it is.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    groups = {
+        name: hints[name]
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and is_option_group(hints.get(name))
+    }
+    if not groups:
+        return function
+
+    @wraps(function)
+    def call(*inputs: Any, **options: Any) -> Report:
+        built = {
+            name: group(**{field.name: options.pop(field.name) for field in fields(group) if field.name in options})
+            for name, group in groups.items()
+        }
+        return function(*inputs, **options, **built)
+
+    return call
 
 
 def _check_choices(refuse: Callable[[str], PluginError], kind: Any) -> None:
@@ -225,6 +265,22 @@ def _parameter(refuse: Callable[[str], PluginError], name: str, hint: Any, defau
                 "it can be an int, float, bool, str, Literal, tuple[..., ...] of these, or one of them | None"
             )
     return Parameter(name=name, type=kind, choices=choices, many=many, default=default, help=described)
+
+
+def _group_parameters(refuse: Callable[[str], PluginError], group: Any) -> list[Parameter]:
+    """The options that the fields of a dataclass declare.
+
+    Raises:
+        PluginError: a field is not an option, or makes its default anew for each instance.
+    """
+    hints = get_type_hints(group, include_extras=True)
+    parameters = []
+    for field in fields(group):
+        if field.default_factory is not MISSING:
+            raise refuse(f"the option {field.name} of {group.__name__} has a default_factory; use a default")
+        default = REQUIRED if field.default is MISSING else field.default
+        parameters.append(_parameter(refuse, field.name, hints[field.name], default))
+    return parameters
 
 
 def _unless_none(hint: Any) -> Any:
