@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, SEQUENTIAL, canvas, plain, short
+from analyses.presentation.canvas import (
+    DRAWN,
+    FAINT,
+    INK,
+    OBSERVED,
+    SEQUENTIAL,
+    create_figure,
+    shorten,
+    style_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +74,7 @@ def informative(curves: Curves, means: NDArray[np.float64], permuted: NDArray[np
         means: ``(n_sizes, k)``.
         permuted: ``(3, n_sizes, k)`` percentiles over shuffled tables, or None.
     """
-    figure = canvas(11.5 if permuted is not None else 7.5, 4.6)
+    figure = create_figure(11.5 if permuted is not None else 7.5, 4.6)
     panels = figure.subplots(1, 1 if permuted is None else 2, sharey=True, squeeze=False)[0]
     _lines(panels[0], curves, means)
     panels[0].set_title("most informative prompts first", fontsize=10, color=INK)
@@ -85,7 +94,7 @@ def random(curves: Curves, band: NDArray[np.float64]) -> Figure:
         curves: what is drawn.
         band: ``(3, n_sizes, k)`` percentiles over the orders.
     """
-    figure = canvas(7.5, 4.6)
+    figure = create_figure(7.5, 4.6)
     axes = figure.subplots()
     _lines(axes, curves, band[1])
     _bands(axes, curves, band)
@@ -103,7 +112,7 @@ def _lines(axes: Axes, curves: Curves, means: NDArray[np.float64]) -> None:
     axes.set_xlim(0, curves.sizes[-1])
     axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}")
     axes.set_xlabel("prompts in the benchmark", fontsize=9)
-    plain(axes)
+    style_axes(axes)
 
 
 def _bands(axes: Axes, curves: Curves, band: NDArray[np.float64]) -> None:
@@ -126,7 +135,7 @@ def _names(axes: Axes, curves: Curves) -> None:
         colour = curves.colours[model]
         ends = [curves.final[model], place]
         axes.plot([1.02, 1.05], ends, color=colour, transform=across, clip_on=False, linewidth=0.6)
-        name = f"{curves.ranks[model]:g}  {short([curves.models[model]])[0]}"
+        name = f"{curves.ranks[model]:g}  {shorten([curves.models[model]])[0]}"
         axes.text(1.055, place, name, transform=across, fontsize=6.5, va="center", color=INK)
     axes.set_ylim(low, high)
 
@@ -168,7 +177,7 @@ def distance(found: Distances) -> Figure:
     Args:
         found: what is drawn.
     """
-    figure = canvas(7.5, 4.4)
+    figure = create_figure(7.5, 4.4)
     axes = figure.subplots()
     bands = [("random order", DRAWN, found.random)]
     if found.permuted is not None:
@@ -200,7 +209,7 @@ def distance(found: Distances) -> Figure:
     axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}")
     axes.set_xlabel("prompts in the benchmark", fontsize=9)
     axes.set_ylabel("Kendall distance from the final ranking", fontsize=9)
-    plain(axes)
+    style_axes(axes)
     axes.set_title("medians, with bands that hold 95% of the orders", fontsize=9, color=INK)
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=9)
     return figure

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.growth.trajectories import Trajectories, Trajectory
-from analyses.presentation.validation import ValidationErrors, below, infinite
+from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
 from tracker.recording.finding import Metric, Undefined
 
 
@@ -83,12 +83,12 @@ def problems(
     """Why a benchmark cannot grow, or not with these options, and what to do about it."""
     damaged = 0 if vectors is None else int((~np.isfinite(vectors)).any(axis=1).sum())
     return {
-        **infinite(Q),
+        **check_finite(Q),
         f"A benchmark can grow from 2 prompts on, here: {len(Q)}. Choose more tasks or a larger benchmark.": len(Q) < 2,
         f"{damaged:,} vectors hold values that are not finite. Make them anew, or choose another encoder.": damaged > 0,
-        **below(1, n_orders=n_orders, n_permutations=n_permutations),
+        **check_minimum(1, n_orders=n_orders, n_permutations=n_permutations),
         f"within is {within}; it must be at least 0 and less than 1.": not 0 <= within < 1,
-        **below(0, seed=seed),
+        **check_minimum(0, seed=seed),
     }
 
 

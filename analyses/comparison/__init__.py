@@ -21,8 +21,8 @@ from analyses.comparison import figures, tables
 from analyses.comparison import summary as wording
 from analyses.numerics.comparing.by_task import TaskDifference, task_differences
 from analyses.numerics.comparing.two_models import TwoModels, two_models
-from analyses.presentation.cluster_warnings import clustering_notes, unclustered
-from analyses.presentation.validation import infinite, unsquarable, validate
+from analyses.presentation.cluster_warnings import clustering_warnings, unclustered_reason
+from analyses.presentation.validation import check_finite, check_squarable, validate
 from tracker.errors import NotFoundError
 from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
@@ -59,7 +59,7 @@ class Comparison(Finding):
     tasks: tuple[TaskDifference, ...]
     cluster: str
     n_clusters: int
-    unclustered: str
+    unclustered_reason: str
     n_only: tuple[int, int]
 
     @property
@@ -72,7 +72,7 @@ class Comparison(Finding):
         names = ("stderr", "low", "high", "pvalue")
         for name in names:
             clustered[f"clustered.{name}"] = (
-                float(getattr(one.clustered, name)) if one.clustered else Undefined(self.unclustered)
+                float(getattr(one.clustered, name)) if one.clustered else Undefined(self.unclustered_reason)
             )
         for place, name in enumerate(("bca.low", "bca.high")):
             clustered[f"clustered.{name}"] = (
@@ -80,12 +80,14 @@ class Comparison(Finding):
                     one.bca_clustered[place], "clusters do not differ, or all resamples lie on one side"
                 )
                 if one.clustered
-                else Undefined(self.unclustered)
+                else Undefined(self.unclustered_reason)
             )
         for name in ("stderr", "degrees", "low", "high", "pvalue"):
-            clustered[f"cr2.{name}"] = float(getattr(one.uneven, name)) if one.uneven else Undefined(self.unclustered)
+            clustered[f"cr2.{name}"] = (
+                float(getattr(one.uneven, name)) if one.uneven else Undefined(self.unclustered_reason)
+            )
         clustered["clustered.flips.pvalue"] = (
-            one.flips_clustered.pvalue if one.flips_clustered else Undefined(self.unclustered)
+            one.flips_clustered.pvalue if one.flips_clustered else Undefined(self.unclustered_reason)
         )
         binary = not np.isnan(one.mcnemar)
         no_power = few if np.isnan(best.stderr) else flat
@@ -93,7 +95,7 @@ class Comparison(Finding):
             "n_prompts": float(one.n),
             "n_left_out": float(sum(self.n_only)),
             "n_tasks": float(len(self.tasks)),
-            "n_clusters": Undefined(self.unclustered) if self.unclustered else float(self.n_clusters),
+            "n_clusters": Undefined(self.unclustered_reason) if self.unclustered_reason else float(self.n_clusters),
             "mean_a": one.mean_a,
             "mean_b": one.mean_b,
             "difference": best.mean,
@@ -160,7 +162,7 @@ def analyze(
     there = ~np.isnan(pair)
     shared = np.asarray(there.all(axis=1))
     n_only = int((there[:, 0] & ~shared).sum()), int((there[:, 1] & ~shared).sum())
-    validate({**wording.unshared(names, int(shared.sum()), n_only), **infinite(pair), **unsquarable(pair)})
+    validate({**wording.unshared(names, int(shared.sum()), n_only), **check_finite(pair), **check_squarable(pair)})
     kept = scores.rows(shared)
     a, b = np.ascontiguousarray(pair[shared].T)
     groups = grouping(clusters.of(kept.prompt_ids))
@@ -207,7 +209,7 @@ def analyze(
             tasks=by_task,
             cluster=clusters.field,
             n_clusters=groups.n_groups,
-            unclustered=unclustered(groups, clusters.field),
+            unclustered_reason=unclustered_reason(groups, clusters.field),
             n_only=n_only,
         ),
         prompt_values={"advantage_of_a": PromptValues(prompt_ids=kept.prompt_ids, values=found.advantage)},
@@ -218,7 +220,7 @@ def analyze(
             "flips": partial(figures.flips, by_task, names),
         },
         warnings=[
-            *clustering_notes(groups, clusters.field),
+            *clustering_warnings(groups, clusters.field),
             *wording.warnings(
                 found,
                 names,

@@ -9,7 +9,16 @@ import numpy as np
 
 from analyses.numerics.comparing.by_task import TaskDifference
 from analyses.numerics.comparing.two_models import TwoModels
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, label_size, plain, short
+from analyses.presentation.canvas import (
+    DRAWN,
+    FAINT,
+    INK,
+    OBSERVED,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +38,7 @@ def differences(found: TwoModels, tasks: Sequence[TaskDifference], names: tuple[
     """
     order = sorted(tasks, key=lambda one: -one.difference)[:MOST_ROWS]
     n = len(order)
-    figure = canvas(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * (n + 1))
+    figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * (n + 1))
     axes = figure.subplots()
     axes.axvline(0.0, color=FAINT, linewidth=0.9)
     for row, one in enumerate(order):
@@ -44,11 +53,11 @@ def differences(found: TwoModels, tasks: Sequence[TaskDifference], names: tuple[
     axes.plot(best.mean, n + 0.3, "D", markersize=6, color=OBSERVED)
     by = f", {best.n_units:,} clusters" if found.clustered is not None else ""
     labels = [*(f"{one.task or '(no task)'} ({one.n:,})" for one in order), f"all prompts ({found.n:,}){by}"]
-    axes.set_yticks([*range(n), n + 0.3], short(labels), fontsize=label_size(n + 1))
+    axes.set_yticks([*range(n), n + 0.3], shorten(labels), fontsize=label_font_size(n + 1))
     axes.set_ylim(n + 0.9, -0.7)
     axes.set_axisbelow(True)
     axes.grid(axis="x", color=FAINT, alpha=0.2, linewidth=0.5)
-    a, b = short(names, 40)
+    a, b = shorten(names, 40)
     axes.set_xlabel(f"difference of {metric or 'the scores'}: ← {b} better   |   {a} better →", fontsize=9)
     of = f" (first {n} of {len(tasks)})" if n < len(tasks) else ""
     axes.set_ylabel(f"tasks{of} (prompts)", fontsize=9)
@@ -57,8 +66,8 @@ def differences(found: TwoModels, tasks: Sequence[TaskDifference], names: tuple[
         fontsize=8,
         color=INK,
     )
-    plain(axes)
-    axes.tick_params(axis="y", labelsize=label_size(n + 1), length=0)
+    style_axes(axes)
+    axes.tick_params(axis="y", labelsize=label_font_size(n + 1), length=0)
     return figure
 
 
@@ -71,10 +80,10 @@ def flips(tasks: Sequence[TaskDifference], names: tuple[str, str]) -> Figure:
     """
     order = sorted(tasks, key=lambda one: -one.difference)[:MOST_ROWS]
     n = len(order)
-    figure = canvas(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * n)
+    figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * n)
     axes = figure.subplots()
     rows = np.arange(n)
-    a, b = short(names, 40)
+    a, b = shorten(names, 40)
     to_a, to_b = np.array([one.n_a_better for one in order]), np.array([one.n_b_better for one in order])
     axes.barh(rows, to_a, color=OBSERVED, height=0.7, label=f"{a} better")
     axes.barh(rows, -to_b, color=DRAWN, height=0.7, label=f"{b} better")
@@ -86,11 +95,13 @@ def flips(tasks: Sequence[TaskDifference], names: tuple[str, str]) -> Figure:
     axes.axvline(0.0, color=INK, linewidth=0.9)
     axes.set_xlim(-1.15 * most, 1.15 * most)
     axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
-    axes.set_yticks(rows, short([f"{one.task or '(no task)'} ({one.n:,})" for one in order]), fontsize=label_size(n))
+    axes.set_yticks(
+        rows, shorten([f"{one.task or '(no task)'} ({one.n:,})" for one in order]), fontsize=label_font_size(n)
+    )
     axes.set_ylim(n - 0.4, -0.6)
     axes.set_xlabel("prompts on which one of the two is better", fontsize=9)
     axes.set_ylabel("tasks (prompts)", fontsize=9)
-    plain(axes)
-    axes.tick_params(axis="y", labelsize=label_size(n), length=0)
+    style_axes(axes)
+    axes.tick_params(axis="y", labelsize=label_font_size(n), length=0)
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     return figure

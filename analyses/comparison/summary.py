@@ -9,8 +9,8 @@ import numpy as np
 from analyses.numerics.comparing.by_task import TaskDifference
 from analyses.numerics.comparing.power import ALPHA, POWER
 from analyses.numerics.comparing.two_models import TwoModels
-from analyses.presentation.name_lists import listed
-from analyses.presentation.validation import ValidationErrors, below
+from analyses.presentation.name_lists import join_names
+from analyses.presentation.validation import ValidationErrors, check_minimum
 
 SHOWN_TEXT = 90
 """Characters of a prompt that a note shows."""
@@ -29,12 +29,11 @@ def problems(
         n_resamples, n_flips, level, seed: as asked for.
     """
     return {
-        f"A comparison needs two models. Name them with --model-a and --model-b. Known: {listed(models, most=10)}.": (
-            "" in chosen and len(models) != 2
-        ),
+        "A comparison needs two models. Name them with --model-a and --model-b. "
+        f"Known: {join_names(models, most=10)}.": ("" in chosen and len(models) != 2),
         f"Both models are {chosen[0]}. Name two different ones.": bool(chosen[0]) and chosen[0] == chosen[1],
-        **below(1, n_resamples=n_resamples),
-        **below(0, n_flips=n_flips, seed=seed),
+        **check_minimum(1, n_resamples=n_resamples),
+        **check_minimum(0, n_flips=n_flips, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
     }
 

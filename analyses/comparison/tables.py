@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.numerics.comparing.by_task import TaskDifference
-from analyses.presentation.table_columns import numbers
+from analyses.presentation.table_columns import number_column
 
 
 def by_task(found: Sequence[TaskDifference]) -> pa.Table:
@@ -19,7 +19,7 @@ def by_task(found: Sequence[TaskDifference]) -> pa.Table:
     return pa.table(
         {"task": pa.array([one.task for one in found], pa.string())}
         | {name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in counts}
-        | {name: numbers([getattr(one, name) for one in found]) for name in columns}
+        | {name: number_column([getattr(one, name) for one in found]) for name in columns}
         | {"test": pa.array([one.test or None for one in found], pa.string())}
     )
 
@@ -50,9 +50,9 @@ def flips(
             "better": pa.array([names[0] if advantage[row] > 0 else names[1] for row in chosen], pa.string()),
             "prompt": pa.array([prompts[row] for row in chosen], pa.string()),
             "task": pa.array([tasks[row] for row in chosen], pa.string()),
-            "score_a": numbers(a[rows]),
-            "score_b": numbers(b[rows]),
-            "advantage_of_a": numbers(advantage[rows]),
+            "score_a": number_column(a[rows]),
+            "score_b": number_column(b[rows]),
+            "advantage_of_a": number_column(advantage[rows]),
             "text": pa.array([texts[row] for row in chosen], pa.string()),
         }
     )

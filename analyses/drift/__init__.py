@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from analyses.drift import figures, tables
 from analyses.drift import summary as wording
 from analyses.numerics.comparing.steps import Step, changes, steps
-from analyses.presentation.cluster_warnings import clustering_notes, unclustered
-from analyses.presentation.validation import infinite, unsquarable, validate
+from analyses.presentation.cluster_warnings import clustering_warnings, unclustered_reason
+from analyses.presentation.validation import check_finite, check_squarable, validate
 from tracker.queries.clusters import Clusters
 from tracker.queries.prompts import Prompts
 from tracker.queries.ranking.history import RunHistory
@@ -48,7 +48,7 @@ class Drift(Finding):
     steps: tuple[Step, ...]
     n_models: int
     cluster: str
-    unclustered: str
+    unclustered_reason: str
     level: float
 
     @property
@@ -113,7 +113,13 @@ def analyze(
     """
     scores = history.scores
     series = [columns for columns in history.columns_of.values() if len(columns) > 1]
-    validate({**wording.problems(len(series), scores.benchmark, level), **infinite(scores.Q), **unsquarable(scores.Q)})
+    validate(
+        {
+            **wording.problems(len(series), scores.benchmark, level),
+            **check_finite(scores.Q),
+            **check_squarable(scores.Q),
+        }
+    )
     groups = grouping(clusters.of(scores.prompt_ids))
     found = steps(scores.Q, series, groups, higher_is_better=scores.higher_is_better, level=level)
     models = tuple(run.model for run in history.runs)
@@ -124,7 +130,7 @@ def analyze(
         steps=found,
         n_models=len(series),
         cluster=clusters.field,
-        unclustered=unclustered(groups, clusters.field),
+        unclustered_reason=unclustered_reason(groups, clusters.field),
         level=level,
     )
     return Report(
@@ -139,5 +145,5 @@ def analyze(
             ),
         },
         figures={"history": partial(figures.history, history, found, level)},
-        warnings=[*clustering_notes(groups, clusters.field), *wording.warnings(history, found)],
+        warnings=[*clustering_warnings(groups, clusters.field), *wording.warnings(history, found)],
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analyses.numerics.comparing.steps import Step
-from analyses.presentation.canvas import FAINT, INK, SERIES, canvas, plain, short
+from analyses.presentation.canvas import FAINT, INK, SERIES, create_figure, shorten, style_axes
 from tracker.queries.ranking.history import RunHistory
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def history(runs: RunHistory, steps: Sequence[Step], level: float) -> Figure:
     shown = series[:MOST_MODELS]
     means = np.array([mean for _, mean in runs.means])
     dated = all(runs.runs[column].is_dated for _, columns in shown for column in columns)
-    figure = canvas(7.5, 4.2)
+    figure = create_figure(7.5, 4.2)
     axes = figure.subplots()
     clear = {(step.before, step.after) for step in steps if step.holm <= 1 - level}
     for color, (model, columns) in zip(SERIES, shown, strict=False):
@@ -45,7 +45,7 @@ def history(runs: RunHistory, steps: Sequence[Step], level: float) -> Figure:
                 linewidth=2.6 if bold else 0.9,
                 linestyle="-" if bold else (0, (4, 2)),
             )
-        axes.plot(x, means[columns], "o", color=color, markersize=5, label=short([model])[0])
+        axes.plot(x, means[columns], "o", color=color, markersize=5, label=shorten([model])[0])
         for place, column in enumerate(columns):
             axes.annotate(
                 f"{runs.runs[column].id}",
@@ -74,5 +74,5 @@ def history(runs: RunHistory, steps: Sequence[Step], level: float) -> Figure:
         f"numbers: runs; bold: more than chance on shared prompts after Holm's correction{of}", fontsize=8, color=INK
     )
     axes.legend(frameon=False, fontsize=8, ncols=2)
-    plain(axes)
+    style_axes(axes)
     return figure

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyses.numerics.comparing.steps import Step
-from analyses.presentation.name_lists import listed
+from analyses.presentation.name_lists import join_names
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.ranking.history import RunHistory
 from tracker.run_settings import BOOKKEEPING
@@ -76,8 +76,8 @@ def warnings(history: RunHistory, found: Sequence[Step]) -> list[str]:
     )
     if undated:
         said.append(
-            f"Of {listed(undated)} it is not known of every run when it was made: runs are in the order in which they "
-            "were taken in."
+            f"Of {join_names(undated)} it is not known of every run when it was made: runs are in the order in which "
+            "they were taken in."
         )
     for step in found:
         before, after = history.runs[step.before], history.runs[step.after]
@@ -90,7 +90,7 @@ def warnings(history: RunHistory, found: Sequence[Step]) -> list[str]:
         if other:
             said.append(
                 f"Between runs {before.id} and {after.id} of {after.model} settings changed: "
-                f"{listed(other, SAID_SETTINGS)}."
+                f"{join_names(other, SAID_SETTINGS)}."
             )
     return said
 

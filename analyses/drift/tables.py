@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analyses.numerics.comparing.steps import Step
-from analyses.presentation.table_columns import numbers
+from analyses.presentation.table_columns import number_column
 from tracker.queries.ranking.history import RunHistory
 
 
@@ -27,14 +27,14 @@ def by_run(history: RunHistory, steps: Sequence[Step]) -> pa.Table:
             "when": pa.array([run.when for run in history.runs], pa.timestamp("us", tz="UTC")),
             "is_dated": pa.array([run.is_dated for run in history.runs], pa.bool_()),
             "n_prompts": pa.array([n for n, _ in history.means], pa.int64()),
-            "mean": numbers([mean for _, mean in history.means]),
+            "mean": number_column([mean for _, mean in history.means]),
             "since": pa.array([None if step is None else history.runs[step.before].id for step in made], pa.int64()),
         }
         | {
             title: pa.array([None if step is None else getattr(step, name) for step in made], pa.int64())
             for name, title in whole.items()
         }
-        | {name: numbers([np.nan if step is None else getattr(step, name) for step in made]) for name in floats}
+        | {name: number_column([np.nan if step is None else getattr(step, name) for step in made]) for name in floats}
     )
 
 
@@ -67,9 +67,9 @@ def changed(
             "since": pa.array([runs[step.before].id for step, _ in places], pa.int64()),
             "prompt": pa.array([names[row] for _, row in places], pa.string()),
             "task": pa.array([str(tasks[row]) for _, row in places], pa.string()),
-            "before": numbers([Q[row, step.before] for step, row in places]),
-            "after": numbers([Q[row, step.after] for step, row in places]),
-            "change": numbers(np.concatenate([change[rows] for _, rows, change in parts] or [np.empty(0)])),
+            "before": number_column([Q[row, step.before] for step, row in places]),
+            "after": number_column([Q[row, step.after] for step, row in places]),
+            "change": number_column(np.concatenate([change[rows] for _, rows, change in parts] or [np.empty(0)])),
             "text": pa.array([texts[row] for _, row in places], pa.string()),
         }
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.baselines import Beside
 from analyses.numerics.filtering.item_response import TwoParameter
-from analyses.presentation.canvas import DRAWN, INK, OBSERVED, SERIES, canvas, legend_above, plain
+from analyses.presentation.canvas import DRAWN, INK, OBSERVED, SERIES, add_legend_above, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def random_subsets(found: Mapping[str, Beside], full: Mapping[str, float], stati
         full: statistics of all prompts.
         statistics: names of those wanted, a column each.
     """
-    figure = canvas(2.4 * len(statistics) + 0.6, 2.3 * len(found) + 0.8)
+    figure = create_figure(2.4 * len(statistics) + 0.6, 2.3 * len(found) + 0.8)
     panels: Any = figure.subplots(len(found), len(statistics), squeeze=False, sharex="col")
     for column, name in zip(panels.T, statistics, strict=True):
         edges = _edges([*(one.random[name] for one in found.values()), [one.values[name] for one in found.values()]])
@@ -86,7 +86,7 @@ def _panel(axes: Axes, beside: Beside, name: str, of_all: float, edges: NDArray[
     )  # fmt: skip
     axes.locator_params(axis="x", nbins=3)
     axes.xaxis.set_major_formatter(lambda shown, _: f"{shown:.5g}")
-    plain(axes)
+    style_axes(axes)
 
 
 def _place(position: float) -> str:
@@ -104,7 +104,7 @@ def prompts(response: TwoParameter, kept: Mask, kept_by_response: Mask, limits: 
         kept_by_response: ``(n_prompts,)`` by item response.
         limits: of difficulty and of discrimination.
     """
-    figure = canvas(7.2, 4.8)
+    figure = create_figure(7.2, 4.8)
     axes = figure.subplots()
     groups = (
         ("kept by both", kept & kept_by_response, "#bbbbbb"),
@@ -127,8 +127,8 @@ def prompts(response: TwoParameter, kept: Mask, kept_by_response: Mask, limits: 
     axes.minorticks_off()
     axes.set_xlabel("difficulty (ability at which half of the answers are right)", fontsize=9)
     axes.set_ylabel("discrimination (log odds by unit of ability)", fontsize=9)
-    plain(axes)
-    legend_above(figure, axes)
+    style_axes(axes)
+    add_legend_above(figure, axes)
     handles: Any = figure.legends[0].legend_handles
     for handle in handles:
         handle.set_sizes([24])

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from analyses.numerics.filtering.effects.baselines import Beside
 from analyses.numerics.filtering.item_response import TwoParameter
 from analyses.presentation.filter_effects import SAME
-from analyses.presentation.name_lists import listed
+from analyses.presentation.name_lists import join_names
 from analyses.presentation.other_scores import few_in_common, too_few_in_common
-from analyses.presentation.validation import ValidationErrors, below, infinite
+from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
@@ -63,10 +63,10 @@ class Told:
 def problems(scores: PerformanceMatrix, *, n_subsets: int, percentile: float, seed: int) -> ValidationErrors:
     """Why these scores or options cannot be used, and what to do about it."""
     return {
-        **infinite(scores.Q),
+        **check_finite(scores.Q),
         f"percentile is {percentile:g}; it must be from 0 to 100.": not 0 <= percentile <= 100,
-        **below(1, n_subsets=n_subsets),
-        **below(0, seed=seed),
+        **check_minimum(1, n_subsets=n_subsets),
+        **check_minimum(0, seed=seed),
     }
 
 
@@ -169,7 +169,7 @@ def warnings(
         said.append(f"Filter {chosen.analysis_id} was made of scores that are no longer the latest ({chosen.stale}).")
     if gaps := [name for name in scores.models if name not in set(models)]:
         part = "; they take part in the fit of item response alone" if response else ""
-        said.append(f"Not ranked, since scores are missing: {listed(gaps)}{part}.")
+        said.append(f"Not ranked, since scores are missing: {join_names(gaps)}{part}.")
     if chosen.models and not n_filter_models:
         said.append("None of the models that filtered is ranked here.")
     elif n_filter_models < len(chosen.models):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.baselines import Beside
 from analyses.numerics.filtering.effects.spread import spread
-from analyses.presentation.table_columns import numbers
+from analyses.presentation.table_columns import number_column
 from tracker.statistics.ranking import mean_ranks
 
 Mask = NDArray[np.bool_]
@@ -46,7 +46,7 @@ def methods(found: Mapping[str, Beside], full: Mapping[str, float], statistics: 
             "n_prompts": pa.array([row["n_prompts"] for row in rows], pa.int64()),
             "share_removed": pa.array([row["share_removed"] for row in rows], pa.float64()),
         }
-        | {name: numbers([row.get(name, np.nan) for row in rows]) for name in columns}
+        | {name: number_column([row.get(name, np.nan) for row in rows]) for name in columns}
     )
 
 
@@ -80,9 +80,9 @@ def models(
         own = mean_ranks(beside.means) if known else np.full(len(names), np.nan)
         drawn = [spread(sign * column) for column in beside.random_means.T[order]]
         columns |= {
-            f"{method}_score": numbers(sign * beside.means[order]),
-            f"{method}_rank": numbers(own[order]),
-            f"{method}_random_low": numbers([one.low for one in drawn]),
-            f"{method}_random_high": numbers([one.high for one in drawn]),
+            f"{method}_score": number_column(sign * beside.means[order]),
+            f"{method}_rank": number_column(own[order]),
+            f"{method}_random_low": number_column([one.low for one in drawn]),
+            f"{method}_random_high": number_column([one.high for one in drawn]),
         }
     return pa.table(columns)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.stability import Decisions, population
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, legend_above, plain
+from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ def subsets(decided: Decisions, recorded: float) -> Figure:
     """
     sizes, shares, of_all = decided.sizes, decided.share_removed, int(decided.sizes.max())
     rows = np.unique(sizes)[::-1]
-    figure = canvas(7.5, 1.5 + 0.85 * len(rows))
+    figure = create_figure(7.5, 1.5 + 0.85 * len(rows))
     axes = figure.subplots()
     low, high = float(min(shares.min(), recorded)), float(max(shares.max(), recorded))
     room = max(0.06 * (high - low), 0.001)
@@ -59,7 +59,7 @@ def subsets(decided: Decisions, recorded: float) -> Figure:
     ]
     axes.set_yticks(range(len(rows)), labels)
     axes.set_ylim(len(rows) - 0.65, -0.45)
-    plain(axes)
+    style_axes(axes)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
@@ -67,7 +67,7 @@ def subsets(decided: Decisions, recorded: float) -> Figure:
     axes.set_xlabel("share of the prompts removed", fontsize=9)
     axes.set_ylabel("filter models", fontsize=9, color=INK)
     axes.spines["left"].set_color(FAINT)
-    legend_above(figure, axes, 8)
+    add_legend_above(figure, axes, 8)
     return figure
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.stability import Decisions, n_subsets, population
 from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderStep
-from analyses.presentation.name_lists import listed
+from analyses.presentation.name_lists import join_names
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.filtering.prompt_filter import PromptFilter
@@ -32,7 +32,7 @@ def filter_problems(chosen: PromptFilter, scores: PerformanceMatrix, options: Se
         "Leave --condition out.": scores.condition != "full",
         f"Filter {chosen.analysis_id} was made of {metric}, these are scores of {scores.metric}. Choose --metric "
         f"{metric}.": metric != scores.metric,
-        f"Filter {chosen.analysis_id} was made by {len(chosen.models)} models, of which {listed(missing)} "
+        f"Filter {chosen.analysis_id} was made by {len(chosen.models)} models, of which {join_names(missing)} "
         f"{'has' if len(missing) == 1 else 'have'} no scores here. Leave out --models and --runs, or make the filter "
         f"anew: suffrage analyze {chosen.made_by} {chosen.benchmark}": bool(missing),
     }
@@ -185,7 +185,7 @@ def _by_size(decided: Decisions) -> list[str]:
         f"{'; '.join(parts)}.",
         "The fewer must agree, the more they flag, so that the share grows by construction; what is found is by how "
         f"much, and how far sets of one size differ. Prompts decided otherwise than by all {of_all}, on average: "
-        f"{listed(changed, len(changed))}.",
+        f"{join_names(changed, len(changed))}.",
     ]
 
 
@@ -199,7 +199,7 @@ def _left_out(decided: Decisions, models: Sequence[str]) -> list[str]:
         return ["Whichever one is left out, as many are removed."]
     of = {place: next(j for j in range(len(models)) if j not in decided.subsets[place]) for place in one_fewer}
     most, least = (
-        listed([models[of[place]] for place in one_fewer[removed == end]]) for end in (removed.max(), removed.min())
+        join_names([models[of[place]] for place in one_fewer[removed == end]]) for end in (removed.max(), removed.min())
     )
     return [
         f"Leaving one out makes the largest difference for {most} ({removed.max():.1%} without) and the smallest "

@@ -10,12 +10,12 @@ NONE = "none"
 """The field that makes no clusters."""
 
 
-def unclustered(groups: Grouping, by: str) -> str:
+def unclustered_reason(groups: Grouping, by: str) -> str:
     """Why errors are not clustered; '' where they are."""
     return "no clusters were asked for" if by == NONE else groups.problem
 
 
-def clustering_notes(groups: Grouping, by: str) -> list[str]:
+def clustering_warnings(groups: Grouping, by: str) -> list[str]:
     """What is to be said of the clusters, if anything.
 
     Args:

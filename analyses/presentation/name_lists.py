@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from tracker import name_lists as wording
 
-NAMED = 3
+MAX_NAMES = 3
 """Names that a sentence lists before it counts the rest."""
 
 
-def listed(names: Sequence[str], most: int = NAMED) -> str:
+def join_names(names: Sequence[str], most: int = MAX_NAMES) -> str:
     """Names with commas; of long lists the first few, and how many more there are."""
     return wording.listed(names, most)
 
 
-def first_by(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:
+def first_ranked(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:
     """Names of those that share the first place."""
     return [models[column] for column in np.flatnonzero(ranks == ranks.min()).tolist()]

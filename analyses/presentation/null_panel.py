@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.presentation.canvas import DRAWN, INK, OBSERVED, plain
+from analyses.presentation.canvas import DRAWN, INK, OBSERVED, style_axes
 from tracker.statistics.resampling import ROUNDING, PermutationTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None:
+def draw_null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None:
     """One null distribution with the observed value as a line, and the p-value above if there is one.
 
     Args:
@@ -39,4 +39,4 @@ def null_panel(axes: Axes, comparison: PermutationTest, drawn: str) -> None:
     axes.locator_params(axis="x", nbins=3)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.7g}")
     axes.locator_params(axis="y", nbins=3)
-    plain(axes)
+    style_axes(axes)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracker.statistics.resampling import PermutationTest
 
 
-def statistics(
+def statistics_table(
     comparisons: Mapping[str, PermutationTest],
     keys: Sequence[str],
     pvalues: Sequence[str],

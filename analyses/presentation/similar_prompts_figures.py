@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.similar_prompts.density import Density
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, SEQUENTIAL, SERIES, canvas, plain
+from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, SEQUENTIAL, SERIES, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def density(found: Density, threshold: float | None, chosen_by: str) -> Figure:
         threshold: drawn as a line, pairs left of it shaded; None is no line.
         chosen_by: how it was chosen, or why there is none, in a few words.
     """
-    figure = canvas(7.0, 4.6)
+    figure = create_figure(7.0, 4.6)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     if found.density.size and found.density.max() > 0:
         x, y = _curve(found, threshold)
@@ -60,7 +60,7 @@ def density(found: Density, threshold: float | None, chosen_by: str) -> Figure:
         for axes in (top, bottom):
             axes.set_yticks([])
     for axes in (top, bottom):
-        plain(axes)
+        style_axes(axes)
         if threshold is not None:
             axes.axvline(threshold, color=OBSERVED, linewidth=1.3, linestyle=(0, (4, 3)))
     _title(top, found, threshold, chosen_by)
@@ -112,7 +112,7 @@ def path(
     """
     n_lines = len(n_neighbours)
     has_strips = bool(np.isnan(thresholds).any() or np.isnan(shares).any())
-    figure = canvas(8.0, 3.6 + 0.09 * n_lines * has_strips)
+    figure = create_figure(8.0, 3.6 + 0.09 * n_lines * has_strips)
     panels: Any = figure.subplots(2, 2, sharex=True, height_ratios=[14, 1 + 0.5 * n_lines * has_strips])
     order = np.argsort(bandwidths, kind="stable")
     x = np.asarray(bandwidths, dtype=np.float64)[order]
@@ -157,13 +157,13 @@ def _axes(axes: Axes, strip: Axes, x: Floats, n_lines: int) -> None:
     if x.size <= MOST_TICKS:
         axes.set_xticks(x, [f"{value:.3g}" for value in x])
     axes.set_ylim(0, max(axes.get_ylim()[1], 1e-3))
-    plain(axes)
+    style_axes(axes)
     axes.set_axisbelow(True)
     axes.grid(color="#dddddd", linewidth=0.6)
     strip.set_ylim(-n_lines + 0.3, 0.7)
     strip.set_yticks([])
     strip.set_xlabel("bandwidth, in standard deviations of the distances", fontsize=9)
-    plain(strip)
+    style_axes(strip)
     strip.spines["left"].set_visible(False)
 
 

@@ -8,6 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 
-def numbers(values: Any) -> pa.Array:
+def number_column(values: Any) -> pa.Array:
     """Floats; null where there is no number (NaN or None)."""
     return pa.array(np.asarray(values, dtype=np.float64), pa.float64(), from_pandas=True)

@@ -12,7 +12,7 @@ from tracker.errors import SelectionError
 
 A = TypeVar("A")
 B = TypeVar("B")
-LARGEST = 1e140
+MAX_SQUARABLE = 1e140
 """Of scores whose squares are added up; one over it is the smallest largest one."""
 ValidationErrors = Mapping[str, bool]
 """What would be wrong, in a sentence that says what to do, and whether it is so."""
@@ -29,7 +29,7 @@ def validate(problems: ValidationErrors) -> None:
             raise SelectionError(problem)
 
 
-def all_or_every_refusal(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+def collect_errors(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
     """What two functions return; where both refuse, what both say, so that nobody is told one thing after the other.
 
     Raises:
@@ -49,12 +49,12 @@ def all_or_every_refusal(first: Callable[[], A], second: Callable[[], B]) -> tup
     return found[0], found[1]
 
 
-def below(least: int, **options: int) -> ValidationErrors:
+def check_minimum(least: int, **options: int) -> ValidationErrors:
     """Options that must be at least so large."""
     return {f"{name} is {value}; it must be at least {least}.": value < least for name, value in options.items()}
 
 
-def seconds(time_limit: float) -> ValidationErrors:
+def check_time_limit(time_limit: float) -> ValidationErrors:
     """A time limit that is none."""
     return {
         f"time_limit is {time_limit:g}; it must be a number of seconds, 0 for no exact search.": not (
@@ -63,18 +63,18 @@ def seconds(time_limit: float) -> ValidationErrors:
     }
 
 
-def infinite(Q: NDArray[np.float64]) -> ValidationErrors:
+def check_finite(Q: NDArray[np.float64]) -> ValidationErrors:
     """Scores without a bound, of which there is no mean."""
     n_infinite = int(np.isinf(Q).sum())
     return {f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.": n_infinite > 0}
 
 
-def unsquarable(Q: NDArray[np.float64]) -> ValidationErrors:
+def check_squarable(Q: NDArray[np.float64]) -> ValidationErrors:
     """Scores whose squares no number can hold, so that there is no standard error."""
     largest = float(np.abs(Q).max(initial=0.0, where=np.isfinite(Q)))
-    what = "large" if largest > LARGEST else "small"
+    what = "large" if largest > MAX_SQUARABLE else "small"
     return {
         f"The largest score is {largest:.3g}, too {what} to be squared. Rescale them, or choose another metric.": (
-            largest > LARGEST or 0 < largest < 1 / LARGEST
+            largest > MAX_SQUARABLE or 0 < largest < 1 / MAX_SQUARABLE
         )
     }

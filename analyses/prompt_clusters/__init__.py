@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from analyses.numerics.clustering.best_clustering import Clustering
 from analyses.numerics.clustering.cluster_profile import ClusterProfile, cluster_profile
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest, silhouette_test
-from analyses.presentation.permutation_warnings import KEPT, of_weights, untested
+from analyses.presentation.permutation_warnings import NULL_TEXTS, untested_reason, weight_warnings
 from analyses.prompt_clusters import figures, tables
 from analyses.prompt_clusters import summary as wording
 from tracker.queries.performance import PerformanceMatrix
@@ -221,7 +221,7 @@ def analyze(
         null=null,
         seed=seed,
     )
-    found = replace(found, test=replace(found.test, reason=untested(weights, chosen)))
+    found = replace(found, test=replace(found.test, reason=untested_reason(weights, chosen)))
     overall = chosen.weights @ table.Q
     order = np.argsort(mean_ranks(overall, higher_is_better=table.higher_is_better), kind="stable")
     models = [table.models[model] for model in order]
@@ -246,9 +246,9 @@ def analyze(
                 found.test.null_by_number,
                 found.clustering.n_clusters,
                 best,
-                KEPT[null],
+                NULL_TEXTS[null],
             ),
-            "null_distribution": partial(figures.null_distribution, best, KEPT[null]),
+            "null_distribution": partial(figures.null_distribution, best, NULL_TEXTS[null]),
             "models_by_cluster": partial(
                 figures.means,
                 profile.means[:, order],
@@ -258,5 +258,5 @@ def analyze(
                 is_binary=profile.is_binary,
             ),
         },
-        warnings=[*chosen.warnings, *of_weights(weights, chosen), *wording.warnings(table, n_permutations)],
+        warnings=[*chosen.warnings, *weight_warnings(weights, chosen), *wording.warnings(table, n_permutations)],
     )

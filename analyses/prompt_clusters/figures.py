@@ -14,13 +14,13 @@ from analyses.presentation.canvas import (
     INK,
     OBSERVED,
     SEQUENTIAL,
-    canvas,
-    label_size,
-    legend_above,
-    plain,
-    short,
+    add_legend_above,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
 )
-from analyses.presentation.null_panel import null_panel
+from analyses.presentation.null_panel import draw_null_panel
 from tracker.statistics.resampling import PermutationTest
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def by_number(
     """
     numbers = np.arange(2, observed.size + 2)
     there = np.isfinite(observed) & np.isfinite(drawn).all(axis=0)
-    figure = canvas(6.6, 5.0)
+    figure = create_figure(6.6, 5.0)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
     x, kept = numbers[there], drawn[:, there]
     mean, (low, high) = kept.mean(axis=0), np.percentile(kept, BAND, axis=0)
@@ -74,8 +74,8 @@ def by_number(
     lower.set_xlabel("number of clusters", fontsize=9)
     lower.xaxis.get_major_locator().set_params(integer=True)
     for axes in (upper, lower):
-        plain(axes)
-    legend_above(figure, upper, 8.5)
+        style_axes(axes)
+    add_legend_above(figure, upper, 8.5)
     return figure
 
 
@@ -86,12 +86,12 @@ def null_distribution(best: PermutationTest, words: str) -> Figure:
         best: of the largest silhouettes.
         words: the null in a few words.
     """
-    figure = canvas(5.4, 3.2)
+    figure = create_figure(5.4, 3.2)
     axes = figure.subplots()
-    null_panel(axes, best, words)
+    draw_null_panel(axes, best, words)
     axes.set_xlabel("largest mean silhouette over all numbers of clusters", fontsize=9)
     axes.set_ylabel("draws", fontsize=9)
-    legend_above(figure, axes, 8.5)
+    add_legend_above(figure, axes, 8.5)
     return figure
 
 
@@ -109,8 +109,8 @@ def means(
     """
     n_clusters, n_models = values.shape
     order = np.argsort(-values.mean(axis=1), kind="stable")
-    names = short(models)
-    figure = canvas(
+    names = shorten(models)
+    figure = create_figure(
         min(14.0, max(5.0, 2.4 + 0.2 * n_models)), 1.2 + max(1.2, 0.15 * n_clusters) + 0.055 * max(map(len, names))
     )
     axes = figure.subplots()
@@ -119,8 +119,8 @@ def means(
     axes.set_xticks(np.arange(n_models), names, rotation=90)
     axes.set_yticks(np.arange(n_clusters), [f"{number}  ({sizes[number]:,})" for number in order])
     axes.tick_params(length=0, colors=INK)
-    axes.tick_params(axis="x", labelsize=label_size(min(n_models, 40)))
-    axes.tick_params(axis="y", labelsize=label_size(min(n_clusters, 40)))
+    axes.tick_params(axis="x", labelsize=label_font_size(min(n_models, 40)))
+    axes.tick_params(axis="y", labelsize=label_font_size(min(n_clusters, 40)))
     axes.spines[:].set_visible(False)
     axes.set_xlabel("models, the best on the left", fontsize=9)
     axes.set_ylabel("cluster (prompts)", fontsize=9)

@@ -8,8 +8,13 @@ from numpy.typing import NDArray
 from analyses.numerics.clustering.cluster_profile import ClusterProfile
 from analyses.numerics.clustering.directions import directions
 from analyses.numerics.clustering.silhouette_test import SilhouetteTest
-from analyses.presentation.permutation_warnings import BINARY_ONLY, KEPT, constant, few_draws
-from analyses.presentation.validation import below, infinite, validate
+from analyses.presentation.permutation_warnings import (
+    BINARY_ONLY,
+    NULL_TEXTS,
+    constant_model_warnings,
+    few_permutations_warnings,
+)
+from analyses.presentation.validation import check_finite, check_minimum, validate
 from tracker.queries.performance import PerformanceMatrix
 from tracker.statistics.resampling import ALPHA, PermutationTest
 
@@ -21,8 +26,8 @@ def summary(test: SilhouetteTest, profile: ClusterProfile, null: str) -> str:
     there = labels.size - n_zero
     said = [
         f"On {there:,} prompts and {profile.means.shape[1]} models, {_verdict(best)}: {test.observed.n_clusters} "
-        f"clusters have a mean silhouette of {best.observed:.3f}; {best.n_permutations:,} tables with {KEPT[null]}, "
-        f"each clustered in the same way, gave {_drawn(best)}{_tail(best)}.",
+        f"clusters have a mean silhouette of {best.observed:.3f}; {best.n_permutations:,} tables with "
+        f"{NULL_TEXTS[null]}, each clustered in the same way, gave {_drawn(best)}{_tail(best)}.",
         "One such table beside the observed one would be no test.",
     ]
     if null == "columns":
@@ -114,11 +119,11 @@ def refuse_unusable(
     is_binary = bool(((Q == 0) | (Q == 1)).all())
     validate(
         {
-            f"No null {null!r}. Known: columns, margins.": null not in KEPT,
-            **below(2, max_clusters=max_clusters),
-            **below(1, n_restarts=n_restarts, n_permutations=n_permutations),
-            **below(0, seed=seed),
-            **infinite(Q),
+            f"No null {null!r}. Known: columns, margins.": null not in NULL_TEXTS,
+            **check_minimum(2, max_clusters=max_clusters),
+            **check_minimum(1, n_restarts=n_restarts, n_permutations=n_permutations),
+            **check_minimum(0, seed=seed),
+            **check_finite(Q),
             f"Prompts are compared by the models that solve them; models here: {k}. Choose at least 2.": k < 2,
             f"Clusters can be told from 3 prompts on, here: {n}. Choose more tasks or a larger benchmark.": n < 3,
             BINARY_ONLY: null == "margins" and not is_binary,
@@ -136,10 +141,12 @@ def refuse_unusable(
 
 def warnings(table: PerformanceMatrix, n_permutations: int) -> list[str]:
     """What the reader of the numbers should know of the table behind them."""
-    said = constant([table.models[model] for model in np.flatnonzero((table.Q[0] == table.Q).all(axis=0))])
+    said = constant_model_warnings(
+        [table.models[model] for model in np.flatnonzero((table.Q[0] == table.Q).all(axis=0))]
+    )
     if (table.Q < 0).any():
         said.append(
             "Some scores are below 0. Prompts are compared by their direction from 0, so two prompts with opposite "
             "signs are opposites, and another zero point would give other clusters."
         )
-    return said + few_draws(n_permutations)
+    return said + few_permutations_warnings(n_permutations)

@@ -21,8 +21,8 @@ from analyses.numerics.similarity.binary import binary_similarities
 from analyses.numerics.similarity.continuous import continuous_similarities
 from analyses.numerics.similarity.pair_lattice import MAX_COSINE_COLUMNS
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
-from analyses.presentation.permutation_test_table import statistics
-from analyses.presentation.permutation_warnings import of_weights, untested
+from analyses.presentation.permutation_test_table import statistics_table
+from analyses.presentation.permutation_warnings import untested_reason, weight_warnings
 from analyses.presentation.validation import validate
 from analyses.prompt_correlation import figures
 from analyses.prompt_correlation import summary as wording
@@ -238,7 +238,7 @@ def _measured(scores: PerformanceMatrix, weights: PromptWeights | None) -> Weigh
     columns = ~np.isnan(chosen.scores.Q).all(axis=0)
     models = tuple(np.array(scores.models, dtype=np.str_)[columns].tolist())
     warnings = list(chosen.warnings)
-    warnings += of_weights(weights, chosen)
+    warnings += weight_warnings(weights, chosen)
     if not columns.all():
         left_out = [model for model in scores.models if model not in models]
         warnings.append(f"Left out {len(left_out)} models without any score: {', '.join(left_out[:5])}.")
@@ -286,7 +286,7 @@ def analyze(
         seed=seed,
         weights=measured.weights,
     )
-    if reason := untested(weights, measured):
+    if reason := untested_reason(weights, measured):
         found = replace(found, similarities=found.similarities.untested(reason))
     constant = [models[column] for column in np.flatnonzero(_constant(Q))]
     values = {f"{name}.mean_to_others": mean for name, mean in found.similarities.mean_to_others.items()}
@@ -295,7 +295,7 @@ def analyze(
     return Report(
         found,
         prompt_values={name: PromptValues(prompt_ids=prompt_ids, values=v) for name, v in values.items()},
-        tables={"statistics": statistics(found.comparisons, ("similarity", "statistic"), PVALUES)},
+        tables={"statistics": statistics_table(found.comparisons, ("similarity", "statistic"), PVALUES)},
         figures=_figures(found),
         warnings=[
             *measured.warnings,

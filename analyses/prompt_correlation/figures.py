@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.similarity.similarity_test import SimilarityTest
-from analyses.presentation.canvas import DRAWN, INK, OBSERVED, canvas, legend_above, plain
-from analyses.presentation.null_panel import null_panel
+from analyses.presentation.canvas import DRAWN, INK, OBSERVED, add_legend_above, create_figure, style_axes
+from analyses.presentation.null_panel import draw_null_panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
     """
     n_columns = min(3, len(tests))
     n_rows = -(-len(tests) // n_columns)
-    figure = canvas(max(5.0, 3.5 * n_columns), 0.6 + 2.6 * n_rows)
+    figure = create_figure(max(5.0, 3.5 * n_columns), 0.6 + 2.6 * n_rows)
     panels = np.atleast_1d(figure.subplots(n_rows, n_columns, squeeze=False)).ravel()
     for axes, test in zip(panels, tests, strict=False):
         edges, observed, permuted = shares(test)
@@ -52,10 +52,10 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
         axes.set_ylabel("share of weighted pairs" if weighted else "share of pairs", fontsize=9)
         axes.set_xlim(edges[0], edges[-1])
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
-        plain(axes)
+        style_axes(axes)
     for axes in panels[len(tests) :]:
         axes.set_visible(False)
-    legend_above(figure, panels[0])
+    add_legend_above(figure, panels[0])
     return figure
 
 
@@ -99,14 +99,14 @@ def null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
         drawn: the null in a few words.
     """
     statistics = list(tests[0].comparisons)
-    figure = canvas(2.5 * len(statistics), 0.7 + 1.75 * len(tests))
+    figure = create_figure(2.5 * len(statistics), 0.7 + 1.75 * len(tests))
     panels = figure.subplots(len(tests), len(statistics), squeeze=False)
     for row, test in zip(panels, tests, strict=True):
         for axes, statistic in zip(row, statistics, strict=True):
-            null_panel(axes, test.comparisons[statistic], drawn)
+            draw_null_panel(axes, test.comparisons[statistic], drawn)
         row[0].set_ylabel(f"{named(test, tests)}\n\ndraws", fontsize=9)
     for top, bottom, statistic in zip(panels[0], panels[-1], statistics, strict=True):
         top.set_title(NAMES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
         bottom.set_xlabel("value of the statistic", fontsize=8)
-    legend_above(figure, panels[0][-1])
+    add_legend_above(figure, panels[0][-1])
     return figure

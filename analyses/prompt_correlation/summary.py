@@ -10,8 +10,13 @@ from numpy.typing import NDArray
 
 from analyses.numerics.similarity.pair_lattice import MAX_COLUMNS, MAX_COSINE_COLUMNS
 from analyses.numerics.similarity.similarity_test import SimilarityTests
-from analyses.presentation.permutation_warnings import BINARY_ONLY, KEPT, constant, few_draws
-from analyses.presentation.validation import ValidationErrors, below, infinite
+from analyses.presentation.permutation_warnings import (
+    BINARY_ONLY,
+    NULL_TEXTS,
+    constant_model_warnings,
+    few_permutations_warnings,
+)
+from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
 from tracker.statistics.resampling import ALPHA, PermutationTest
 
 NOTHING_VARIES = (
@@ -105,7 +110,7 @@ def _verdict(found: Tested) -> str:
         verdict = chance if test.smallest_pvalue <= ALPHA else too_few
     return (
         f"On {table}, {verdict}: the {what} is {_shown(test.observed, test)}; {found.n_permutations:,} tables with "
-        f"{KEPT[found.null]} gave {_shown(test.null_mean, test)} (sd {test.null_sd:.2g}), {_tails(test)}"
+        f"{NULL_TEXTS[found.null]} gave {_shown(test.null_mean, test)} (sd {test.null_sd:.2g}), {_tails(test)}"
         f"{_floor(test)}."
     )
 
@@ -191,7 +196,7 @@ def warnings(found: Tested, *, is_binary: bool, constant_models: Sequence[str]) 
         said.append(f"{found.similarities.n_disjoint:,} pairs of prompts share no model and are in no statistic.")
     if is_binary and found.n_models > MAX_COSINE_COLUMNS:
         said.append(f"The cosine is left out: it is counted exactly for up to {MAX_COSINE_COLUMNS} models.")
-    return [*said, *constant(constant_models), *few_draws(found.n_permutations)]
+    return [*said, *constant_model_warnings(constant_models), *few_permutations_warnings(found.n_permutations)]
 
 
 def problems(
@@ -202,10 +207,10 @@ def problems(
     unknown = ", ".join(repr(name) for name in similarities if name not in WRITTEN)
     return {
         f"No similarity {unknown or 'chosen'}. Known: {', '.join(WRITTEN)}.": bool(unknown) or not similarities,
-        f"No null {null!r}. Known: columns, margins.": null not in KEPT,
-        **below(1, n_permutations=n_permutations),
-        **below(0, seed=seed),
-        **infinite(Q),
+        f"No null {null!r}. Known: columns, margins.": null not in NULL_TEXTS,
+        **check_minimum(1, n_permutations=n_permutations),
+        **check_minimum(0, seed=seed),
+        **check_finite(Q),
         f"Prompts are compared by the models that get them right; models here: {k}. Choose at least 2.": k < 2,
         f"Pairs of prompts can be compared from 3 prompts on, here: {n}. Choose more tasks or a larger benchmark.": n
         < 3,

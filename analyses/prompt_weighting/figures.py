@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.canvas import DIVERGING, FAINT, INK, SERIES, canvas, label_size, plain, short
+from analyses.presentation.canvas import (
+    DIVERGING,
+    FAINT,
+    INK,
+    SERIES,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,9 +39,9 @@ def rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], models: S
     from matplotlib.colors import SymLogNorm
 
     n_schemes, n_models = changes.shape
-    names = short(models)
+    names = shorten(models)
     longest = max(map(len, names))
-    figure = canvas(max(5.5, 2.6 + CELL * n_models), 1.5 + 0.42 * n_schemes + 0.062 * longest)
+    figure = create_figure(max(5.5, 2.6 + CELL * n_models), 1.5 + 0.42 * n_schemes + 0.062 * longest)
     axes = figure.subplots()
     most = max(LEAST_SCALE, float(np.abs(changes).max()))
     drawn = axes.imshow(
@@ -44,7 +53,7 @@ def rank_changes(changes: NDArray[np.float64], schemes: Sequence[str], models: S
         is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
         color = "white" if is_dark else (INK if value else FAINT)
         axes.text(j, i, _signed(value), ha="center", va="center", fontsize=6.5, color=color)
-    axes.set_xticks(np.arange(n_models), names, rotation=90, fontsize=label_size(min(n_models, 20)) - 1)
+    axes.set_xticks(np.arange(n_models), names, rotation=90, fontsize=label_font_size(min(n_models, 20)) - 1)
     axes.set_yticks(np.arange(n_schemes), schemes, fontsize=8)
     axes.set_xticks(np.arange(n_models + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(n_schemes + 1) - 0.5, minor=True)
@@ -70,7 +79,7 @@ def shifts(values: NDArray[np.float64], schemes: Sequence[str], models: Sequence
         unit: what the scores are called.
     """
     n_schemes, n_models = values.shape
-    figure = canvas(2.2 + 2.0 * n_schemes, 1.3 + max(1.5, 0.16 * n_models))
+    figure = create_figure(2.2 + 2.0 * n_schemes, 1.3 + max(1.5, 0.16 * n_models))
     panels = figure.subplots(1, n_schemes, sharey=True, squeeze=False)[0]
     place = np.arange(n_models)
     for number, (axes, row, name) in enumerate(zip(panels, values, schemes, strict=True)):
@@ -81,11 +90,11 @@ def shifts(values: NDArray[np.float64], schemes: Sequence[str], models: Sequence
         axes.set_title(name, fontsize=9, color=INK)
         axes.locator_params(axis="x", nbins=4)
         axes.grid(axis="y", color=FAINT, alpha=0.2, linewidth=0.5)
-        plain(axes)
+        style_axes(axes)
         low, high = min(0.0, float(row.min())), max(0.0, float(row.max()))
         margin = 0.06 * (high - low) or 1e-3
         axes.set_xlim(low - margin, high + margin)
-    panels[0].set_yticks(place, short(models), fontsize=label_size(n_models))
+    panels[0].set_yticks(place, shorten(models), fontsize=label_font_size(n_models))
     panels[0].set_ylim(n_models - 0.4, -0.6)
     figure.supxlabel(f"weighted mean minus plain mean ({unit or 'score'}); scales differ", fontsize=9)
     return figure

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.weighting.cluster_reweighting import BY_CLUSTER, MEDOIDS, Clustered
 from analyses.numerics.weighting.reweighting import Reweighting
-from analyses.presentation.validation import ValidationErrors, below, infinite
+from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
 
 FEW = 30
 """With fewer representatives than this, the summary says that no ranking can rest on them."""
@@ -71,10 +71,10 @@ def problems(
 ) -> ValidationErrors:
     """Why there is no ranking to change, or nothing to cluster by, and what to do about it."""
     return {
-        **below(2, max_clusters=max_clusters),
-        **below(1, n_restarts=n_restarts, n_seeds=n_seeds),
-        **below(0, seed=seed),
-        **infinite(Q),
+        **check_minimum(2, max_clusters=max_clusters),
+        **check_minimum(1, n_restarts=n_restarts, n_seeds=n_seeds),
+        **check_minimum(0, seed=seed),
+        **check_finite(Q),
         f"A ranking needs 2 models or more, here: {Q.shape[1]}. Choose more models.": Q.shape[1] < 2,
         "Every score is 0, so prompts have no direction to be clustered by. Choose another metric or other models.": (
             not Q.any()

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.cluster_warnings import unclustered
+from analyses.presentation.cluster_warnings import unclustered_reason
 from analyses.presentation.validation import validate
 from analyses.rank_intervals import figures, tables
 from analyses.rank_intervals import summary as wording
@@ -49,7 +49,7 @@ class SeparableRanks(Finding):
     n_clusters: int
     cluster: str
     n_left_out: int
-    unclustered: str
+    unclustered_reason: str
     ranks: RankIntervals
 
     @property
@@ -65,7 +65,7 @@ class SeparableRanks(Finding):
             "n_models": float(len(self.models)),
             "n_left_out": float(self.n_left_out),
             "n_prompts": float(self.n_prompts),
-            "n_clusters": Undefined(self.unclustered) if self.unclustered else float(self.n_clusters),
+            "n_clusters": Undefined(self.unclustered_reason) if self.unclustered_reason else float(self.n_clusters),
             "n_pairs": float(found.n_pairs),
             "n_separable_pairs": float(found.n_separable_pairs),
             "share_separable": found.n_separable_pairs / found.n_pairs,
@@ -142,7 +142,7 @@ def analyze(
         n_clusters=groups.n_groups if ranks.is_clustered else 0,
         cluster=clusters.field,
         n_left_out=len(left_out),
-        unclustered=unclustered(groups, clusters.field),
+        unclustered_reason=unclustered_reason(groups, clusters.field),
         ranks=ranks,
     )
     return Report(

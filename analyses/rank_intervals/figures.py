@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, label_size, legend_above, plain, short
+from analyses.presentation.canvas import (
+    DRAWN,
+    FAINT,
+    INK,
+    OBSERVED,
+    add_legend_above,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
+)
 from tracker.statistics.rank_intervals import RankIntervals
 
 if TYPE_CHECKING:
@@ -28,7 +38,7 @@ def ranks(found: RankIntervals, models: Sequence[str]) -> Figure:
     """
     order = np.argsort(found.rank, kind="stable")[:MOST_ROWS]
     n, k = len(order), len(models)
-    figure = canvas(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
+    figure = create_figure(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
     axes = figure.subplots()
     rows = np.arange(n)
     axes.hlines(
@@ -49,16 +59,16 @@ def ranks(found: RankIntervals, models: Sequence[str]) -> Figure:
             label=f"each rank for itself ({found.level:.0%} of resamples)",
         )
     axes.plot(found.rank[order], rows, "o", markersize=5 if n <= 40 else 3, color=OBSERVED, label="rank")
-    axes.set_yticks(rows, short([models[column] for column in order]), fontsize=label_size(n))
+    axes.set_yticks(rows, shorten([models[column] for column in order]), fontsize=label_font_size(n))
     axes.set_ylim(n - 0.4, -0.6)
     axes.set_xlim(0.5, k + 0.5)
     axes.set_axisbelow(True)
     axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.5)
     axes.set_xlabel("rank, 1 is best", fontsize=9)
     axes.set_ylabel("models, by mean" + (f" (first {n} of {k:,})" if n < k else ""), fontsize=9)
-    plain(axes)
-    axes.tick_params(axis="y", labelsize=label_size(n), length=0)
-    legend_above(figure, axes, fontsize=8)
+    style_axes(axes)
+    axes.tick_params(axis="y", labelsize=label_font_size(n), length=0)
+    add_legend_above(figure, axes, fontsize=8)
     return figure
 
 
@@ -77,7 +87,7 @@ def separable(found: RankIntervals, models: Sequence[str]) -> Figure:
     better = found.better[np.ix_(order, order)]
     cells = np.ma.masked_array(better.astype(int) - better.T.astype(int), mask=np.eye(n, dtype=bool))
     side = max(2.4, (0.26 if n <= 40 else 0.11) * n)
-    figure = canvas(side + 3.2, side + 3.0)
+    figure = create_figure(side + 3.2, side + 3.0)
     axes = figure.subplots()
     axes.imshow(cells, cmap=ListedColormap([WORSE, OPEN, BETTER]), vmin=-1, vmax=1, interpolation="nearest")
     place = {int(column): row for row, column in enumerate(order)}
@@ -87,10 +97,10 @@ def separable(found: RankIntervals, models: Sequence[str]) -> Figure:
             axes.add_patch(
                 Rectangle((corner, corner), len(group), len(group), fill=False, edgecolor=INK, linewidth=1.1)
             )
-    names = short([models[column] for column in order])
-    plain(axes)
-    axes.set_yticks(range(n), names, fontsize=label_size(n))
-    axes.set_xticks(range(n), names, fontsize=label_size(n), rotation=90)
+    names = shorten([models[column] for column in order])
+    style_axes(axes)
+    axes.set_yticks(range(n), names, fontsize=label_font_size(n))
+    axes.set_xticks(range(n), names, fontsize=label_font_size(n), rotation=90)
     axes.tick_params(length=0)
     axes.set_ylabel("this model" + (f" (first {n} of {k:,})" if n < k else "") + " …", fontsize=9)
     axes.set_xlabel("… against this one", fontsize=9)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.cluster_warnings import clustering_notes
-from analyses.presentation.name_lists import first_by, listed
-from analyses.presentation.validation import ValidationErrors, below, infinite, unsquarable
+from analyses.presentation.cluster_warnings import clustering_warnings
+from analyses.presentation.name_lists import first_ranked, join_names
+from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum, check_squarable
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
 
@@ -27,10 +27,10 @@ def problems(Q: NDArray[np.float64], n_left_out: int, *, n_resamples: int, level
     """
     left_out = f" {n_left_out} lack scores; choose --tasks or --runs that are complete." if n_left_out else ""
     return {
-        **below(0, n_resamples=n_resamples, seed=seed),
+        **check_minimum(0, n_resamples=n_resamples, seed=seed),
         f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
-        **infinite(Q),
-        **unsquarable(Q),
+        **check_finite(Q),
+        **check_squarable(Q),
         f"Ranks need 2 models that were measured on every prompt, here: {Q.shape[1]}."
         f"{left_out or ' Choose more models.'}": Q.shape[1] < 2,
     }
@@ -44,12 +44,12 @@ def summary(found: RankIntervals, models: Sequence[str], by: str, n_left_out: in
         f"{found.n_separable_pairs:,} of {found.n_pairs:,} pairs of models can be told apart at {1 - level:.3g} for "
         f"all of them together (paired t, Holm; {error})."
     ]
-    leaders = first_by(found.rank, models)
+    leaders = first_ranked(found.rank, models)
     may_lead = [models[column] for column in np.flatnonzero(found.rank_low == 1).tolist()]
     others = [name for name in may_lead if name not in leaders]
-    lead = f"{listed(leaders)} {'leads' if len(leaders) == 1 else 'share the lead'}"
+    lead = f"{join_names(leaders)} {'leads' if len(leaders) == 1 else 'share the lead'}"
     of = f" of these {k} (the {n_left_out} without a rank may do better)" if n_left_out else ""
-    said.append(f"{lead}; {listed(others)} may lead too." if others else f"{lead}, and no other model{of} may.")
+    said.append(f"{lead}; {join_names(others)} may lead too." if others else f"{lead}, and no other model{of} may.")
     if found.groups:
         shown = "; ".join(group_in_words(found, group) for group in found.groups[:SAID_GROUPS])
         more = len(found.groups) - SAID_GROUPS
@@ -80,9 +80,9 @@ def warnings(
     if left_out:
         verb = "has" if len(left_out) == 1 else "have"
         said.append(
-            f"Not ranked, since scores are missing: {listed(left_out)} {verb} not been measured on every prompt."
+            f"Not ranked, since scores are missing: {join_names(left_out)} {verb} not been measured on every prompt."
         )
-    said += clustering_notes(groups, by)
+    said += clustering_warnings(groups, by)
     if found.is_clustered and found.correction == "CR2":
         said.append("Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters.")
     flat = (found.pairs.stderr if not found.is_clustered else found.pairs.stderr_clustered) == 0
@@ -90,7 +90,7 @@ def warnings(
     same = int((found.pairs.difference[i, j] == 0).sum())
     if same:
         named = [f"{models[a]} = {models[b]}" for a, b in zip(i.tolist(), j.tolist(), strict=True)]
-        said.append(f"{same} pairs of models do not differ, or not beyond rounding: {listed(named)}.")
+        said.append(f"{same} pairs of models do not differ, or not beyond rounding: {join_names(named)}.")
     if len(i) > same:
         units = "clusters" if found.is_clustered else "prompts"
         said.append(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from analyses.presentation.table_columns import numbers
+from analyses.presentation.table_columns import number_column
 from tracker.statistics.rank_intervals import RankIntervals
 
 
@@ -17,12 +17,12 @@ def by_model(found: RankIntervals, models: Sequence[str]) -> pa.Table:
     columns = ("mean", "low", "high", "rank")
     return pa.table(
         {"model": pa.array([models[column] for column in order], pa.string())}
-        | {name: numbers(getattr(found, name)[order]) for name in columns}
+        | {name: number_column(getattr(found, name)[order]) for name in columns}
         | {
             "rank_low": found.rank_low[order],
             "rank_high": found.rank_high[order],
-            "bootstrap_low": numbers(found.bootstrap_low[order]),
-            "bootstrap_high": numbers(found.bootstrap_high[order]),
+            "bootstrap_low": number_column(found.bootstrap_low[order]),
+            "bootstrap_high": number_column(found.bootstrap_high[order]),
             "n_better": (found.rank_low - 1)[order],
             "n_worse": (len(models) - found.rank_high)[order],
         }
@@ -39,18 +39,18 @@ def by_pair(found: RankIntervals, models: Sequence[str]) -> pa.Table:
         "model": pa.array([models[column] for column in i.tolist()], pa.string()),
         "other": pa.array([models[column] for column in j.tolist()], pa.string()),
         "n": pairs.n[i, j],
-        "difference": numbers(pairs.difference[i, j]),
-        "stderr": numbers(pairs.stderr[i, j]),
-        "stderr_clustered": numbers(pairs.stderr_clustered[i, j]),
-        "pvalue": numbers(found.pvalues[i, j]),
-        "holm": numbers(found.holm[i, j]),
+        "difference": number_column(pairs.difference[i, j]),
+        "stderr": number_column(pairs.stderr[i, j]),
+        "stderr_clustered": number_column(pairs.stderr_clustered[i, j]),
+        "pvalue": number_column(found.pvalues[i, j]),
+        "holm": number_column(found.holm[i, j]),
         "separable": found.better[i, j] | found.better[j, i],
     }
     if mcnemar is not None and pairs.only_first is not None and pairs.only_second is not None:
         columns |= {
             "n_only_model": pairs.only_first[i, j],
             "n_only_other": pairs.only_second[i, j],
-            "mcnemar_pvalue": numbers(mcnemar[i, j]),
+            "mcnemar_pvalue": number_column(mcnemar[i, j]),
         }
     return pa.table(columns)
 

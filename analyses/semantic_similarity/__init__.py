@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from analyses.numerics.semantic.semantic_null import SemanticTest, semantic_test
 from analyses.numerics.semantic.semantic_partners import Curve, similarity_curve
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
-from analyses.presentation.permutation_test_table import statistics
-from analyses.presentation.permutation_warnings import of_weights, untested
+from analyses.presentation.permutation_test_table import statistics_table
+from analyses.presentation.permutation_warnings import untested_reason, weight_warnings
 from analyses.presentation.validation import validate
 from analyses.semantic_similarity import figures
 from analyses.semantic_similarity import summary as wording
@@ -161,7 +161,7 @@ def analyze(
     validate(
         wording.problems(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
     )
-    Q, reason = voters.scores.Q, untested(weights, voters)
+    Q, reason = voters.scores.Q, untested_reason(weights, voters)
     test = semantic_test(
         Q,
         E,
@@ -173,7 +173,7 @@ def analyze(
         n_permutations=n_permutations,
         seed=seed,
     )
-    said = of_weights(weights, voters)
+    said = weight_warnings(weights, voters)
     if reason and null == "columns":
         test = test.untested(reason)
     elif reason:
@@ -208,7 +208,7 @@ def analyze(
         found,
         prompt_values={name: PromptValues(prompt_ids=ids, values=value) for name, value in values.items()},
         tables={
-            "statistics": statistics(test.comparisons, ("statistic",), TAILS["slope.mean"], TAILS),
+            "statistics": statistics_table(test.comparisons, ("statistic",), TAILS["slope.mean"], TAILS),
             "strongest": strongest(voters, E, prompts, test, similarity=similarity, intercept=intercept),
         },
         figures={

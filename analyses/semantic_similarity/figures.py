@@ -9,8 +9,8 @@ import numpy as np
 
 from analyses.numerics.semantic.semantic_null import Bars
 from analyses.numerics.semantic.semantic_partners import Curve
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, legend_above, plain
-from analyses.presentation.null_panel import null_panel
+from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
+from analyses.presentation.null_panel import draw_null_panel
 from tracker.statistics.resampling import ALPHA, PermutationTest
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
         slopes, fdr: what to show.
         drawn: the null in a few words.
     """
-    figure = canvas(8.0, 3.4)
+    figure = create_figure(8.0, 3.4)
     left, right = figure.subplots(1, 2)
     for axes, bars, label in (
         (left, slopes, "slope of performance similarity on semantic similarity"),
@@ -47,11 +47,11 @@ def distributions(slopes: Bars, fdr: Bars, drawn: str) -> Figure:
         axes.set_xlabel(label, fontsize=9)
         axes.set_xlim(bars.edges[0], bars.edges[-1])
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
-        plain(axes)
+        style_axes(axes)
     left.set_ylabel("share of prompts", fontsize=9)
     _line(left, 0.0, "no relation")
     _line(right, ALPHA, f"{ALPHA}")
-    legend_above(figure, left)
+    add_legend_above(figure, left)
     return figure
 
 
@@ -70,15 +70,15 @@ def null_distributions(comparisons: Mapping[str, PermutationTest], drawn: str) -
         comparisons: by name, as in `TITLES`.
         drawn: the null in a few words.
     """
-    figure = canvas(2.5 * len(comparisons), 2.6)
+    figure = create_figure(2.5 * len(comparisons), 2.6)
     panels: Any = figure.subplots(1, len(comparisons))
     for axes, (name, comparison) in zip(panels, comparisons.items(), strict=True):
-        null_panel(axes, comparison, drawn)
+        draw_null_panel(axes, comparison, drawn)
         axes.set_title(TITLES[name], fontsize=10, color=INK, pad=16)
         axes.set_xlabel("value of the statistic", fontsize=8)
         axes.locator_params(axis="x", nbins=4)
     panels[0].set_ylabel("draws", fontsize=9)
-    legend_above(figure, panels[0])
+    add_legend_above(figure, panels[0])
     return figure
 
 
@@ -90,7 +90,7 @@ def performance_by_meaning(curve: Curve, similarity: str) -> Figure:
         similarity: of performance, as written.
     """
     x, excess = _points(curve)
-    figure = canvas(6.0, 4.2)
+    figure = create_figure(6.0, 4.2)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     top.axhline(0.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
     top.plot(x, excess, color=OBSERVED, marker="o", markersize=3.5, linewidth=1.4)
@@ -102,7 +102,7 @@ def performance_by_meaning(curve: Curve, similarity: str) -> Figure:
     held = np.flatnonzero(curve.share)
     bottom.set_xlim(curve.edges[held[0]], curve.edges[held[-1] + 1])
     for axes in (top, bottom):
-        plain(axes)
+        style_axes(axes)
     return figure
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.semantic.semantic_null import SemanticTest
-from analyses.presentation.permutation_warnings import few_draws
-from analyses.presentation.validation import ValidationErrors, below, infinite
+from analyses.presentation.permutation_warnings import few_permutations_warnings
+from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Metric
 from tracker.statistics.resampling import ALPHA, PermutationTest
@@ -81,9 +81,9 @@ def problems(
     return {
         f"No similarity {similarity!r}. Known: cosine, hamming.": similarity not in ("cosine", "hamming"),
         f"No null {null!r}. Known: rows, columns.": null not in TORN,
-        **below(1, n_permutations=n_permutations),
-        **below(0, seed=seed),
-        **infinite(Q),
+        **check_minimum(1, n_permutations=n_permutations),
+        **check_minimum(0, seed=seed),
+        **check_finite(Q),
         "Hamming similarity is for scores of 0 and 1; these are others. Use `cosine`.": similarity == "hamming"
         and not scores.is_binary,
         f"{broken:,} prompts have a vector that is not finite. Make the vectors again.": broken > 0,
@@ -120,4 +120,4 @@ def warnings(test: SemanticTest, *, is_binary: bool, similarity: str, intercept:
             "Without an intercept the line runs through the origin, and as similarities are mostly positive nearly "
             "every prompt is called significant, related or not. Read nothing into the slopes' p-values or FDR values."
         )
-    return [*said, *few_draws(test.comparisons["slope.mean"].n_permutations)]
+    return [*said, *few_permutations_warnings(test.comparisons["slope.mean"].n_permutations)]

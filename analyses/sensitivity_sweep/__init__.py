@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.sensitivity_path import SensitivityPath, sensitivity_path
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.presentation.name_lists import first_by
+from analyses.presentation.name_lists import first_ranked
 from analyses.presentation.validation import validate
 from analyses.sensitivity_sweep import figures, tables
 from analyses.sensitivity_sweep import summary as wording
@@ -110,7 +110,7 @@ class SensitivitySweep(Finding):
 
     def summary(self) -> str:
         """What was found, in plain words."""
-        leading = first_by(self.path.at[0].before, self.models)
+        leading = first_ranked(self.path.at[0].before, self.models)
         return " ".join(
             [
                 wording.moves(self.path.at, self.labels, is_raw=self.is_raw),

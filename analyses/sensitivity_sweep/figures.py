@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.pair_limits import PairLimits
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
-from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, canvas, plain
+from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, create_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ def sweep(path: Sequence[CardinalSensitivity], limits: PairLimits, labels: Seque
         labels: each epsilon in words.
         is_raw: whether scores are weighed as they are.
     """
-    figure = canvas(6.8, 6.4)
+    figure = create_figure(6.8, 6.4)
     upper, lower = figure.subplots(2, 1, sharex=True)
     at = np.array([float(one.epsilon) for one in path])
     m = len(path[0].before)
@@ -47,7 +47,7 @@ def sweep(path: Sequence[CardinalSensitivity], limits: PairLimits, labels: Seque
         axes.set_ylim(0, None)
         axes.set_axisbelow(True)
         axes.grid(color="#dddddd", linewidth=0.6)
-        plain(axes)
+        style_axes(axes)
     _label_epsilons(lower, at, labels)
     safe = float(limits.largest())
     if at[0] < safe < at[-1]:

@@ -11,8 +11,8 @@ import numpy as np
 from analyses.numerics.elections.cardinal.pair_limits import PairLimits
 from analyses.numerics.elections.largest_change import CardinalSensitivity
 from analyses.presentation.least_weights import epsilon_of
-from analyses.presentation.name_lists import listed
-from analyses.presentation.validation import ValidationErrors, seconds
+from analyses.presentation.name_lists import join_names
+from analyses.presentation.validation import ValidationErrors, check_time_limit
 from tracker.errors import SelectionError
 
 MOST_EPSILONS = 100
@@ -48,7 +48,7 @@ def problems(*, columns: str, time_limit: float) -> ValidationErrors:
     """Why the sweep cannot be made with these options, and what to do about it."""
     return {
         f"No columns {columns!r}. Known: raw, standardised.": columns not in ("raw", "standardised"),
-        **seconds(time_limit),
+        **check_time_limit(time_limit),
     }
 
 
@@ -90,7 +90,7 @@ def safety(limits: PairLimits, leading: Sequence[str], *, is_raw: bool) -> list[
         said = "Equal weights of standardised tasks already reverse some pairs that the mean of the scores orders"
     else:
         said = f"From epsilon {_quotient(largest, is_raw)} on no pair can be reversed, whatever the weights"
-    who = listed(leading)
+    who = join_names(leading)
     if first > 1:
         return [f"{said}; they put another model ahead of {who}."]
     if first == 0:
@@ -125,7 +125,7 @@ def warnings(
             f"{n_left_out:,} {lack} the score of some model and {are} left out; the mean is over the tasks that remain."
         )
     if constant:
-        said.append(f"The same score for all models, so without weight: {listed(constant)}.")
+        said.append(f"The same score for all models, so without weight: {join_names(constant)}.")
     if n_weights == 1 and len(path[0].scale) > 1:
         said.append("All tasks that tell models apart order them in the same proportions, so weights change nothing.")
     if not is_raw and path[-1].epsilon == 1 and path[-1].mrc.value > 0:

@@ -25,7 +25,7 @@ from analyses.numerics.filtering.similar_prompts.similar_step import SimilarStep
 from analyses.numerics.filtering.steps import Step, kept, step
 from analyses.numerics.filtering.unanimity import Unanimity, unanimous_steps
 from analyses.presentation import filter_model_tables as model_tables
-from analyses.presentation.validation import all_or_every_refusal, validate
+from analyses.presentation.validation import collect_errors, validate
 from analyses.smart_filtering import figures, tables
 from analyses.smart_filtering import summary as wording
 from tracker.queries.answers import Answers
@@ -231,7 +231,7 @@ def analyze(
         chosen = filter_models.choose(scores, n_models=n_models, open_only=open_only, allow_unknown=allow_unknown)
         return chosen, "" if without_confidence else known.kind(chosen, scores.models, probability)
 
-    E, (columns, kind) = all_or_every_refusal(lambda: _vectors(vectors, scores, without_similar), choose_models)
+    E, (columns, kind) = collect_errors(lambda: _vectors(vectors, scores, without_similar), choose_models)
     answers = answers.of(scores.prompt_ids)
     said = _unanimity(known, answers, kind, confidence)
     own_unknown = [scores.models[j] for j in columns if said.own is not None and np.isnan(said.own[:, j]).all()]

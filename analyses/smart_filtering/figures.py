@@ -24,10 +24,10 @@ from analyses.presentation.canvas import (
     OBSERVED,
     SEQUENTIAL,
     SERIES,
-    canvas,
-    label_size,
-    plain,
-    short,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
 )
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ def agreement(
     k = len(names)
     rows = np.arange(k) if order is None else order
     tables = [_off_diagonal(getattr(found, measure)[np.ix_(rows, rows)]) for found in (before, after)]
-    labels = short([names[row] for row in rows.tolist()], 26) if k <= NAMED_MODELS else []
+    labels = shorten([names[row] for row in rows.tolist()], 26) if k <= NAMED_MODELS else []
     low, high = _range(np.concatenate([table.compressed() for table in tables]), measure)
     side = min(6.5, max(2.6, (0.4 if k <= WRITTEN_CELLS else 0.2) * k))
     beside = 1.9 if labels else 0.5
     height = side + beside + 0.5
-    figure = canvas(2 * side + beside + 1.6, height + (1.5 if random is not None else 0.0))
+    figure = create_figure(2 * side + beside + 1.6, height + (1.5 if random is not None else 0.0))
     parts: Any = figure.subfigures(2, 1, height_ratios=[height, 1.5]) if random is not None else None
     top = figure if parts is None else parts[0]
     panels = top.subplots(1, 2, sharey=True)
@@ -125,14 +125,14 @@ def agreement(
     for axes, table, mean, title in zip(panels, tables, means, ("all prompts", "kept prompts"), strict=True):
         image = axes.imshow(table, cmap=SEQUENTIAL, vmin=low, vmax=high, interpolation="nearest")
         axes.set_title(f"{title}: mean {_written(mean, measure)}", fontsize=9, color=INK)
-        plain(axes)
+        style_axes(axes)
         axes.spines[["left", "bottom"]].set_visible(False)
-        axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=label_size(k))
+        axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=label_font_size(k))
         axes.tick_params(length=0)
         axes.set_xlabel("models" if labels else f"{k:,} models", fontsize=9)
         if k <= WRITTEN_CELLS:
             _write_cells(axes, table, (low + high) / 2, measure)
-    panels[0].set_yticks(range(len(labels)), labels, fontsize=label_size(k))
+    panels[0].set_yticks(range(len(labels)), labels, fontsize=label_font_size(k))
     panels[0].set_ylabel("models" if order is None else "models, best first", fontsize=9)
     bar = top.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02)
     written = {"share": "prompts on which two models agree", "kappa": "Cohen's kappa of two models"}[measure]
@@ -174,7 +174,7 @@ def _write_cells(axes: Axes, table: Any, middle: float, measure: str) -> None:
 
 def _means(axes: Axes, means: Sequence[float], drawn: NDArray[np.float64], measure: str) -> None:
     """The two means on one line with those of random subsets."""
-    plain(axes)
+    style_axes(axes)
     known = drawn[~np.isnan(drawn)]
     if known.size:
         share, edges = np.histogram(known, bins=BINS if np.ptp(known) > 0 else 1)
@@ -207,8 +207,8 @@ def accuracy(
     order = np.lexsort((np.array(names), change.rank_before))[:MOST_MODELS]
     k, n = len(order), len(names)
     rows = np.arange(k)
-    size = label_size(k)
-    figure = canvas(7.6, max(3.0, 1.6 + (0.27 if k <= 20 else 0.2 if k <= 40 else 0.14) * k))
+    size = label_font_size(k)
+    figure = create_figure(7.6, max(3.0, 1.6 + (0.27 if k <= 20 else 0.2 if k <= 40 else 0.14) * k))
     axes = figure.subplots()
     before, after = change.score_before[order], change.score_after[order]
     marked = is_filter_model[order]
@@ -221,7 +221,7 @@ def accuracy(
         )
     if marked.any():
         axes.scatter([], [], s=26, color="white", marker="D", edgecolors=INK, linewidths=0.8, label="filter model")
-    axes.set_yticks(rows, short([names[place] for place in order.tolist()]), fontsize=size)
+    axes.set_yticks(rows, shorten([names[place] for place in order.tolist()]), fontsize=size)
     for label, is_marked in zip(axes.get_yticklabels(), marked, strict=True):
         label.set_fontweight("bold" if is_marked else "normal")
     axes.set_ylim(k - 0.4, -0.6)
@@ -236,7 +236,7 @@ def accuracy(
     )
     axes.set_axisbelow(True)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    plain(axes)
+    style_axes(axes)
     axes.tick_params(axis="y", labelsize=size, length=0)
     axes.set_xlabel(f"mean {metric}", fontsize=9)
     of = f" (first {k} of {n:,})" if k < n else ""
@@ -266,7 +266,7 @@ def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDA
     order = np.lexsort((names, -total))[:MOST_TASKS]
     k = len(order)
     rows = np.arange(k)
-    figure = canvas(7.6, max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k))
+    figure = create_figure(7.6, max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k))
     axes = figure.subplots()
     start = np.zeros(k)
     shown = {name: color for name, color in zip(removed, cycle(SERIES)) if removed[name].any()}
@@ -274,8 +274,8 @@ def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDA
         share = (removed[name] / n)[order]
         axes.barh(rows, share, left=start, height=0.78, color=color, label=name.replace("_", " "))
         start += share
-    size = max(label_size(k), 5.0)
-    axes.set_yticks(rows, [name or "no task" for name in short([names[place] for place in order.tolist()], 44)])
+    size = max(label_font_size(k), 5.0)
+    axes.set_yticks(rows, [name or "no task" for name in shorten([names[place] for place in order.tolist()], 44)])
     for row, place in enumerate(order.tolist()):
         axes.annotate(
             f"{total[place]:.1%}  ({gone[place]:,} of {n[place]:,})", (start[row], row), xytext=(3, 0),
@@ -287,7 +287,7 @@ def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDA
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= min(1.0, 1.4 * widest)])
     axes.set_axisbelow(True)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    plain(axes)
+    style_axes(axes)
     axes.tick_params(axis="y", labelsize=size, length=0)
     axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
     axes.set_xlabel("share of the task's prompts removed", fontsize=9)

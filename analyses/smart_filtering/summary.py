@@ -13,9 +13,9 @@ from analyses.numerics.filtering.effects.consequences import Consequences
 from analyses.numerics.filtering.similar_prompts.similar_step import SimilarPath, SimilarStep
 from analyses.numerics.filtering.steps import Step
 from analyses.presentation.filter_effects import effects_in_words
-from analyses.presentation.name_lists import listed
+from analyses.presentation.name_lists import join_names
 from analyses.presentation.other_scores import few_in_common, few_to_draw, too_few_in_common
-from analyses.presentation.validation import ValidationErrors, below
+from analyses.presentation.validation import ValidationErrors, check_minimum
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
@@ -61,8 +61,8 @@ def problems(
             threshold is not None and not 0 < threshold <= 2
         ),
         f"No task {unknown[0] if unknown else ''!r} to exclude. Known: {', '.join(tasks)}.": bool(unknown),
-        **below(1, **counts, n_draws=n_draws),
-        **below(0, seed=seed),
+        **check_minimum(1, **counts, n_draws=n_draws),
+        **check_minimum(0, seed=seed),
     }
 
 
@@ -104,7 +104,7 @@ def skipped(*, blind: str, own_unknown: Sequence[str], has_vectors: bool) -> dic
         "contaminated": blind,
         "similar": "" if has_vectors else "left out, as asked",
         "suspect-label": (
-            f"how sure they were of their own answers is not stored of {listed(own_unknown)}" if own_unknown else ""
+            f"how sure they were of their own answers is not stored of {join_names(own_unknown)}" if own_unknown else ""
         ),
     }
     return {name: reason for name, reason in reasons.items() if reason}
@@ -178,7 +178,7 @@ def warnings(
     effects: Consequences,
 ) -> list[str]:
     """What the reader of the numbers should know of how they came about."""
-    said = [f"The models that filter: {listed(filter_models, most=len(filter_models))}."]
+    said = [f"The models that filter: {join_names(filter_models, most=len(filter_models))}."]
     unknown = [name for name, maker in zip(filter_models, makers, strict=True) if not maker]
     if unknown:
         said.append(
@@ -187,7 +187,9 @@ def warnings(
         )
     known = [maker for maker in makers if maker]
     if twice := sorted({maker for maker in known if known.count(maker) > 1}):
-        said.append(f"Several are of one organization: {listed(twice)}; they may have been trained on the same data.")
+        said.append(
+            f"Several are of one organization: {join_names(twice)}; they may have been trained on the same data."
+        )
     if not kind:
         said.append(
             "Right and wrong alone decided, whatever the models' confidence: more prompts are called easy than by the "
@@ -200,10 +202,10 @@ def warnings(
         )
     gaps = [name for name in scores.models if name not in set(models)]
     if gaps:
-        said.append(f"Not ranked, since scores are missing: {listed(gaps)}.")
+        said.append(f"Not ranked, since scores are missing: {join_names(gaps)}.")
     lacking = [name for name in filter_models if name in gaps]
     if lacking:
-        said.append(f"A prompt that {listed(lacking)} was not asked is never called easy.")
+        said.append(f"A prompt that {join_names(lacking)} was not asked is never called easy.")
     if n_unscored:
         said.append(f"{n_unscored:,} prompts without any score were not judged.")
     if unknown_texts and "duplicate" not in skipped:
@@ -278,5 +280,5 @@ def _power(blind: pa.Table) -> list[str]:
     span = f"{min(known):.1%} to {max(known):.1%}" if len(rows) > 1 else f"{known[0]:.1%}"
     chance = sum(row["chance"] for row in rows) / len(rows)
     guessing = [row["model"] for row in rows if row["above_chance"] <= 2 * row["stderr_of_chance"]]
-    so = f" {listed(guessing)} can hardly be told from that, so that the step has little power." if guessing else ""
+    so = f" {join_names(guessing)} can hardly be told from that, so that the step has little power." if guessing else ""
     return [f"Without the question, filter models are right on {span} of the prompts; guessing is on {chance:.1%}.{so}"]

@@ -17,7 +17,7 @@ from analyses.numerics.filtering.effects.correlation_change import CorrelationCh
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
 from analyses.numerics.filtering.effects.removal_parts import counts_by_task, removal_parts
 from analyses.numerics.filtering.steps import Step
-from analyses.presentation.table_columns import numbers
+from analyses.presentation.table_columns import number_column
 
 ALL_STEPS = "all steps"
 """Name of the row of what any step does."""
@@ -105,7 +105,7 @@ def by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDAr
             "model": pa.array([models[place] for place in order.tolist()], pa.string()),
             "is_filter_model": is_filter_model[order],
         }
-        | {name: numbers(column[order]) for name, column in columns.items()}
+        | {name: number_column(column[order]) for name, column in columns.items()}
     )
 
 
@@ -119,7 +119,7 @@ def agreement(models: Sequence[str], before: Agreement, after: Agreement) -> pa.
     i, j = np.triu_indices(len(models), 1)
     names = np.array(models, dtype=object)
     columns = {
-        f"{measure}_{when}": numbers(getattr(found, measure)[i, j])
+        f"{measure}_{when}": number_column(getattr(found, measure)[i, j])
         for measure in ("share", "kappa")
         for when, found in (("before", before), ("after", after))
     }
@@ -136,7 +136,7 @@ def correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
         "correlation": pa.array([*changes], pa.string()),
         "n_models": pa.array([one.n_models for one in found], pa.int64()),
     }
-    columns |= {name: numbers([getattr(one, name) for one in found]) for name in told}
+    columns |= {name: number_column([getattr(one, name) for one in found]) for name in told}
     columns |= {
         name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in ("n_draws", "n_undefined")
     }

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.reranking import Reranked, Reranking
-from analyses.presentation.canvas import DIVERGING, FAINT, INK, OBSERVED, SERIES, canvas, label_size, plain, short
+from analyses.presentation.canvas import (
+    DIVERGING,
+    FAINT,
+    INK,
+    OBSERVED,
+    SERIES,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +52,7 @@ def slopes(r: Reranking, before: str, after: tuple[str, str], titles: tuple[str,
     """
     m = len(r.models)
     height = min(10.0, 1.4 + APART * max(m, 8)) if m <= ALL_NAMED else 8.5
-    figure = canvas(13.5, height)
+    figure = create_figure(13.5, height)
     for axes, to, said, title in zip(figure.subplots(1, 2), (r.tau, r.mrc), after, titles, strict=True):
         _slope(axes, r, to, height)
         axes.set_xticks([0, 1], [before, said], fontsize=8)
@@ -65,7 +75,7 @@ def _slope(axes: Axes, r: Reranking, to: Reranked, height: float) -> None:
         )
     if m <= ALL_NAMED:
         axes.scatter(np.repeat([0, 1], m), np.concatenate([r.rank, end]), s=8, color=np.tile(colour, 2), zorder=3)
-    size = label_size(m) if m <= ALL_NAMED else 6.5
+    size = label_font_size(m) if m <= ALL_NAMED else 6.5
     names = _told_apart(r.models)
     for x, ranks, side in ((0, r.rank, "right"), (1, end, "left")):
         shown = np.flatnonzero(named)
@@ -78,7 +88,7 @@ def _slope(axes: Axes, r: Reranking, to: Reranked, height: float) -> None:
     axes.set_xlim(-1.4, 2.4)
     axes.set_ylim(m + 0.8, 0.2)
     axes.set_ylabel("rank, 1 is best; blue rises, vermilion falls", fontsize=8)
-    plain(axes)
+    style_axes(axes)
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(axis="x", length=0)
 
@@ -118,11 +128,11 @@ def _told_apart(names: Sequence[str]) -> list[str]:
     """Names that fit, without a long beginning, and then the end, that all of them have."""
     head = _in_common(names)
     if head < COMMON:
-        return short(names, 30)
+        return shorten(names, 30)
     rest = [name[head:] for name in names]
     tail = _in_common([name[::-1] for name in rest])
     rest = [name[: len(name) - tail] for name in rest]
-    return short([f"…{name}" for name in rest] if all(rest) else names, 30)
+    return shorten([f"…{name}" for name in rest] if all(rest) else names, 30)
 
 
 def _in_common(names: Sequence[str]) -> int:
@@ -144,15 +154,15 @@ def distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
     order = np.argsort(np.where(known.any(axis=1), mean, np.inf), kind="stable")
     shown = np.ma.masked_array(D[np.ix_(order, order)], mask=~known[np.ix_(order, order)] | np.eye(n, dtype=np.bool_))
     side = float(np.clip((0.32 if n <= WRITTEN_CELLS else 0.13) * n, 2.2, 9.0))
-    figure = canvas(side + 3.4, side + 2.4)
+    figure = create_figure(side + 3.4, side + 2.4)
     axes = figure.subplots()
     image = axes.imshow(shown, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
-    plain(axes)
+    style_axes(axes)
     axes.tick_params(length=0)
     names = _told_apart([tasks[i] for i in order.tolist()])
     if n <= ALL_TASKS:
-        axes.set_yticks(np.arange(n), names, fontsize=label_size(n))
-        axes.set_xticks(np.arange(n), names, fontsize=label_size(n), rotation=90)
+        axes.set_yticks(np.arange(n), names, fontsize=label_font_size(n))
+        axes.set_xticks(np.arange(n), names, fontsize=label_font_size(n), rotation=90)
     else:
         axes.set_ylabel("tasks, those that agree most with the others first", fontsize=9)
     axes.set_xlabel("task, in the same order", fontsize=9)

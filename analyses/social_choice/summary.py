@@ -13,8 +13,8 @@ from analyses.numerics.elections.diversity.diversities import Diversities
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.reranking import Reranked, Reranking
-from analyses.presentation.name_lists import NAMED, first_by, listed
-from analyses.presentation.validation import ValidationErrors, below, seconds
+from analyses.presentation.name_lists import MAX_NAMES, first_ranked, join_names
+from analyses.presentation.validation import ValidationErrors, check_minimum, check_time_limit
 
 CHOICES = {
     "system": ("both", "cardinal", "ordinal"),
@@ -51,8 +51,8 @@ def problems(
         f"{_counted(len(distinct), 'model')} named as leading; at least 2 and at most {m - 1} of the {m} can lead.": (
             len(top_models) > 0 and not 2 <= len(distinct) < m
         ),
-        **seconds(time_limit),
-        **below(0, seed=seed),
+        **check_time_limit(time_limit),
+        **check_minimum(0, seed=seed),
     }
 
 
@@ -102,8 +102,8 @@ def cardinal(found: CardinalSensitivity, r: Reranking, tasks: Sequence[str], *, 
     said = [f"Weights of {span} can {_both(found.tau, found.mrc, len(r.models))}."]
     if found.tau.value:
         said.append(
-            f"The weights that make the reversals rest on {listed(heavy)} ({len(heavy)} of {len(tasks)} tasks with at "
-            f"least half the largest weight); {_leader(r, r.tau)}."
+            f"The weights that make the reversals rest on {join_names(heavy)} ({len(heavy)} of {len(tasks)} tasks with "
+            f"at least half the largest weight); {_leader(r, r.tau)}."
         )
     if found.mrc.value:
         same = np.array_equal(found.tau.witness, found.mrc.witness, equal_nan=True)
@@ -183,16 +183,16 @@ def _sure(change: LargestChange) -> str:
 
 
 def _leader(r: Reranking, to: Reranked) -> str:
-    before, after = first_by(r.rank, r.models), first_by(to.change.after, r.models)
+    before, after = first_ranked(r.rank, r.models), first_ranked(to.change.after, r.models)
     won = [name for name in after if name not in before]
     lost = [name for name in before if name not in after]
     if won and lost:
-        return f"{listed(won)} {_s('take', won)} the first place of {listed(lost)}"
+        return f"{join_names(won)} {_s('take', won)} the first place of {join_names(lost)}"
     if won:
-        return f"{listed(won)} {_s('share', won)} the first place with {listed(before)}"
+        return f"{join_names(won)} {_s('share', won)} the first place with {join_names(before)}"
     if lost:
-        return f"{listed(after)} {_s('keep', after)} the first place, without {listed(lost)}"
-    return f"{listed(after)} {_s('stay', after)} first"
+        return f"{join_names(after)} {_s('keep', after)} the first place, without {join_names(lost)}"
+    return f"{join_names(after)} {_s('stay', after)} first"
 
 
 def _s(verb: str, who: Sequence[str]) -> str:
@@ -239,11 +239,11 @@ def warnings(scores: ExactScores, tasks: Sequence[str], n_complete: int) -> list
         )
     elif constant:
         said.append(
-            f"The same score for all models, so without weight: {listed(constant)}. Diversity counts their ties as "
+            f"The same score for all models, so without weight: {join_names(constant)}. Diversity counts their ties as "
             "disagreement; diversity.tie_corrected does not."
         )
     if copies := [" = ".join(names) for names in same.values() if len(names) > 1]:
-        said.append(f"Tasks with the same scores, which count as often as they come: {'; '.join(copies[:NAMED])}.")
+        said.append(f"Tasks with the same scores, which count as often as they come: {'; '.join(copies[:MAX_NAMES])}.")
     return said
 
 
@@ -260,8 +260,8 @@ def boundary(rates: Sequence[Fraction], leading: NDArray[np.int64], models: Sequ
     if not tied:
         return []
     return [
-        f"The last of the leading models, {models[last]}, has the same win rate as {listed(tied)}; names decide who "
-        "leads. Another --top may draw the line where there is none."
+        f"The last of the leading models, {models[last]}, has the same win rate as {join_names(tied)}; names decide "
+        "who leads. Another --top may draw the line where there is none."
     ]
 
 

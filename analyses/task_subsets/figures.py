@@ -14,11 +14,11 @@ from analyses.presentation.canvas import (
     INK,
     OBSERVED,
     SERIES,
-    canvas,
-    label_size,
-    legend_above,
-    plain,
-    short,
+    add_legend_above,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def distance(sizes: Sequence[SubsetsOfSize], greedy: GreedyOrder, held: HeldOut 
         held: the greedy choice on other models, or None.
         within: what is near enough.
     """
-    figure = canvas(9.5, 4.6)
+    figure = create_figure(9.5, 4.6)
     for axes, (measure, label) in zip(figure.subplots(1, 2), PANELS.items(), strict=True):
         _curves(axes, sizes, measure)
         at = [size.sets.size for size in sizes]
@@ -58,10 +58,10 @@ def distance(sizes: Sequence[SubsetsOfSize], greedy: GreedyOrder, held: HeldOut 
             axes.axhline(within, color=INK, linewidth=0.8, linestyle=":")
             axes.text(at[-1] + 0.35, within, f"{within:.0%}", fontsize=8, color=INK, va="bottom", ha="right")
         axes.set_ylabel(label, fontsize=9)
-        plain(axes)
+        style_axes(axes)
         if measure == "tau_paper":
             shown = axes
-    legend_above(figure, shown, 8)
+    add_legend_above(figure, shown, 8)
     return figure
 
 
@@ -93,7 +93,7 @@ def greedy(found: GreedyOrder, tasks: Sequence[str], within: float, size: int) -
     """
     n = min(len(found.order), MOST_ROWS)
     rows = np.arange(n)
-    figure = canvas(7.5, 1.5 + max(0.13, 0.3 - 0.004 * n) * n)
+    figure = create_figure(7.5, 1.5 + max(0.13, 0.3 - 0.004 * n) * n)
     axes = figure.subplots()
     axes.axhspan(-0.6, min(size, n) - 0.5, color=DRAWN, alpha=0.18, linewidth=0)
     for measure, colour, marker, name in (
@@ -103,14 +103,14 @@ def greedy(found: GreedyOrder, tasks: Sequence[str], within: float, size: int) -
         values = getattr(found.distances, measure)[:n]
         axes.plot(values, rows, color=colour, linewidth=1, marker=marker, markersize=4 if n <= 40 else 2.5, label=name)
     axes.axvline(within, color=INK, linewidth=0.8, linestyle=":")
-    names = short([tasks[task] for task in found.order[:n]], 60 if n > 20 else 44)
-    plain(axes)
+    names = shorten([tasks[task] for task in found.order[:n]], 60 if n > 20 else 44)
+    style_axes(axes)
     labels = [f"{'+ ' * (i > 0)}{name}" for i, name in enumerate(names)]
-    axes.set_yticks(rows, labels, fontsize=label_size(n))
+    axes.set_yticks(rows, labels, fontsize=label_font_size(n))
     axes.set_ylim(n - 0.4, -0.6)
     farthest = max(getattr(found.distances, measure)[:n].max() for measure in PANELS)
     axes.set_xlim(0, max(1.05 * float(farthest), 1.3 * within))
-    axes.tick_params(axis="y", labelsize=label_size(n), length=0)
+    axes.tick_params(axis="y", labelsize=label_font_size(n), length=0)
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -123,5 +123,5 @@ def greedy(found: GreedyOrder, tasks: Sequence[str], within: float, size: int) -
         fontsize=8,
         color=INK,
     )
-    legend_above(figure, axes, 8)
+    add_legend_above(figure, axes, 8)
     return figure

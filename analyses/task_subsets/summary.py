@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import comb
 
 from analyses.numerics.elections.subsets.task_subsets import LEAST_MODELS, GreedyOrder, HeldOut, SubsetsOfSize
-from analyses.presentation.validation import ValidationErrors, below
+from analyses.presentation.validation import ValidationErrors, check_minimum
 from tracker.queries.performance import TaskMatrix
 
 RULES = {"mean": "mean of", "win-rate": "win rate on"}
@@ -26,8 +26,8 @@ def option_problems(
 ) -> ValidationErrors:
     """Which options make no sense, and what to do about it."""
     return {
-        **below(1, max_size=max_size, n_samples=n_samples, n_splits=n_splits),
-        **below(0, largest_enumeration=largest_enumeration, seed=seed),
+        **check_minimum(1, max_size=max_size, n_samples=n_samples, n_splits=n_splits),
+        **check_minimum(0, largest_enumeration=largest_enumeration, seed=seed),
         f"n_samples is {n_samples}; at most {MOST_SAMPLES:,} sets of one size are drawn.": n_samples > MOST_SAMPLES,
         f"within is {within}; it must be at least 0 and below 1.": not 0 <= within < 1,
         f"No rule {rule!r}. Known: {', '.join(RULES)}.": rule not in RULES,

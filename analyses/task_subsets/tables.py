@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from analyses.numerics.elections.diversity.distance_counts import Distances
 from analyses.numerics.elections.subsets.task_subsets import GreedyOrder, HeldOut, SubsetsOfSize
-from analyses.presentation.table_columns import numbers
+from analyses.presentation.table_columns import number_column
 
 MEASURES = ("tau", "tau_paper", "tau_b", "mrc")
 """Distances, as their columns are named."""
@@ -39,7 +39,7 @@ def by_size(sizes: Sequence[SubsetsOfSize], tasks: Sequence[str]) -> pa.Table:
     }
     for measure in MEASURES:
         told = [quantiles(size.distances, measure) for size in sizes]
-        columns |= {f"{measure}_{level}": numbers([one[level] for one in told]) for level in LEVELS}
+        columns |= {f"{measure}_{level}": number_column([one[level] for one in told]) for level in LEVELS}
     columns["nearest"] = [BETWEEN.join(tasks[task] for task in size.nearest) for size in sizes]
     columns["n_nearest"] = [size.n_nearest for size in sizes]
     columns["nearest_by_mrc"] = [BETWEEN.join(tasks[task] for task in size.nearest_mrc) for size in sizes]
@@ -50,7 +50,7 @@ def one_by_one(greedy: GreedyOrder, held: HeldOut | None, tasks: Sequence[str]) 
     """One row for each task, in the order in which they are added."""
     n = len(greedy.order)
     columns: dict[str, Any] = {"size": np.arange(1, n + 1), "task": [tasks[task] for task in greedy.order]}
-    columns |= {measure: numbers(getattr(greedy.distances, measure)) for measure in MEASURES}
+    columns |= {measure: number_column(getattr(greedy.distances, measure)) for measure in MEASURES}
     for name in ("chosen", "judged", "unchosen"):
         means = [] if held is None else getattr(held, name).mean(axis=0).tolist()
         columns[f"holdout_{name}"] = pa.array([*means, *[None] * (n - len(means))], pa.float64())

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.tradeoff_panel import Panel, written
-from analyses.presentation.canvas import FAINT, INK, OBSERVED, SERIES, canvas, plain, short
+from analyses.presentation.canvas import FAINT, INK, OBSERVED, SERIES, create_figure, shorten, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def tradeoff(panels: Sequence[Panel], numbers: Mapping[str, int], diversity: str
         diversity: name of the number on the horizontal axis.
     """
     n_systems = len(panels) // 2
-    figure = canvas(4.9 * n_systems + 2.9, 8.4)
+    figure = create_figure(4.9 * n_systems + 2.9, 8.4)
     every = figure.subplots(2, n_systems, squeeze=False, sharex=True)
     for place, panel in enumerate(panels):
         axes = every[place % 2, place // 2]
@@ -95,7 +95,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.set_ylim(-0.04, end)
     axes.set_axisbelow(True)
     axes.grid(color="#e6e6e6", linewidth=0.6)
-    plain(axes)
+    style_axes(axes)
 
 
 def _name(figure: Figure, axes: Axes, panels: Sequence[Panel], numbers: Mapping[str, int]) -> None:
@@ -119,7 +119,7 @@ def _name(figure: Figure, axes: Axes, panels: Sequence[Panel], numbers: Mapping[
     nothing = Line2D([], [], linestyle="")
     named = [
         (nothing, f"{number:>3}  {name}")
-        for number, name in zip(numbers.values(), short(list(numbers), 32), strict=True)
+        for number, name in zip(numbers.values(), shorten(list(numbers), 32), strict=True)
     ]
     marks, texts = zip(*handles, *named, strict=True)
     size = FONT * min(1.0, MOST_NAMES / len(texts))

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.voting.condorcet import Duels
 from analyses.numerics.elections.voting.outcomes import Agreement
 from analyses.numerics.elections.voting.rules import Rule
-from analyses.presentation.canvas import DIVERGING, FAINT, INK, SEQUENTIAL, canvas, label_size, plain, short
+from analyses.presentation.canvas import (
+    DIVERGING,
+    FAINT,
+    INK,
+    SEQUENTIAL,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +45,7 @@ def ranks(models: Sequence[str], found: Mapping[Rule, NDArray[np.float64]], rule
     n, shown = len(models), min(len(models), MOST_ROWS)
     table = np.stack(list(found.values()), axis=1)
     rows = 0.24 if shown <= 40 else 0.16
-    figure = canvas(3.6 + 0.5 * len(found), max(3.2, 1.9 + rows * shown))
+    figure = create_figure(3.6 + 0.5 * len(found), max(3.2, 1.9 + rows * shown))
     axes = figure.subplots()
     image = axes.imshow(
         table[:shown], cmap=f"{SEQUENTIAL}_r", vmin=1, vmax=max(n, 2), aspect="auto", interpolation="nearest"
@@ -56,7 +65,7 @@ def ranks(models: Sequence[str], found: Mapping[Rule, NDArray[np.float64]], rule
                 color="white" if dark else INK,
                 fontweight="bold" if is_first else "normal",
             )
-    _label(axes, short(models[:shown]), label_size(shown) if shown > 40 else 7.5)
+    _label(axes, shorten(models[:shown]), label_font_size(shown) if shown > 40 else 7.5)
     axes.set_xticks(range(len(found)), list(found), rotation=40, ha="left", rotation_mode="anchor", fontsize=8)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
@@ -85,7 +94,7 @@ def agreement(rules: Sequence[Rule], found: Sequence[Agreement]) -> Figure:
         shares[i, j] = shares[j, i] = one.agreement
         same[i, j] = same[j, i] = one.is_by_definition
     least = min(0.9, float(np.floor(shares.min() * 10) / 10))
-    figure = canvas(3.4 + 0.5 * n, 2.2 + 0.5 * n)
+    figure = create_figure(3.4 + 0.5 * n, 2.2 + 0.5 * n)
     axes = figure.subplots()
     shown = np.ma.masked_array(shares, mask=np.eye(n, dtype=bool))
     image = axes.imshow(shown, cmap=f"{SEQUENTIAL}", vmin=least, vmax=1, interpolation="nearest")
@@ -115,7 +124,7 @@ def duels(found: Duels, models: Sequence[str], rank: NDArray[np.float64]) -> Fig
     k = len(order)
     margins, shared = found.margins[np.ix_(order, order)], found.shared[np.ix_(order, order)]
     shares = np.divide(margins, shared, out=np.zeros(margins.shape), where=shared > 0)
-    figure = canvas(3.6 + 0.34 * max(k, 8), 2.9 + 0.34 * max(k, 8))
+    figure = create_figure(3.6 + 0.34 * max(k, 8), 2.9 + 0.34 * max(k, 8))
     axes = figure.subplots()
     hidden = np.eye(k, dtype=bool) | (shared == 0)
     image = axes.imshow(
@@ -126,7 +135,7 @@ def duels(found: Duels, models: Sequence[str], rank: NDArray[np.float64]) -> Fig
         won, lost = found.wins[order[i], order[j]], found.wins[order[j], order[i]]
         said = f"{won}:{lost}" if k <= WRITTEN_CELLS else ("" if margins[i, j] else "=")
         axes.text(j, i, said, ha="center", va="center", fontsize=6, color="white" if far else INK)
-    names = short([models[model] for model in order])
+    names = shorten([models[model] for model in order])
     _label(axes, names, 7.5)
     axes.set_xticks(range(k), names, rotation=90, fontsize=7.5)
     axes.tick_params(length=0)
@@ -142,7 +151,7 @@ def duels(found: Duels, models: Sequence[str], rank: NDArray[np.float64]) -> Fig
 
 
 def _label(axes: Axes, names: Sequence[str], size: float) -> None:
-    plain(axes)
+    style_axes(axes)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.set_yticks(range(len(names)), list(names), fontsize=size)
 

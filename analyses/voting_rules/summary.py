@@ -12,7 +12,7 @@ from analyses.numerics.elections.voting.kemeny import Consensus
 from analyses.numerics.elections.voting.outcomes import Agreement
 from analyses.numerics.elections.voting.removals import Fall
 from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Rule
-from analyses.presentation.validation import ValidationErrors, seconds
+from analyses.presentation.validation import ValidationErrors, check_time_limit
 
 CALLED: Mapping[Rule, str] = {
     "mean": "mean",
@@ -36,7 +36,7 @@ def problems(*, rule: str, time_limit: float) -> ValidationErrors:
     """Which options make no sense, and what to do about it."""
     return {
         f"No rule {rule!r}. Known: {', '.join(RULES)}.": rule not in RULES,
-        **seconds(time_limit),
+        **check_time_limit(time_limit),
     }
 
 

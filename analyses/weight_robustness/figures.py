@@ -15,10 +15,10 @@ from analyses.presentation.canvas import (
     INK,
     OBSERVED,
     SEQUENTIAL,
-    canvas,
-    label_size,
-    plain,
-    short,
+    create_figure,
+    label_font_size,
+    shorten,
+    style_axes,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def beats(models: Sequence[str], under: RandomWeights) -> Figure:
         under: what was found.
     """
     k = len(models)
-    figure = canvas(*_square(k))
+    figure = create_figure(*_square(k))
     axes = figure.subplots()
     shown = np.ma.masked_array(under.beats, mask=np.eye(k, dtype=bool))
     image = axes.imshow(shown, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
@@ -68,7 +68,7 @@ def places(models: Sequence[str], under: RandomWeights) -> Figure:
 
     k = len(models)
     width, height = _square(k)
-    figure = canvas(width + 0.5, height - 1.3)
+    figure = create_figure(width + 0.5, height - 1.3)
     axes = figure.subplots()
     shown = np.ma.masked_less(under.places, RARE)
     image = axes.imshow(shown, cmap=f"{SEQUENTIAL}_r", norm=PowerNorm(0.5, 0, 1), interpolation="nearest")
@@ -92,7 +92,7 @@ def weighted_performance(models: Sequence[str], under: RandomWeights, metric: st
         higher_is_better: said at the axis.
     """
     k = len(models)
-    figure = canvas(7.5, 1.3 + max(0.22 if k <= 40 else 0.15, 0.5 - 0.02 * k) * k)
+    figure = create_figure(7.5, 1.3 + max(0.22 if k <= 40 else 0.15, 0.5 - 0.02 * k) * k)
     axes = figure.subplots()
     thin = k > WRITTEN_CELLS
     rows = np.arange(k)
@@ -115,8 +115,8 @@ def weighted_performance(models: Sequence[str], under: RandomWeights, metric: st
         fontsize=8,
         color=INK,
     )
-    plain(axes)
-    axes.tick_params(axis="y", labelsize=label_size(k), length=0)
+    style_axes(axes)
+    axes.tick_params(axis="y", labelsize=label_font_size(k), length=0)
     return figure
 
 
@@ -128,11 +128,11 @@ def _square(k: int) -> tuple[float, float]:
 
 def _label_models(axes: Axes, models: Sequence[str], *, both: bool) -> None:
     k = len(models)
-    names = short(models)
-    plain(axes)
-    axes.set_yticks(np.arange(k), names, fontsize=label_size(k))
+    names = shorten(models)
+    style_axes(axes)
+    axes.set_yticks(np.arange(k), names, fontsize=label_font_size(k))
     if both:
-        axes.set_xticks(np.arange(k), names, fontsize=label_size(k), rotation=90)
+        axes.set_xticks(np.arange(k), names, fontsize=label_font_size(k), rotation=90)
     axes.tick_params(length=0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.weighting.random_weights import RandomWeights
-from analyses.presentation.validation import ValidationErrors, below, infinite
+from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
 
 MAX_KEPT = 1 << 29
 """Bytes of weighted means that sampling may hold."""
@@ -20,12 +20,12 @@ def problems(Q: NDArray[np.float64], *, n_draws: int, method: str, seed: int) ->
     """Why these prompts cannot be weighed at random, or not with these options, and what to do about it."""
     most = MAX_KEPT // (8 * Q.shape[1])
     return {
-        **below(1, n_draws=n_draws),
-        **below(0, seed=seed),
+        **check_minimum(1, n_draws=n_draws),
+        **check_minimum(0, seed=seed),
         f"No method {method!r}. Known: exact, sampling.": method not in ("exact", "sampling"),
         f"Sampling holds every weighted mean; for {Q.shape[1]} models at most {most:,} draws fit. Choose fewer draws, "
         "or the method exact.": method == "sampling" and n_draws > most,
-        **infinite(Q),
+        **check_finite(Q),
     }
 
 
