@@ -283,11 +283,11 @@ class Store(StoredThings):
             NotFoundError, SelectionError: as for `leaderboard`.
         """
         from tracker.api.reports import report
-        from tracker.exporting.table_files import check_free, write_whole
+        from tracker.exporting.table_files import check_output_path, write_file
 
-        check_free(Path(path), force=replace)
+        check_output_path(Path(path), force=replace)
         made = report(self.engine, selection_of(benchmark, choices), missing=missing, with_prompts=with_prompts)
-        write_whole(Path(path), made.page, force=replace)
+        write_file(Path(path), made.page, force=replace)
         return Path(path)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from tracker.cli.options import together
+from tracker.cli.options import combine_options
 from tracker.evaluating.choices import ANSWER_ONLY_SHOTS, APIS, DTYPES, LABELS, METHODS, SHOTS, TOO_LONG
 
-asking_options = together(
+asking_options = combine_options(
     click.option(
         "--condition",
         "conditions",
@@ -81,7 +81,7 @@ asking_options = together(
 )
 """What is asked, and in which words."""
 
-writing_options = together(
+writing_options = combine_options(
     click.option(
         "--metric",
         "metrics",
@@ -123,7 +123,7 @@ writing_options = together(
 )
 """How answers are written and judged."""
 
-loading_options = together(
+loading_options = combine_options(
     click.option("--revision", default="", metavar="TEXT", help="Version on the hub."),
     click.option(
         "--batch-size",
@@ -150,7 +150,7 @@ loading_options = together(
 )
 """How a model in this process is run."""
 
-serving_options = together(
+serving_options = combine_options(
     click.option(
         "--api-base",
         metavar="URL",

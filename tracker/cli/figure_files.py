@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.cli.output import say
+from tracker.cli.output import inform
 
 if TYPE_CHECKING:
     from tracker.recording.finding import Report
@@ -40,11 +40,11 @@ class Picture:
         Raises:
             OutputError: it is there and may not be replaced, or cannot be written.
         """
-        from tracker.exporting.table_files import write_whole
+        from tracker.exporting.table_files import write_file
         from tracker.recording.artifacts import figure_as_bytes
 
-        write_whole(self.path, figure_as_bytes(report.figures[name], self.path.suffix.lower()[1:]), force=self.force)
-        say(f"Wrote {self.path}.")
+        write_file(self.path, figure_as_bytes(report.figures[name], self.path.suffix.lower()[1:]), force=self.force)
+        inform(f"Wrote {self.path}.")
 
 
 def _writable(ctx: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
@@ -64,9 +64,9 @@ def picture_option(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapped(*args: Any, output: Path | None, force: bool, **options: Any) -> Any:
         if output is not None:
-            from tracker.exporting.table_files import check_free
+            from tracker.exporting.table_files import check_output_path
 
-            check_free(output, force=force)
+            check_output_path(output, force=force)
         picture = None if output is None else Picture(path=output, force=force)
         return function(*args, picture=picture, **options)
 

@@ -13,7 +13,7 @@ from tracker.queries.selection import Selection
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+def combine_options(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Several options as one decorator, in the order in which the help shows them."""
 
     def decorate(function: F) -> F:
@@ -49,7 +49,7 @@ tracking_uri_option = click.option(
     help="Where MLflow keeps what is published.",
 )
 
-mlflow_options = together(
+mlflow_options = combine_options(
     tracking_uri_option,
     click.option("--no-mlflow", is_flag=True, help="Record in the store only; `suffrage publish` makes it up later."),
 )
@@ -64,7 +64,7 @@ _MEANINGS: Mapping[str, str] = {
 
 def _selection(meanings: Mapping[str, str]) -> Callable[[F], F]:
     helps = {**_MEANINGS, **meanings}
-    return together(
+    return combine_options(
         click.option("--metric", metavar="NAME", help=helps["metric"]),
         click.option(
             "--condition",
@@ -134,7 +134,7 @@ def _as_selection(options: dict[str, Any]) -> Selection:
     from datetime import UTC
 
     as_of: datetime | None = options.pop("as_of")
-    keys = split(options.pop("runs"))
+    keys = split_values(options.pop("runs"))
     if wrong := [key for key in keys if not key.isdecimal()]:
         raise click.BadParameter(f"--runs takes the numbers that `suffrage runs` lists, not {wrong[0]!r}")
     runs = tuple(map(int, keys))
@@ -143,8 +143,8 @@ def _as_selection(options: dict[str, Any]) -> Selection:
         metric=options.pop("metric"),
         condition=options.pop("condition"),
         variant=options.pop("variant"),
-        models=split(options.pop("models")),
-        tasks=split(options.pop("tasks")),
+        models=split_values(options.pop("models")),
+        tasks=split_values(options.pop("tasks")),
         runs=runs,
         as_of=as_of.replace(tzinfo=UTC) if as_of else None,
         weights=options.pop("weights", None),
@@ -155,6 +155,6 @@ def _as_selection(options: dict[str, Any]) -> Selection:
     )
 
 
-def split(given: tuple[str, ...]) -> tuple[str, ...]:
+def split_values(given: tuple[str, ...]) -> tuple[str, ...]:
     """Values given by repeating an option or with commas between them."""
     return tuple(part.strip() for one in given for part in one.split(",") if part.strip())

@@ -17,7 +17,7 @@ import click
 from tracker.queries.findings.grouped_metrics import Number, grouped
 
 
-def say(text: str) -> None:
+def inform(text: str) -> None:
     """A remark for the person, on stderr."""
     click.echo(text, err=True)
 
@@ -50,7 +50,7 @@ def print_rows(
 
         write_csv(sys.stdout, [names, *([_text(r[n], full=True) for n in names] for r in records)])
     elif not records:
-        say("Nothing to show.")
+        inform("Nothing to show.")
     else:
         from tracker.cli.text_table import text_table
 
@@ -60,7 +60,7 @@ def print_rows(
         printed, left_out = text_table(names, cells, numeric=numeric, width=width, spare=spare)
         click.echo(printed)
         if left_out:
-            say(f"Left out for want of space: {', '.join(left_out)}. A wider terminal or --format csv shows all.")
+            inform(f"Left out for want of space: {', '.join(left_out)}. A wider terminal or --format csv shows all.")
 
 
 def print_record(record: Mapping[str, Any], output_format: str) -> None:
@@ -97,7 +97,7 @@ def _whole(value: float | None) -> float | int | None:
     return int(value) if value is not None and value.is_integer() else value
 
 
-def in_words(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value for reading: lists with commas, names before their values."""
     return _text(value)
 

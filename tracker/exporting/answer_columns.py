@@ -14,7 +14,7 @@ from tracker.queries.arrow import Reading, number_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NOT_ASKED = "NA"
+NO_ANSWER = "NA"
 """Stands in the column of answers where the store holds none: an empty cell is an answer from which nothing could be
 extracted."""
 
@@ -22,7 +22,7 @@ Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[n
 """Place of the metric (-1: none), place of the prompt, trial and score (NaN: none) of each row."""
 
 
-def places_among(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def find_rows(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Where keys stand among ascending ones, and which of them are there at all; places only of those."""
     if not len(known):
         return np.empty(0, dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
@@ -32,7 +32,7 @@ def places_among(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[N
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GivenAnswers:
+class AnswerColumns:
     """What a model said in one run, read off in one way.
 
     Attributes:
@@ -51,7 +51,7 @@ class GivenAnswers:
     n_others: int
 
     @classmethod
-    def read(cls, reading: Reading, run: ExportedRun) -> GivenAnswers:
+    def read(cls, reading: Reading, run: ExportedRun) -> AnswerColumns:
         """The answers of a run, in the plain way where there is one, else the first by name."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -68,9 +68,9 @@ class GivenAnswers:
         mine = table.filter(pc.equal(table["extraction"], ways[0]))
         prompts, trials, chances = number_columns(mine.select(["prompt_id", "trial", "probability"]))
         error = pc.equal(mine["status"], "error")
-        text = pc.if_else(error, NOT_ASKED, pc.if_else(pc.equal(mine["status"], "empty"), "", mine["text"]))
+        text = pc.if_else(error, NO_ANSWER, pc.if_else(pc.equal(mine["status"], "empty"), "", mine["text"]))
         return cls(
-            keys=packed(prompts.astype(np.int64), trials.astype(np.int64)),
+            keys=pack_keys(prompts.astype(np.int64), trials.astype(np.int64)),
             text=text.combine_chunks(),
             probability=np.where(chances < 0, np.nan, chances.astype(np.float64)),
             extraction=ways[0],
@@ -85,18 +85,18 @@ class GivenAnswers:
         at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
         there = self.keys[at] == keys if len(self.keys) else np.zeros(len(keys), dtype=np.bool_)
         places = pa.array(np.where(there, at, len(self.keys)))
-        text = pa.concat_arrays([self.text, pa.array([NOT_ASKED], self.text.type)]).cast(pa.string()).take(places)
+        text = pa.concat_arrays([self.text, pa.array([NO_ANSWER], self.text.type)]).cast(pa.string()).take(places)
         chance = np.append(self.probability, np.nan)[np.where(there, at, len(self.keys))]
         return text, pa.array(chance, mask=np.isnan(chance))
 
     def unscored(self, scored: Cells, prompt_ids: NDArray[np.int64]) -> Cells:
         """Rows of the answers that have no score among the exported ones; prompts are found by ascending keys."""
-        keys = self.keys[~np.isin(self.keys, packed(prompt_ids[scored[1]], scored[2]))]
-        places, there = places_among(prompt_ids, keys >> 31)
+        keys = self.keys[~np.isin(self.keys, pack_keys(prompt_ids[scored[1]], scored[2]))]
+        places, there = find_rows(prompt_ids, keys >> 31)
         n = len(places)
         return np.full(n, -1), places, (keys & ((1 << 31) - 1))[there], np.full(n, np.nan)
 
 
-def packed(prompts: NDArray[np.int64], trials: NDArray[np.int64]) -> NDArray[np.int64]:
+def pack_keys(prompts: NDArray[np.int64], trials: NDArray[np.int64]) -> NDArray[np.int64]:
     """Prompt and trial as one key, in the order of prompts and then of trials."""
     return (prompts << 31) | trials

@@ -27,7 +27,7 @@ FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Archived:
+class ArchiveSummary:
     """What an archive holds.
 
     Attributes:
@@ -46,7 +46,7 @@ def write_archive(
     to: BinaryIO,
     benchmarks: Sequence[BenchmarkKey] = (),
     progress: Callable[[int, int], None] | None = None,
-) -> Archived:
+) -> ArchiveSummary:
     """Write catalogue and measurements, of the store as it is now.
 
     Args:
@@ -80,7 +80,7 @@ def write_archive(
         of_mine = tables.run_source.c.run_id.in_(mine)
         named = sa.select(sa.func.count(tables.run_source.c.source_id.distinct())).where(of_mine)
         n_files = (session.scalar(named) or 0) - len(rows.keys["source"])
-    return Archived(
+    return ArchiveSummary(
         n_rows={table: int(str(one["rows"])) for table, one in told.items()},
         n_findings=session.scalar(count.select_from(tables.analysis).where(*about)) or 0,
         n_files_left_out=n_files,

@@ -59,7 +59,7 @@ class ExportedRuns:
     n_left_out: int
 
 
-def exported_runs(
+def select_exported_runs(
     session: Session, benchmark: BenchmarkKey, selection: Selection, unit: Unit | None = None, *, every: bool = False
 ) -> ExportedRuns:
     """The runs of a selection under its metric, or under every metric that it has scores under.

@@ -111,7 +111,7 @@ WRITERS: Mapping[str, Callable[[pa.Table], bytes]] = {
 }
 
 
-def check_free(path: Path, *, force: bool) -> None:
+def check_output_path(path: Path, *, force: bool) -> None:
     """Refuse a place where nothing can or may be written, before work is done for it.
 
     Raises:
@@ -129,24 +129,24 @@ def check_free(path: Path, *, force: bool) -> None:
         raise OutputError(f"There is no folder {path.parent}. Make it, or give --output another name.")
 
 
-def write_whole(path: Path, content: bytes, *, force: bool) -> None:
+def write_file(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file beside its place, then put it there, so that nobody ever sees a part of it.
 
     Raises:
         OutputError: something is there and may not be replaced, or it cannot be written.
     """
-    with written_whole(path, force=force) as file:
+    with open_atomically(path, force=force) as file:
         file.write(content)
 
 
 @contextmanager
-def written_whole(path: Path, *, force: bool) -> Iterator[BinaryIO]:
+def open_atomically(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     """A file to be written beside the place where it is put at the end; nothing is left of one that fails.
 
     Raises:
         OutputError: something is there and may not be replaced, or it cannot be written.
     """
-    check_free(path, force=force)
+    check_output_path(path, force=force)
     path = path.resolve()
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -13,7 +13,7 @@ from tracker.queries.selection import WHOLE
 from tracker.report.contents import Contents
 from tracker.report.images import as_address, size_of, smaller
 from tracker.report.metric_tables import NumberTable, number_tables
-from tracker.report.number_format import in_words, minute, paragraphs
+from tracker.report.number_format import format_value, minute, paragraphs
 
 AT_ONCE = 8
 LONGEST_CHOICE = 200
@@ -22,7 +22,7 @@ PictureKey = tuple[int, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToldPicture:
+class FindingPicture:
     """A picture with what is said of it."""
 
     address: str
@@ -32,7 +32,7 @@ class ToldPicture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToldFinding:
+class FindingEntry:
     """A finding in words.
 
     Attributes:
@@ -56,11 +56,11 @@ class ToldFinding:
     tables: tuple[NumberTable, ...]
     shown: int
     more: int
-    pictures: tuple[ToldPicture, ...]
+    pictures: tuple[FindingPicture, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class FindingSection:
     """Answers to one question.
 
     Attributes:
@@ -73,10 +73,10 @@ class Question:
     name: str
     title: str
     explained: tuple[str, ...]
-    findings: tuple[ToldFinding, ...]
+    findings: tuple[FindingEntry, ...]
 
 
-def told_findings(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> list[Question]:
+def finding_sections(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> list[FindingSection]:
     """The findings of a report, by question, in the order of the questions' names.
 
     Args:
@@ -90,7 +90,7 @@ def told_findings(contents: Contents, pictures: Mapping[PictureKey, bytes]) -> l
     for name, records in sorted(by_name.items()):
         title, *explained = paragraphs(contents.questions.get(name, "")) or [name]
         told = tuple(_told(record, pictures) for record in records)
-        asked.append(Question(name=name, title=title, explained=tuple(explained), findings=told))
+        asked.append(FindingSection(name=name, title=title, explained=tuple(explained), findings=told))
     return asked
 
 
@@ -128,9 +128,9 @@ def _in_turn(
         yield from zip((key for key, _ in block), pool.map(work, (png for _, png in block)), strict=True)
 
 
-def _told(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> ToldFinding:
+def _told(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> FindingEntry:
     shown = sum(number.headline for number in record.numbers)
-    return ToldFinding(
+    return FindingEntry(
         id=record.id,
         recorded=minute(record.recorded),
         data=chosen(record.selection or {}),
@@ -141,7 +141,7 @@ def _told(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> ToldFi
         shown=shown,
         more=len(record.numbers) if len(record.numbers) > shown else 0,
         pictures=tuple(
-            ToldPicture(
+            FindingPicture(
                 address=as_address(png),
                 size=size_of(png),
                 alt=f"Picture {_caption(name)} of finding {record.id}, {record.name}",
@@ -162,7 +162,7 @@ def _choices(values: Mapping[str, Any]) -> str:
     said = {
         name: value for name, value in values.items() if value not in (None, "", [], ()) and WHOLE.get(name) != value
     }
-    return "; ".join(_brief(f"{name.replace('_', ' ')} {in_words(value)}") for name, value in said.items())
+    return "; ".join(_brief(f"{name.replace('_', ' ')} {format_value(value)}") for name, value in said.items())
 
 
 def _brief(text: str) -> str:

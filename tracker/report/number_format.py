@@ -65,16 +65,16 @@ def minute(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def in_words(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A choice or option for reading: lists with commas, names before their values."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return number(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{name.replace('_', ' ')} {in_words(part)}" for name, part in value.items())
+        return ", ".join(f"{name.replace('_', ' ')} {format_value(part)}" for name, part in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(in_words(part) for part in value)
+        return ", ".join(format_value(part) for part in value)
     return NOTHING if value is None else str(value)
 
 

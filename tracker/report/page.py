@@ -9,7 +9,7 @@ from typing import Any
 from tracker.name_lists import listed
 from tracker.report.charts import MOST_MODELS, N_BINS, charts
 from tracker.report.contents import Contents
-from tracker.report.finding_sections import chosen, pictures_that_fit, told_findings
+from tracker.report.finding_sections import chosen, finding_sections, pictures_that_fit
 from tracker.report.leaderboard_rows import axis_of, in_short, interval_note, leaderboard_rows
 from tracker.report.metric_tables import NumberTable
 from tracker.report.number_format import cut, day, minute, score, several
@@ -89,7 +89,7 @@ def _told(
         "binary": contents.scores is not None and contents.scores.is_binary,
         "task_table": _task_table(contents),
         "examples": _examples(contents),
-        "groups": told_findings(contents, pictures),
+        "groups": finding_sections(contents, pictures),
         "left_out": several(left_out, "picture") if left_out else "",
         "origin": _origin(contents),
         "runs": [

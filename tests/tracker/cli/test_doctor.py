@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from commands_asked import run
+from command_runner import run
 
 from tracker.cli import suffrage
 from tracker.database import connect, downgrade, transaction

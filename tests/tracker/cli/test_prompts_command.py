@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from commands_asked import run
+from command_runner import run
 
 from tracker.cli import suffrage
 from tracker.database import connect

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
-from commands_asked import run, written
+from command_runner import run, written
 from mlflow import MlflowClient
 
 from tracker.cli import suffrage

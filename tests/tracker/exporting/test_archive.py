@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from store_content import OF_THE_STORE, TABLES, content_of
 
 from tracker.database import connect, transaction
-from tracker.exporting.archive import Archived, write_archive
+from tracker.exporting.archive import ArchiveSummary, write_archive
 from tracker.ingest.archives.layout import LEFT_BEHIND, ORDER, columns_of
 from tracker.ingest.ingest import IngestResult, ingest_file
 from tracker.queries.resolution import find_benchmark
 
 
-def archived(engine: sa.Engine, path: Path, *benchmarks: str) -> Archived:
+def archived(engine: sa.Engine, path: Path, *benchmarks: str) -> ArchiveSummary:
     """Write the archive of a store, or of some benchmarks."""
     with transaction(engine, write=False) as session, path.open("wb") as file:
         return write_archive(session, file, [find_benchmark(session, benchmark) for benchmark in benchmarks])

@@ -18,7 +18,7 @@ from made_filters import filtered
 
 from tracker.errors import OutputError
 from tracker.exporting.formats.kept_prompts import kept_prompts
-from tracker.exporting.table_files import WRITERS, write_whole
+from tracker.exporting.table_files import WRITERS, write_file
 from tracker.ingest.detection import prepare
 from tracker.ingest.measurement import Prompts, ReadOptions
 
@@ -91,25 +91,25 @@ class TestFormats:
 class TestFiles:
     def test_a_file_is_replaced_only_when_that_is_asked_for(self, tmp_path: Path) -> None:
         path = tmp_path / "out.csv"
-        write_whole(path, b"one", force=False)
+        write_file(path, b"one", force=False)
         with pytest.raises(OutputError, match=r"out\.csv is there already\. .* or replace it with --force\."):
-            write_whole(path, b"two", force=False)
+            write_file(path, b"two", force=False)
         assert path.read_bytes() == b"one"
-        write_whole(path, b"two", force=True)
+        write_file(path, b"two", force=True)
         assert path.read_bytes() == b"two"
         assert os.listdir(tmp_path) == ["out.csv"]
 
     def test_others_may_read_it_as_any_file_that_one_makes(self, tmp_path: Path) -> None:
         plain = tmp_path / "plain"
         plain.touch()
-        write_whole(tmp_path / "out", b"", force=False)
+        write_file(tmp_path / "out", b"", force=False)
         assert (tmp_path / "out").stat().st_mode == plain.stat().st_mode
 
     def test_a_link_is_kept_and_what_it_points_to_replaced(self, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         (tmp_path / "real/out").write_bytes(b"old")
         (tmp_path / "link").symlink_to(tmp_path / "real/out")
-        write_whole(tmp_path / "link", b"new", force=True)
+        write_file(tmp_path / "link", b"new", force=True)
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "real/out").read_bytes() == b"new"
 
@@ -124,7 +124,7 @@ class TestFiles:
     )
     def test_where_nothing_can_be_written_the_reason_is_told(self, tmp_path: Path, name: str, said: str) -> None:
         with pytest.raises(OutputError, match=f"{said}.*Give --output another name|{said}.*give --output another name"):
-            write_whole(tmp_path / name, b"", force=True)
+            write_file(tmp_path / name, b"", force=True)
         assert os.listdir(tmp_path) == []
 
     def test_what_cannot_be_finished_leaves_what_was_there(self, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ class TestFiles:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
         try:
             with pytest.raises(OutputError, match="cannot be written: File too large"):
-                write_whole(path, b"x" * (1 << 20), force=True)
+                write_file(path, b"x" * (1 << 20), force=True)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert path.read_bytes() == b"before"

@@ -29,7 +29,7 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
 from tracker.report.contents import RankIntervals
-from tracker.report.finding_sections import pictures_that_fit, told_findings
+from tracker.report.finding_sections import finding_sections, pictures_that_fit
 from tracker.report.images import MOST_COLOURS, WIDEST, size_of, smaller
 from tracker.report.leaderboard_rows import in_short
 from tracker.report.metric_tables import number_tables
@@ -245,7 +245,7 @@ class TestLaws:
         some, left_out = pictures_that_fit(made.contents, room)
         assert ({key for key, _ in some}, left_out) == (latest, len(every) - len(some))
         assert pictures_that_fit(made.contents, -1) == ({}, len(every))
-        told = {question.name: question.findings for question in told_findings(made.contents, some)}
+        told = {question.name: question.findings for question in finding_sections(made.contents, some)}
         assert [bool(one.pictures) for one in told["rank-intervals"]] == [True, False]
         assert [bool(one.pictures) for one in told["comparison"]] == [True]
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import in_words, print_rows
+from tracker.cli.output import format_value, print_rows
 from tracker.queries.selection import WHOLE
 
 SHOWN = ("id", "name", "benchmark", "data", "recorded", "stale", "summary")
@@ -42,7 +42,7 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
 def _narrowed(selection: Mapping[str, Any] | None) -> str:
     """What was chosen of the benchmark's data, such as a filter; '' where all was."""
     chosen = (selection or {}).items()
-    return in_words({name: value for name, value in chosen if name != "benchmark" and value != WHOLE.get(name)})
+    return format_value({name: value for name, value in chosen if name != "benchmark" and value != WHOLE.get(name)})
 
 
 def _opening(summary: str) -> str:

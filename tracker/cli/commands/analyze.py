@@ -17,10 +17,10 @@ from tracker.cli.options import (
     mlflow_options,
     optional_encoder_option,
     selection_options,
-    split,
+    split_values,
     weights_option,
 )
-from tracker.cli.output import print_numbers, print_record, print_rows, say
+from tracker.cli.output import inform, print_numbers, print_record, print_rows
 
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection
@@ -94,7 +94,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
 
         engine = connect(database)
         if sys.stderr.isatty():
-            say(f"Computing {declaration.name}{f' on {selection.benchmark}' if selection else ''} ...")
+            inform(f"Computing {declaration.name}{f' on {selection.benchmark}' if selection else ''} ...")
         recorded = run_analysis(
             engine,
             declaration,
@@ -195,7 +195,7 @@ def _several(kind: click.ParamType[Any]) -> Callable[[click.Context, click.Param
     """Values given by repeating an option or with commas between them, each converted."""
 
     def convert(ctx: click.Context, option: click.Parameter, given: tuple[str, ...] | None) -> Any:
-        return None if given is None else tuple(kind.convert(one, option, ctx) for one in split(given))
+        return None if given is None else tuple(kind.convert(one, option, ctx) for one in split_values(given))
 
     return convert
 
@@ -228,17 +228,19 @@ def print_recorded(recorded: Recorded, output_format: str) -> None:
         click.echo(f"{summary}\n")
         print_numbers(recorded.metrics)
     for note in recorded.report.warnings:
-        say(f"Note: {note}")
+        inform(f"Note: {note}")
     if recorded.publishing_problem:
-        say(f"Warning: {recorded.publishing_problem}")
+        inform(f"Warning: {recorded.publishing_problem}")
     rest = len(recorded.metrics) - len(shown)
     more = f" with {rest} more numbers" if rest else ""
-    say(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it{more}.")
+    inform(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it{more}.")
     if recorded.report.tables:
         listed = ", ".join(recorded.report.tables)
-        say(f"Tables: {listed}. `suffrage show {recorded.analysis_id} --table {listed.partition(',')[0]}` prints one.")
+        inform(
+            f"Tables: {listed}. `suffrage show {recorded.analysis_id} --table {listed.partition(',')[0]}` prints one."
+        )
     if recorded.mlflow_run_id:
-        say("In MLflow: `suffrage ui` shows it beside earlier ones.")
+        inform("In MLflow: `suffrage ui` shows it beside earlier ones.")
 
 
 def _rows(metrics: Sequence[MetricRow]) -> list[tuple[str, float | None, str]]:

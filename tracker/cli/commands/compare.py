@@ -16,7 +16,7 @@ from tracker.cli.options import (
     mlflow_options,
     selection_options,
 )
-from tracker.cli.output import in_one_line, print_numbers, print_record, print_rows, say
+from tracker.cli.output import in_one_line, inform, print_numbers, print_record, print_rows
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def command(
     if picture is not None:
         picture.save(report, "differences")
     if record:
-        say(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it.")
+        inform(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it.")
         if recorded.publishing_problem:
-            say(f"Warning: {recorded.publishing_problem}")
+            inform(f"Warning: {recorded.publishing_problem}")
 
 
 def _chosen(session: Session, selection: Selection, wanted: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
@@ -146,7 +146,7 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
         for name in names:
             _print_flips(name, [row for row in flips if row["better"] == name], report)
     for note in report.warnings:
-        say(f"Note: {note}")
+        inform(f"Note: {note}")
 
 
 def _print_tasks(rows: list[dict[str, Any]]) -> None:

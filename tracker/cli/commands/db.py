@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import print_rows, say
+from tracker.cli.output import inform, print_rows
 
 
 @click.group()
@@ -23,7 +23,7 @@ def upgrade(database: str | None) -> None:
     before = current_version(engine)
     upgrade(engine)
     after = current_version(engine)
-    say(f"Already at version {after}." if before == after else f"Upgraded from {before or 'nothing'} to {after}.")
+    inform(f"Already at version {after}." if before == after else f"Upgraded from {before or 'nothing'} to {after}.")
 
 
 @command.command()
@@ -60,7 +60,7 @@ def copy(source: str, target: str, new_identity: bool, output_format: str) -> No
     with progress("copying") as advance:
         copied = copy_store(bare_engine(source), bare_engine(target), new_identity=new_identity, progress=advance)
     print_rows(copied.tables, output_format)
-    say(f"Copied and compared {copied.n_rows:,} rows in {copied.seconds:.1f} s.")
+    inform(f"Copied and compared {copied.n_rows:,} rows in {copied.seconds:.1f} s.")
 
 
 @command.command()
@@ -80,4 +80,4 @@ def check(database: str | None) -> None:
         click.echo(line)
     if wrong:
         sys.exit(1)
-    say("Sound: tables, references and checksums are as they should be.")
+    inform("Sound: tables, references and checksums are as they should be.")

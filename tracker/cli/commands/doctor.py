@@ -7,7 +7,7 @@ import sys
 import click
 
 from tracker.cli.options import database_option, format_option, mlflow_options
-from tracker.cli.output import print_rows, say
+from tracker.cli.output import inform, print_rows
 
 
 @click.command()
@@ -35,7 +35,7 @@ def command(database: str | None, tracking_uri: str, no_mlflow: bool, output_for
         print_rows(checks, output_format)
     verdicts = [check.verdict for check in checks]
     n_problems, n_warnings = verdicts.count("problem"), verdicts.count("warning")
-    say(f"{len(checks)} checks: {n_problems or 'no'} problem{'s' * (n_problems != 1)}, "
+    inform(f"{len(checks)} checks: {n_problems or 'no'} problem{'s' * (n_problems != 1)}, "
         f"{n_warnings or 'no'} warning{'s' * (n_warnings != 1)}.")  # fmt: skip
     if n_problems:
         sys.exit(1)

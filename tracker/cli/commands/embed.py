@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.options import database_option
-from tracker.cli.output import say
+from tracker.cli.output import inform
 from tracker.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -102,12 +102,12 @@ def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: Encoder
     with transaction(engine, exclusive=True) as session:
         taken = ingest_vectors(session, file, key.id, key.label, encoder)
     stored = f", {taken.n_unchanged:,} stored before" if taken.n_unchanged else ""
-    say(f"{path}: {taken.n_new:,} new vectors of {taken.dimensions:,} numbers by {encoder.label}{stored}")
+    inform(f"{path}: {taken.n_new:,} new vectors of {taken.dimensions:,} numbers by {encoder.label}{stored}")
     with transaction(engine, write=False) as session:
         n_prompts = len(read_prompts(session, chosen_tasks(session, key, Selection(benchmark=benchmark)))[0])
         n_with = len(embedded_prompts(session, key, encoder.name, encoder.revision, encoder.template))
     if n_with < n_prompts:
-        say(f"  note: {n_prompts - n_with:,} of {n_prompts:,} prompts have no vector by it")
+        inform(f"  note: {n_prompts - n_with:,} of {n_prompts:,} prompts have no vector by it")
 
 
 def embed(
@@ -147,22 +147,26 @@ def embed(
     try:
         n_useless = _make(engine, key, loaded, named, texts, ids, lengths, stored, batch_size)
     except KeyboardInterrupt:
-        say("Stopped. What was made is stored; run the same command again to go on.")
+        inform("Stopped. What was made is stored; run the same command again to go on.")
         raise
     n_new = len(np.setdiff1d(ids, list(stored))) - n_useless
     before = f", {len(stored):,} stored before" if stored else ""
-    say(f"{key.label}: {n_new:,} new vectors of {loaded.dimensions:,} numbers by {named.label}{before}")
+    inform(f"{key.label}: {n_new:,} new vectors of {loaded.dimensions:,} numbers by {named.label}{before}")
     if loaded.remark:
-        say(f"  note: {loaded.remark}")
+        inform(f"  note: {loaded.remark}")
     if loaded.limit is not None and (n_long := int((lengths > loaded.limit).sum())):
-        say(
+        inform(
             f"  note: {n_long:,} of {len(texts):,} texts are longer than the {loaded.limit:,} tokens that the encoder "
             "reads; the rest of them was cut off"
         )
     if len(texts) < len(every):
-        say(f"  note: {len(every) - len(texts):,} of {len(every):,} prompts have no text for {template}, and no vector")
+        inform(
+            f"  note: {len(every) - len(texts):,} of {len(every):,} prompts have no text for {template}, and no vector"
+        )
     if n_useless:
-        say(f"  note: for {n_useless:,} texts the encoder gave no direction (zero, or not finite); they have no vector")
+        inform(
+            f"  note: for {n_useless:,} texts the encoder gave no direction (zero, or not finite); they have no vector"
+        )
 
 
 def _make(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.evaluation_options import asking_options, loading_options, serving_options, writing_options
-from tracker.cli.options import database_option, split
-from tracker.cli.output import say
+from tracker.cli.options import database_option, split_values
+from tracker.cli.output import inform
 from tracker.cli.progress import progress_of_prompts
 from tracker.evaluating.choices import ERRORED
 
@@ -70,7 +70,7 @@ def command(
     from tracker.evaluating.plan import Plan
 
     for name in LISTS:
-        said[name] = split(said[name])
+        said[name] = split_values(said[name])
     said["metrics"] = said["metrics"] or ("exact_match",)
     words = (part.strip().replace("-", "_") for part in conditions.split(",") if part.strip())
     said["conditions"] = tuple(dict.fromkeys(words))
@@ -100,14 +100,14 @@ def _evaluate(engine: Any, plan: Any) -> None:
         with progress_of_prompts(plan.benchmark) as progress:
             made = evaluate(engine, plan, progress=progress, told=_note, ended=_tell)
     except KeyboardInterrupt:
-        say("Stopped. What was answered is stored; run the same command again to go on.")
+        inform("Stopped. What was answered is stored; run the same command again to go on.")
         raise
     if not all(one.is_complete for one in made):
         raise SystemExit(1)
 
 
 def _note(words: str) -> None:
-    say(f"  note: {words}")
+    inform(f"  note: {words}")
 
 
 def _tell(run: Evaluated) -> None:
@@ -115,7 +115,7 @@ def _tell(run: Evaluated) -> None:
     for note in run.warnings:
         _note(note)
     if not run.is_complete:
-        say(
+        inform(
             f"  {len(run.failed):,} prompts have no answer, so the run is not finished, and nothing takes it yet. "
             "Run the same command again to ask them again, or add --errored missing (or wrong) to end it as it is."
         )

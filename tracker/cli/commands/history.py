@@ -10,7 +10,7 @@ import click
 
 from tracker.cli.figure_files import Picture, picture_option
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options
-from tracker.cli.output import in_one_line, print_rows, say
+from tracker.cli.output import in_one_line, inform, print_rows
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _selections(engine: Engine, selection: Selection) -> list[Selection]:
             for one in wanted:
                 if selection.metric is None and one.other_metrics:
                     others = ", ".join(one.other_metrics)
-                    say(f"{one.benchmark}: {one.metric}; it has scores under {others} too (--metric).")
+                    inform(f"{one.benchmark}: {one.metric}; it has scores under {others} too (--metric).")
             if not wanted:
                 metrics = sorted({name for one in asked for name in (one.metric, *one.other_metrics)})
                 raise NotFoundError("metric with scores of this model", selection.metric, metrics) from None
@@ -140,9 +140,9 @@ def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | N
         click.echo(f"\n{_label(chosen)}: {report.summary}")
         _print_changed(report, changed)
         for note in report.warnings:
-            say(f"Note: {note}")
+            inform(f"Note: {note}")
     if all(report is None for _, (_, report) in answers):
-        say("No model has two runs here, so nothing can have changed.")
+        inform("No model has two runs here, so nothing can have changed.")
 
 
 def _print_changed(report: Report, most: int) -> None:

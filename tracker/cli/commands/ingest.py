@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.options import database_option, mlflow_options
-from tracker.cli.output import say
+from tracker.cli.output import inform
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
 from tracker.ingest.measurement import ReadOptions
@@ -137,7 +137,7 @@ def command(
         try:
             publish_runs(engine, run_ids, tracking_uri)
         except PublishingError as error:
-            say(f"Warning: {error}")
+            inform(f"Warning: {error}")
     if failed:
         sys.exit(1)
 
@@ -166,7 +166,7 @@ def ingest_files(
     files = find(paths, options, format=format_name, skipped=lambda path, _: passed_over.append(path))
     if passed_over:
         names = listed(passed_over, N_PASSED_OVER)
-        say(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
+        inform(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
     named: dict[str, Path] = {}
     for path in files:
         try:
@@ -184,22 +184,22 @@ def ingest_files(
                     progress=advance,
                 )
         except SuffrageError as error:
-            say(f"Error: {error}")
+            inform(f"Error: {error}")
             failed += 1
             continue
         except KeyboardInterrupt:
-            say(f"Stopped while taking in {path}. Each file is stored whole or not at all; run it again to go on.")
+            inform(f"Stopped while taking in {path}. Each file is stored whole or not at all; run it again to go on.")
             raise
         run_ids += taken.stored.run_ids
-        say(taken.summary())
+        inform(taken.summary())
         if taken.stored.damage:
-            say(f"  stored in part, for the file is damaged: {taken.stored.damage}")
+            inform(f"  stored in part, for the file is damaged: {taken.stored.damage}")
         if taken.stored.n_runs_partial:
-            say(
+            inform(
                 "  Its new runs are partial: no ranking takes them unless --runs names them. The whole file mends them."
             )
         for note in taken.stored.warnings:
-            say(f"  note: {note}")
+            inform(f"  note: {note}")
     return run_ids, failed
 
 

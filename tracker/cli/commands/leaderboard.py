@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.options import cluster_option, database_option, format_option, selection_options, weights_option
-from tracker.cli.output import print_rows, say
+from tracker.cli.output import inform, print_rows
 from tracker.queries.selection import POLICIES, Policy, Selection
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         rows = [asdict(row) | _interval_fields(contested, row, ranks) for row in board.rows]
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
         for note in (*board.warnings, *contested.further_notes):
-            say(note)
+            inform(note)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
     effective = f" (weighted: an effective number of {board.n_effective:,.1f})" if board.weights else ""
-    say(
+    inform(
         f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
     )
     print_rows(
@@ -71,23 +71,23 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     )
     for row in board.rows:
         if row.unranked:
-            say(f"{row.model} has no rank: {row.unranked}.")
+            inform(f"{row.model} has no rank: {row.unranked}.")
     if any(row.unranked for row in board.rows):
-        say("--missing says what missing scores are to mean.")
+        inform("--missing says what missing scores are to mean.")
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and selection.cluster != "none":
-        say(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
+        inform(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
     for note in (*board.warnings, *contested.further_notes):
-        say(note)
+        inform(note)
     said = list(in_words(contested))
     for line in said[:MOST_GROUPS]:
-        say(_cut(line))
+        inform(_cut(line))
     if len(said) > MOST_GROUPS:
-        say(f"and {len(said) - MOST_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
+        inform(f"and {len(said) - MOST_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
     if contested.intervals and not said:
-        say("Every two neighbours in rank can be told apart.")
+        inform("Every two neighbours in rank can be told apart.")
     if contested.without and board.unit == "prompt":
-        say(f"No intervals of ranks: {contested.without}.")
+        inform(f"No intervals of ranks: {contested.without}.")
 
 
 def _interval_fields(contested: ContestedBoard, row: LeaderboardRow, names: list[str]) -> dict[str, float | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import print_rows, say
+from tracker.cli.output import inform, print_rows
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -62,11 +62,11 @@ def take_in_facts(engine: Engine, path: Path, *, overwrite: bool) -> None:
         (stored.n_unchanged, "stored before"),
     )
     told = ", ".join(f"{n:,} {what}" for n, what in counts if n)
-    say(f"{path}: facts of models: {told or 'none'}")
+    inform(f"{path}: facts of models: {told or 'none'}")
     lines = [*(f"changed: {one}" for one in stored.changed), *stored.filled, *stored.aliases]
     for line in lines[:N_NAMED]:
-        say(f"  {line}")
+        inform(f"  {line}")
     if len(lines) > N_NAMED:
-        say(f"  and {len(lines) - N_NAMED:,} more")
+        inform(f"  and {len(lines) - N_NAMED:,} more")
     if file.passed_over:
-        say(f"  note: columns that are no facts of models were passed over: {', '.join(file.passed_over)}")
+        inform(f"  note: columns that are no facts of models were passed over: {', '.join(file.passed_over)}")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tracker.cli.options import database_option
-from tracker.cli.output import say
+from tracker.cli.output import inform
 from tracker.cli.progress import progress
 
 N_REASONS = 6
@@ -82,8 +82,8 @@ def command(benchmark: str, source: str, database: str | None, dry_run: bool, **
     engine = connect(database)
     with progress(benchmark) as advance:
         taken = ingest_prompts(engine, benchmark, source, dry_run=dry_run, progress=advance, **how)
-    say(taken.summary())
+    inform(taken.summary())
     for reason, n in list(taken.left_out.items())[:N_REASONS]:
-        say(f"  left out: {n:,} {reason}")
+        inform(f"  left out: {n:,} {reason}")
     for note in taken.warnings:
-        say(f"  note: {note}")
+        inform(f"  note: {note}")

@@ -7,7 +7,7 @@ import sys
 import click
 
 from tracker.cli.options import database_option, tracking_uri_option
-from tracker.cli.output import say
+from tracker.cli.output import inform
 
 
 @click.command()
@@ -33,15 +33,15 @@ def command(database: str | None, tracking_uri: str) -> None:
 
     published = publish_missing(engine, tracking_uri, progress)
     if published.n_taken_down:
-        say(f"Taken down, since they are hidden, superseded or deleted: {published.n_taken_down} of the runs shown.")
+        inform(f"Taken down, since they are hidden, superseded or deleted: {published.n_taken_down} of the runs shown.")
     kinds = [kind for kind, _ in published.mlflow_runs]
     if not kinds:
-        say("Nothing is recorded yet. Take some results in: suffrage ingest PATH")
+        inform("Nothing is recorded yet. Take some results in: suffrage ingest PATH")
         return
     findings, runs = kinds.count("analysis"), kinds.count("run")
-    say(
+    inform(
         f"{store.shown} shows {runs} run{'s' * (runs != 1)} and {findings} finding{'s' * (findings != 1)}; "
         f"{published.n_new or 'none'} of them {'is' if published.n_new == 1 else 'are'} new."
     )
     if published.n_marked:
-        say(f"Findings whose staleness was noted or lifted: {published.n_marked}.")
+        inform(f"Findings whose staleness was noted or lifted: {published.n_marked}.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tracker.cli.options import cluster_option, database_option, mlflow_options, selection_options, weights_option
-from tracker.cli.output import say
+from tracker.cli.output import inform
 from tracker.queries.selection import POLICIES, Policy, Selection
 
 
@@ -55,24 +55,24 @@ def command(
     from tracker.api.reports import publish, report
     from tracker.database import connect
     from tracker.errors import PublishingError
-    from tracker.exporting.table_files import check_free, write_whole
+    from tracker.exporting.table_files import check_output_path, write_file
     from tracker.recording.mlflow.tracking_store import mlflow_store
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter("a report is an HTML file: give a name that ends in .html", param_hint="'--output'")
-    check_free(output, force=force)
+    check_output_path(output, force=force)
     engine = connect(database)
     if not no_mlflow:
         mlflow_store(tracking_uri, engine)  # what can never work is refused before the report is made
     made = report(engine, selection, missing=missing, with_prompts=not no_prompts)
-    write_whole(output, made.page, force=force)
-    say(f"Wrote {output} ({len(made.page) / 1e6:.1f} MB). Open it in a browser.")
+    write_file(output, made.page, force=force)
+    inform(f"Wrote {output} ({len(made.page) / 1e6:.1f} MB). Open it in a browser.")
     if not no_mlflow:
         try:
             publish(engine, made, tracking_uri)
         except PublishingError as error:
-            say(f"Warning: {error}")
+            inform(f"Warning: {error}")
         else:
-            say(
+            inform(
                 f"In MLflow: `suffrage ui` shows it in the experiment suffrage/reports/{made.contents.board.benchmark}."
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tracker.cli.options import database_option, format_option, mlflow_options
-from tracker.cli.output import in_one_line, in_words, print_record, print_rows, say
+from tracker.cli.output import format_value, in_one_line, inform, print_record, print_rows
 from tracker.name_lists import listed
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         for part, told in value.items():
             yield from _parts(f"{name}.{part}", told)
     else:
-        yield name, in_one_line(in_words(value))
+        yield name, in_one_line(format_value(value))
 
 
 def _list(benchmark: str | None, model: str | None, every: bool, database: str | None, output_format: str) -> None:
@@ -190,31 +190,31 @@ def _list(benchmark: str | None, model: str | None, every: bool, database: str |
     columns = (*columns[:at], *more, *columns[at:])
     print_rows(shown, output_format, columns=columns if output_format == "table" else None, spare=SPARE)
     if n := len(rows) - len(shown):
-        say(f"Not listed: {n} hidden or superseded. --all lists them too.")
+        inform(f"Not listed: {n} hidden or superseded. --all lists them too.")
 
 
 def _warn(going: Loss) -> None:
     for run in going.runs:
-        say(f"run {run.id}: {run.model} on {run.benchmark} {run.label}".rstrip())
+        inform(f"run {run.id}: {run.model} on {run.benchmark} {run.label}".rstrip())
     counts = (
         (going.n_scores, "scores"),
         (going.n_task_scores, "scores of whole tasks"),
         (going.n_answers, "answers"),
     )
     gone = ", ".join(f"{n:,} {what}" for n, what in counts if n) or "no scores"
-    say(f"With {'it' if len(going.runs) == 1 else 'them'} go {gone}. Prompts, models and findings stay.")
+    inform(f"With {'it' if len(going.runs) == 1 else 'them'} go {gone}. Prompts, models and findings stay.")
     if going.finding_ids:
-        say(f"Stale from then on: {_findings(going.finding_ids)}.")
+        inform(f"Stale from then on: {_findings(going.finding_ids)}.")
 
 
 def _tell(engine: Engine, change: Change, state: str, publish_to: str | None) -> None:
     """Say what has changed, and have MLflow show it."""
     n = len(change.run_ids)
-    say(f"Run{'s' * (n > 1)} {in_words(change.run_ids)} {'is' if n == 1 else 'are'} {state}.")
+    inform(f"Run{'s' * (n > 1)} {format_value(change.run_ids)} {'is' if n == 1 else 'are'} {state}.")
     if change.stale:
-        say(f"Stale now: {_findings(tuple(change.stale))}. `suffrage show ID` says why, and how to ask again.")
+        inform(f"Stale now: {_findings(tuple(change.stale))}. `suffrage show ID` says why, and how to ask again.")
     if change.sound:
-        say(f"No longer stale: {_findings(change.sound)}.")
+        inform(f"No longer stale: {_findings(change.sound)}.")
     if publish_to is None:
         return
     from tracker.errors import PublishingError
@@ -223,7 +223,7 @@ def _tell(engine: Engine, change: Change, state: str, publish_to: str | None) ->
     try:
         publish_changes(engine, change.run_ids, (*change.stale, *change.sound), publish_to)
     except PublishingError as error:
-        say(f"Warning: {error}")
+        inform(f"Warning: {error}")
 
 
 def _findings(keys: tuple[int, ...]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import in_words, print_numbers, print_record, print_rows, say
+from tracker.cli.output import format_value, inform, print_numbers, print_record, print_rows
 from tracker.errors import OutputError
 
 
@@ -55,15 +55,15 @@ def command(
         click.echo(f"{found.name}{about}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
         click.echo(f"\n{found.summary}\n")
         if found.stale:
-            say(f"Stale: {found.stale}. {ask_again(found)}\n")
+            inform(f"Stale: {found.stale}. {ask_again(found)}\n")
         print_numbers(found.numbers)
         click.echo("")
         for name, value in (("data", found.selection), ("options", found.parameters)):
             told = {part: given for part, given in (value or {}).items() if given not in (None, "", [])}
-            click.echo(f"{name:<9}{in_words(told)}")
-        click.echo(f"{'runs':<9}{in_words(found.run_ids) or 'none'}")
-        click.echo(f"{'files':<9}{in_words([file.name for file in found.artifacts]) or 'none'}")
-        say(
+            click.echo(f"{name:<9}{format_value(told)}")
+        click.echo(f"{'runs':<9}{format_value(found.run_ids) or 'none'}")
+        click.echo(f"{'files':<9}{format_value([file.name for file in found.artifacts]) or 'none'}")
+        inform(
             f"\nThe main ones of {len(found.numbers)} numbers; --format csv lists all. --table NAME prints a table, "
             "--save FOLDER writes the files."
         )
@@ -74,4 +74,4 @@ def command(
                 (save / name).write_bytes(content)
         except OSError as error:
             raise OutputError(f"{save} cannot be written: {error.strerror}. Give --save another folder.") from error
-        say(f"Wrote {len(contents)} files to {save}.")
+        inform(f"Wrote {len(contents)} files to {save}.")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracker.cli.commands.analyze import parameter_option, print_recorded
-from tracker.cli.options import database_option, mlflow_options
-from tracker.cli.options import split as parts
-from tracker.cli.output import say
+from tracker.cli.options import database_option, mlflow_options, split_values
+from tracker.cli.output import inform
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -169,7 +168,7 @@ def split(
     from tracker.simulation.baselines import split as deal
 
     engine, run = connect(database), tables.run.c
-    selection = Selection(benchmark=benchmark, metric=metric, models=parts(models))
+    selection = Selection(benchmark=benchmark, metric=metric, models=split_values(models))
     with transaction(engine, write=False) as session:
         scores, found = performance_matrix(session, selection), find_benchmark(session, benchmark)
         checksums = session.execute(sa.select(run.id, run.checksum).where(run.id.in_(scores.run_ids.tolist()))).all()
@@ -193,7 +192,7 @@ def _asked_of(
 
     def progress(trial: int) -> None:
         if sys.stderr.isatty():
-            say(f"{question['told']}: trial {trial + 1} of {n_trials} ...")
+            inform(f"{question['told']}: trial {trial + 1} of {n_trials} ...")
 
     declaration = load_declaration(QUESTION)
     return repeated(declaration, draw, n_trials=n_trials, options=options, progress=progress, **question)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tracker.cli.options import database_option, format_option
-from tracker.cli.output import print_rows, say
+from tracker.cli.output import inform, print_rows
 
 
 @click.command()
@@ -34,4 +34,4 @@ def command(
     with read_only_sql(connect(database), statement, limit_seconds=limit_seconds, max_rows=max_rows) as result:
         print_rows(result.rows, output_format, columns=result.columns)
         for note in result.warnings:
-            say(f"note: {note}")
+            inform(f"note: {note}")

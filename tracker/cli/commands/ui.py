@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tracker.cli.options import tracking_uri_option
-from tracker.cli.output import say
+from tracker.cli.output import inform
 
 HOST = "127.0.0.1"
 
@@ -22,7 +22,7 @@ def command(tracking_uri: str, port: int) -> None:
     from tracker.recording.mlflow.tracking_store import mlflow_store
 
     if mlflow_store(tracking_uri).is_server:
-        say("A server shows it already:")
+        inform("A server shows it already:")
         click.echo(mlflow_store(tracking_uri).shown)
         return
     _refuse_taken(port)
@@ -34,7 +34,7 @@ def command(tracking_uri: str, port: int) -> None:
     from tracker.recording.mlflow.publishing import prepare_store
 
     store = prepare_store(tracking_uri)
-    say(f"Serving {store.shown}; it takes some seconds to start. Ctrl-C stops it.")
+    inform(f"Serving {store.shown}; it takes some seconds to start. Ctrl-C stops it.")
     click.echo(f"http://{HOST}:{port}")
     sys.stdout.flush()
     server = ["-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]

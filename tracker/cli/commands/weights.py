@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tracker.cli.options import database_option, mlflow_options
-from tracker.cli.output import say
+from tracker.cli.output import inform
 
 
 def _name(ctx: click.Context, option: click.Parameter, given: str | None) -> str | None:
@@ -48,6 +48,6 @@ def command(
     recorded = record_report(engine, question, report, publish_to=None if no_mlflow else tracking_uri)
     click.echo(report.summary)
     if recorded.publishing_problem:
-        say(f"Warning: {recorded.publishing_problem}")
+        inform(f"Warning: {recorded.publishing_problem}")
     key = recorded.analysis_id
-    say(f"Recorded as finding {key}: suffrage leaderboard {shlex.quote(found.label)} --weights {key}")
+    inform(f"Recorded as finding {key}: suffrage leaderboard {shlex.quote(found.label)} --weights {key}")

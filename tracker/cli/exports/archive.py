@@ -8,7 +8,7 @@ import click
 
 from tracker.cli.exports.destination import force_option
 from tracker.cli.options import database_option
-from tracker.cli.output import say
+from tracker.cli.output import inform
 from tracker.cli.progress import progress
 
 ENDING = ".suffrage.zip"
@@ -34,28 +34,28 @@ def command(benchmarks: tuple[str, ...], output: Path, force: bool, database: st
     """
     from tracker.database import connect, transaction
     from tracker.exporting.archive import write_archive
-    from tracker.exporting.table_files import check_free, written_whole
+    from tracker.exporting.table_files import check_output_path, open_atomically
 
-    check_free(output, force=force)
+    check_output_path(output, force=force)
     with transaction(connect(database), write=False) as session:
         from tracker.queries.resolution import find_benchmark
 
         chosen = [find_benchmark(session, name) for name in dict.fromkeys(benchmarks)]
-        with written_whole(output, force=force) as file, progress(output.name) as advance:
+        with open_atomically(output, force=force) as file, progress(output.name) as advance:
             archived = write_archive(session, file, chosen, advance)
     n = archived.n_rows
     counts = (("benchmark", "benchmark"), ("prompt", "prompt"), ("run", "run"), ("score", "score"),
               ("task_score", "score of a whole task"), ("answer", "answer"), ("embedding", "vector"))  # fmt: skip
     told = ", ".join(f"{n[table]:,} {word if n[table] == 1 else _many(word)}" for table, word in counts if n[table])
     if archived.n_files_left_out:
-        say(
+        inform(
             f"{archived.n_files_left_out} files also brought other benchmarks; the archive does not name them, so that "
             "they can still be taken in."
         )
     if archived.n_findings:
         findings = "finding is" if archived.n_findings == 1 else f"{archived.n_findings:,} findings are"
-        say(f"The {findings} not in it: ask the questions again where it is taken in.")
-    say(f"Wrote {output}: {told or 'an empty store'}.")
+        inform(f"The {findings} not in it: ask the questions again where it is taken in.")
+    inform(f"Wrote {output}: {told or 'an empty store'}.")
 
 
 def _many(word: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from tracker.cli.output import say
+from tracker.cli.output import inform
 
 if TYPE_CHECKING:
     from tracker.exporting.table_files import StreamedTable
@@ -120,7 +120,7 @@ def write_table(made: Callable[[], StreamedTable], destination: Destination) -> 
         made: makes the rows; not called where nothing could be written.
         destination: where to.
     """
-    from tracker.exporting.table_files import check_free, write_rows, written_whole
+    from tracker.exporting.table_files import check_output_path, open_atomically, write_rows
 
     told, output = destination.told(), destination.output
     if output is None:
@@ -128,15 +128,15 @@ def write_table(made: Callable[[], StreamedTable], destination: Destination) -> 
         write_rows(sys.stdout.buffer, table, told, for_spreadsheets=destination.for_spreadsheets)
         say_all(table.warnings)
         return
-    check_free(output, force=destination.force)
+    check_output_path(output, force=destination.force)
     table = made()
-    with written_whole(output, force=destination.force) as file:
+    with open_atomically(output, force=destination.force) as file:
         n_rows = write_rows(file, table, told, for_spreadsheets=destination.for_spreadsheets)
     say_all(table.warnings)
-    say(f"Wrote {output}: {n_rows:,} row{'' if n_rows == 1 else 's'}.")
+    inform(f"Wrote {output}: {n_rows:,} row{'' if n_rows == 1 else 's'}.")
 
 
 def say_all(warnings: Iterable[str]) -> None:
     """Each remark on a line of stderr."""
     for note in warnings:
-        say(note)
+        inform(note)

@@ -8,7 +8,7 @@ import click
 
 from tracker.cli.exports.destination import force_option, output_option, say_all, spreadsheet_option, told_format
 from tracker.cli.options import database_option
-from tracker.cli.output import say
+from tracker.cli.output import inform
 
 
 @click.command("filter")
@@ -60,18 +60,18 @@ def command(
     if number_by_order and told != "lm-eval":
         raise click.UsageError("--number-by-order belongs to --format lm-eval.")
     if output is not None:
-        from tracker.exporting.table_files import check_free
+        from tracker.exporting.table_files import check_output_path
 
-        check_free(output, force=force)
+        check_output_path(output, force=force)
     content, remarks = _content(key, told, number_by_order, n_review, seed, for_spreadsheets, database)
     say_all(remarks)
     if output is None:
         click.echo(content, nl=False)
         return
-    from tracker.exporting.table_files import write_whole
+    from tracker.exporting.table_files import write_file
 
-    write_whole(output, content, force=force)
-    say(f"Wrote {output}.")
+    write_file(output, content, force=force)
+    inform(f"Wrote {output}.")
 
 
 def _content(

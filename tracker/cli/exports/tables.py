@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tracker.cli.exports.destination import Destination, say_all, table_options, write_table
-from tracker.cli.options import database_option, selection_options, split
-from tracker.cli.output import say
+from tracker.cli.options import database_option, selection_options, split_values
+from tracker.cli.output import inform
 from tracker.queries.selection import Selection
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def scores(
     from tracker.database import connect, transaction
 
     with transaction(connect(database), write=False) as session:
-        from tracker.exporting.exported_runs import exported_runs
+        from tracker.exporting.exported_runs import select_exported_runs
         from tracker.exporting.formats.long_scores import scores_of_prompts, scores_of_tasks
         from tracker.queries.filtering.filter_warnings import filter_notes
         from tracker.queries.resolution import find_benchmark
@@ -72,7 +72,7 @@ def scores(
         def made() -> StreamedTable:
             benchmark = find_benchmark(session, selection.benchmark)
             wanted = {"prompts": "prompt", "tasks": "task"}.get(unit or "")
-            chosen = exported_runs(session, benchmark, selection, wanted, every=all_runs)  # type: ignore[arg-type]
+            chosen = select_exported_runs(session, benchmark, selection, wanted, every=all_runs)  # type: ignore[arg-type]
             if chosen.unit == "task":
                 table = scores_of_tasks(session, benchmark, selection, chosen)
             else:
@@ -101,7 +101,7 @@ def _every_eval_ever(selection: Selection, all_runs: bool, output: Path, force: 
                     for piece in pieces:
                         file.write(piece)
     say_all(files.warnings)
-    say(f"Wrote {output}: {len(files):,} files.")
+    inform(f"Wrote {output}: {len(files):,} files.")
 
 
 @click.command("runs")
@@ -143,7 +143,7 @@ def prompts(
     destination.told()  # what does not go together is said before anything is opened
     from tracker.database import connect, transaction
 
-    selection = Selection(benchmark=benchmark, tasks=split(tasks), filter=filter_id)
+    selection = Selection(benchmark=benchmark, tasks=split_values(tasks), filter=filter_id)
     with transaction(connect(database), write=False) as session:
         from tracker.exporting.formats.prompt_list import prompts_of
         from tracker.queries.filtering.filter_warnings import filter_notes

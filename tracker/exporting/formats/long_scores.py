@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.exporting.answer_columns import NOT_ASKED, Cells, GivenAnswers, packed, places_among
+from tracker.exporting.answer_columns import NO_ANSWER, AnswerColumns, Cells, find_rows, pack_keys
 from tracker.exporting.exported_runs import ExportedRun, ExportedRuns
-from tracker.exporting.prompt_labels import called
+from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries import tables
 from tracker.queries.arrow import Reading, number_columns, snapshot
@@ -70,7 +70,7 @@ def scores_of_prompts(
     prompt_ids, tasks = prompt_ids[order], tasks[order]
     if only is not None and not len(prompt_ids):
         raise SelectionError(only.empties(", ".join(chosen.metrics.values())))
-    names = called(session, dict(zip(prompt_ids.tolist(), tasks.tolist(), strict=True)))
+    names = prompt_labels(session, dict(zip(prompt_ids.tolist(), tasks.tolist(), strict=True)))
     words = _Words(
         benchmark=benchmark.label,
         prompt_ids=prompt_ids,
@@ -155,7 +155,7 @@ def _batches(
             if not said:
                 yield _batch(words, run, *scored)
                 continue
-            given = GivenAnswers.read(reading, run)
+            given = AnswerColumns.read(reading, run)
             n_errors += given.n_errors
             ways |= {given.extraction} if given.extraction else set()
             n_others += given.n_others
@@ -167,7 +167,7 @@ def _batches(
     if n_others:
         warnings.append(f"{n_others:,} answers that were extracted in another way are left out.")
     if n_errors:
-        warnings.append(f"{n_errors:,} answers that are errors of the model stand as {NOT_ASKED}.")
+        warnings.append(f"{n_errors:,} answers that are errors of the model stand as {NO_ANSWER}.")
 
 
 def _scores(reading: Reading, run: ExportedRun, words: _Words) -> Cells:
@@ -177,7 +177,7 @@ def _scores(reading: Reading, run: ExportedRun, words: _Words) -> Cells:
         "ORDER BY metric_id, prompt_id, trial"
     )
     metrics, prompts, trials, values = number_columns(table)
-    places, there = places_among(words.prompt_ids, prompts.astype(np.int64))
+    places, there = find_rows(words.prompt_ids, prompts.astype(np.int64))
     return (
         np.searchsorted(words.metric_ids, metrics[there]),
         places,
@@ -193,7 +193,7 @@ def _batch(
     places: NDArray[np.int64],
     trials: NDArray[np.int64],
     values: NDArray[np.float64],
-    given: GivenAnswers | None = None,
+    given: AnswerColumns | None = None,
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -220,7 +220,7 @@ def _batch(
         "few_shot": pa.nulls(n, pa.int32()) if run.few_shot is None else pa.array(np.full(n, run.few_shot, np.int32)),
     }
     if given is not None:
-        predicted, confidence = given.beside(packed(words.prompt_ids[places], trials))
+        predicted, confidence = given.beside(pack_keys(words.prompt_ids[places], trials))
         columns = {**columns, "predicted": predicted, "confidence": confidence}
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=_schema(given is not None))
 

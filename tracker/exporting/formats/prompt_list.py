@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.exporting.prompt_labels import called
+from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.ingest.files.tabular.headings import CONTENT, SYNONYMS, plain
 from tracker.queries import tables
@@ -34,10 +34,10 @@ SPOKEN_FOR = frozenset(COLUMNS).union(*(SYNONYMS[part] for part in ("prompt", "m
 def prompts_of(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StreamedTable:
     """A row for each prompt of a selection's tasks and filter, in the order in which they were taken in.
 
-    Columns: ``benchmark``, ``prompt_id`` (as `called`), ``task``, ``text``, ``choices`` (a list), ``gold_answer``,
-    ``split``, and one for each further field that some prompt has: whole numbers, numbers, truth values and texts where
-    all are of that kind, else JSON. A field whose name means something else in a table of prompts gets `PREFIX` before
-    it.
+    Columns: ``benchmark``, ``prompt_id`` (as `prompt_labels`), ``task``, ``text``, ``choices`` (a list),
+    ``gold_answer``, ``split``, and one for each further field that some prompt has: whole numbers, numbers, truth
+    values and texts where all are of that kind, else JSON. A field whose name means something else in a table of
+    prompts gets `PREFIX` before it.
 
     Raises:
         SelectionError: the benchmark has no prompts.
@@ -54,7 +54,7 @@ def prompts_of(session: Session, benchmark: BenchmarkKey, selection: Selection) 
     order = np.argsort(prompt_ids)
     ids = prompt_ids[order].tolist()
     task_of = dict(zip(ids, of_task[order].tolist(), strict=True))
-    names = called(session, task_of)
+    names = prompt_labels(session, task_of)
     kinds = _kinds(session, ids)
     headings = _headings(list(kinds))
     texts = pa.string()

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.exporting.prompt_labels import called, called_by_one
+from tracker.exporting.prompt_labels import prompt_labels, shared_prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries import tables
 from tracker.queries.resolution import LARGEST_KEY, benchmark_label
@@ -43,10 +43,10 @@ def weights_of(session: Session, which: str) -> StreamedTable:
     prompt, task = tables.prompt.c, tables.task.c
     told = sa.select(prompt.id, task.name).join(tables.task, task.id == prompt.task_id)
     tasks = {row[0]: row[1] for row in session.execute(told.where(task.benchmark_id == about.id))}
-    names = called_by_one(session, about.id, ids)
+    names = shared_prompt_labels(session, about.id, ids)
     warnings = []
     if names is None:
-        names = called(session, {one: tasks[one] for one in ids})
+        names = prompt_labels(session, {one: tasks[one] for one in ids})
         warnings.append("No family of files names all these prompts, so `suffrage weights` will not know them all.")
     if weights.stale:
         warnings.append(f"Finding {key} rests on scores that are no longer the latest ({weights.stale}).")

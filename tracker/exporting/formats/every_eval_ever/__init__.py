@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.exporting.exported_runs import exported_runs
-from tracker.exporting.formats.every_eval_ever.aggregate import ExportedFile, exported_file, results
-from tracker.exporting.formats.every_eval_ever.instances import Counted, ExportedMetric, PromptParts, rows
+from tracker.exporting.exported_runs import select_exported_runs
+from tracker.exporting.formats.every_eval_ever.aggregate import RunFile, describe_run, results
+from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, InstanceCounts, PromptFields, rows
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import chosen_filter
@@ -30,17 +30,17 @@ from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 
 
-class Exported(Mapping[str, Iterator[bytes]]):
+class EveryEvalEverFiles(Mapping[str, Iterator[bytes]]):
     """Files by path, each made while it is read.
 
     The instances of a run come before its aggregate, which holds their checksum: read in this order, every row is made
     once. Read otherwise, the rows are made again for the aggregate; the bytes are the same.
     """
 
-    def __init__(self, session: Session, runs: Sequence[ExportedFile]) -> None:
+    def __init__(self, session: Session, runs: Sequence[RunFile]) -> None:
         self.session = session
-        self._files: dict[str, tuple[ExportedFile, bool]] = {}
-        self._known: dict[int, tuple[Counted, str]] = {}
+        self._files: dict[str, tuple[RunFile, bool]] = {}
+        self._known: dict[int, tuple[InstanceCounts, str]] = {}
         self._left_out: dict[int, int] = {}
         for run in runs:
             if run.rows.scored:
@@ -64,15 +64,15 @@ class Exported(Mapping[str, Iterator[bytes]]):
         lost = "answers to prompts without a score were left out: in Every Eval Ever every row has a score"
         return [f"{n:,} {lost}"] if n else []
 
-    def _instances(self, run: ExportedFile) -> Iterator[bytes]:
-        counted, digest = Counted(), hashlib.sha256()
+    def _instances(self, run: RunFile) -> Iterator[bytes]:
+        counted, digest = InstanceCounts(), hashlib.sha256()
         for piece in rows(self.session, run.rows, run.prompts, counted):
             digest.update(piece)
             yield piece
         self._known[run.rows.run_id] = (counted, digest.hexdigest())
         self._left_out[run.rows.run_id] = counted.n_answers_left_out
 
-    def _aggregate(self, run: ExportedFile) -> Iterator[bytes]:
+    def _aggregate(self, run: RunFile) -> Iterator[bytes]:
         if run.rows.run_id not in self._known:
             for _ in self._instances(run):
                 pass
@@ -89,7 +89,7 @@ class Exported(Mapping[str, Iterator[bytes]]):
         yield orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, every: bool = True) -> Exported:
+def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, every: bool = True) -> EveryEvalEverFiles:
     """The files of some runs, by their path ``data/<benchmark>/<developer>/<model>/<uuid>.json``.
 
     The same store gives the same bytes, and the same run the same path.
@@ -105,7 +105,7 @@ def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, ever
         SelectionError: nothing is left.
     """
     if isinstance(chosen, Selection):
-        return Exported(session, _runs_of(session, chosen, every))
+        return EveryEvalEverFiles(session, _runs_of(session, chosen, every))
     keys = list(dict.fromkeys(chosen))
     run, benchmark = tables.run.c, tables.benchmark.c
     asked = sa.select(run.id, benchmark.name, benchmark.revision).join(
@@ -117,13 +117,13 @@ def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, ever
     by_benchmark: dict[str, list[int]] = defaultdict(list)
     for key in keys:
         by_benchmark[of[key]].append(key)
-    found: list[ExportedFile] = []
+    found: list[RunFile] = []
     for name, those in by_benchmark.items():
         found += _runs_of(session, Selection(benchmark=name, runs=tuple(those)), every=False)
-    return Exported(session, found)
+    return EveryEvalEverFiles(session, found)
 
 
-def _runs_of(session: Session, selection: Selection, every: bool) -> list[ExportedFile]:
+def _runs_of(session: Session, selection: Selection, every: bool) -> list[RunFile]:
     benchmark = find_benchmark(session, selection.benchmark)
     tasks = chosen_tasks(session, benchmark, selection)
     units: tuple[Unit, ...] = ("prompt", "task") if selection.filter is None else ("prompt",)
@@ -133,7 +133,7 @@ def _runs_of(session: Session, selection: Selection, every: bool) -> list[Export
         problems: list[NotFoundError | SelectionError] = []
         for unit in units:
             try:
-                found = exported_runs(session, benchmark, part, unit, every=every and not selection.runs)
+                found = select_exported_runs(session, benchmark, part, unit, every=every and not selection.runs)
                 metric_ids[unit].update({run.id: run.metric_ids for run in found.runs})
             except (NotFoundError, SelectionError) as problem:
                 problems.append(problem)
@@ -141,7 +141,7 @@ def _runs_of(session: Session, selection: Selection, every: bool) -> list[Export
             raise problems[0]
     kept = chosen_filter(session, benchmark, selection)
     prompt_ids, _ = read_prompts(session, tasks, kept)
-    prompts = PromptParts(session, np.sort(prompt_ids))
+    prompts = PromptFields(session, np.sort(prompt_ids))
     metrics = {
         row.id: ExportedMetric(**row._asdict())
         for row in session.execute(
@@ -151,7 +151,7 @@ def _runs_of(session: Session, selection: Selection, every: bool) -> list[Export
     store = session.scalar(sa.select(tables.database.c.id))
     described = _described(session, sorted({key for those in metric_ids.values() for key in those}))
     return [
-        exported_file(
+        describe_run(
             row,
             benchmark=benchmark.label,
             store=str(store),

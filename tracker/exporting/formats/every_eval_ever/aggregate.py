@@ -18,7 +18,13 @@ import numpy as np
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, PromptParts, RowsOf, Tally, result_id
+from tracker.exporting.formats.every_eval_ever.instances import (
+    ExportedMetric,
+    InstanceSource,
+    PromptFields,
+    PromptMeans,
+    result_id,
+)
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.queries import tables
 from tracker.queries.ranking.standard_errors import LEVEL, interval
@@ -29,7 +35,7 @@ EVERY_PROMPT = "the mean over the prompts of all tasks"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExportedFile:
+class RunFile:
     """A run to be exported.
 
     Attributes:
@@ -43,8 +49,8 @@ class ExportedFile:
         published: keys of the metrics under which scores of whole tasks are exported.
     """
 
-    rows: RowsOf
-    prompts: PromptParts
+    rows: InstanceSource
+    prompts: PromptFields
     path: str
     told: Mapping[str, Any]
     tasks: Mapping[int, str]
@@ -58,18 +64,18 @@ class ExportedFile:
         return self.path.removesuffix(".json") + "_samples.jsonl"
 
 
-def exported_file(
+def describe_run(
     row: Any,
     *,
     benchmark: str,
     store: str,
     tasks: Mapping[int, str],
-    prompts: PromptParts,
+    prompts: PromptFields,
     metrics: Mapping[int, ExportedMetric],
     scored: Sequence[int],
     published: Sequence[int],
     library: Mapping[str, str],
-) -> ExportedFile:
+) -> RunFile:
     """What is exported of a run.
 
     Args:
@@ -121,8 +127,8 @@ def exported_file(
         "eval_library": library,
         "model_info": {"name": row.name, "id": row.name, "developer": developer, "additional_details": details},
     }
-    return ExportedFile(
-        rows=RowsOf(
+    return RunFile(
+        rows=InstanceSource(
             run_id=row.id,
             evaluation_id=evaluation_id,
             model=row.name,
@@ -140,15 +146,15 @@ def exported_file(
     )
 
 
-def results(session: Session, run: ExportedFile, tallies: Mapping[tuple[int, int], Tally]) -> Iterator[dict[str, Any]]:
+def results(session: Session, run: RunFile, tallies: Mapping[tuple[int, int], PromptMeans]) -> Iterator[dict[str, Any]]:
     """A result for each metric and task, one over all tasks where there are several, then those published."""
-    by_metric: dict[int, dict[int, Tally]] = defaultdict(dict)
+    by_metric: dict[int, dict[int, PromptMeans]] = defaultdict(dict)
     for (metric_id, task), tally in sorted(tallies.items()):
         by_metric[metric_id][task] = tally
     for metric_id, those in by_metric.items():
         metric = run.rows.metrics[metric_id]
         if len(those) > 1:
-            whole = Tally(
+            whole = PromptMeans(
                 means=array("d", [mean for tally in those.values() for mean in tally.means]),
                 only_binary=all(tally.only_binary for tally in those.values()),
             )
@@ -169,7 +175,7 @@ def results(session: Session, run: ExportedFile, tallies: Mapping[tuple[int, int
         )
 
 
-def _result(run: ExportedFile, metric: ExportedMetric, task: int | None, tally: Tally) -> dict[str, Any]:
+def _result(run: RunFile, metric: ExportedMetric, task: int | None, tally: PromptMeans) -> dict[str, Any]:
     means = np.array(tally.means)
     n = len(means)
     mean = float(means.mean())
@@ -188,7 +194,7 @@ def _result(run: ExportedFile, metric: ExportedMetric, task: int | None, tally: 
 
 
 def _told(
-    run: ExportedFile,
+    run: RunFile,
     metric: ExportedMetric,
     task: int | None,
     value: float,

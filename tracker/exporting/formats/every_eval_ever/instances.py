@@ -24,7 +24,7 @@ CHUNKS_KEPT = 16
 UNNAMED = "suffrage"
 """The namespace of prompts that no file has named: they go by their key."""
 
-Said = tuple[str, str | None, float | None, str]
+StoredAnswer = tuple[str, str | None, float | None, str]
 """Extraction, text, probability, status."""
 
 
@@ -50,7 +50,7 @@ class ExportedMetric:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsOf:
+class InstanceSource:
     """What the rows of one run have in common.
 
     Attributes:
@@ -70,7 +70,7 @@ class RowsOf:
 
 
 @dataclass
-class Tally:
+class PromptMeans:
     """Means of prompts, trials averaged, under one metric in one task.
 
     Attributes:
@@ -83,7 +83,7 @@ class Tally:
 
 
 @dataclass
-class Counted:
+class InstanceCounts:
     """What is counted while the rows pass by.
 
     Attributes:
@@ -92,7 +92,7 @@ class Counted:
         n_answers_left_out: answers to prompts and trials without any score, for which the schema has no place.
     """
 
-    tallies: dict[tuple[int, int], Tally] = field(default_factory=lambda: defaultdict(Tally))
+    tallies: dict[tuple[int, int], PromptMeans] = field(default_factory=lambda: defaultdict(PromptMeans))
     n_rows: int = 0
     n_answers_left_out: int = 0
 
@@ -102,7 +102,7 @@ def result_id(name: str, metric: str) -> str:
     return f"{name}/{metric}"
 
 
-class PromptParts:
+class PromptFields:
     """What rows say of prompts, read a thousand at a time; the last chunks are kept for the next run.
 
     Args:
@@ -136,7 +136,7 @@ class PromptParts:
         }
 
 
-def rows(session: Session, of: RowsOf, prompts: PromptParts, counted: Counted) -> Iterator[bytes]:
+def rows(session: Session, of: InstanceSource, prompts: PromptFields, counted: InstanceCounts) -> Iterator[bytes]:
     """The rows as lines of JSON, in the order of prompts, trials and metrics; a piece for each thousand prompts.
 
     Args:
@@ -199,7 +199,12 @@ def _parts(name: tuple[str, str], row: Any) -> tuple[dict[str, Any], dict[str, s
 
 
 def _common(
-    of: RowsOf, task: int, fields: Mapping[str, Any], metadata: Mapping[str, str], trial: int, said: Sequence[Said]
+    of: InstanceSource,
+    task: int,
+    fields: Mapping[str, Any],
+    metadata: Mapping[str, str],
+    trial: int,
+    said: Sequence[StoredAnswer],
 ) -> dict[str, Any]:
     """A row, but for result and score."""
     more = {
@@ -240,7 +245,7 @@ def _common(
     return row
 
 
-def _scores(session: Session, of: RowsOf, keys: Sequence[int]) -> dict[tuple[int, int], dict[int, float]]:
+def _scores(session: Session, of: InstanceSource, keys: Sequence[int]) -> dict[tuple[int, int], dict[int, float]]:
     """By prompt and trial: score by metric. Each metric is one range of the table's own order."""
     score: Any = tables.score.c
     wanted = set(keys)
@@ -255,14 +260,14 @@ def _scores(session: Session, of: RowsOf, keys: Sequence[int]) -> dict[tuple[int
     return found
 
 
-def _answers(session: Session, run_id: int, keys: Sequence[int]) -> dict[tuple[int, int], list[Said]]:
+def _answers(session: Session, run_id: int, keys: Sequence[int]) -> dict[tuple[int, int], list[StoredAnswer]]:
     """By prompt and trial: what the model said, in the order of the extractions' names."""
     answer: Any = tables.answer.c
     wanted = set(keys)
     asked = sa.select(
         answer.prompt_id, answer.trial, answer.extraction, answer.text, answer.probability, answer.status
     ).where(answer.run_id == run_id, answer.prompt_id.between(keys[0], keys[-1]))
-    found: dict[tuple[int, int], list[Said]] = defaultdict(list)
+    found: dict[tuple[int, int], list[StoredAnswer]] = defaultdict(list)
     for prompt, trial, *said in session.execute(asked):
         if prompt in wanted:
             found[prompt, trial].append((said[0], said[1], said[2], said[3]))
