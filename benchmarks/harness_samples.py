@@ -22,8 +22,8 @@ import sqlalchemy as sa
 from benchmarks._costs import in_own_process
 from benchmarks._stores import empty_store
 from tracker.database import transaction
-from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
 from tracker.schema import Benchmark, Metric, Model, Prompt, Run, Score, Task
 
 MEGABYTES = int(os.environ.get("SUFFRAGE_BENCHMARK_MEGABYTES", "300"))

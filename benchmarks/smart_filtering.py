@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from benchmarks._costs import in_own_process
 from benchmarks._stores import empty_store
 from tracker.database import connect, transaction
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
@@ -146,7 +146,7 @@ def _write(path: Path, columns: dict[str, Any]) -> None:
 
 def _take_in(engine: sa.Engine, path: Path, columns: dict[str, Any]) -> None:
     _write(path, columns)
-    reading = prepare(path, OPTIONS)
+    reading = parse_file(path, OPTIONS)
     with transaction(engine, exclusive=True) as session:
         store(session, reading, OPTIONS)
 

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from benchmarks._stores import ENGINES, empty_store
 from tracker.database import transaction
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.write.writer import Stored, store
+from tracker.ingest.write.writer import StoreChanges, store
 from tracker.schema import Model, Run, Score
 
 N_PROMPTS, N_MODELS = 14_000, 400
@@ -97,9 +97,9 @@ def _table(path: Path, values: str, model: str, n_models: int) -> Path:
     return path
 
 
-def _ingested(engine: sa.Engine, path: Path) -> tuple[float, Stored]:
+def _ingested(engine: sa.Engine, path: Path) -> tuple[float, StoreChanges]:
     begun = time.perf_counter()
-    reading = prepare(path, OPTIONS)
+    reading = parse_file(path, OPTIONS)
     with transaction(engine, exclusive=True) as session:
         stored = store(session, reading, OPTIONS)
     return time.perf_counter() - begun, stored

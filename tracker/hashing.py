@@ -15,7 +15,7 @@ WORD = 1 << 64
 """Checksums are sums modulo this."""
 
 
-def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix_bits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Words in which every bit depends on every bit of the given ones; no two are made alike."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -16,7 +16,7 @@ from analyses.filter_stability import analyze
 from analyses.numerics.filtering.removal import retained
 from tracker.database import connect, transaction
 from tracker.errors import SelectionError
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store as store_reading
@@ -393,7 +393,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> s
     engine = connect(f"sqlite:///{folder / 'store.db'}")
     write_files(simulate(Design(n_prompts=420, n_easy=42, n_leaked=24, n_groups=18), seed=1), folder)
     for file in RESULT_FILES:
-        reading = prepare(folder / file.name, file.options)
+        reading = parse_file(folder / file.name, file.options)
         with transaction(engine, exclusive=True) as session:
             store_reading(session, reading, file.options)
     table = pq.read_table(folder / VECTORS_FILE.name)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from small_benchmarks import USUAL, Small, asked_of_all, small
 
 from tracker.database import connect, transaction
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store as take_in_file
@@ -222,7 +222,7 @@ def filled(url: str, folder: Path) -> sa.Engine:
     write_files(simulation, folder)
     engine = connect(url)
     for file in RESULT_FILES:
-        reading = prepare(folder / file.name, file.options)
+        reading = parse_file(folder / file.name, file.options)
         with transaction(engine, exclusive=True) as session:
             take_in_file(session, reading, file.options)
     with transaction(engine, exclusive=True) as session:

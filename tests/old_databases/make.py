@@ -21,8 +21,8 @@ from tracker.database import connect, current_version, transaction
 from tracker.ingest.measurement import (
     Answers,
     MetricDescription,
+    ParsedFile,
     Prompts,
-    Reading,
     ReadOptions,
     RunDescription,
     Scores,
@@ -34,7 +34,7 @@ ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, 
 LOSS = MetricDescription(name="loss", higher_is_better=False)
 
 
-def results() -> Reading:
+def results() -> ParsedFile:
     """Two models on four prompts of two tasks, and their published task scores."""
     prompts = Prompts(
         keys=["1", "2", "1", "2"],
@@ -53,7 +53,7 @@ def results() -> Reading:
         model_facts={"organization": "o", "family": "f", "parameters": 7_000_000_000, "released": date(2024, 4, 1)},
     )
     large, blind = RunDescription(model="large"), RunDescription(model="large", condition="answer_only")
-    return Reading(
+    return ParsedFile(
         path=Path("results.csv"),
         files=(),
         format="made",

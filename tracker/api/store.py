@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracker.evaluating.evaluation import Progress
     from tracker.evaluating.evaluation_result import Evaluated
     from tracker.ingest.datasets.ingest_prompts import PromptIngestResult
-    from tracker.ingest.ingest import IngestResult
+    from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
     from tracker.queries.selection import Policy
 
@@ -116,9 +116,9 @@ class Store(StoredThings):
             >>> print(store.ingest("scores.csv", benchmark="quiz", metric="accuracy")[0].summary())
             scores.csv (wide-table): 3 new prompts, 2 new models, 2 new runs, 6 scores
         """
-        from tracker.ingest.detection import find
-        from tracker.ingest.ingest import ingest_file
+        from tracker.ingest.detection import find_files
         from tracker.ingest.measurement import ReadOptions
+        from tracker.ingest.pipeline import ingest_file
 
         known = [field.name for field in fields(ReadOptions)]
         if unknown := sorted(set(said) - set(known)):
@@ -135,7 +135,7 @@ class Store(StoredThings):
                 partial=partial,
                 dry_run=dry_run,
             )
-            for path in find([Path(one) for one in named], options, format=format)
+            for path in find_files([Path(one) for one in named], options, format=format)
         ]
 
     def prompts_from(

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tracker.binary_copy import copy_scores, packed_scores
-from tracker.copying.values import Row, converted, readers, score_array, writers
+from tracker.copying.values import Row, convert_rows, score_array, value_readers, value_writers
 
 NUMBERS_AT_ONCE = 100_000
 TEXTS_AT_ONCE = 2_000
@@ -40,38 +40,38 @@ _TIGHTEN = (
 )
 
 
-def rows_of(connection: sa.Connection, table: sa.Table) -> Iterator[Sequence[Row]]:
+def read_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Sequence[Row]]:
     """All rows of a table in batches, as our values, in the order of its key."""
     names, keys = _names(table), ", ".join(f'"{column.name}"' for column in table.primary_key)
     statement = f'SELECT {names} FROM "{table.name}" ORDER BY {keys}'
     engine = connection.dialect.name
-    convert = readers(table, engine)
+    convert = value_readers(table, engine)
     raw: Any = connection.connection
     cursor = raw.cursor() if engine == "sqlite" else raw.cursor(name="copying", binary=True)
     try:
         cursor.execute(statement)
         while rows := cursor.fetchmany(_at_once(table)):
-            yield converted(rows, convert)
+            yield convert_rows(rows, convert)
     finally:
         cursor.close()
 
 
-def fill(connection: sa.Connection, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:
+def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Sequence[Row]]) -> None:
     """Write all rows of a table that is empty, whatever they refer to within it."""
     engine = connection.dialect.name
-    convert = writers(table, engine)
+    convert = value_writers(table, engine)
     raw: Any = connection.connection
     cursor = raw.cursor()
     try:
         if engine == "sqlite":
             for rows in batches:
-                _insert(cursor, table, converted(rows, convert))
+                _insert(cursor, table, convert_rows(rows, convert))
         elif table.name == "score":
             with _loosened(cursor):
                 for rows in batches:
                     _copy_scores(cursor, rows)
         else:
-            _copy(cursor, table, (converted(rows, convert) for rows in batches))
+            _copy(cursor, table, (convert_rows(rows, convert) for rows in batches))
     finally:
         cursor.close()
 
@@ -101,7 +101,7 @@ def set_last_key(connection: sa.Connection, table: sa.Table, last: int) -> None:
         connection.execute(sa.select(sa.func.setval(sequence, last, True)))
 
 
-def counts_keys(table: sa.Table) -> bool:
+def has_key_counter(table: sa.Table) -> bool:
     """Whether the store gives the keys of a table, one after the other."""
     return "id" in table.c and isinstance(table.c.id.type, sa.Integer)
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlmodel import Session
 
-from tracker.copying.engines import counts_keys, fill, last_key, rows_of, set_last_key
+from tracker.copying.engines import fill_table, has_key_counter, last_key, read_rows, set_last_key
 from tracker.copying.values import Checksum, Row
 from tracker.database import WRITER_LOCK, current_version, ensure_current, explain, shown_url, stray_rows
 from tracker.errors import DatabaseError
@@ -38,7 +38,7 @@ class CopiedTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copied:
+class CopyResult:
     """What was copied.
 
     Attributes:
@@ -57,7 +57,7 @@ class Copied:
 
 def copy_store(
     source: sa.Engine, target: sa.Engine, *, new_identity: bool = False, progress: Progress | None = None
-) -> Copied:
+) -> CopyResult:
     """Copy everything, keys as they are, in one transaction of the target.
 
     Afterwards every table is read again from both and compared by number and content; where they differ,
@@ -87,12 +87,12 @@ def copy_store(
         written: dict[str, Checksum] = {}
         for table in tables:
             written[table.name] = Checksum(table)
-            rows = rows_of(origin, table)
+            rows = read_rows(origin, table)
             if new_identity and table.name == "database":
                 rows = _renamed(rows)
             with _named(table, target):
-                fill(copy, table, done.counted(rows, written[table.name]))
-            if counts_keys(table):
+                fill_table(copy, table, done.counted(rows, written[table.name]))
+            if has_key_counter(table):
                 set_last_key(copy, table, last_key(origin, table))
         copied = tuple(_compared(copy, table, written[table.name], done) for table in tables)
         if target.dialect.name == "postgresql" and (wrong := stray_rows(Session(bind=copy))):
@@ -100,7 +100,7 @@ def copy_store(
     if target.dialect.name == "postgresql":
         with target.begin() as connection:
             connection.exec_driver_sql("ANALYZE")
-    return Copied(tables=copied, seconds=time.perf_counter() - began)
+    return CopyResult(tables=copied, seconds=time.perf_counter() - began)
 
 
 class _Done:
@@ -125,7 +125,7 @@ def _compared(copy: sa.Connection, table: sa.Table, written: Checksum, done: _Do
         DatabaseError: it differs from what was written.
     """
     found = Checksum(table)
-    for _ in done.counted(rows_of(copy, table), found):
+    for _ in done.counted(read_rows(copy, table), found):
         pass
     if (found.n_rows, found.value) != (written.n_rows, written.value):
         raise DatabaseError(

@@ -12,7 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.hashing import SEEDS, WORD, mixed
+from tracker.hashing import SEEDS, WORD, mix_bits
 
 Convert = Callable[[Any], Any]
 Row = Sequence[Any]
@@ -20,7 +20,7 @@ Row = Sequence[Any]
 _NUMBERS = np.dtype([(name, np.int64) for name in ("run", "metric", "prompt", "trial")] + [("value", np.float64)])
 
 
-def readers(table: sa.Table, engine: str) -> list[Convert | None]:
+def value_readers(table: sa.Table, engine: str) -> list[Convert | None]:
     """For each column what turns a driver's value into ours; None where they are the same.
 
     Ours are those of Python: bool, moments in UTC, days, and JSON as lists and dictionaries.
@@ -30,7 +30,7 @@ def readers(table: sa.Table, engine: str) -> list[Convert | None]:
     return [_kept(column.type, {sa.DateTime: lambda moment: moment.astimezone(UTC)}) for column in table.columns]
 
 
-def writers(table: sa.Table, engine: str) -> list[Convert | None]:
+def value_writers(table: sa.Table, engine: str) -> list[Convert | None]:
     """For each column what turns our value into the driver's; None where they are the same."""
     if engine == "sqlite":
         return [_kept(column.type, _TO_SQLITE) for column in table.columns]
@@ -39,7 +39,7 @@ def writers(table: sa.Table, engine: str) -> list[Convert | None]:
     return [_kept(column.type, {sa.JSON: Jsonb}) for column in table.columns]
 
 
-def converted(rows: Sequence[Row], converts: Sequence[Convert | None]) -> Sequence[Row]:
+def convert_rows(rows: Sequence[Row], converts: Sequence[Convert | None]) -> Sequence[Row]:
     """Rows with every value converted that is not None."""
     if not rows or not any(converts):
         return rows
@@ -70,7 +70,7 @@ class Checksum:
             scores = score_array(rows)
             self._add(*(int(_hashes(scores, seed).sum(dtype=np.uint64)) for seed in SEEDS))
             return
-        for row in converted(rows, self._plain):
+        for row in convert_rows(rows, self._plain):
             said = repr(tuple(row)).encode("utf-8", "surrogatepass")
             self._add(*divmod(int.from_bytes(hashlib.blake2b(said, digest_size=16).digest()), WORD))
 
@@ -97,7 +97,7 @@ def _hashes(scores: NDArray[Any], seed: int) -> NDArray[np.uint64]:
 
 
 def _next(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return mixed(words + np.uint64(SEEDS[0]))
+    return mix_bits(words + np.uint64(SEEDS[0]))
 
 
 def _kept(kind: Any, converts: dict[type, Convert]) -> Convert | None:

@@ -25,7 +25,14 @@ from tracker.evaluating.preparation import Prepared, prepare
 from tracker.evaluating.responses import Reply
 from tracker.evaluating.scoring.score_response import SCORING, judge
 from tracker.evaluating.warnings import of_options, of_run
-from tracker.ingest.write.live.live_runs import LiveRun, Measured, add, complete, open_run, stored_prompts
+from tracker.ingest.write.live.live_runs import (
+    LiveRun,
+    ScoredResponse,
+    add_responses,
+    complete_run,
+    count_stored_trials,
+    open_run,
+)
 from tracker.queries.catalogue.listing import means_of_runs
 from tracker.run_settings import USAGE
 from tracker.schema import Run
@@ -97,7 +104,7 @@ class _Evaluation:
         """The run, as far as it comes."""
         run = self._opened()
         with transaction(self.engine, write=False) as session:
-            before = stored_prompts(session, run.id) if not run.is_new else {}
+            before = count_stored_trials(session, run.id) if not run.is_new else {}
         done = {prompt for prompt, n_trials in before.items() if n_trials >= self.who.n_trials}
         n_before = len(done)
         failed: dict[int, Reply] = {}
@@ -164,7 +171,7 @@ class _Evaluation:
                 rows = self._judged(fresh, failed)
                 if rows:
                     with transaction(self.engine, exclusive=True) as session:
-                        add(session, run.id, rows)
+                        add_responses(session, run.id, rows)
                     done |= {row.prompt_id for row in rows}
                 self._tell(done, n_tokens)
         return {prompt: reply for prompt, reply in failed.items() if prompt not in done}
@@ -173,9 +180,9 @@ class _Evaluation:
         if self.progress:
             self.progress(len(done), len(self.questions), n_tokens)
 
-    def _judged(self, replies: Iterable[Reply], failed: dict[int, Reply]) -> list[Measured]:
+    def _judged(self, replies: Iterable[Reply], failed: dict[int, Reply]) -> list[ScoredResponse]:
         """What is stored of replies; those without an answer are put among the failed ones, all of a prompt's."""
-        rows: list[Measured] = []
+        rows: list[ScoredResponse] = []
         for reply in replies:
             if reply.error:
                 failed[reply.prompt_id] = reply
@@ -186,7 +193,7 @@ class _Evaluation:
                 failed[reply.prompt_id] = replace(reply, error=UNSCORED if reply.logprobs is None else NO_NUMBER)
         return [row for row in rows if row.prompt_id not in failed]
 
-    def _measured(self, reply: Reply) -> Measured:
+    def _measured(self, reply: Reply) -> ScoredResponse:
         question, writing = self.by_prompt[reply.prompt_id], self.plan.writing
         found = judge(
             question,
@@ -202,7 +209,7 @@ class _Evaluation:
             usage["cost"] = cost
         if reply.n_shots < len(question.shots):
             usage["with_fewer_shots"] = 1
-        return Measured(
+        return ScoredResponse(
             prompt_id=reply.prompt_id,
             trial=reply.trial,
             scores=found.scores,
@@ -224,14 +231,14 @@ class _Evaluation:
                 wrong, error = dict.fromkeys(names, 0.0), (("", None, None, "error"),)
                 trials = range(self.who.n_trials)
                 lost = [
-                    Measured(prompt_id=prompt, trial=trial, scores=wrong, answers=error)
+                    ScoredResponse(prompt_id=prompt, trial=trial, scores=wrong, answers=error)
                     for prompt in again
                     for trial in trials
                 ]
-                add(session, run.id, lost)
+                add_responses(session, run.id, lost)
             left_out["longer than the model reads"] += len(failed) - len(again)
             left_out["no answer, counted as wrong" if self.plan.errored == "wrong" else "no answer"] += len(again)
-            complete(session, run.id, left_out)
+            complete_run(session, run.id, left_out)
 
     def _told(self, run: LiveRun, failed: Mapping[int, Reply], n_before: int) -> Evaluated:
         with transaction(self.engine, write=False) as session:
@@ -248,7 +255,7 @@ class _Evaluation:
                 splits=self.prepared.splits,
                 is_complete=stored.status != "partial",
                 n_prompts=len(self.questions),
-                n_new=max(0, len(stored_prompts(session, run.id)) - n_before),
+                n_new=max(0, len(count_stored_trials(session, run.id)) - n_before),
                 means=means_of_runs(session, [run.id]).get(run.id, {}),
                 left_out=dict(self.asked.left_out),
                 failed={prompt: reply.error for prompt, reply in failed.items()},

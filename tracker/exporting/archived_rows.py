@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.ingest.archives.layout import BY_RUN, ORDER, Column, columns_of, schema_of
+from tracker.ingest.archives.layout import BY_RUN, ORDER, ArchiveColumn, columns_of, schema_of
 from tracker.queries.arrow import Reading, number_columns
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class ArchivedRows:
         texts = isinstance(getattr(kind, "impl", kind), sa.String) and not self.reading.is_sqlite
         return f'"{name}" COLLATE "C"' if texts else f'"{name}"'  # by bytes, as SQLite does
 
-    def _converted(self, table: str, columns: Sequence[Column], batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _converted(self, table: str, columns: Sequence[ArchiveColumn], batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
         import pyarrow.compute as pc
 

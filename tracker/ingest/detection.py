@@ -11,16 +11,14 @@ from pathlib import Path
 from types import ModuleType
 
 from tracker.errors import BadInputError, NotFoundError, SuffrageError, UnknownFormatError
-from tracker.ingest.files.contents import damage, is_named_like_a_table
-from tracker.ingest.files.tabular.head import Head, head
-from tracker.ingest.format_registry import GROUP, formats
-from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores
-from tracker.ingest.reading import Way, blocks_of, digest_of
-
-__all__ = ["GROUP", "find", "formats", "prepare"]
+from tracker.ingest.files.file_contents import find_damage, is_named_like_a_table
+from tracker.ingest.files.tabular.table_head import TableHead, read_head
+from tracker.ingest.format_registry import load_formats
+from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
+from tracker.ingest.parsing import ReadProgress, hash_files, parse_blocks
 
 
-def find(
+def find_files(
     paths: Sequence[Path],
     options: ReadOptions | None = None,
     *,
@@ -37,7 +35,7 @@ def find(
         options: what the user says about them.
         format: name of the only format to look for.
         skipped: told of each file of a folder that nothing recognises, and why; files that are empty or broken
-            off are not skipped, so that `prepare` refuses them.
+            off are not skipped, so that `parse_file` refuses them.
 
     Raises:
         BadInputError: a path that does not exist, or a folder without results.
@@ -56,7 +54,7 @@ def find(
         results = 0
         for file in _files(path):
             module, reasons = _recognised(file, options, known)
-            if module is not None or damage(file):
+            if module is not None or find_damage(file):
                 results += 1
                 found.setdefault(file, module)
             else:
@@ -72,14 +70,14 @@ def find(
     return first + _primaries({path: module for path, module in found.items() if path not in first})
 
 
-def prepare(
+def parse_file(
     path: Path,
     options: ReadOptions,
     *,
     format: str | None = None,
     partial: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> Reading:
+) -> ParsedFile:
     """Recognise a file and read all of it.
 
     Args:
@@ -105,22 +103,22 @@ def prepare(
             raise BadInputError(path, "is empty.")
         name, module = _chosen(path, options, known, forced=format is not None)
         if options.splits and not getattr(module, "TAKES_SPLITS", False):
-            takers = ", ".join(one for one, other in formats().items() if getattr(other, "TAKES_SPLITS", False))
+            takers = ", ".join(one for one, other in load_formats().items() if getattr(other, "TAKES_SPLITS", False))
             raise BadInputError(
                 path, f"files of the format {name} are taken whole.", advice=f"Leave --split out; it is for {takers}."
             )
         companions = getattr(module, "companions", lambda _: ())
         files = (path, *companions(path))
-        way = Way(sum(file.stat().st_size for file in files), progress)
-        digest = digest_of(files, way)
-        measurements, warnings, why, archive = blocks_of(path, module, options, way, partial=partial)
+        way = ReadProgress(sum(file.stat().st_size for file in files), progress)
+        digest = hash_files(files, way)
+        measurements, warnings, why, archive = parse_blocks(path, module, options, way, partial=partial)
         harness = getattr(module, "harness", lambda _: None)(path)
     except SuffrageError:
         raise
     except OSError as error:
         raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
     how = json.dumps([digest, name, options.as_json()], sort_keys=True)
-    return Reading(
+    return ParsedFile(
         path=path,
         files=files,
         format=name,
@@ -134,7 +132,7 @@ def prepare(
     )
 
 
-def own_model(path: Path, options: ReadOptions, *, format: str | None = None) -> str | None:
+def read_model_name(path: Path, options: ReadOptions, *, format: str | None = None) -> str | None:
     """What a file itself calls the model of its first run; None where it does not say, or cannot be read.
 
     Args:
@@ -152,7 +150,7 @@ def own_model(path: Path, options: ReadOptions, *, format: str | None = None) ->
 
 
 def _asked(format: str | None) -> Mapping[str, ModuleType]:
-    known = formats()
+    known = load_formats()
     if format is None:
         return known
     if format not in known:
@@ -199,7 +197,7 @@ def _chosen(
         return next(iter(known.items()))
     module, reasons = _recognised(path, options, known)
     if module is None:
-        if unreadable := damage(path) or _no_table(path):
+        if unreadable := find_damage(path) or _no_table(path):
             raise BadInputError(path, unreadable)
         text = f"no format recognises this file. Tried {_told(reasons)}."
         raise UnknownFormatError(path, text, advice="If you know what it is, name its format with --format.")
@@ -208,8 +206,8 @@ def _chosen(
 
 def _no_table(path: Path) -> str | None:
     """What keeps a file that is named like a table from being one, whatever the format."""
-    top = head(path)
-    if isinstance(top, Head) and sum(map(bool, top.names)) == 1:
+    top = read_head(path)
+    if isinstance(top, TableHead) and sum(map(bool, top.names)) == 1:
         return (
             f"has only one column, {top.names[0]!r}. Is its first line the header, "
             "and do commas, semicolons or tabs stand between the names?"

@@ -16,7 +16,7 @@ GROUP = "suffrage.formats"
 OURS = "suffrage"
 
 
-def formats() -> Mapping[str, ModuleType]:
+def load_formats() -> Mapping[str, ModuleType]:
     """Every format by name, such as ``wide-table``; ours keep their names.
 
     A plug-in that cannot be used is warned of and left out.
@@ -41,7 +41,7 @@ class FormatDescription:
     package: str | None
 
 
-def described() -> list[FormatDescription]:
+def describe_formats() -> list[FormatDescription]:
     """Every format, by name."""
     return [
         FormatDescription(

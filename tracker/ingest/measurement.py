@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tracker.errors import SelectionError
 
 if TYPE_CHECKING:
-    from tracker.ingest.archives.opening import Archive
+    from tracker.ingest.archives.archive_file import StoreArchive
 
 Texts = Sequence[str | None]
 
@@ -39,7 +39,7 @@ class Prompts:
         answer: ``n`` gold answers.
         split: ``n`` names such as test or validation.
         details: ``n`` mappings of further fields.
-        told_apart_by: the field of the details that tells apart those which the namespace calls alike, in one task
+        disambiguated_by: the field of the details that distinguishes prompts of the same name, in one task
             ``key``, ``key#1``, ``key#2``, …; None where nothing does.
         benchmark: what the file says they belong to; the user's word goes before it.
         lines: ``(n,)`` int64 line of the file, or row counted from 1, for messages.
@@ -53,7 +53,7 @@ class Prompts:
     answer: Texts | None = None
     split: Texts | None = None
     details: Sequence[Mapping[str, Any] | None] | None = None
-    told_apart_by: str | None = None
+    disambiguated_by: str | None = None
     benchmark: str | None = None
     lines: NDArray[np.int64] | None = None
 
@@ -277,7 +277,7 @@ def metric_description(name: str, options: ReadOptions | None = None) -> MetricD
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ParsedFile:
     """A file as read, and found to be sound; nothing of it is stored yet.
 
     Attributes:
@@ -303,7 +303,7 @@ class Reading:
     measurements: Sequence[Measurement]
     warnings: Sequence[str] = ()
     damage: str = ""
-    archive: Archive | None = None
+    archive: StoreArchive | None = None
 
     def close(self) -> None:
         """Give up the measurements, and the temporary file that may hold them."""

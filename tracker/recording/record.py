@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import ConflictError
-from tracker.ingest.write.bulk import insert_rows
+from tracker.ingest.write.bulk_rows import insert_rows
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.artifacts import Artifact

@@ -12,7 +12,7 @@ from command_runner import run
 
 from tracker.cli import suffrage
 from tracker.database import connect, downgrade, transaction
-from tracker.ingest.write.bulk import stored_scores
+from tracker.ingest.write.bulk_rows import stored_scores
 from tracker.ingest.write.checksums import checksum
 from tracker.queries import tables
 from tracker.queries.selection import Selection

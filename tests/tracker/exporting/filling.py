@@ -13,7 +13,7 @@ from archive_files import RUN, WHEN, Rows, counted, prompt
 from tracker import schema
 from tracker.database import transaction
 from tracker.ingest.archives.layout import ORDER
-from tracker.ingest.write.bulk import stored_scores
+from tracker.ingest.write.bulk_rows import stored_scores
 from tracker.ingest.write.checksums import checksum
 
 TABLES = {

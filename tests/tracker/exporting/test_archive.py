@@ -19,7 +19,7 @@ from store_content import OF_THE_STORE, TABLES, content_of
 from tracker.database import connect, transaction
 from tracker.exporting.archive import ArchiveSummary, write_archive
 from tracker.ingest.archives.layout import LEFT_BEHIND, ORDER, columns_of
-from tracker.ingest.ingest import IngestResult, ingest_file
+from tracker.ingest.pipeline import IngestResult, ingest_file
 from tracker.queries.resolution import find_benchmark
 
 

@@ -20,13 +20,13 @@ from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.exporting.formats.every_eval_ever import every_eval_ever
 from tracker.exporting.formats.every_eval_ever import instances as every_eval_ever_rows
-from tracker.ingest.detection import find, prepare
+from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.measurement import (
     Answers,
     Measurement,
     MetricDescription,
+    ParsedFile,
     Prompts,
-    Reading,
     ReadOptions,
     RunDescription,
     Scores,
@@ -105,7 +105,7 @@ def blocks() -> list[Measurement]:
 
 
 def keep(engine: sa.Engine, those: Sequence[Measurement], benchmark: str = "bench@v2") -> None:
-    told = Reading(path=Path("a"), files=(), format="made", digest=benchmark, identity=benchmark, measurements=those,
+    told = ParsedFile(path=Path("a"), files=(), format="made", digest=benchmark, identity=benchmark, measurements=those,
                    harness="asker 1.2")  # fmt: skip
     with transaction(engine, exclusive=True) as session:
         take_in(session, told, ReadOptions(benchmark=benchmark))
@@ -125,9 +125,9 @@ def written(engine: sa.Engine, folder: Path, chosen: Any = None) -> dict[str, by
 def taken_in(folder: Path, name: str = "again") -> sa.Engine:
     """A new store with the files of a folder."""
     engine = connect(f"sqlite:///{folder / name}.db")
-    for path in find([folder / "data"]):
+    for path in find_files([folder / "data"]):
         with transaction(engine, exclusive=True) as session:
-            take_in(session, prepare(path, ReadOptions()), ReadOptions())
+            take_in(session, parse_file(path, ReadOptions()), ReadOptions())
     return engine
 
 
@@ -215,9 +215,9 @@ class TestRoundTrip:
         keep(engine, blocks())
         before = held(engine)
         written(engine, tmp_path)
-        for path in find([tmp_path / "data"]):
+        for path in find_files([tmp_path / "data"]):
             with transaction(engine, exclusive=True) as session:
-                stored = take_in(session, prepare(path, ReadOptions()), ReadOptions())
+                stored = take_in(session, parse_file(path, ReadOptions()), ReadOptions())
             assert (stored.n_scores, stored.n_answers, stored.n_task_scores, len(stored.runs_new)) == (0, 0, 0, 0)
         assert held(engine) == before
 

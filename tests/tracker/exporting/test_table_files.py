@@ -19,7 +19,7 @@ from made_filters import filtered
 from tracker.errors import OutputError
 from tracker.exporting.formats.kept_prompts import kept_prompts
 from tracker.exporting.table_files import WRITERS, write_file
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.measurement import Prompts, ReadOptions
 
 # What a store holds: neither NUL nor halves of surrogate pairs.
@@ -70,7 +70,7 @@ class TestFormats:
         )
         path = tmp_path / f"kept.{kind}"
         path.write_bytes(WRITERS[kind](kept_prompts(made)))
-        reading = prepare(path, ReadOptions(benchmark="b"))
+        reading = parse_file(path, ReadOptions(benchmark="b"))
         assert reading.format == "prompt-table"
         (prompts,) = reading.measurements
         assert isinstance(prompts, Prompts)

@@ -12,9 +12,9 @@ import numpy as np
 from sound.inspect_ai import ZSTD, archive, header, whole
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.formats import inspect_ai
-from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, ReadOptions, Scores
+from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, ReadOptions, Scores
 
 
 def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str, Any], **told: Any) -> Path:
@@ -27,8 +27,8 @@ def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str
     return path
 
 
-def read(path: Path, **options: Any) -> Reading:
-    return prepare(path, ReadOptions(**options))
+def read(path: Path, **options: Any) -> ParsedFile:
+    return parse_file(path, ReadOptions(**options))
 
 
 def until_damage(path: Path, **options: Any) -> tuple[list[Measurement | str], str]:
@@ -42,10 +42,10 @@ def until_damage(path: Path, **options: Any) -> tuple[list[Measurement | str], s
     return found, ""
 
 
-def scores(reading: Reading | Sequence[Measurement | str]) -> dict[str, dict[tuple[str, int], float]]:
+def scores(reading: ParsedFile | Sequence[Measurement | str]) -> dict[str, dict[tuple[str, int], float]]:
     """Scores by metric, prompt and trial; those that are missing are left out."""
     found: dict[str, dict[tuple[str, int], float]] = {}
-    for block in reading.measurements if isinstance(reading, Reading) else reading:
+    for block in reading.measurements if isinstance(reading, ParsedFile) else reading:
         if isinstance(block, Scores):
             trials = np.broadcast_to(block.trials, block.values.shape)
             for key, trial, value in zip(block.prompts.keys, trials.tolist(), block.values.tolist(), strict=True):
@@ -54,7 +54,7 @@ def scores(reading: Reading | Sequence[Measurement | str]) -> dict[str, dict[tup
     return found
 
 
-def prompts(reading: Reading) -> Prompts:
+def prompts(reading: ParsedFile) -> Prompts:
     block = reading.measurements[0]
     assert isinstance(block, (Scores, Answers))
     return block.prompts

@@ -9,7 +9,14 @@ import sqlalchemy as sa
 from readings import keep, prompts
 
 from tracker.database import transaction
-from tracker.ingest.write.live.live_runs import LiveRun, Measured, add, complete, open_run, stored_prompts
+from tracker.ingest.write.live.live_runs import (
+    LiveRun,
+    ScoredResponse,
+    add_responses,
+    complete_run,
+    count_stored_trials,
+    open_run,
+)
 from tracker.queries import tables
 
 IDENTITY = "0123456789abcdef" * 4
@@ -19,7 +26,7 @@ OTHER = "f" * 64
 def n_stored(engine: sa.Engine, run: LiveRun) -> int:
     """How many prompts of a run have scores."""
     with transaction(engine, write=False) as session:
-        return len(stored_prompts(session, run.id))
+        return len(count_stored_trials(session, run.id))
 
 
 def ask(engine: sa.Engine, n_prompts: int, benchmark: str = "b") -> None:
@@ -36,9 +43,9 @@ def asked(engine: sa.Engine) -> list[int]:
         return list(connection.scalars(sa.select(tables.prompt.c.id).order_by(tables.prompt.c.id)))
 
 
-def numbered(prompt: int, chance: float) -> Measured:
+def numbered(prompt: int, chance: float) -> ScoredResponse:
     """An answer with a probability."""
-    return Measured(
+    return ScoredResponse(
         prompt_id=prompt,
         scores={"accuracy": 1.0, "gold_probability_letters": chance},
         answers=(("", "A", chance, "ok"),),
@@ -46,20 +53,20 @@ def numbered(prompt: int, chance: float) -> Measured:
     )
 
 
-def portion(*prompt_ids: int) -> list[Measured]:
+def portion(*prompt_ids: int) -> list[ScoredResponse]:
     """Right answers with probabilities, the same each time."""
     return [numbered(prompt, 1 / (1 + prompt)) for prompt in prompt_ids]
 
 
-def opened(engine: sa.Engine, *portions: Sequence[Measured], end: bool = False, **more: Any) -> LiveRun:
+def opened(engine: sa.Engine, *portions: Sequence[ScoredResponse], end: bool = False, **more: Any) -> LiveRun:
     """A run of the first benchmark with some portions, each in a transaction of its own."""
     told: dict[str, Any] = {"benchmark_id": 1, "model": "org/m", "settings": {}, "identity": IDENTITY, **more}
     with transaction(engine, exclusive=True) as session:
         found = open_run(session, **told)
     for rows in portions:
         with transaction(engine, exclusive=True) as session:
-            add(session, found.id, rows)
+            add_responses(session, found.id, rows)
     if end:
         with transaction(engine, exclusive=True) as session:
-            complete(session, found.id)
+            complete_run(session, found.id)
     return found

@@ -17,14 +17,14 @@ from tracker.ingest.measurement import (
     Answers,
     Measurement,
     MetricDescription,
+    ParsedFile,
     Prompts,
-    Reading,
     ReadOptions,
     RunDescription,
     Scores,
     TaskScores,
 )
-from tracker.ingest.write.writer import Stored, store
+from tracker.ingest.write.writer import StoreChanges, store
 
 B = ReadOptions(benchmark="b")
 ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, upper=1.0)
@@ -73,14 +73,14 @@ def task_scores(values: Mapping[str, float], model: str = "m", **run: Any) -> Ta
     )
 
 
-def reading(*blocks: Measurement, identity: str | None = None) -> Reading:
+def reading(*blocks: Measurement, identity: str | None = None) -> ParsedFile:
     identity = identity or uuid.uuid4().hex
-    return Reading(
+    return ParsedFile(
         path=Path("results.csv"), files=(), format="made", digest=identity, identity=identity, measurements=blocks
     )
 
 
-def keep(engine: sa.Engine, *blocks: Measurement, identity: str | None = None, **options: Any) -> Stored:
+def keep(engine: sa.Engine, *blocks: Measurement, identity: str | None = None, **options: Any) -> StoreChanges:
     """Store blocks as one file, in a transaction of its own."""
     with transaction(engine, exclusive=True) as session:
         return store(session, reading(*blocks, identity=identity), options.pop("options", B), **options)

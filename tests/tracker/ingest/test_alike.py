@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracker.ingest.resolve.duplicates import Name, alike, told_apart
+from tracker.ingest.resolve.duplicates import Name, disambiguate, find_duplicated_names
 
 
 def counted(numbers: list[int | None], task: int = 1, key: str = "k") -> dict[Name, int | None]:
@@ -23,7 +23,7 @@ class TestLaws:
         self, file: list[int], stored: list[int]
     ) -> None:
         told, held = counted(list(file)), counted(list(stored))
-        renamed = told_apart(told, held)
+        renamed = disambiguate(told, held)
         assert renamed.keys() == told.keys()
         assert len(set(renamed.values())) == len(told)
         for name, number in told.items():
@@ -44,7 +44,7 @@ class TestLaws:
             told = counted([number for number in numbers if number in part])
             if store and not set(store.values()) & set(told.values()):
                 continue
-            renamed = told_apart(told, store)
+            renamed = disambiguate(told, store)
             for name, number in told.items():
                 assert store.setdefault(renamed[name], number) == number
         assert len(set(store.values())) == len(store)
@@ -52,20 +52,20 @@ class TestLaws:
 
 class TestCases:
     def test_a_file_with_the_second_alone_means_the_second(self) -> None:
-        assert told_apart({(1, "k"): 7}, counted([2, 7])) == {(1, "k"): (1, "k#1")}
+        assert disambiguate({(1, "k"): 7}, counted([2, 7])) == {(1, "k"): (1, "k#1")}
 
     def test_a_file_with_both_after_one_with_the_second_alone_makes_the_first_anew(self) -> None:
-        renamed = told_apart(counted([2, 7]), {(1, "k"): 7})
+        renamed = disambiguate(counted([2, 7]), {(1, "k"): 7})
         assert renamed == {(1, "k"): (1, "k#1"), (1, "k#1"): (1, "k")}
 
     def test_without_numbers_the_order_decides(self) -> None:
         for stored in (counted([None, None]), counted([4, 5])):
-            assert told_apart(counted([None, None]), stored) == {(1, "k"): (1, "k"), (1, "k#1"): (1, "k#1")}
+            assert disambiguate(counted([None, None]), stored) == {(1, "k"): (1, "k"), (1, "k#1"): (1, "k#1")}
 
     def test_tasks_and_keys_are_apart(self) -> None:
         told = counted([7], 1) | counted([7], 2) | counted([7], 1, "other")
-        renamed = told_apart(told, counted([2, 7], 2))
+        renamed = disambiguate(told, counted([2, 7], 2))
         assert renamed == {(1, "k"): (1, "k"), (2, "k"): (2, "k#1"), (1, "other"): (1, "other")}
 
     def test_only_names_that_are_counted_are_alike(self) -> None:
-        assert alike([(1, "k"), (2, "k")], [(1, "m#1"), (1, "n")]) == {(1, "m")}
+        assert find_duplicated_names([(1, "k"), (2, "k")], [(1, "m#1"), (1, "n")]) == {(1, "m")}

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError, ConflictError, SuffrageError
 from tracker.ingest.archives.layout import ORDER, schema_of
-from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.queries import tables
 
@@ -185,11 +185,11 @@ class TestMerging:
     def test_a_file_that_an_archive_names_counts_as_taken_in(
         self, took: Callable[..., Any], file_store: sa.Engine, tmp_path: Path
     ) -> None:
-        from tracker.ingest.detection import prepare
+        from tracker.ingest.detection import parse_file
 
         table = tmp_path / "scores.csv"
         table.write_text("benchmark,model,prompt_id,score\nb,m,q0,1\n")
-        told = prepare(table, ReadOptions())
+        told = parse_file(table, ReadOptions())
         source = {"identity": told.identity, "digest": told.digest, "path": "x", "format": told.format,
                   "harness": None, "ingested": RUN["ingested"]}  # fmt: skip
         took(rows_of(1.0, source=[source], run_source=[{"run": 0, "source": 0}]))

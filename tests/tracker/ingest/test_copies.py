@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.tracker.ingest.readings import answers, scores, task_scores
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.files.tabular.column_means import column_means
 from tracker.ingest.measurement import Measurement, ReadOptions
-from tracker.ingest.write.duplicate_models import copies
+from tracker.ingest.write.duplicate_models import describe_duplicates
 
 Write = Callable[[str], Path]
 MODELS = [f"m{n}" for n in range(12)]
@@ -34,7 +34,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def read(path: Path) -> Sequence[str]:
-    return prepare(path, ReadOptions(benchmark="b")).warnings
+    return parse_file(path, ReadOptions(benchmark="b")).warnings
 
 
 def leaderboard(columns: dict[str, Any], models: Sequence[str] = MODELS) -> str:
@@ -61,7 +61,7 @@ class TestModels:
     def test_two_sorts_are_told_apart_and_many_names_are_cut_short(self) -> None:
         blocks: list[Measurement] = [task_scores({"x": 1, "y": 2, "z": 3}, f"a{n}") for n in range(7)]
         blocks += [task_scores({"x": 1, "z": 3, "y": 4}, f"b{n}") for n in range(2)]
-        (note,) = copies(blocks)
+        (note,) = describe_duplicates(blocks)
         assert (
             "9 models have the same scores as another, 2 sorts of them: 'a0', 'a1', 'a2', 'a3', 'a4' and 2 more" in note
         )
@@ -69,12 +69,14 @@ class TestModels:
 
     def test_the_order_of_tasks_a_missing_score_and_the_sign_of_zero_make_no_difference(self) -> None:
         one = task_scores({"x": 0.0, "y": 2, "z": 3}, "one")
-        assert list(copies([one, task_scores({"z": 3, "y": 2, "x": -0.0, "w": np.nan}, "two")]))
+        assert list(describe_duplicates([one, task_scores({"z": 3, "y": 2, "x": -0.0, "w": np.nan}, "two")]))
 
     def test_runs_under_another_condition_or_of_the_same_model_are_no_copies(self) -> None:
         cells = {"x": 1, "y": 2, "z": 3}
-        assert not list(copies([task_scores(cells, "a"), task_scores(cells, "b", condition="answer_only")]))
-        assert not list(copies([task_scores(cells, "a"), task_scores(cells, "a", label="entry 2")]))
+        assert not list(
+            describe_duplicates([task_scores(cells, "a"), task_scores(cells, "b", condition="answer_only")])
+        )
+        assert not list(describe_duplicates([task_scores(cells, "a"), task_scores(cells, "a", label="entry 2")]))
 
     def test_models_of_a_wide_table_are_compared_on_all_prompts(self, write: Write) -> None:
         lines = [f"q{n},{n % 2},{n % 2},{n % 2 if n else 1},{'' if n == 3 else n % 2}" for n in range(40)]
@@ -87,25 +89,25 @@ class TestModels:
 
     def test_equal_answers_count_as_equal_scores(self) -> None:
         said: dict[Any, str | None] = dict.fromkeys(KEYS, "A") | {"q0": None}
-        assert list(copies([answers(said, "a"), answers(said, "b")]))
-        assert not list(copies([answers(said, "a"), answers(said | {"q0": ""}, "b")]))
+        assert list(describe_duplicates([answers(said, "a"), answers(said, "b")]))
+        assert not list(describe_duplicates([answers(said, "a"), answers(said | {"q0": ""}, "b")]))
 
     def test_the_same_values_of_other_prompts_or_trials_are_no_copies(self) -> None:
         first = scores(dict.fromkeys(KEYS, 1.0), "a")
-        assert list(copies([first, scores(dict.fromkeys(KEYS, 1.0), "b")]))
-        assert not list(copies([first, scores({f"other {key}": 1.0 for key in KEYS}, "b")]))
-        assert not list(copies([first, scores(dict.fromkeys(KEYS, 1.0), "b", trials=1)]))
+        assert list(describe_duplicates([first, scores(dict.fromkeys(KEYS, 1.0), "b")]))
+        assert not list(describe_duplicates([first, scores({f"other {key}": 1.0 for key in KEYS}, "b")]))
+        assert not list(describe_duplicates([first, scores(dict.fromkeys(KEYS, 1.0), "b", trials=1)]))
 
     def test_few_scores_are_equal_by_chance_and_not_spoken_of(self) -> None:
-        assert not list(copies([scores({"q1": 1, "q2": 0}, "a"), scores({"q1": 1, "q2": 0}, "b")]))
-        assert not list(copies([task_scores({"x": 1, "y": 2}, "a"), task_scores({"x": 1, "y": 2}, "b")]))
+        assert not list(describe_duplicates([scores({"q1": 1, "q2": 0}, "a"), scores({"q1": 1, "q2": 0}, "b")]))
+        assert not list(describe_duplicates([task_scores({"x": 1, "y": 2}, "a"), task_scores({"x": 1, "y": 2}, "b")]))
 
     @given(st.integers(0, 2**20 - 1), st.integers(0, 2**20 - 1))
     def test_models_are_copies_exactly_where_all_scores_agree(self, first: int, second: int) -> None:
         blocks = []
         for model, bits in (("a", first), ("b", second)):
             blocks.append(scores({key: bits >> n & 1 for n, key in enumerate(KEYS[:20])}, model))
-        assert bool(list(copies(blocks))) == (first == second)
+        assert bool(list(describe_duplicates(blocks))) == (first == second)
 
 
 class TestTasks:

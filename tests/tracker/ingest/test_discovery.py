@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
-from tracker.ingest.detection import GROUP, find, formats, prepare
+from tracker.ingest.detection import find_files, parse_file
+from tracker.ingest.format_registry import GROUP, load_formats
 from tracker.ingest.measurement import ReadOptions, Scores
 
 WIDE = "prompt_id,A\nq1,1\nq2,0\n"
@@ -37,16 +38,16 @@ def read(path, options):
 
 class TestFormats:
     def test_ours_are_found_and_say_what_they_are(self) -> None:
-        assert {"wide-table", "long-table", "leaderboard-table", "prompt-table", "lm-eval"} <= set(formats())
-        for module in formats().values():
+        assert {"wide-table", "long-table", "leaderboard-table", "prompt-table", "lm-eval"} <= set(load_formats())
+        for module in load_formats().values():
             assert (module.__doc__ or "").split("\n")[0].endswith(".")
 
     def test_a_module_installed_from_outside_is_a_format(self, install, tmp_path: Path) -> None:
         install("plain_scores", PLUGIN, group=GROUP)
-        assert "plain-scores" in formats()
+        assert "plain-scores" in load_formats()
         path = tmp_path / "mine.scores"
         path.write_text("q1=1\nq2=0\n")
-        reading = prepare(path, ReadOptions())
+        reading = parse_file(path, ReadOptions())
         assert (reading.format, list(reading.warnings)) == ("plain-scores", ["read by a plug-in"])
         assert isinstance(reading.measurements[0], Scores)
 
@@ -58,7 +59,7 @@ class TestFormats:
         }
         install("many_formats", modules, group=GROUP)
         with pytest.warns(UserWarning, match="many_formats") as caught:
-            found = formats()
+            found = load_formats()
         said = " ".join(str(warning.message) for warning in caught)
         assert "many_formats.broken" in said
         assert "no such library" in said
@@ -76,10 +77,10 @@ class TestFormats:
         install("rivals", modules, group=GROUP)
         for name in ("x.scores", "x.special"):
             (tmp_path / name).write_text("q1=1\n")
-        assert prepare(tmp_path / "x.special", ReadOptions()).format == "special-ones"
+        assert parse_file(tmp_path / "x.special", ReadOptions()).format == "special-ones"
         with pytest.raises(UnknownFormatError, match="other-ones, plain-ones; say which with --format"):
-            prepare(tmp_path / "x.scores", ReadOptions())
-        assert prepare(tmp_path / "x.scores", ReadOptions(), format="other-ones").format == "other-ones"
+            parse_file(tmp_path / "x.scores", ReadOptions())
+        assert parse_file(tmp_path / "x.scores", ReadOptions(), format="other-ones").format == "other-ones"
 
 
 class TestSplits:
@@ -87,7 +88,7 @@ class TestSplits:
         path = tmp_path / "long.csv"
         path.write_text("model,prompt_id,split,score\nm,p,train,1\nm,q,test,0\n")
         with pytest.raises(BadInputError, match=r"files of the format long-table are taken whole") as caught:
-            prepare(path, ReadOptions(benchmark="b", splits=("test",)))
+            parse_file(path, ReadOptions(benchmark="b", splits=("test",)))
         assert "Leave --split out; it is for every-eval-ever, helm, suffrage-archive." in str(caught.value)
 
 
@@ -100,7 +101,7 @@ class TestFind:
         (folder / "z_prompts.csv").write_text(PROMPTS)
         (folder / "notes.md").write_text("# notes")
         skipped: dict[Path, str] = {}
-        found = find([folder], skipped=skipped.__setitem__)
+        found = find_files([folder], skipped=skipped.__setitem__)
         assert [path.relative_to(folder).as_posix() for path in found] == ["z_prompts.csv", "a.csv", "deep/c.csv"]
         assert list(skipped) == [folder / "notes.md"]
         assert "wide-table" in skipped[folder / "notes.md"]
@@ -110,36 +111,36 @@ class TestFind:
         (tmp_path / "b.csv").write_text("")
         (tmp_path / "c.parquet").write_bytes(b"PAR1 and no more")
         (tmp_path / "d.csv").write_text(WIDE, encoding="utf-16")
-        assert [path.name for path in find([tmp_path])] == ["a.csv", "b.csv", "c.parquet", "d.csv"]
+        assert [path.name for path in find_files([tmp_path])] == ["a.csv", "b.csv", "c.parquet", "d.csv"]
 
     def test_a_file_that_is_named_is_kept_whatever_it_is(self, tmp_path: Path) -> None:
         (tmp_path / "notes.md").write_text("# notes")
-        assert find([tmp_path / "notes.md", tmp_path / "notes.md"]) == [tmp_path / "notes.md"]
+        assert find_files([tmp_path / "notes.md", tmp_path / "notes.md"]) == [tmp_path / "notes.md"]
 
     def test_what_belongs_to_another_file_is_read_with_it(self, tmp_path: Path) -> None:
         stamp = "2026-01-02T03-04-05"
         results, samples = tmp_path / f"results_{stamp}.json", tmp_path / f"samples_t_{stamp}.jsonl"
         results.write_text('{"results": {}}')
         samples.write_text('{"doc_id": 0}\n')
-        assert find([tmp_path]) == find([samples, results]) == find([results]) == [results]
-        assert find([samples]) == [samples]
+        assert find_files([tmp_path]) == find_files([samples, results]) == find_files([results]) == [results]
+        assert find_files([samples]) == [samples]
 
     def test_only_one_format_may_be_asked_for(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text(WIDE)
         (tmp_path / "b.csv").write_text(PROMPTS)
-        assert find([tmp_path], format="prompt-table") == [tmp_path / "b.csv"]
+        assert find_files([tmp_path], format="prompt-table") == [tmp_path / "b.csv"]
         with pytest.raises(NotFoundError, match="Did you mean wide-table"):
-            find([tmp_path], format="wide-tabel")
+            find_files([tmp_path], format="wide-tabel")
 
     def test_a_folder_without_results_says_what_was_looked_for(self, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
         with pytest.raises(BadInputError, match=r"holds no files \(looked for .*wide-table"):
-            find([tmp_path / "empty"])
+            find_files([tmp_path / "empty"])
         (tmp_path / "notes.md").write_text("# notes")
         with pytest.raises(BadInputError, match=r"one file, none recognised \(looked for .*notes.md"):
-            find([tmp_path])
+            find_files([tmp_path])
         with pytest.raises(BadInputError, match="does not exist"):
-            find([tmp_path / "nowhere"])
+            find_files([tmp_path / "nowhere"])
 
 
 class TestPrepare:
@@ -147,30 +148,30 @@ class TestPrepare:
         path, copy = tmp_path / "a.csv", tmp_path / "b.csv"
         path.write_text(WIDE)
         copy.write_text(WIDE)
-        one, other = prepare(path, ReadOptions()), prepare(path, ReadOptions(metric="accuracy"))
+        one, other = parse_file(path, ReadOptions()), parse_file(path, ReadOptions(metric="accuracy"))
         assert one.digest == other.digest == hashlib.sha256(WIDE.encode()).hexdigest()
         assert one.identity != other.identity
-        assert one.identity == prepare(copy, ReadOptions()).identity
-        assert one.identity == prepare(path, ReadOptions(), format="wide-table").identity
+        assert one.identity == parse_file(copy, ReadOptions()).identity
+        assert one.identity == parse_file(path, ReadOptions(), format="wide-table").identity
 
     def test_progress_ends_at_the_size_of_all_files(self, tmp_path: Path) -> None:
         path = tmp_path / "a.csv"
         path.write_text(WIDE)
         told: list[tuple[int, int]] = []
-        prepare(path, ReadOptions(), progress=lambda done, total: told.append((done, total)))
+        parse_file(path, ReadOptions(), progress=lambda done, total: told.append((done, total)))
         assert told[-1] == (len(WIDE), len(WIDE))
 
     def test_what_cannot_be_read_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match="is a folder"):
-            prepare(tmp_path, ReadOptions())
+            parse_file(tmp_path, ReadOptions())
         with pytest.raises(BadInputError, match="does not exist"):
-            prepare(tmp_path / "nowhere.csv", ReadOptions())
+            parse_file(tmp_path / "nowhere.csv", ReadOptions())
         (tmp_path / "excel.csv").write_text(WIDE, encoding="utf-16")
         with pytest.raises(BadInputError, match=r"excel.csv: is UTF-16 text; save it as UTF-8.$"):
-            prepare(tmp_path / "excel.csv", ReadOptions())
+            parse_file(tmp_path / "excel.csv", ReadOptions())
         (tmp_path / "empty.csv").touch()
         with pytest.raises(BadInputError, match="is empty"):
-            prepare(tmp_path / "empty.csv", ReadOptions())
+            parse_file(tmp_path / "empty.csv", ReadOptions())
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
     def test_a_file_that_may_not_be_opened_is_refused(self, tmp_path: Path) -> None:
@@ -178,4 +179,4 @@ class TestPrepare:
         path.write_text(WIDE)
         path.chmod(0)
         with pytest.raises(BadInputError, match="cannot be opened"):
-            prepare(path, ReadOptions())
+            parse_file(path, ReadOptions())

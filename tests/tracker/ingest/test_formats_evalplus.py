@@ -13,21 +13,21 @@ import pytest
 from sound.evalplus import CODE, OLD, solution
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.formats import evalplus
-from tracker.ingest.measurement import Answers, Measurement, Reading, ReadOptions, Scores
+from tracker.ingest.measurement import Answers, Measurement, ParsedFile, ReadOptions, Scores
 
 NAME = "org--model_vllm_temp_0.8.eval_results.json"
 
 
-def read(folder: Path, content: Any = CODE, name: str = NAME, **options: Any) -> Reading:
+def read(folder: Path, content: Any = CODE, name: str = NAME, **options: Any) -> ParsedFile:
     path = folder / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content))
-    return prepare(path, ReadOptions(**options))
+    return parse_file(path, ReadOptions(**options))
 
 
-def scores(reading: Reading) -> dict[str, dict[tuple[str, int], float]]:
+def scores(reading: ParsedFile) -> dict[str, dict[tuple[str, int], float]]:
     """By metric: score by problem and trial, where there is one."""
     found: dict[str, dict[tuple[str, int], float]] = {}
     for block in reading.measurements:
@@ -144,7 +144,7 @@ def test_every_real_file_gives_the_pass_at_1_that_it_tells(shared: Path) -> None
     paths = sorted((shared / "samples" / "evalplus").rglob("*.json"))
     assert paths
     for path in paths:
-        reading, told = prepare(path, ReadOptions()), json.loads(path.read_text())
+        reading, told = parse_file(path, ReadOptions()), json.loads(path.read_text())
         found = scores(reading)
         assert {key for key, _ in found["pass_base"]} == set(told["eval"])
         for name, at_k in told["pass_at_k"].items():

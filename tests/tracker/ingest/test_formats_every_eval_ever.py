@@ -25,29 +25,29 @@ from sound.every_eval_ever import (
 )
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import find, prepare
+from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats import every_eval_ever
 from tracker.ingest.formats.every_eval_ever.vocabulary import sample_hash
-from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, ReadOptions, Scores, TaskScores
+from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, ReadOptions, Scores, TaskScores
 
 Row = tuple[str, str, int]
 
 
-def read(folder: Path, files: dict[str, bytes], name: str | None = None, **options: Any) -> Reading:
+def read(folder: Path, files: dict[str, bytes], name: str | None = None, **options: Any) -> ParsedFile:
     for path, data in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)
-    return prepare(folder / (name or next(iter(files))), ReadOptions(**options))
+    return parse_file(folder / (name or next(iter(files))), ReadOptions(**options))
 
 
-def alone(folder: Path, *results: Any, **changes: Any) -> Reading:
+def alone(folder: Path, *results: Any, **changes: Any) -> ParsedFile:
     """An aggregate without instances."""
     options = changes.pop("options", {})
     return read(folder, {"a.json": json.dumps(aggregate(*results, **changes)).encode()}, **options)
 
 
-def scores(reading: Reading) -> dict[str, dict[Row, float]]:
+def scores(reading: ParsedFile) -> dict[str, dict[Row, float]]:
     """By metric: score by task, prompt and trial, where there is one."""
     found: dict[str, dict[Row, float]] = {}
     for block in reading.measurements:
@@ -58,7 +58,7 @@ def scores(reading: Reading) -> dict[str, dict[Row, float]]:
     return found
 
 
-def answers(reading: Reading) -> dict[str, dict[Row, tuple[str | None, str]]]:
+def answers(reading: ParsedFile) -> dict[str, dict[Row, tuple[str | None, str]]]:
     """By extraction: text and status by task, prompt and trial."""
     found: dict[str, dict[Row, tuple[str | None, str]]] = {}
     for block in reading.measurements:
@@ -73,7 +73,7 @@ def answers(reading: Reading) -> dict[str, dict[Row, tuple[str | None, str]]]:
     return found
 
 
-def of_tasks(reading: Reading) -> dict[tuple[str, str], tuple[float, float | None, int | None]]:
+def of_tasks(reading: ParsedFile) -> dict[tuple[str, str], tuple[float, float | None, int | None]]:
     """Score, standard error and number of prompts by metric and task."""
     found = {}
     for block in reading.measurements:
@@ -86,7 +86,7 @@ def of_tasks(reading: Reading) -> dict[tuple[str, str], tuple[float, float | Non
     return found
 
 
-def prompts(reading: Reading) -> Prompts:
+def prompts(reading: ParsedFile) -> Prompts:
     return next(block.prompts for block in reading.measurements if isinstance(block, Scores))
 
 
@@ -203,7 +203,11 @@ class TestInstances:
         first, second = read(tmp_path, FILES, AGGREGATE), read(tmp_path, FILES, SAMPLES)
         assert scores(first) == scores(second)
         assert of_tasks(first) == of_tasks(second)
-        assert [path.relative_to(tmp_path).as_posix() for path in find([tmp_path])] == ["old.json", AGGREGATE, ALONE]
+        assert [path.relative_to(tmp_path).as_posix() for path in find_files([tmp_path])] == [
+            "old.json",
+            AGGREGATE,
+            ALONE,
+        ]
 
 
 class TestAggregates:
@@ -382,7 +386,7 @@ def test_every_real_file_gives_the_scores_that_it_tells_or_is_none(shared: Path)
         if path.suffix == ".jsonl":
             continue  # read with its aggregate
         told = json.loads(path.read_text())
-        reading = prepare(path, ReadOptions())
+        reading = parse_file(path, ReadOptions())
         found = {task: value for (_, task), (value, _, _) in of_tasks(reading).items()}
         for one in told["evaluation_results"]:
             results += 1

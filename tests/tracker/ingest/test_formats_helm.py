@@ -13,11 +13,11 @@ import pytest
 from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, folder, spec, stat, state
 
 from tracker.errors import BadInputError, SelectionError
-from tracker.ingest.detection import find, prepare
+from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.helm import run_folder
 from tracker.ingest.formats.helm.metrics import described
-from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores
+from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores
 
 JOINT_SPEC = spec("mmlu:subject=cities,method=multiple_choice_joint,model=org_model", "multiple_choice_joint")
 Rows = dict[tuple[str, str, str, int], float]
@@ -36,11 +36,11 @@ def run(
     return root / "run" / "per_instance_stats.json"
 
 
-def read(path: Path, **options: Any) -> Reading:
-    return prepare(path, ReadOptions(**options))
+def read(path: Path, **options: Any) -> ParsedFile:
+    return parse_file(path, ReadOptions(**options))
 
 
-def scores(reading: Reading) -> Rows:
+def scores(reading: ParsedFile) -> Rows:
     """Scores by metric, variant, instance and trial."""
     found: Rows = {}
     for block in reading.measurements:
@@ -53,13 +53,13 @@ def scores(reading: Reading) -> Rows:
     return found
 
 
-def under(reading: Reading, metric: str, variant: str = "") -> dict[tuple[str, int], float]:
+def under(reading: ParsedFile, metric: str, variant: str = "") -> dict[tuple[str, int], float]:
     """Scores of one metric by instance and trial."""
     return {(key, trial): value for (name, told, key, trial), value in scores(reading).items()
             if (name, told) == (metric, variant)}  # fmt: skip
 
 
-def said(reading: Reading, variant: str = "") -> dict[str, tuple[str | None, str]]:
+def said(reading: ParsedFile, variant: str = "") -> dict[str, tuple[str | None, str]]:
     """Answer and status by instance."""
     return {
         key: (text, status)
@@ -69,7 +69,7 @@ def said(reading: Reading, variant: str = "") -> dict[str, tuple[str | None, str
     }
 
 
-def prompts(reading: Reading) -> dict[str, dict[str, Any]]:
+def prompts(reading: ParsedFile) -> dict[str, dict[str, Any]]:
     """Content by instance, as far as the blocks have it."""
     found: dict[str, dict[str, Any]] = {}
     for block in reading.measurements:
@@ -83,7 +83,7 @@ def prompts(reading: Reading) -> dict[str, dict[str, Any]]:
     return found
 
 
-def noted(reading: Reading, part: str) -> str:
+def noted(reading: ParsedFile, part: str) -> str:
     return next(note for note in reading.warnings if part in note)
 
 
@@ -315,7 +315,7 @@ class TestRun:
 
     def test_the_other_files_belong_to_the_statistics(self, tmp_path: Path) -> None:
         path, unknown = run(tmp_path), dict[str, str]()
-        assert find([tmp_path], skipped=lambda file, reason: unknown.update({file.name: reason})) == [path]
+        assert find_files([tmp_path], skipped=lambda file, reason: unknown.update({file.name: reason})) == [path]
         assert not unknown, "they are not called unknown"
         names = [file.name for file in read(path).files]
         assert names == [
@@ -345,12 +345,12 @@ class TestErrors:
         path = run(tmp_path)
         path.write_text(json.dumps([{**JOINT[0], **change}, *JOINT[1:]]))
         with pytest.raises(BadInputError, match=problem):
-            prepare(path, ReadOptions(), format="helm")
+            parse_file(path, ReadOptions(), format="helm")
 
     def test_what_precedes_the_damage_is_read(self, tmp_path: Path) -> None:
         path = run(tmp_path)
         path.write_bytes(path.read_bytes()[:-900])
-        reading = prepare(path, ReadOptions(), format="helm", partial=True)
+        reading = parse_file(path, ReadOptions(), format="helm", partial=True)
         assert under(reading, "exact_match")[("id1", 0)] == 1
         assert "ends too early" in reading.damage
 
@@ -380,7 +380,7 @@ class TestLaws:
 
 
 def test_every_real_run_gives_the_counts_and_means_that_it_reports(shared: Path) -> None:
-    paths = find([shared / "samples" / "helm"])
+    paths = find_files([shared / "samples" / "helm"])
     assert len(paths) == 3
     for path in paths:
         specification = json.loads((path.parent / "run_spec.json").read_text())

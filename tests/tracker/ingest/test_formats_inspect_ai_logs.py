@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from sound.inspect_ai import LOG, SAMPLES, archive, header, reported, sample, whole
 
 from tracker.database import connect
-from tracker.ingest.detection import find, prepare
-from tracker.ingest.ingest import ingest_file
+from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.measurement import ReadOptions, Scores, TaskScores
+from tracker.ingest.pipeline import ingest_file
 
 A_GIGABYTE = 1 << 30
 MOST_MEMORY = 300
@@ -54,7 +54,7 @@ class TestRealLogs:
     def test_come_to_the_numbers_that_they_report(self, shared: Path, name: str) -> None:
         path = shared / "samples" / "inspect" / name
         model, benchmark, metric, n_prompts, mean, limited = REAL[name]
-        reading = prepare(path, ReadOptions())
+        reading = parse_file(path, ReadOptions())
         assert reading.format == "inspect-ai"
         assert not any("reports" in note and "whole task" not in note for note in reading.warnings)
         block = reading.measurements[0]
@@ -70,7 +70,7 @@ class TestRealLogs:
 
     def test_every_one_is_in_the_table(self, shared: Path) -> None:
         folder = shared / "samples" / "inspect"
-        assert {str(path.relative_to(folder)) for path in find([folder])} == set(REAL)
+        assert {str(path.relative_to(folder)) for path in find_files([folder])} == set(REAL)
 
     def test_a_log_rewritten_by_a_later_version_is_the_same_run(self, shared: Path, store: sa.Engine) -> None:
         folder = shared / "samples" / "inspect"

@@ -31,11 +31,11 @@ from sound.lighteval import (
 )
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import find, prepare
+from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.lighteval import declines
 from tracker.ingest.formats.lighteval.results import TaskName
-from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores
+from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
 
 RESULTS_FILE = f"out/results/org/model/results_{STAMP}.json"
 
@@ -55,11 +55,11 @@ def details(folder: Path, rows: Sequence[Mapping[str, Any]], task: str = "t|0", 
     return path
 
 
-def read(path: Path, **told: Any) -> Reading:
-    return prepare(path, ReadOptions(**told))
+def read(path: Path, **told: Any) -> ParsedFile:
+    return parse_file(path, ReadOptions(**told))
 
 
-def scores(reading: Reading) -> dict[str, list[float]]:
+def scores(reading: ParsedFile) -> dict[str, list[float]]:
     """Scores by metric, in the order of the file, those of first trials."""
     found: dict[str, list[float]] = {}
     for block in reading.measurements:
@@ -69,7 +69,7 @@ def scores(reading: Reading) -> dict[str, list[float]]:
     return found
 
 
-def answers(reading: Reading) -> Answers:
+def answers(reading: ParsedFile) -> Answers:
     (block,) = (block for block in reading.measurements if isinstance(block, Answers))
     return block
 
@@ -102,7 +102,7 @@ class TestMultipleChoice:
     def test_what_was_asked_twice_is_told_apart_by_its_number(self, tmp_path: Path) -> None:
         told = answers(read(details(tmp_path, CHOSEN))).prompts
         assert told.keys[2] == f"{told.keys[1]}#1"
-        assert told.told_apart_by == "lighteval_id"
+        assert told.disambiguated_by == "lighteval_id"
         assert len(set(told.keys)) == 4
 
     def test_several_right_options_have_no_letter(self, tmp_path: Path) -> None:
@@ -243,12 +243,12 @@ class TestRun:
         assert labels == [f"{STAMP} a|0", f"{STAMP} b|5", STAMP]
 
     def test_a_folder_gives_the_results_and_the_details_that_have_none(self, root: Path) -> None:
-        assert {path.relative_to(root).parts[0] for path in find([root])} == {
+        assert {path.relative_to(root).parts[0] for path in find_files([root])} == {
             f"{OLD_DETAILS.split('/')[0]}",
             "new",
             "out",
         }
-        assert len(find([root])) == 4
+        assert len(find_files([root])) == 4
 
 
 class TestErrors:
@@ -279,7 +279,7 @@ class TestErrors:
         path = details(tmp_path, CHOSEN)
         path.write_bytes(path.read_bytes()[:-200])
         with pytest.raises(BadInputError, match="Parquet data"):
-            prepare(path, ReadOptions(), format="lighteval")
+            parse_file(path, ReadOptions(), format="lighteval")
 
     def test_results_that_are_none_are_refused(self, tmp_path: Path) -> None:
         path = tmp_path / f"results_{STAMP}.json"
@@ -304,7 +304,7 @@ class TestLaws:
 
 
 def test_every_real_file_gives_the_scores_that_it_holds(shared: Path) -> None:
-    paths = find([shared / "samples" / "lighteval"])
+    paths = find_files([shared / "samples" / "lighteval"])
     assert paths
     for path in paths:
         reading = read(path)

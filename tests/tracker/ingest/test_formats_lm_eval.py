@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import find, prepare
-from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores
+from tracker.ingest.detection import find_files, parse_file
+from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
 
 STAMP = "2026-01-02T03-04-05.678901"
 
@@ -63,12 +63,12 @@ def folder(tmp_path: Path) -> Folder:
     return made
 
 
-def read(folder: Path, **options: Any) -> Reading:
-    (path,) = find([folder])
-    return prepare(path, ReadOptions(**options))
+def read(folder: Path, **options: Any) -> ParsedFile:
+    (path,) = find_files([folder])
+    return parse_file(path, ReadOptions(**options))
 
 
-def blocks(reading: Reading) -> dict[str, Any]:
+def blocks(reading: ParsedFile) -> dict[str, Any]:
     """Blocks by metric, or by extraction for answers."""
     return {
         block.metric.name if isinstance(block, (Scores, TaskScores)) else f"answers:{block.extraction}": block
@@ -118,7 +118,7 @@ class TestMultipleChoice:
         new = blocks(read(folder({"t": [sample()]}, {})))
         path = tmp_path / "sub" / f"samples_t_{STAMP}.jsonl"
         path.write_text(json.dumps(old) + "\n")
-        again = blocks(prepare(path, ReadOptions(model="org/model")))
+        again = blocks(parse_file(path, ReadOptions(model="org/model")))
         assert new.keys() == again.keys()
         for name in ("acc", "gold_probability_likelihoods"):
             assert new[name].values.tolist() == again[name].values.tolist()
@@ -296,7 +296,7 @@ class TestErrors:
 class TestRealData:
     def test_a_folder_without_one_for_the_model(self, shared: Path) -> None:
         path = next((shared / "samples" / "lm_eval").glob("results_*.json"))
-        reading = prepare(path, ReadOptions())
+        reading = parse_file(path, ReadOptions())
         found = blocks(reading)
         assert len(found["answers:"].text) == 10
         assert isinstance(reading.measurements[-1], TaskScores)
@@ -304,8 +304,8 @@ class TestRealData:
 
     def test_both_kinds_of_task(self, shared: Path) -> None:
         folder = shared / "samples" / "lm_eval" / "generated_0.4.13"
-        (path,) = find([folder])
-        found = blocks(prepare(path, ReadOptions(model="dummy")))
+        (path,) = find_files([folder])
+        found = blocks(parse_file(path, ReadOptions(model="dummy")))
         assert {"acc", "acc_norm", "gold_probability_likelihoods", "exact_match,strict-match"} <= found.keys()
         lls = np.array([-0.10905784593110368, -0.5512672460905512, -0.7065614098668896])
         expected = np.exp(lls)[1] / np.exp(lls).sum()

@@ -12,22 +12,22 @@ import pytest
 from sound.openai_evals import MATCHES, METRICS, RUN, asked, event, lines, spec
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats import openai_evals
-from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, ReadOptions, Scores
+from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, ReadOptions, Scores
 
 
-def read(folder: Path, *events: Any, **options: Any) -> Reading:
+def read(folder: Path, *events: Any, **options: Any) -> ParsedFile:
     path = folder / "log.jsonl"
     path.write_bytes(lines(*events))
-    return prepare(path, ReadOptions(**options))
+    return parse_file(path, ReadOptions(**options))
 
 
 Row = tuple[str, int]
 
 
-def scores(reading: Reading) -> dict[str, dict[Row, float]]:
+def scores(reading: ParsedFile) -> dict[str, dict[Row, float]]:
     """By metric: score by sample and trial, where there is one."""
     found: dict[str, dict[Row, float]] = {}
     for block in reading.measurements:
@@ -38,7 +38,7 @@ def scores(reading: Reading) -> dict[str, dict[Row, float]]:
     return found
 
 
-def answers(reading: Reading) -> dict[Row, tuple[str | None, str]]:
+def answers(reading: ParsedFile) -> dict[Row, tuple[str | None, str]]:
     """Text and status by sample and trial."""
     found = {}
     for block in reading.measurements:
@@ -51,7 +51,7 @@ def answers(reading: Reading) -> dict[Row, tuple[str | None, str]]:
     return found
 
 
-def contents(reading: Reading) -> dict[str, tuple[str | None, str | None]]:
+def contents(reading: ParsedFile) -> dict[str, tuple[str | None, str | None]]:
     """Text and gold answer by sample."""
     found: dict[str, tuple[str | None, str | None]] = {}
     for block in reading.measurements:
@@ -197,14 +197,14 @@ class TestErrors:
         path = tmp_path / "log.jsonl"
         path.write_bytes(lines(*events))
         with pytest.raises(BadInputError, match=said):
-            prepare(path, ReadOptions(), format="openai-evals")
+            parse_file(path, ReadOptions(), format="openai-evals")
 
 
 def test_every_real_log_gives_the_accuracy_that_it_tells(shared: Path) -> None:
     paths = sorted((shared / "samples" / "openai_evals").rglob("*.jsonl"))
     assert paths
     for path in paths:
-        reading = prepare(path, ReadOptions())
+        reading = parse_file(path, ReadOptions())
         told = json.loads(path.read_text().splitlines()[-1])["final_report"]["accuracy"]
         found = scores(reading)["match"]
         assert len(found) == path.read_text().count('"type": "match"')

@@ -12,10 +12,10 @@ import pytest
 from sound.opencompass import DETAILS, FILES, RUN, conditional, perplexity, turn, written
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import find, prepare
+from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.opencompass import declines
-from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores, TaskScores
+from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def put(folder: Path, name: str, content: Any, kind: str = "results") -> Path:
     return path
 
 
-def read(path: Path, **options: Any) -> Reading:
-    return prepare(path, ReadOptions(**options))
+def read(path: Path, **options: Any) -> ParsedFile:
+    return parse_file(path, ReadOptions(**options))
 
 
-def scores(reading: Reading) -> dict[str, dict[tuple[str, int], float]]:
+def scores(reading: ParsedFile) -> dict[str, dict[tuple[str, int], float]]:
     """By metric: score by prompt and trial, where there is one."""
     found: dict[str, dict[tuple[str, int], float]] = {}
     for block in reading.measurements:
@@ -48,12 +48,12 @@ def scores(reading: Reading) -> dict[str, dict[tuple[str, int], float]]:
     return found
 
 
-def answers(reading: Reading) -> Answers:
+def answers(reading: ParsedFile) -> Answers:
     (block,) = (block for block in reading.measurements if isinstance(block, Answers))
     return block
 
 
-def noted(reading: Reading, part: str) -> str:
+def noted(reading: ParsedFile, part: str) -> str:
     return next(note for note in reading.warnings if part in note)
 
 
@@ -198,7 +198,7 @@ class TestRun:
         assert (block.run.model, block.run.benchmark, block.prompts.tasks) == ("org/m", "sums", ["sums_gen"] * 2)
 
     def test_a_folder_gives_each_dataset_once(self, root: Path) -> None:
-        found = [path.relative_to(root).as_posix() for path in find([root.parent])]
+        found = [path.relative_to(root).as_posix() for path in find_files([root.parent])]
         assert sorted(found) == [
             "predictions/model-7b/ice_clp.json",
             "predictions/model-7b/ice_ppl_alone.json",
@@ -219,7 +219,7 @@ class TestRun:
         path.parent.mkdir()
         path.write_text(json.dumps(DETAILS))
         assert declines(path, ReadOptions()) == "stands in no folder results/<model>/ or predictions/<model>/"
-        block = answers(prepare(path, ReadOptions(), format="opencompass"))
+        block = answers(parse_file(path, ReadOptions(), format="opencompass"))
         assert (block.run.model, block.run.benchmark) == ("m", "d")
 
 
@@ -249,7 +249,7 @@ class TestErrors:
 
     def test_what_precedes_the_damage_is_read(self, tmp_path: Path) -> None:
         path = put(tmp_path, "d.json", json.dumps(DETAILS)[:-120])
-        reading = prepare(path, ReadOptions(), partial=True)
+        reading = parse_file(path, ReadOptions(), partial=True)
         assert scores(reading) == {"accuracy": {("0", 0): 1}}
         assert "ends too early" in reading.damage
 
@@ -287,7 +287,7 @@ class TestLaws:
 
 
 def test_every_real_file_gives_the_accuracy_that_it_reports(shared: Path) -> None:
-    paths = find([shared / "samples" / "opencompass"])
+    paths = find_files([shared / "samples" / "opencompass"])
     assert [path.parts[-3] for path in paths] == ["results"] * 2
     for path in paths:
         content = json.loads(path.read_text())

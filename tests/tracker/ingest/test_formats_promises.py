@@ -20,13 +20,13 @@ from mutations import mutated
 
 from tracker.database import connect, stray_rows, transaction
 from tracker.errors import BadInputError, SuffrageError
-from tracker.ingest.detection import formats
-from tracker.ingest.ingest import ingest_file
+from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import Answers, Prompts, ReadOptions, Scores, TaskScores
+from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
 
 SOUND = Path(__file__).parent / "sound"
-FORMATS = [pytest.param(name, module, id=name) for name, module in formats().items()]
+FORMATS = [pytest.param(name, module, id=name) for name, module in load_formats().items()]
 STRANGE = ("x.csv", "x.tsv", "x.pq", "x", "x.json", "results.json", "samples_t.jsonl", "x.eval", "x.jsonl.gz")
 
 

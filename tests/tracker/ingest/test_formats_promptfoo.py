@@ -16,10 +16,10 @@ import sqlalchemy as sa
 from sound.promptfoo import BRIEF, GPT, LLAMA, PLAIN, SEVERAL, failed, old, output, result
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.formats import lm_eval, promptfoo
-from tracker.ingest.ingest import ingest_file
-from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores
+from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores
+from tracker.ingest.pipeline import ingest_file
 
 Run = tuple[str, str]
 
@@ -30,11 +30,11 @@ def write(folder: Path, results: Sequence[Mapping[str, Any]], version: int = 3, 
     return path
 
 
-def read(path: Path, **options: Any) -> Reading:
-    return prepare(path, ReadOptions(**options))
+def read(path: Path, **options: Any) -> ParsedFile:
+    return parse_file(path, ReadOptions(**options))
 
 
-def scores(reading: Reading, metric: str) -> dict[Run, dict[tuple[str, int], float]]:
+def scores(reading: ParsedFile, metric: str) -> dict[Run, dict[tuple[str, int], float]]:
     """Scores by model and variant, and by text and trial; those that are missing are left out."""
     found: dict[Run, dict[tuple[str, int], float]] = {}
     for block in reading.measurements:
@@ -48,7 +48,7 @@ def scores(reading: Reading, metric: str) -> dict[Run, dict[tuple[str, int], flo
     return found
 
 
-def prompts(reading: Reading) -> Prompts:
+def prompts(reading: ParsedFile) -> Prompts:
     block = reading.measurements[0]
     assert isinstance(block, (Scores, Answers))
     return block.prompts

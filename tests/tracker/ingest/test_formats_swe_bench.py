@@ -11,20 +11,20 @@ import pytest
 from sound.swe_bench import EMPTY, ERROR, FILES, REPORT
 
 from tracker.errors import BadInputError, UnknownFormatError
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.formats import swe_bench
-from tracker.ingest.measurement import Answers, Reading, ReadOptions, Scores
+from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores
 
 NAME = next(iter(FILES))
 
 
-def read(folder: Path, name: str = NAME, *, options: ReadOptions | None = None, **changes: Any) -> Reading:
+def read(folder: Path, name: str = NAME, *, options: ReadOptions | None = None, **changes: Any) -> ParsedFile:
     told = {field: value for field, value in {**REPORT, **changes}.items() if value is not None}
     (folder / name).write_text(json.dumps(told))
-    return prepare(folder / name, options or ReadOptions())
+    return parse_file(folder / name, options or ReadOptions())
 
 
-def scores(reading: Reading) -> dict[str, float]:
+def scores(reading: ParsedFile) -> dict[str, float]:
     (block,) = (block for block in reading.measurements if isinstance(block, Scores))
     return dict(zip(block.prompts.keys, block.values.tolist(), strict=True))
 
@@ -105,7 +105,7 @@ class TestErrors:
         path = tmp_path / "report.json"
         path.write_text(json.dumps({"org__tool-1": {"patch_is_None": False, "resolved": True}}))
         with pytest.raises(UnknownFormatError, match="take in the report on all of them"):
-            prepare(path, ReadOptions())
+            parse_file(path, ReadOptions())
 
 
 def test_every_real_report_gives_the_counts_that_it_tells(shared: Path) -> None:
@@ -113,7 +113,7 @@ def test_every_real_report_gives_the_counts_that_it_tells(shared: Path) -> None:
     assert paths
     for path in paths:
         assert swe_bench.declines(path, ReadOptions()) is None
-        reading, told = prepare(path, ReadOptions()), json.loads(path.read_text())
+        reading, told = parse_file(path, ReadOptions()), json.loads(path.read_text())
         values = np.array(list(scores(reading).values()))
         assert len(values) == told["total_instances"]
         assert np.nansum(values) == told["resolved_instances"]

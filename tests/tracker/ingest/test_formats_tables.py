@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracker.errors import BadInputError, UnknownFormatError
-from tracker.ingest.detection import formats, prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.files.tabular.cells import MISSING
 from tracker.ingest.files.tabular.headings import SYNONYMS
-from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, Scores, TaskScores
+from tracker.ingest.format_registry import load_formats
+from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores, TaskScores
 
 Write = Callable[..., Path]
 
@@ -34,11 +35,11 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def read(path: Path, **options: Any) -> Reading:
-    return prepare(path, ReadOptions(**options))
+def read(path: Path, **options: Any) -> ParsedFile:
+    return parse_file(path, ReadOptions(**options))
 
 
-def scores(reading: Reading) -> dict[tuple[str, str, str, int], float]:
+def scores(reading: ParsedFile) -> dict[tuple[str, str, str, int], float]:
     """Every measured score by model, metric, prompt and trial."""
     found = {}
     for block in reading.measurements:
@@ -413,7 +414,7 @@ class TestDocumentation:
                 assert f"`{synonym}`" in text, role
         for word in MISSING[1:]:
             assert f"`{word}`" in text.lower()
-        for name in formats():
+        for name in load_formats():
             assert f"`{name}`" in text
 
 

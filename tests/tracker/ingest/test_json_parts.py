@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.json_stream import parts
+from tracker.ingest.files.json_stream import stream_parts
 
 TEXTS = st.text(alphabet='ab"\\{}[],: \n/é\u2028', max_size=6)
 NAMES = st.sampled_from(["a", "b", 'x"', "list", "in"])
@@ -40,7 +40,7 @@ class TestAgainstReference:
         def told(data: Any, **options: Any) -> list[tuple[str | None, Any]]:
             text = json.dumps(data, indent=indent, ensure_ascii=ascii).encode()
             chunks: Iterator[bytes] = (text[at : at + size] for at in range(0, len(text), size))
-            return [(name, json.loads(part)) for name, part in parts(chunks, Path("x"), **options)]
+            return [(name, json.loads(part)) for name, part in stream_parts(chunks, Path("x"), **options)]
 
         alone = [(None, element) for element in elements]
         assert told(elements) == alone
@@ -59,4 +59,4 @@ class TestAgainstReference:
     def test_what_breaks_off_is_refused(self, data: bytes, at: int) -> None:
         if at < len(data):
             with pytest.raises(BadInputError, match="ends too early"):
-                list(parts([data[:at]], Path("x")))
+                list(stream_parts([data[:at]], Path("x")))

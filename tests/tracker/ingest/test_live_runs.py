@@ -19,9 +19,15 @@ from sqlmodel import Session
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import ReadOptions, RunDescription, Scores
-from tracker.ingest.write.bulk import stored_scores
+from tracker.ingest.write.bulk_rows import stored_scores
 from tracker.ingest.write.checksums import checksum, verify_checksums
-from tracker.ingest.write.live.live_runs import Measured, add, complete, open_run, stored_prompts
+from tracker.ingest.write.live.live_runs import (
+    ScoredResponse,
+    add_responses,
+    complete_run,
+    count_stored_trials,
+    open_run,
+)
 from tracker.ingest.write.writer import store as keep
 from tracker.queries import tables
 from tracker.queries.catalogue.listing import run
@@ -57,7 +63,7 @@ class TestOpening:
         first = opened(store)
         assert (first.is_new, first.status, first.label, n_stored(store, first)) == (True, "partial", "", 0)
         with transaction(store, exclusive=True) as session:
-            assert add(session, first.id, portion(1, 2)) == 2
+            assert add_responses(session, first.id, portion(1, 2)) == 2
         again = opened(store)
         assert (again.id, again.is_new, again.status, n_stored(store, again)) == (first.id, False, "partial", 2)
 
@@ -70,8 +76,8 @@ class TestOpening:
         assert opened(file, again=True).id == anew.id, "killed and started again, it is the same"
         assert opened(file).id == anew.id
         with transaction(file, exclusive=True) as session:
-            add(session, anew.id, portion(1, 2))
-            complete(session, anew.id)
+            add_responses(session, anew.id, portion(1, 2))
+            complete_run(session, anew.id)
         assert opened(file).id == anew.id, "the latest one"
 
     def test_another_identity_condition_variant_or_model_is_another_run(self, file: sa.Engine) -> None:
@@ -124,7 +130,7 @@ class TestPortions:
         with transaction(store, write=False) as session:
             row = run(session, key)
             assert verify_checksums(session) == []
-            assert stored_prompts(session, key) == {1: 1, 2: 1}
+            assert count_stored_trials(session, key) == {1: 1, 2: 1}
             metric = tables.metric.c
             bounds = session.execute(sa.select(metric.name, metric.lower, metric.upper)).all()
         assert (row.n_scores, row.status, row.reason) == (4, "complete", "")
@@ -133,28 +139,28 @@ class TestPortions:
 
     def test_trials_are_counted_by_prompt(self, file: sa.Engine) -> None:
         ask(file, 2)
-        rows = [Measured(prompt_id=1, trial=trial, scores={"accuracy": 1.0}) for trial in range(3)]
-        key = opened(file, [*rows[:2], Measured(prompt_id=2, scores={"accuracy": 0.0})], rows[2:]).id
+        rows = [ScoredResponse(prompt_id=1, trial=trial, scores={"accuracy": 1.0}) for trial in range(3)]
+        key = opened(file, [*rows[:2], ScoredResponse(prompt_id=2, scores={"accuracy": 0.0})], rows[2:]).id
         with transaction(file, write=False) as session:
-            assert stored_prompts(session, key) == {1: 3, 2: 1}
+            assert count_stored_trials(session, key) == {1: 3, 2: 1}
             assert run(session, key).settings["usage"] == {"n_prompts": 2}
 
     def test_what_was_not_measured_has_no_row_and_is_asked_again(self, store: sa.Engine) -> None:
         ask(store, 2)
-        failed = Measured(prompt_id=1, scores={"accuracy": math.nan}, answers=(("", None, None, "error"),))
+        failed = ScoredResponse(prompt_id=1, scores={"accuracy": math.nan}, answers=(("", None, None, "error"),))
         key = opened(store, [failed]).id
         with transaction(store, exclusive=True) as session:
-            assert stored_prompts(session, key) == {}
+            assert count_stored_trials(session, key) == {}
             assert run(session, key).n_scores == 0
-            assert add(session, key, portion(1)) == 1
-            assert add(session, key, [failed]) == 0, "a failure contradicts nothing"
+            assert add_responses(session, key, portion(1)) == 1
+            assert add_responses(session, key, [failed]) == 0, "a failure contradicts nothing"
         assert [text.split(", ")[-1] for text in rows_of(store, key)[2]] == ["'ok')"]
 
     def test_usage_of_a_portion_counts_though_nothing_in_it_is_new(self, file: sa.Engine) -> None:
         ask(file, 1)
         key = opened(file, portion(1)).id
         with transaction(file, exclusive=True) as session:
-            assert add(session, key, portion(1), usage={"seconds": 0.5}) == 0
+            assert add_responses(session, key, portion(1), usage={"seconds": 0.5}) == 0
             assert run(session, key).settings["usage"] == {"n_prompts": 1, "tokens_read": 10, "seconds": 0.5}
 
     def test_values_that_round_otherwise_are_alike(self, file: sa.Engine) -> None:
@@ -162,15 +168,15 @@ class TestPortions:
         key = opened(file, [numbered(1, 0.5)]).id
         before = rows_of(file, key)
         with transaction(file, exclusive=True) as session:
-            assert add(session, key, [numbered(1, 0.5 + 9e-6)]) == 0
+            assert add_responses(session, key, [numbered(1, 0.5 + 9e-6)]) == 0
         assert rows_of(file, key) == before
 
     def test_prompts_left_out_are_told_in_the_settings(self, file: sa.Engine) -> None:
         ask(file, 2)
         key = opened(file, portion(1)).id
         with transaction(file, exclusive=True) as session:
-            complete(session, key, left_out={"longer than the context": 1, "other": 0}, reason="1 of 2 left out")
-            complete(session, key, left_out={"said twice": 9})
+            complete_run(session, key, left_out={"longer than the context": 1, "other": 0}, reason="1 of 2 left out")
+            complete_run(session, key, left_out={"said twice": 9})
             row = run(session, key)
         assert row.settings["left_out"] == {"longer than the context": 1}
         assert (row.status, row.reason) == ("complete", "1 of 2 left out")
@@ -180,7 +186,7 @@ class TestPortions:
         key = opened(file, portion(1)).id
         with transaction(file, exclusive=True) as session:
             opened_at = run(session, key).ingested
-            complete(session, key)
+            complete_run(session, key)
             session.expire_all()
             assert run(session, key).ingested > opened_at
 
@@ -192,14 +198,14 @@ class TestErrors:
         before = rows_of(store, key)
         for other in (
             numbered(1, 0.5 + 1e-4),
-            Measured(prompt_id=1, scores={}, answers=(("", "B", 0.5, "ok"),)),
-            Measured(prompt_id=1, scores={}, answers=(("", "A", 0.6, "ok"),)),
+            ScoredResponse(prompt_id=1, scores={}, answers=(("", "B", 0.5, "ok"),)),
+            ScoredResponse(prompt_id=1, scores={}, answers=(("", "A", 0.6, "ok"),)),
         ):
             with (
                 pytest.raises(ConflictError, match=r"Run 1 of org/m holds other answers to 1 .*the first is prompt 1"),
                 transaction(store, exclusive=True) as session,
             ):
-                add(session, key, [numbered(2, 0.25), other])
+                add_responses(session, key, [numbered(2, 0.25), other])
         assert rows_of(store, key) == before
 
     def test_a_prompt_that_is_answered_twice_otherwise_in_one_portion_is_refused(self, file: sa.Engine) -> None:
@@ -207,12 +213,12 @@ class TestErrors:
         key = opened(file).id
         for rows in (
             [numbered(1, 0.5), numbered(1, 0.6)],
-            [Measured(prompt_id=1, scores={}, answers=(("", text, None, "ok"),)) for text in "AB"],
+            [ScoredResponse(prompt_id=1, scores={}, answers=(("", text, None, "ok"),)) for text in "AB"],
         ):
             with pytest.raises(ConflictError, match="ask it once"), transaction(file, exclusive=True) as session:
-                add(session, key, rows)
+                add_responses(session, key, rows)
         with transaction(file, exclusive=True) as session:
-            assert add(session, key, [*portion(1), *portion(1)]) == 1
+            assert add_responses(session, key, [*portion(1), *portion(1)]) == 1
         assert rows_of(file, key)[3] == {"n_prompts": 1, "tokens_read": 10}
 
     @pytest.mark.parametrize("value", [1.5, -0.1, math.inf])
@@ -220,7 +226,7 @@ class TestErrors:
         ask(file, 1)
         key = opened(file).id
         with pytest.raises(ConflictError, match="under accuracy"), transaction(file, exclusive=True) as session:
-            add(session, key, [Measured(prompt_id=1, scores={"accuracy": value})])
+            add_responses(session, key, [ScoredResponse(prompt_id=1, scores={"accuracy": value})])
 
     def test_a_metric_that_the_store_knows_otherwise_is_refused(self, store: sa.Engine) -> None:
         ask(store, 1)
@@ -228,14 +234,14 @@ class TestErrors:
         with transaction(store) as session:
             session.execute(sa.insert(tables.metric).values(name="accuracy", higher_is_better=False))
         with pytest.raises(ConflictError, match="lower accuracy is better"), transaction(store) as session:
-            add(session, key, portion(1))
+            add_responses(session, key, portion(1))
 
     def test_a_run_that_was_deleted_meanwhile_is_told(self, store: sa.Engine) -> None:
         ask(store, 1)
         key = opened(store).id
         with transaction(store) as session:
             session.execute(sa.delete(tables.run))
-        for work in (lambda s: add(s, key, portion(1)), lambda s: complete(s, key)):
+        for work in (lambda s: add_responses(s, key, portion(1)), lambda s: complete_run(s, key)):
             with pytest.raises(NotFoundError, match="begin anew"), transaction(store, exclusive=True) as session:
                 work(session)
 
@@ -248,15 +254,15 @@ class TestErrors:
             moment = sa.func.current_timestamp()
             session.execute(sa.insert(tables.run).values(**asked_of, **counts, ingested=moment))
         with pytest.raises(ConflictError, match="came from a file"), transaction(file, exclusive=True) as session:
-            add(session, 1, portion(1))
+            add_responses(session, 1, portion(1))
 
     def test_what_a_run_that_has_ended_lacks_is_refused(self, file: sa.Engine) -> None:
         ask(file, 2)
         key = opened(file, portion(1), end=True).id
         with transaction(file, exclusive=True) as session:
-            assert add(session, key, portion(1)) == 0
+            assert add_responses(session, key, portion(1)) == 0
         with pytest.raises(ConflictError, match=r"has ended .* 1 of these .*--again"), transaction(file) as session:
-            add(session, key, portion(1, 2))
+            add_responses(session, key, portion(1, 2))
 
 
 class TestTwoWriters:
@@ -270,9 +276,9 @@ class TestTwoWriters:
             n_new = 0
             for first in range(0, len(order), 5):
                 with transaction(engine, exclusive=True) as session:
-                    n_new += add(session, key, portion(*order[first : first + 5]))
+                    n_new += add_responses(session, key, portion(*order[first : first + 5]))
             with transaction(engine, exclusive=True) as session:
-                complete(session, key)
+                complete_run(session, key)
             engine.dispose()
             return key, n_new
 
@@ -298,8 +304,8 @@ class TestLaws:
         if fresh:
             ask(engine, 6)
         values = st.sampled_from([0.0, -0.0, 1 / 3, 0.5, 1.0, math.nan])
-        drawn: Mapping[tuple[int, int], Measured] = {
-            (prompt, trial): Measured(
+        drawn: Mapping[tuple[int, int], ScoredResponse] = {
+            (prompt, trial): ScoredResponse(
                 prompt_id=prompt,
                 trial=trial,
                 scores={"accuracy": float(prompt % 2), "gold_probability_letters": data.draw(values)},
@@ -317,7 +323,7 @@ class TestLaws:
         for wanted, is_killed in [*steps, (data.draw(st.permutations(sorted(drawn))), False)]:
             before = rows_of(engine, key)
             with Session(engine.execution_options(begin="IMMEDIATE")) as session:
-                add(session, key, [drawn[one] for one in wanted])
+                add_responses(session, key, [drawn[one] for one in wanted])
                 if not is_killed:
                     session.commit()
             if is_killed:
@@ -326,7 +332,7 @@ class TestLaws:
                 columns = list(stored_scores(session, key).values())
                 assert rows_of(engine, key)[0] == (sum(map(len, columns)), checksum(columns))
         with transaction(engine, exclusive=True) as session:
-            complete(session, key)
+            complete_run(session, key)
         ended = rows_of(engine, key)
         assert (ended[0], ended[1], ended[3]) == (once[0], once[1], once[3])
         without_key = [[text.split(", ", 1)[1] for text in rows[2]] for rows in (once, ended)]

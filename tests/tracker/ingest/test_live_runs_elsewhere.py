@@ -15,7 +15,7 @@ from readings import answers, keep, scores
 from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, SelectionError
-from tracker.ingest.write.live.live_runs import Measured
+from tracker.ingest.write.live.live_runs import ScoredResponse
 from tracker.queries import tables
 from tracker.queries.catalogue.listing import RunRow, run, runs
 from tracker.queries.ranking.leaderboard import leaderboard
@@ -228,7 +228,7 @@ class TestCarriedOff:
         self, file: sa.Engine, other: sa.Engine, tmp_path: Path
     ) -> None:
         ask(other, 4)
-        opened(other, [Measured(prompt_id=1, scores={"exact_match": 1.0})], identity=OTHER, end=True)
+        opened(other, [ScoredResponse(prompt_id=1, scores={"exact_match": 1.0})], identity=OTHER, end=True)
         opened(other, portion(3), end=True)
         opened(file, portion(3), end=True)
         said(other, "export", "archive", "--output", str(tmp_path / "all.suffrage.zip"))

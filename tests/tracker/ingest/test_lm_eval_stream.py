@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from plain_lm_eval import Cell, plain_samples
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.formats.lm_eval import samples as stream
 from tracker.ingest.measurement import Answers, Measurement, Prompts, ReadOptions, Scores
-from tracker.ingest.resolve.sorted_int_map import Ledger
+from tracker.ingest.resolve.sorted_int_map import SortedIntMap
 
 STAMP = "2026-01-02T03-04-05"
 
@@ -85,7 +85,7 @@ class TestAgainstReference:
         expected, passed_over, n_contradicting = plain_samples(path)
         reading = None
         try:
-            reading = prepare(path, ReadOptions(model="m"), partial=True)
+            reading = parse_file(path, ReadOptions(model="m"), partial=True)
         except BadInputError:  # every metric was passed over and nothing was said
             assert not expected
             return
@@ -102,7 +102,7 @@ class TestAgainstReference:
         st.lists(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 9)), max_size=6), max_size=12),
     )
     def test_a_ledger_is_a_dictionary(self, parts: list[list[tuple[int, int]]]) -> None:
-        ledger, plain = Ledger(), dict[int, int]()
+        ledger, plain = SortedIntMap(), dict[int, int]()
         asked = np.arange(-6, 7)
         for part in parts:
             ledger.put(np.array([k for k, _ in part], dtype=np.int64), np.array([v for _, v in part], dtype=np.int64))
@@ -117,17 +117,17 @@ class TestErrors:
         monkeypatch.setattr(stream, "PROMPTS_PER_BLOCK", 1)
         path = written(tmp_path, [sample(0, 1, "none", 1.0, False), {**sample(2, 1, "none", 1.0, False), "acc": [1]}])
         with pytest.raises(BadInputError, match="line 2: acc is no single number, as it is in earlier lines"):
-            prepare(path, ReadOptions(model="m"))
+            parse_file(path, ReadOptions(model="m"))
 
     @pytest.mark.parametrize("number", [2**53 + 1, 2**64 + 1, 10**30 + 1, 10**400])
     def test_whole_numbers_that_a_score_cannot_keep_are_refused(self, tmp_path: Path, number: int) -> None:
         path = written(tmp_path, [{**sample(0, 1, "none", 1.0, False), "metrics": ["loss"], "loss": number}])
         with pytest.raises(BadInputError, match=r"line 1: loss is .*more digits than a score can keep"):
-            prepare(path, ReadOptions(model="m"))
+            parse_file(path, ReadOptions(model="m"))
 
     @pytest.mark.parametrize("number", [2**53, 2**54, 1e20, 1.5e300, 2**64])
     def test_those_that_it_can_are_kept(self, tmp_path: Path, number: float) -> None:
         path = written(tmp_path, [{**sample(0, 1, "none", 1.0, False), "metrics": ["loss"], "loss": number}])
-        block = prepare(path, ReadOptions(model="m")).measurements[0]
+        block = parse_file(path, ReadOptions(model="m")).measurements[0]
         assert isinstance(block, Scores)
         assert block.values.tolist() == [float(number)]

@@ -18,8 +18,8 @@ from tracker.cli import suffrage
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError
 from tracker.ingest.formats.lm_eval import samples as stream
-from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
 
 OPTIONS = ReadOptions(model="m", benchmark="b")

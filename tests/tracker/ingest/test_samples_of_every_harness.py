@@ -9,9 +9,10 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import UnknownFormatError
-from tracker.ingest.detection import find, formats, prepare
-from tracker.ingest.ingest import ingest_file
+from tracker.ingest.detection import find_files, parse_file
+from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
 
 NO_RESULTS = {
@@ -32,10 +33,10 @@ def samples(shared: Path) -> Path:
 
 
 def test_every_file_is_a_result_or_belongs_to_one_or_is_known_to_hold_none(samples: Path) -> None:
-    known = formats()
+    known = load_formats()
     accounted: set[Path] = {samples / name for name in NO_RESULTS}
-    for path in find([samples], ReadOptions()):
-        reading = prepare(path, ReadOptions(model="m" if "lm_eval" in path.parts else None, benchmark="b"))
+    for path in find_files([samples], ReadOptions()):
+        reading = parse_file(path, ReadOptions(model="m" if "lm_eval" in path.parts else None, benchmark="b"))
         accounted.update(reading.files)
         assert reading.format in known
     for path in sorted(samples.rglob("per_instance_stats.json")):
@@ -46,11 +47,11 @@ def test_every_file_is_a_result_or_belongs_to_one_or_is_known_to_hold_none(sampl
 @pytest.mark.parametrize("name", NO_RESULTS)
 def test_what_holds_no_results_is_refused_with_the_formats_that_were_tried(samples: Path, name: str) -> None:
     with pytest.raises(UnknownFormatError, match=r"no format recognises this file\. Tried .*lm-eval"):
-        prepare(samples / name, ReadOptions())
+        parse_file(samples / name, ReadOptions())
 
 
 def test_all_of_them_go_into_one_store_which_stays_sound(samples: Path, store: sa.Engine) -> None:
-    for path in find([samples], ReadOptions()):
+    for path in find_files([samples], ReadOptions()):
         told = "org/model" if "lm_eval" in path.parts else None
         taken = ingest_file(
             store, path, ReadOptions(model=told, benchmark="small" if "tabular" in path.parts else None)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from readings import B, answers, held, prompts, reading, scores, task_scores
 from sqlmodel import Session
 
-from tracker.ingest.measurement import Answers, Measurement, Prompts, Reading, Scores
+from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, Scores
 from tracker.ingest.resolve import prompt_index as shelf
-from tracker.ingest.write.block_buffer import Spool
+from tracker.ingest.write.block_buffer import BlockBuffer
 from tracker.ingest.write.writer import store as store_reading
 
 MOST_MEGABYTES = 300
@@ -43,8 +43,8 @@ def blocks(draw: st.DrawFn) -> list[Measurement]:
     return found
 
 
-def spooled(measurements: list[Measurement], limit: int) -> Spool:
-    spool = Spool(limit)
+def spooled(measurements: list[Measurement], limit: int) -> BlockBuffer:
+    spool = BlockBuffer(limit)
     for block in measurements:
         spool.append(block)
     return spool
@@ -110,7 +110,7 @@ class TestLaws:
 
 
 class TestAgainstMemory:
-    def outcome(self, engine: sa.Engine, *files: Reading) -> dict[str, Any]:
+    def outcome(self, engine: sa.Engine, *files: ParsedFile) -> dict[str, Any]:
         with Session(engine) as session:
             for file in files:
                 store_reading(session, file, B)
@@ -130,24 +130,26 @@ class TestAgainstMemory:
         names = [("t", "k"), ("t", "k#1"), ("u", "k"), ("t", "j")]
         files: list[list[Measurement]] = []
         for details in ([3, 4, 5, 6], [4, 3, 5, 6]):
-            content = {"text": ["same", "same", "same", "other"], "told_apart_by": "n"}
+            content = {"text": ["same", "same", "same", "other"], "disambiguated_by": "n"}
             whole = prompts(names, details=[{"n": n} for n in details], **content)
             values = {name: float(n % 2) for name, n in zip(names, details, strict=True)}
             files.append([scores(values, "m", of=whole), answers({"j": "x"}, "m"), scores({"k": 1}, "n", of=None)][:2])
         plain = self.outcome(store, *(reading(*file) for file in files))
         assert len(plain["prompts"]) == 4
         spools = [spooled(file, 0) for file in files]
-        read_back = [Reading(path=Path("x"), files=(), format="made", digest=str(n), identity=str(n), measurements=one)
-                     for n, one in enumerate(spools)]  # fmt: skip
+        read_back = [
+            ParsedFile(path=Path("x"), files=(), format="made", digest=str(n), identity=str(n), measurements=blocks)
+            for n, blocks in enumerate(spools)
+        ]
         assert self.outcome(store, *read_back) == plain
         cut = []
         for n, details in enumerate(([3, 4, 5, 6], [4, 3, 5, 6])):
-            spool = Spool(0)
+            spool = BlockBuffer(0)
             for name, text, number in zip(names, ["same", "same", "same", "other"], details, strict=True):
-                of = prompts([name], text=[text], details=[{"n": number}], told_apart_by="n")
+                of = prompts([name], text=[text], details=[{"n": number}], disambiguated_by="n")
                 spool.append(scores({name: float(number % 2)}, "m", of=of))
             spool.append(answers({"j": "x"}, "m"))
-            cut.append(Reading(path=Path("x"), files=(), format="made", digest=str(n), identity=str(n),
+            cut.append(ParsedFile(path=Path("x"), files=(), format="made", digest=str(n), identity=str(n),
                                measurements=spool))  # fmt: skip
         assert self.outcome(store, *cut) == plain
 

@@ -14,7 +14,7 @@ from tracker import schema
 from tracker.database import transaction
 from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription, ReadOptions
-from tracker.ingest.resolve.catalogue_resolver import Identities
+from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.write.checksums import verify_checksums
 from tracker.ingest.write.writer import store as store_reading
 
@@ -366,7 +366,7 @@ class TestOrganizations:
         self, store: sa.Engine, name: str, organization: str | None
     ) -> None:
         with transaction(store) as session:
-            Identities(session, Path("f.csv")).model(name, {})
+            CatalogueResolver(session, Path("f.csv")).model(name, {})
             assert session.scalar(sa.select(schema.Model.organization).where(schema.Model.name == name)) == organization
 
 

@@ -14,9 +14,9 @@ from readings import ACCURACY, B, held, prompts, reading
 from sqlmodel import Session
 
 from tracker.database import connect
-from tracker.ingest.measurement import Answers, Measurement, MetricDescription, Reading, RunDescription, Scores
-from tracker.ingest.write.checksums import checksum, combined, verify_checksums
-from tracker.ingest.write.score_columns import ScoreColumn, assemble, compare, pack, unpack
+from tracker.ingest.measurement import Answers, Measurement, MetricDescription, ParsedFile, RunDescription, Scores
+from tracker.ingest.write.checksums import checksum, combine_checksums, verify_checksums
+from tracker.ingest.write.score_columns import ScoreColumn, assemble_scores, compare_scores, pack, unpack
 from tracker.ingest.write.writer import store as store_reading
 
 LAW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
@@ -38,7 +38,7 @@ def undone(engine: sa.Engine) -> Iterator[Session]:
         session.rollback()
 
 
-def file_of(truth: dict[Cell, float], *, with_tasks: bool = True, with_text: bool = False) -> Reading:
+def file_of(truth: dict[Cell, float], *, with_tasks: bool = True, with_text: bool = False) -> ParsedFile:
     """One file that holds these scores, and an answer beside each."""
     blocks: list[Measurement] = []
     for model in sorted({cell[1] for cell in truth}):
@@ -56,7 +56,7 @@ def file_of(truth: dict[Cell, float], *, with_tasks: bool = True, with_text: boo
     return reading(*blocks)
 
 
-def outcome(engine: sa.Engine, files: Sequence[Reading]) -> dict[str, set[tuple[Any, ...]]]:
+def outcome(engine: sa.Engine, files: Sequence[ParsedFile]) -> dict[str, set[tuple[Any, ...]]]:
     with undone(engine) as session:
         for file in files:
             store_reading(session, file, B)
@@ -143,8 +143,8 @@ class TestColumns:
     def test_checksums_add_up_in_any_order(self, column: ScoreColumn, random: Any) -> None:
         chosen = np.array([random.random() < 0.5 for _ in range(len(column))], dtype=bool)
         one, other = checksum([column.where(chosen)]), checksum([column.where(~chosen)])
-        assert combined(one, other) == combined(other, one) == checksum([column])
-        assert combined(checksum([column]), other, -1) == one
+        assert combine_checksums(one, other) == combine_checksums(other, one) == checksum([column])
+        assert combine_checksums(checksum([column]), other, -1) == one
 
     @given(columns)
     def test_packed_keys_come_apart_again(self, column: ScoreColumn) -> None:
@@ -153,17 +153,17 @@ class TestColumns:
 
     @given(columns)
     def test_a_column_agrees_with_itself(self, column: ScoreColumn) -> None:
-        beside = compare(column, column)
+        beside = compare_scores(column, column)
         assert not beside.new.any()
         assert not beside.different.any()
-        assert compare(column, None).new.all()
+        assert compare_scores(column, None).new.all()
 
     def test_pieces_in_any_order_make_one_column(self) -> None:
-        from tracker.ingest.write.score_columns import Piece
+        from tracker.ingest.write.score_columns import ScoreChunk
 
         ids = np.array([3, 1, 2])
         values = np.array([0.3, 0.1, np.nan])
-        column, contradicted = assemble(7, [Piece(0, ids, values, 1), Piece(1, ids, values, 0)])
+        column, contradicted = assemble_scores(7, [ScoreChunk(0, ids, values, 1), ScoreChunk(1, ids, values, 0)])
         assert len(contradicted) == 0
         assert [p.tolist() for p in unpack(column.keys)] == [[1, 1, 3, 3], [0, 1, 0, 1]]
         assert column.values.tolist() == [0.1, 0.1, 0.3, 0.3]

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from readings import everything
 
 from tracker.errors import BadInputError
-from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
 
 OPTIONS = ReadOptions(benchmark="b")
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from analyses.rank_intervals import analyze
 from tracker.database import connect, transaction
-from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
 from tracker.queries.clusters import Clusters
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.ranking.ranked_means import rank_by_prompts

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store as store_reading
@@ -32,7 +32,7 @@ def simulation() -> Simulation:
 def filled(store: sa.Engine, simulation: Simulation, tmp_path: Path) -> sa.Engine:
     write_files(simulation, tmp_path)
     for file in RESULT_FILES:
-        reading = prepare(tmp_path / file.name, file.options)
+        reading = parse_file(tmp_path / file.name, file.options)
         with transaction(store, exclusive=True) as session:
             store_reading(session, reading, file.options)
     with transaction(store, exclusive=True) as session:

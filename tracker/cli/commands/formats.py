@@ -12,6 +12,6 @@ from tracker.cli.output import print_rows
 @format_option
 def command(output_format: str) -> None:
     """List the file formats that can be taken in: what their files are, how they are recognised, who brings them."""
-    from tracker.ingest.format_registry import described
+    from tracker.ingest.format_registry import describe_formats
 
-    print_rows(described(), output_format, spare=("package",))
+    print_rows(describe_formats(), output_format, spare=("package",))

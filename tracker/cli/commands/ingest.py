@@ -157,13 +157,13 @@ def ingest_files(
     Returns:
         keys of the runs that are new or were extended, and how many files could not be taken in.
     """
-    from tracker.ingest.detection import find
-    from tracker.ingest.ingest import ingest_file
+    from tracker.ingest.detection import find_files
+    from tracker.ingest.pipeline import ingest_file
 
     run_ids: list[int] = []
     failed = 0
     passed_over: list[Path] = []
-    files = find(paths, options, format=format_name, skipped=lambda path, _: passed_over.append(path))
+    files = find_files(paths, options, format=format_name, skipped=lambda path, _: passed_over.append(path))
     if passed_over:
         names = listed(passed_over, N_PASSED_OVER)
         inform(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
@@ -210,9 +210,9 @@ def _check_model(path: Path, options: ReadOptions, format_name: str | None, name
         BadInputError: it does.
     """
     from tracker.errors import BadInputError
-    from tracker.ingest.detection import own_model
+    from tracker.ingest.detection import read_model_name
 
-    own = own_model(path, options, format=format_name)
+    own = read_model_name(path, options, format=format_name)
     if own is None:
         return
     other = next((name for name in named if name != own), None)

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from tracker.errors import SelectionError
 from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
-from tracker.ingest.files.tabular.headings import CONTENT, SYNONYMS, plain
+from tracker.ingest.files.tabular.headings import CONTENT, SYNONYMS, normalize_heading
 from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import chosen_filter
 from tracker.queries.resolution import BenchmarkKey, chosen_tasks
@@ -136,8 +136,8 @@ def _headings(fields: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for field in fields:
         heading = field.strip()
-        while not heading or plain(heading) in SPOKEN_FOR or plain(heading) in taken:
+        while not heading or normalize_heading(heading) in SPOKEN_FOR or normalize_heading(heading) in taken:
             heading = PREFIX + heading
-        taken.add(plain(heading))
+        taken.add(normalize_heading(heading))
         found[field] = heading
     return found

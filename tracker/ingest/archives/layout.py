@@ -60,7 +60,7 @@ BY_RUN = ("score", "answer", "task_score", "run_source")
 
 
 @dataclass(frozen=True)
-class Column:
+class ArchiveColumn:
     """A column of an archive.
 
     Attributes:
@@ -105,7 +105,7 @@ class Column:
 
 
 @lru_cache
-def columns_of(table: str) -> tuple[Column, ...]:
+def columns_of(table: str) -> tuple[ArchiveColumn, ...]:
     """The columns of a table in an archive, in the order of the schema."""
     described = metadata.tables[table]
     has_key = ORDER[table] == ("id",)
@@ -115,7 +115,7 @@ def columns_of(table: str) -> tuple[Column, ...]:
             continue
         refers_to = next((key.column.table.name for key in column.foreign_keys), None)
         name = column.name.removesuffix("_id") if refers_to else column.name
-        found.append(Column(name, column.name, column.type, bool(column.nullable), refers_to))
+        found.append(ArchiveColumn(name, column.name, column.type, bool(column.nullable), refers_to))
     return tuple(found)
 
 

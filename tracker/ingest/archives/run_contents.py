@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.archives.asking import ArchivedPrompts
-from tracker.ingest.archives.naming import Names
-from tracker.ingest.archives.opening import Archive
-from tracker.ingest.write.score_columns import ScoreColumn, outside, pack
+from tracker.ingest.archives.archive_file import StoreArchive
+from tracker.ingest.archives.archived_names import ArchivedNames
+from tracker.ingest.archives.archived_prompts import ArchivedPrompts
+from tracker.ingest.write.score_columns import ScoreColumn, find_out_of_bounds, pack
 from tracker.schema import Metric
 from tracker.schema.measurements import ANSWER_STATUSES
 
@@ -59,7 +59,7 @@ class RunContents:
         metrics: those of the store, by key.
     """
 
-    def __init__(self, names: Names, prompts: ArchivedPrompts, metrics: Mapping[int, Metric]) -> None:
+    def __init__(self, names: ArchivedNames, prompts: ArchivedPrompts, metrics: Mapping[int, Metric]) -> None:
         self.archive, self.names, self.prompts, self.metrics = names.archive, names, prompts, metrics
         self._scores, self._said, self._of_tasks, self._sources = (
             ByRun(self.archive, table) for table in ("score", "answer", "task_score", "run_source")
@@ -81,7 +81,7 @@ class RunContents:
             self._task_scores(place, self._of_tasks.of(place)),
         )
         if sum(map(len, content.columns)) != n_scores:
-            raise self.archive.refuse("run", place, f"it has not the {n_scores:,} scores that it should")
+            raise self.archive.error("run", place, f"it has not the {n_scores:,} scores that it should")
         return content
 
     def sources(self, place: int) -> list[int]:
@@ -110,11 +110,11 @@ class RunContents:
             order = np.argsort(keys[of])
             column = ScoreColumn(metric, keys[of][order], values[of][order])
             if (column.keys[1:] == column.keys[:-1]).any():
-                raise self.archive.refuse("run", place, "it has two scores for the same prompt, metric and trial")
+                raise self.archive.error("run", place, "it has two scores for the same prompt, metric and trial")
             known = self.metrics[metric]
-            if wrong := int(outside(column.values, known.lower, known.upper).sum()):
+            if wrong := int(find_out_of_bounds(column.values, known.lower, known.upper).sum()):
                 text = f"{wrong:,} of its scores are outside the bounds of {known.name}"
-                raise self.archive.refuse("run", place, text)
+                raise self.archive.error("run", place, text)
             found.append(column)
         return found
 
@@ -126,10 +126,10 @@ class RunContents:
             rows[name].to_pylist() for name in ("extraction", "trial", "text", "probability", "status")
         )
         if unknown := set(status) - set(ANSWER_STATUSES):
-            raise self.archive.refuse("run", place, f"an answer has the status {unknown.pop()!r}")
+            raise self.archive.error("run", place, f"an answer has the status {unknown.pop()!r}")
         found = dict(zip(zip(prompts, how, nth, strict=True), zip(text, chance, status, strict=True), strict=True))
         if len(found) < len(prompts):
-            raise self.archive.refuse("run", place, "it has two answers to the same prompt and trial")
+            raise self.archive.error("run", place, "it has two answers to the same prompt and trial")
         return found
 
     def _task_scores(self, place: int, rows: pa.Table | None) -> dict[TaskKey, TaskValue]:
@@ -139,10 +139,10 @@ class RunContents:
         for row in rows.to_pylist():
             key = int(self.names.keys["metric"][row["metric"]]), int(self.names.keys["task"][row["task"]])
             metric = self.metrics[key[0]]
-            if outside(np.array([row["value"]]), metric.lower, metric.upper).any():
-                raise self.archive.refuse("run", place, f"a score is outside the bounds of {metric.name}")
+            if find_out_of_bounds(np.array([row["value"]]), metric.lower, metric.upper).any():
+                raise self.archive.error("run", place, f"a score is outside the bounds of {metric.name}")
             if key in found:
-                raise self.archive.refuse("run", place, "it has two scores for the same task and metric")
+                raise self.archive.error("run", place, "it has two scores for the same task and metric")
             found[key] = row["value"], row["stderr"], row["n_prompts"]
         return found
 
@@ -150,7 +150,7 @@ class RunContents:
 class ByRun:
     """The rows of a table that stands in the order of its runs, run by run."""
 
-    def __init__(self, archive: Archive, table: str) -> None:
+    def __init__(self, archive: StoreArchive, table: str) -> None:
         self._archive, self._table = archive, table
         self._batches = archive.batches(table)
         self._held: pa.RecordBatch | None = None

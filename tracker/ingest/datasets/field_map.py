@@ -10,7 +10,7 @@ from tracker.errors import SelectionError
 from tracker.ingest.datasets.choices import Choices, choices_of
 from tracker.ingest.datasets.reference_parser import WAYS, Guess, place_of
 from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
-from tracker.ingest.files.tabular.headings import roles
+from tracker.ingest.files.tabular.headings import assign_roles
 from tracker.option_labels import option_name
 
 ALL_ANSWERS = "accepted_answers"
@@ -104,7 +104,7 @@ def field_map(said: Mapping[str, str], answer_is: str | None, first: Row) -> Fie
         raise SelectionError(f"--answer-is {answer_is}: it must be one of: {', '.join(WAYS)}.")
     parts = {part: tuple(name.strip() for name in names.split(",")) for part, names in said.items()}
     if not said:
-        parts = {ROLES[role]: (name,) for role, name in roles(list(first.fields)).items() if role in ROLES}
+        parts = {ROLES[role]: (name,) for role, name in assign_roles(list(first.fields)).items() if role in ROLES}
     if several := [part for part, names in parts.items() if len(names) > 1 and part not in ("text", "choices")]:
         raise SelectionError(f"--map {several[0]}=… takes one field; only text and choices take several.")
     if "text" not in parts:

@@ -11,8 +11,8 @@ from typing import Any
 from tracker.errors import BadInputError
 from tracker.ingest.datasets.files import SourceFile, suffix_of
 from tracker.ingest.datasets.row import SPLITS, Row
-from tracker.ingest.files.contents import UTF16, delimiter, first_line, opened
-from tracker.ingest.files.json_files import json_lines, read_json
+from tracker.ingest.files.file_contents import UTF16, detect_delimiter, first_line, open_file
+from tracker.ingest.files.json_files import iterate_json_lines, read_json
 
 Numbered = Iterator[tuple[int, Mapping[str, Any]]]
 ROWS_AT_ONCE = 1_000
@@ -46,7 +46,7 @@ def _row(file: SourceFile, number: int, fields: Mapping[str, Any], where: str, s
 
 
 def _lines(path: Path) -> Numbered:
-    for number, value in json_lines(path):
+    for number, value in iterate_json_lines(path):
         if not isinstance(value, dict):
             raise BadInputError(path, f"line {number}: is no JSON object.")
         yield number, value
@@ -69,14 +69,14 @@ def _json(file: SourceFile) -> Iterator[Row]:
 
 
 def _csv(path: Path, columns: Sequence[str]) -> Numbered:
-    with opened(path) as raw:
+    with open_file(path) as raw:
         start = raw.read(2)
         if start in UTF16:
             raise BadInputError(path, "is UTF-16 text; save it as UTF-8.")
-    with opened(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
+    with open_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
         number = 0
         try:
-            mark = delimiter(text.readline()) if not columns else ","
+            mark = detect_delimiter(text.readline()) if not columns else ","
             text.seek(0)
             records = csv.reader(text, delimiter=mark)
             names: list[str] | None = None

@@ -12,7 +12,7 @@ from typing import Any
 from tracker.errors import BadInputError, MissingExtraError
 from tracker.ingest.datasets.files import ORDER
 from tracker.ingest.datasets.row import Row, split_named
-from tracker.ingest.files.contents import first_line
+from tracker.ingest.files.file_contents import first_line
 
 EXTRA = "hub"
 HUB = "https://huggingface.co"

@@ -21,10 +21,10 @@ from tracker.ingest.datasets.preset import Preset, preset_named, presets
 from tracker.ingest.datasets.published import HASHED, NAMED, Published
 from tracker.ingest.datasets.row import PublishedPrompt, Row
 from tracker.ingest.datasets.source import Source, source_of
-from tracker.ingest.measurement import Prompts, Reading, ReadOptions
+from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.resolve.prompt_texts import storable
-from tracker.ingest.write.block_buffer import Spool
-from tracker.ingest.write.writer import Stored, store
+from tracker.ingest.write.block_buffer import BlockBuffer
+from tracker.ingest.write.writer import StoreChanges, store
 from tracker.name_lists import listed
 from tracker.schema import Benchmark, Prompt, PromptAlias, Task
 
@@ -49,7 +49,7 @@ class PromptIngestResult:
 
     benchmark: str
     source: Path
-    stored: Stored
+    stored: StoreChanges
     counts: Mapping[tuple[str, str], int]
     left_out: Mapping[str, int]
     warnings: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ def ingest_prompts(
         path=data.path, rows=data.rows, read=read, task_names=task_names or {}, splits=splits,
         test_fraction=test_fraction, seed=seed,
     )  # fmt: skip
-    spool = Spool()
+    spool = BlockBuffer()
     try:
         for block in published.blocks():
             spool.append(replace(block, benchmark=benchmark))
@@ -137,7 +137,7 @@ def ingest_prompts(
             "task_names": task_names, "splits": list(splits), "test_fraction": test_fraction,
             "seed": None if test_fraction is None else seed,
         }  # fmt: skip
-        reading = Reading(
+        reading = ParsedFile(
             path=data.path,
             files=data.files,
             format=FORMAT,

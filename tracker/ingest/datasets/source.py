@@ -12,7 +12,7 @@ from tracker.ingest.datasets.file_rows import rows_of
 from tracker.ingest.datasets.files import SUFFIXES, source_files, suffix_of
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import Row
-from tracker.ingest.reading import Way, digest_of
+from tracker.ingest.parsing import ReadProgress, hash_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +58,8 @@ def source_of(
     files = source_files(path)
     columns = preset.columns if preset else ()
     try:
-        way = Way(sum(file.path.stat().st_size for file in files), progress)
-        digest = digest_of([file.path for file in files], way)
+        way = ReadProgress(sum(file.path.stat().st_size for file in files), progress)
+        digest = hash_files([file.path for file in files], way)
     except OSError as error:
         raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
 

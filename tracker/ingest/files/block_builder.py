@@ -23,7 +23,7 @@ ERRORED, EMPTY = "errored", "empty"
 
 
 @dataclass
-class Content:
+class PromptContent:
     """What a file says of one prompt."""
 
     text: str | None = None
@@ -40,7 +40,7 @@ class _Said:
     rows: dict[int, tuple[str | None, str, float]] = field(default_factory=dict)
 
 
-NOTHING = Content()
+NOTHING = PromptContent()
 
 
 @dataclass
@@ -51,15 +51,15 @@ class BlockBuilder:
         run: whose they are.
         namespace: who calls the prompts so.
         places: where they stand, for messages.
-        told_apart_by: the detail that tells apart prompts that are called alike; see `Prompts`.
+        disambiguated_by: the detail that tells apart prompts that are called alike; see `Prompts`.
     """
 
     run: RunDescription
     namespace: str
     places: str = ""
-    told_apart_by: str | None = None
+    disambiguated_by: str | None = None
     _rows: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    _contents: list[Content] = field(default_factory=list)
+    _contents: list[PromptContent] = field(default_factory=list)
     _lines: list[int] = field(default_factory=list)
     _scores: dict[MetricDescription, dict[int, float]] = field(default_factory=dict)
     _answers: dict[str, _Said] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class BlockBuilder:
         """Whether it is time to ask for the blocks."""
         return len(self._rows) >= PROMPTS_PER_BLOCK
 
-    def row(self, task: str, key: str, trial: int = 0, content: Content = NOTHING, line: int = 0) -> int:
+    def row(self, task: str, key: str, trial: int = 0, content: PromptContent = NOTHING, line: int = 0) -> int:
         """The row of a prompt and trial; the first content given to it stands."""
         row = self._rows.setdefault((task, key, trial), len(self._rows))
         if row == len(self._contents):
@@ -116,7 +116,7 @@ class BlockBuilder:
             answer=[content.answer for content in contents],
             split=[content.split for content in contents],
             details=[content.details for content in contents],
-            told_apart_by=self.told_apart_by,
+            disambiguated_by=self.disambiguated_by,
             benchmark=self.run.benchmark,
             lines=np.array(self._lines, dtype=np.int64) if any(self._lines) else None,
         )
@@ -146,7 +146,7 @@ class BlockBuilder:
             part.clear()
 
 
-def counted_as(n: int, kind: str, policy: str, what: str) -> str:
+def describe_policy(n: int, kind: str, policy: str, what: str) -> str:
     """The note on answers that failed, or hold nothing, and what they counted as.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import UTF16, check_text, opened, read_bytes
+from tracker.ingest.files.file_contents import UTF16, check_text, open_file, read_bytes
 
 LONGEST_LINE = 64 << 20
 
@@ -23,10 +23,10 @@ def read_json(path: Path) -> Any:
     """
     data = read_bytes(path)
     check_text(path, data)
-    return parsed(path, data.removeprefix(b"\xef\xbb\xbf"))
+    return parse_json(path, data.removeprefix(b"\xef\xbb\xbf"))
 
 
-def parsed(path: Path, data: bytes, where: str = "") -> Any:
+def parse_json(path: Path, data: bytes, where: str = "") -> Any:
     """The value that some bytes of a file spell.
 
     Args:
@@ -51,26 +51,26 @@ def parsed(path: Path, data: bytes, where: str = "") -> Any:
         raise BadInputError(path, f"{place}the JSON cannot be read ({error}).") from error
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+def iterate_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Number (from 1) and value of each line that is not empty, read as a stream.
 
     Raises:
         BadInputError: at the first line that is no JSON, after the lines before it have been yielded.
     """
-    for number, line in lines(path):
+    for number, line in read_lines(path):
         try:
-            yield number, value_of_line(line)
+            yield number, parse_line(line)
         except ValueError as error:
             raise BadInputError(path, f"line {number}: {error}.") from error
 
 
-def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Number (from 1) and bytes of each line that is not empty, read as a stream.
 
     Raises:
         BadInputError: the file cannot be read, is UTF-16, or has a line that no harness writes.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         number = 0
         while line := file.readline(LONGEST_LINE):
             number += 1
@@ -84,7 +84,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def value_of_line(line: bytes) -> Any:
+def parse_line(line: bytes) -> Any:
     """The value that a line spells; NaN and infinity are taken as Python writes them.
 
     Raises:

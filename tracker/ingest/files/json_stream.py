@@ -26,7 +26,7 @@ LONGEST_NAME = 100
 SPACE = b" \t\r\n"
 
 
-def parts(
+def stream_parts(
     chunks: Iterable[bytes],
     path: Path,
     *,

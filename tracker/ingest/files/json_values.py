@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tracker.ingest.files.contents import GZIP
+from tracker.ingest.files.file_contents import GZIP
 
 EXACT = 2**53
 """Whole numbers up to here are floats without rounding."""

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import PARQUET, first_line, read_bytes
-from tracker.ingest.files.tabular.cells import strings
-from tracker.ingest.files.tabular.headings import plain, roles
-from tracker.ingest.files.tabular.table import Problems, Table, read_table
+from tracker.ingest.files.file_contents import PARQUET, first_line, read_bytes
+from tracker.ingest.files.tabular.cells import read_strings
+from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
+from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ class VectorFile:
         vectors: ``(n, n_dimensions)`` float32, finite, none zero.
     """
 
-    table: Table
+    table: FileTable
     keys: list[str]
     tasks: list[str] | None
     vectors: NDArray[np.float32]
@@ -58,21 +58,21 @@ def read_vectors(path: Path) -> VectorFile:
     if not start.startswith((PARQUET, ZIP)):
         raise BadInputError(path, "is neither Parquet nor npz.", advice="Vectors are read from these two only.")
     table = read_table(path) if start.startswith(PARQUET) else _read_npz(path)
-    role = roles(table.names)
-    held = next((name for name in table.names if plain(name) in VECTOR), None)
+    role = assign_roles(table.names)
+    held = next((name for name in table.names if normalize_heading(name) in VECTOR), None)
     if "prompt" not in role or held is None:
         part, names = ("prompts", "prompt_id") if "prompt" not in role else ("vectors", "vector")
         raise BadInputError(path, f"no column {names} holds the {part}; it has: {', '.join(table.names)}.")
-    problems = Problems(table)
-    keys = strings(table, role["prompt"]).to_pylist()
+    problems = TableProblems(table)
+    keys = read_strings(table, role["prompt"]).to_pylist()
     problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["names no prompt"])
     vectors = _vectors(table, held, problems)
     problems.check()
-    tasks = [task or "" for task in strings(table, role["task"]).to_pylist()] if "task" in role else None
+    tasks = [task or "" for task in read_strings(table, role["task"]).to_pylist()] if "task" in role else None
     return VectorFile(table=table, keys=keys, tasks=tasks, vectors=vectors)
 
 
-def _vectors(table: Table, name: str, problems: Problems) -> NDArray[np.float32]:
+def _vectors(table: FileTable, name: str, problems: TableProblems) -> NDArray[np.float32]:
     """The column as ``(n, n_dimensions)``; rows that are no vectors are noted, and zero."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -101,12 +101,12 @@ def _vectors(table: Table, name: str, problems: Problems) -> NDArray[np.float32]
     return vectors
 
 
-def _read_npz(path: Path) -> Table:
+def _read_npz(path: Path) -> FileTable:
     import pyarrow as pa
 
     try:
         with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as arrays:
-            columns = {PLURALS.get(plain(name), name): arrays[name] for name in arrays.files}
+            columns = {PLURALS.get(normalize_heading(name), name): arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
         raise BadInputError(path, f"is no readable npz file of plain arrays ({first_line(error)}).") from error
     try:
@@ -117,7 +117,7 @@ def _read_npz(path: Path) -> Table:
         raise BadInputError(path, text) from error
     if table.num_rows == 0:
         raise BadInputError(path, "holds no rows.")
-    return Table(path, table, None)
+    return FileTable(path, table, None)
 
 
 def _column(array: NDArray[Any]) -> pa.Array:

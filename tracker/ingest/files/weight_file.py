@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import is_missing, numbers, strings
-from tracker.ingest.files.tabular.headings import plain, roles
+from tracker.ingest.files.tabular.cells import is_missing, parse_numbers, read_strings
+from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
 from tracker.ingest.files.tabular.json_lines import read_json_lines
-from tracker.ingest.files.tabular.table import Problems, Table, read_table
-from tracker.ingest.resolve.prompt_rows import advice, rows_of_prompts
+from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
+from tracker.ingest.resolve.prompt_rows import advice, find_prompt_rows
 
 WEIGHT = ("weight", "weights")
 JSON_LINES = ".jsonl"
@@ -49,17 +49,17 @@ def read_weights(session: Session, path: Path, benchmark_id: int, benchmark: str
     """
     is_json = path.name.removesuffix(".gz").endswith(JSON_LINES)
     table = read_json_lines(path) if is_json else read_table(path)
-    role = roles(table.names)
-    weight = next((name for name in table.names if plain(name) in WEIGHT), None)
+    role = assign_roles(table.names)
+    weight = next((name for name in table.names if normalize_heading(name) in WEIGHT), None)
     if "prompt" not in role or weight is None:
         lacking = "prompt_id" if "prompt" not in role else "weight"
         raise BadInputError(path, f"there is no column {lacking}; it has: {', '.join(table.names) or 'none'}.")
-    problems = Problems(table)
-    keys = strings(table, role["prompt"]).to_pylist()
+    problems = TableProblems(table)
+    keys = read_strings(table, role["prompt"]).to_pylist()
     problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["names no prompt"])
-    tasks = [task or "" for task in strings(table, role["task"]).to_pylist()] if "task" in role else None
+    tasks = [task or "" for task in read_strings(table, role["task"]).to_pylist()] if "task" in role else None
     values = _weights(table, weight, problems)
-    prompt_ids = rows_of_prompts(session, benchmark_id, benchmark, keys, tasks, problems)
+    prompt_ids = find_prompt_rows(session, benchmark_id, benchmark, keys, tasks, problems)
     problems.check(advice(benchmark) if (prompt_ids < 0).any() else "")
     if not values.any():
         raise BadInputError(path, "all weights are 0. Give at least one prompt a positive weight.")
@@ -67,8 +67,8 @@ def read_weights(session: Session, path: Path, benchmark_id: int, benchmark: str
     return WeightsInFile(prompt_ids=prompt_ids[order], values=values[order])
 
 
-def _weights(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
-    values = numbers(table, name, problems)
+def _weights(table: FileTable, name: str, problems: TableProblems) -> NDArray[np.float64]:
+    values = parse_numbers(table, name, problems)
     cells = table.arrow[name].to_pylist()
     empty = [row for row, cell in enumerate(cells) if cell is None or (isinstance(cell, str) and is_missing(cell))]
     problems.add(empty, name, ["there is no weight; write 0, or leave the row out"])

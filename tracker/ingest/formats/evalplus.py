@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, counted_as
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, describe_policy
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import contradicts, first_bytes, instant, mapping, number, text, words
 from tracker.ingest.measurement import (
@@ -197,11 +197,11 @@ def _old(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 
 def _notes(reported: Mapping[str, Any], tally: _Tally, options: ReadOptions) -> Iterator[str]:
     if tally.errored:
-        yield counted_as(
+        yield describe_policy(
             tally.errored, ERRORED, options.errored or "missing", "solution has no status|solutions have no status"
         )
     if tally.empty:
-        yield counted_as(tally.empty, EMPTY, options.empty or "wrong", "solution is empty|solutions are empty")
+        yield describe_policy(tally.empty, EMPTY, options.empty or "wrong", "solution is empty|solutions are empty")
     if tally.without_plus and tally.with_plus:
         yield f"{tally.without_plus:,} solutions were not run on the added tests: they have no pass_plus"
     for name, metric in (("base", BASE), ("plus", PLUS)):

@@ -8,10 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import Codes, check_bounds, codes, is_missing, is_number, numbers, strings
-from tracker.ingest.files.tabular.head import Head, head
-from tracker.ingest.files.tabular.headings import is_row_number, plain, roles
-from tracker.ingest.files.tabular.table import Problems, Table, read_table
+from tracker.ingest.files.tabular.cells import (
+    Codes,
+    check_bounds,
+    factorize,
+    is_missing,
+    is_number,
+    parse_numbers,
+    read_strings,
+)
+from tracker.ingest.files.tabular.headings import assign_roles, is_row_number, normalize_heading
+from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
+from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores, metric_description
 from tracker.name_lists import listed
 
@@ -23,10 +31,10 @@ SUMMARIES = ("average", "avg", "mean", "overall", "rank", "#")
 
 def declines(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no leaderboard."""
-    top = head(path)
+    top = read_head(path)
     if isinstance(top, str):
         return top
-    role = roles(top.names)
+    role = assign_roles(top.names)
     if "model" not in role:
         return "no column model"
     if options.orient == "models":
@@ -43,12 +51,12 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """A block per row: one model on all tasks."""
     table = read_table(path)
-    role = roles(table.names)
+    role = assign_roles(table.names)
     if "model" not in role:
         raise BadInputError(path, "no column is called model.")
     if options.model:
         raise BadInputError(path, "--model names the model of a file of one; this is a leaderboard of several.")
-    problems = Problems(table)
+    problems = TableProblems(table)
     condition = options.condition_of_runs
     tasks, passed_over = _task_columns(table, role["model"])
     if passed_over:
@@ -58,9 +66,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     metric = metric_description(options.metric or "score", options)
     T = np.empty((len(tasks), len(table)))
     for place, name in enumerate(tasks):
-        T[place] = numbers(table, name, problems)
+        T[place] = parse_numbers(table, name, problems)
         check_bounds(T[place], metric, name, problems)
-    models = codes(table, role["model"])
+    models = factorize(table, role["model"])
     if "" in models.names:
         problems.add(np.flatnonzero(models.rows == models.names.index("")), role["model"], ["the model has no name"])
     problems.check()
@@ -86,29 +94,36 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         yield f"rows that repeat an earlier one of their model were left out: {_places(table, models, repeated)}"
 
 
-def _places(table: Table, models: Codes, stand: Mapping[int, Sequence[int]]) -> str:
+def _places(table: FileTable, models: Codes, stand: Mapping[int, Sequence[int]]) -> str:
     """Models, and the rows in which they stand."""
     told = (f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})" for code, rows in stand.items())
     return listed(told, N_NAMED, rest="more models")
 
 
-def _candidates(top: Head, model: str) -> list[str]:
+def _candidates(top: TableHead, model: str) -> list[str]:
     found = []
     for name in top.names:
         cells = [cell for cell in top.column(name) if not is_missing(cell)]
-        if name != model and not is_row_number(name) and plain(name) not in SUMMARIES and any(map(is_number, cells)):
+        if (
+            name != model
+            and not is_row_number(name)
+            and normalize_heading(name) not in SUMMARIES
+            and any(map(is_number, cells))
+        ):
             found.append(name)
     return found
 
 
-def _task_columns(table: Table, model: str) -> tuple[list[str], list[str]]:
+def _task_columns(table: FileTable, model: str) -> tuple[list[str], list[str]]:
     """Columns that hold a number anywhere, and others; summaries of the row are no tasks."""
     tasks: list[str] = []
     others: list[str] = []
     for name in table.names:
         if name == model or is_row_number(name):
             continue
-        held: Sequence[str | None] = [] if plain(name) in SUMMARIES else strings(table, name).to_pylist()
+        held: Sequence[str | None] = (
+            [] if normalize_heading(name) in SUMMARIES else read_strings(table, name).to_pylist()
+        )
         cells = [cell for cell in held if cell is not None and not is_missing(cell)]
         (tasks if any(map(is_number, cells)) else others).append(name)
     return tasks, others

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import check_bounds, codes, is_missing, numbers, whole_numbers
-from tracker.ingest.files.tabular.head import head
-from tracker.ingest.files.tabular.headings import is_row_number, plain, roles
+from tracker.ingest.files.tabular.cells import check_bounds, factorize, is_missing, parse_numbers, parse_whole_numbers
+from tracker.ingest.files.tabular.headings import assign_roles, is_row_number, normalize_heading
 from tracker.ingest.files.tabular.json_lines import first_names, is_json_lines, read_rows
-from tracker.ingest.files.tabular.prompt_columns import named_prompts
-from tracker.ingest.files.tabular.run_rows import AskedRows, described_runs
-from tracker.ingest.files.tabular.table import Problems
+from tracker.ingest.files.tabular.prompt_columns import parse_prompts
+from tracker.ingest.files.tabular.run_rows import RowGrouper, parse_runs
+from tracker.ingest.files.tabular.table import TableProblems
+from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.measurement import (
     KNOWN_METRICS,
     Answers,
@@ -41,24 +41,24 @@ def declines(path: Path, options: ReadOptions) -> str | None:
     if is_json_lines(path):
         names = first_names(path)
         return names if isinstance(names, str) else _lacks_in_lines(names)
-    top = head(path)
-    return top if isinstance(top, str) else _lacks(roles(top.names), _score_columns(top.names), options)
+    top = read_head(path)
+    return top if isinstance(top, str) else _lacks(assign_roles(top.names), _score_columns(top.names), options)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """Blocks of one run, metric and trial each; they share their prompts where they are asked most of them."""
     table = read_rows(path)
-    role = roles(table.names)
+    role = assign_roles(table.names)
     scored = _score_columns(table.names)
     if lack := _lacks(role, scored, options):
         raise BadInputError(path, f"{lack}.")
-    problems = Problems(table)
-    prompts = named_prompts(table, role, options, problems)
-    runs = described_runs(table, role, options, problems)
+    problems = TableProblems(table)
+    prompts = parse_prompts(table, role, options, problems)
+    runs = parse_runs(table, role, options, problems)
     trials = np.zeros(len(table), dtype=np.int64)
     if "trial" in role:
-        trials = np.maximum(whole_numbers(table, role["trial"], problems, what="trial"), 0)
-    asked = AskedRows(table, prompts, runs, trials, problems)
+        trials = np.maximum(parse_whole_numbers(table, role["trial"], problems, what="trial"), 0)
+    asked = RowGrouper(table, prompts, runs, trials, problems)
     blocks: list[Measurement] = [
         *_scores(asked, role, scored, options),
         *_gold_probabilities(asked, role, options),
@@ -84,10 +84,14 @@ def _lacks_in_lines(names: Sequence[str]) -> str | None:
 
 def _score_columns(names: tuple[str, ...] | list[str]) -> dict[str, str | None]:
     """Columns that hold scores, and the metric each names; None where a column metric, or nobody, names it."""
-    role = roles(names)
+    role = assign_roles(names)
     if "score" in role:
-        return {role["score"]: "accuracy" if "correct" in plain(role["score"]) else None}
-    return {name: plain(name) for name in names if plain(name) in KNOWN_METRICS and name not in role.values()}
+        return {role["score"]: "accuracy" if "correct" in normalize_heading(role["score"]) else None}
+    return {
+        name: normalize_heading(name)
+        for name in names
+        if normalize_heading(name) in KNOWN_METRICS and name not in role.values()
+    }
 
 
 def _lacks(role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions) -> str | None:
@@ -103,15 +107,15 @@ def _lacks(role: Mapping[str, str], scored: Mapping[str, str | None], options: R
 
 
 def _scores(
-    asked: AskedRows, role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions
+    asked: RowGrouper, role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions
 ) -> Iterator[Scores]:
     table, problems = asked.table, asked.problems
     for column, named in scored.items():
-        values = numbers(table, column, problems)
+        values = parse_numbers(table, column, problems)
         rows = np.flatnonzero(~np.isnan(values))
         names, kinds = [named or ""], np.zeros(len(rows), dtype=np.int64)
         if "metric" in role:
-            coded = codes(table, role["metric"])
+            coded = factorize(table, role["metric"])
             names, kinds = coded.names, coded.rows[rows]
         default = options.metric or named or "score"
         metrics = [metric_description(name if "metric" in role and name else default, options) for name in names]
@@ -126,11 +130,11 @@ def _scores(
             yield Scores(run=run, metric=metrics[kind], prompts=prompts, values=found, trials=trial, places=where)
 
 
-def _gold_probabilities(asked: AskedRows, role: Mapping[str, str], options: ReadOptions) -> Iterator[Scores]:
+def _gold_probabilities(asked: RowGrouper, role: Mapping[str, str], options: ReadOptions) -> Iterator[Scores]:
     if PROBABILITY not in role:
         return
     column = role[PROBABILITY]
-    values = numbers(asked.table, column, asked.problems)
+    values = parse_numbers(asked.table, column, asked.problems)
     rows = np.flatnonzero(~np.isnan(values))
     if not len(rows):
         return
@@ -152,18 +156,18 @@ def _gold_probabilities(asked: AskedRows, role: Mapping[str, str], options: Read
 
 
 def _answers(
-    asked: AskedRows, role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions
+    asked: RowGrouper, role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions
 ) -> Iterator[Answers]:
     if "predicted" not in role:
         return
     column = role["predicted"]
-    predicted = codes(asked.table, column)
+    predicted = factorize(asked.table, column)
     spelled = np.array([bool(name) and is_missing(name) for name in predicted.names], dtype=bool)
     rows = np.flatnonzero(~spelled[predicted.rows])
     texts = np.array([name or None for name in predicted.names], dtype=object)
     probability = None
     if "probability" in role:
-        probability = numbers(asked.table, role["probability"], asked.problems)
+        probability = parse_numbers(asked.table, role["probability"], asked.problems)
         check_bounds(
             probability,
             replace(metric_description("probability"), lower=0.0, upper=1.0),

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Content, counted_as
-from tracker.ingest.files.json_files import json_lines
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, PromptContent, describe_policy
+from tracker.ingest.files.json_files import iterate_json_lines
 from tracker.ingest.files.json_values import (
     contradicts,
     first_bytes,
@@ -62,7 +62,7 @@ def harness(path: Path) -> str | None:
 class _Sample:
     """What is known of a sample whose score has not come yet."""
 
-    content: Content = field(default_factory=Content)
+    content: PromptContent = field(default_factory=PromptContent)
     sampled: str | None = None
     was_sampled: bool = False
     errored: bool = False
@@ -92,7 +92,7 @@ class _Log:
         Raises:
             ValueError: in words: a score is no number.
         """
-        sample = self.waiting.get(key) or self.waiting.setdefault(key, _Sample(Content(split=self.split)))
+        sample = self.waiting.get(key) or self.waiting.setdefault(key, _Sample(PromptContent(split=self.split)))
         if kind == "sampling":
             sample.content.text = sample.content.text or _question(data.get("prompt"))
             if not sample.was_sampled:
@@ -171,10 +171,10 @@ class _Log:
                 yield from self.gathering.blocks()
         yield from self.gathering.blocks()
         if n_errored:
-            yield counted_as(n_errored, ERRORED, self.options.errored or "missing", "sample failed|samples failed")
+            yield describe_policy(n_errored, ERRORED, self.options.errored or "missing", "sample failed|samples failed")
         if self.n_empty:
             policy = self.options.empty or "wrong"
-            said = counted_as(self.n_empty, EMPTY, policy, "answer holds nothing|answers hold nothing")
+            said = describe_policy(self.n_empty, EMPTY, policy, "answer holds nothing|answers hold nothing")
             yield said if policy == "missing" else said.replace("counted as wrong", "their scores stand as logged")
         if n_unscored:
             yield f"{n_unscored:,} samples were answered and have no score in the log: they are missing"
@@ -189,7 +189,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     log: _Log | None = None
     report: Mapping[str, Any] | None = None
     try:
-        for line, event in json_lines(path):
+        for line, event in iterate_json_lines(path):
             if not isinstance(event, dict):
                 raise BadInputError(path, f"line {line}: is no JSON object.")
             if log is None:
@@ -253,7 +253,7 @@ def _question(prompt: Any) -> str | None:
     return text(content)
 
 
-def _gold(content: Content, expected: Any) -> None:
+def _gold(content: PromptContent, expected: Any) -> None:
     several = [said for one in expected if (said := words(one))] if isinstance(expected, list) else []
     gold = several[0] if several else None if isinstance(expected, list) else words(expected)
     if content.answer is None and gold:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.tabular.cells import is_missing, is_number
-from tracker.ingest.files.tabular.head import head
-from tracker.ingest.files.tabular.headings import CONTENT, is_row_number, plain, roles
+from tracker.ingest.files.tabular.headings import CONTENT, assign_roles, is_row_number, normalize_heading
 from tracker.ingest.files.tabular.json_lines import first_names, is_json_lines, read_rows
-from tracker.ingest.files.tabular.prompt_columns import named_prompts
-from tracker.ingest.files.tabular.table import Problems
+from tracker.ingest.files.tabular.prompt_columns import parse_prompts
+from tracker.ingest.files.tabular.table import TableProblems
+from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 20
@@ -30,7 +30,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
         lacking = [f"no field {name}" for name in FIELDS if name not in names]
         lacking += ["the field 'model' says that it holds what models did"] * ("model" in names)
         return lacking[0] if lacking else None
-    top = head(path)
+    top = read_head(path)
     if isinstance(top, str):
         return top
     role = _roles(top.names)
@@ -62,8 +62,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     role = _roles(table.names)
     if "prompt" not in role and "text" not in role:
         raise BadInputError(path, "no column names the prompts: name one prompt_id, or give their text.")
-    problems = Problems(table)
-    prompts = named_prompts(table, role, options, problems, further=_further(table.names, role))
+    problems = TableProblems(table)
+    prompts = parse_prompts(table, role, options, problems, further=_further(table.names, role))
     problems.check()
     yield from prompts.blocks
 
@@ -74,7 +74,7 @@ def _further(names: Sequence[str], role: Mapping[str, str]) -> list[str]:
 
 
 def _roles(names: Sequence[str]) -> dict[str, str]:
-    role = roles(names)
-    if "text" not in role and plain(role.get("prompt", "")) == "prompt":
+    role = assign_roles(names)
+    if "text" not in role and normalize_heading(role.get("prompt", "")) == "prompt":
         role["text"] = role.pop("prompt")
     return role

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from tracker.ingest.archives.archive_file import LOCAL_HEADER, StoreArchive, open_archive, starts_like_archive
 from tracker.ingest.archives.layout import MARK
-from tracker.ingest.archives.opening import LOCAL_HEADER, Archive, open_archive, starts_like_one
 from tracker.ingest.measurement import ReadOptions
 
 SPECIFICITY = 90
@@ -21,10 +21,10 @@ def declines(path: Path, options: ReadOptions) -> str | None:
             head = file.read(LOCAL_HEADER + len(MARK))
     except OSError as error:
         return f"cannot be opened: {error.strerror or error}"
-    return None if starts_like_one(head) else "is no archive of a store"
+    return None if starts_like_archive(head) else "is no archive of a store"
 
 
-def read(path: Path, options: ReadOptions) -> Iterator[Archive | str]:
+def read(path: Path, options: ReadOptions) -> Iterator[StoreArchive | str]:
     """The archive, once all of its bytes have been checked; its rows are read while they are stored."""
     told = ("model", "metric", "condition", "splits")
     if named := [f"--{name.removesuffix('s')}" for name in told if getattr(options, name)]:

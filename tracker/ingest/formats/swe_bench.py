@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, counted_as
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, describe_policy
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import count, first_bytes
 from tracker.ingest.measurement import (
@@ -84,9 +84,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     found = {outcome: sum(instance == outcome for instance in instances.values()) for outcome in OUTCOMES}
     yield ", ".join(f"{found[outcome]:,} {outcome.replace('_', ' ')}" for outcome in OUTCOMES) + " instances"
     if found["error"]:
-        yield counted_as(found["error"], ERRORED, errored, "evaluation failed|evaluations failed")
+        yield describe_policy(found["error"], ERRORED, errored, "evaluation failed|evaluations failed")
     if found["empty_patch"]:
-        yield counted_as(found["empty_patch"], EMPTY, empty, "patch is empty|patches are empty")
+        yield describe_policy(found["empty_patch"], EMPTY, empty, "patch is empty|patches are empty")
     if not options.benchmark:
         yield f"the report does not say which of SWE-bench's sets it is of: called {BENCHMARK}; --benchmark names it"
 

@@ -8,11 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import Codes, check_bounds, codes, compressed, numbers, whole_numbers
-from tracker.ingest.files.tabular.head import head
-from tracker.ingest.files.tabular.headings import is_row_number, roles
-from tracker.ingest.files.tabular.run_rows import described_runs
-from tracker.ingest.files.tabular.table import Problems, read_table
+from tracker.ingest.files.tabular.cells import (
+    Codes,
+    check_bounds,
+    compress_codes,
+    factorize,
+    parse_numbers,
+    parse_whole_numbers,
+)
+from tracker.ingest.files.tabular.headings import assign_roles, is_row_number
+from tracker.ingest.files.tabular.run_rows import parse_runs
+from tracker.ingest.files.tabular.table import TableProblems, read_table
+from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.measurement import Measurement, ReadOptions, TaskScores, metric_description
 
 SPECIFICITY = 25
@@ -21,32 +28,34 @@ RECOGNISES = "columns for model, task and score, none for prompts"
 
 def declines(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no table of task scores."""
-    top = head(path)
-    return top if isinstance(top, str) else _lacks(roles(top.names), options)
+    top = read_head(path)
+    return top if isinstance(top, str) else _lacks(assign_roles(top.names), options)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """A block per run and metric."""
     table = read_table(path)
-    role = roles(table.names)
+    role = assign_roles(table.names)
     if lack := _lacks(role, options):
         raise BadInputError(path, f"{lack}.")
-    problems = Problems(table)
-    runs = described_runs(table, role, options, problems)
-    tasks = codes(table, role["task"])
+    problems = TableProblems(table)
+    runs = parse_runs(table, role, options, problems)
+    tasks = factorize(table, role["task"])
     if "" in tasks.names:
         problems.add(np.flatnonzero(tasks.rows == tasks.names.index("")), role["task"], ["the task has no name"])
-    named = codes(table, role["metric"]) if "metric" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
+    named = factorize(table, role["metric"]) if "metric" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
     metrics = [metric_description(name or options.metric or "score", options) for name in named.names]
-    values = numbers(table, role["score"], problems)
+    values = parse_numbers(table, role["score"], problems)
     for code, metric in enumerate(metrics):
         chosen = np.flatnonzero(named.rows == code)
         check_bounds(values[chosen], metric, role["score"], problems, chosen)
-    errors = numbers(table, role["stderr"], problems) if "stderr" in role else np.full(len(table), np.nan)
+    errors = parse_numbers(table, role["stderr"], problems) if "stderr" in role else np.full(len(table), np.nan)
     counts = (
-        whole_numbers(table, role["n_prompts"], problems, what="number of prompts") if "n_prompts" in role else None
+        parse_whole_numbers(table, role["n_prompts"], problems, what="number of prompts")
+        if "n_prompts" in role
+        else None
     )
-    groups, first = compressed(runs.rows * len(metrics) + named.rows, len(runs.described) * len(metrics))
+    groups, first = compress_codes(runs.rows * len(metrics) + named.rows, len(runs.described) * len(metrics))
     measured = ~np.isnan(values)
     blocks = []
     for group, start in enumerate(first.tolist()):

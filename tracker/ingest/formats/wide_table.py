@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import HEAD_ROWS
+from tracker.ingest.files.file_contents import HEAD_ROWS
 from tracker.ingest.files.tabular.cells import (
     check_bounds,
-    codes,
+    factorize,
     is_missing,
     is_number,
-    numbers,
-    shortened,
-    strings,
+    parse_numbers,
+    read_strings,
+    shorten,
 )
-from tracker.ingest.files.tabular.head import Head, head
-from tracker.ingest.files.tabular.headings import CONTENT, is_row_number, roles
-from tracker.ingest.files.tabular.prompt_columns import NamedPrompts, named_prompts
-from tracker.ingest.files.tabular.table import Problems, Table, read_table
+from tracker.ingest.files.tabular.headings import CONTENT, assign_roles, is_row_number
+from tracker.ingest.files.tabular.prompt_columns import TablePrompts, parse_prompts
+from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
+from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.measurement import (
     Answers,
     Measurement,
@@ -44,12 +44,12 @@ Column = tuple[NDArray[Any], NDArray[np.bool_]]
 
 def declines(path: Path, options: ReadOptions) -> str | None:
     """Why the file is no wide table."""
-    top = head(path)
+    top = read_head(path)
     if isinstance(top, str):
         return top
     if options.orient == "models":
         return None if len(top.names) > 1 else "there is only one column"
-    role = roles(top.names)
+    role = assign_roles(top.names)
     if "model" in role:
         return f"the column {role['model']!r} names models (with prompts as columns: --orient models)"
     part = _parts(top)
@@ -65,14 +65,14 @@ def declines(path: Path, options: ReadOptions) -> str | None:
         cells = [cell for cell in top.column(name) if not is_missing(cell)]
         if not cells or any(map(is_number, cells)):
             return None
-        shown = shown or f"{name!r} has {shortened(cells[0], 20)!r}"
+        shown = shown or f"{name!r} has {shorten(cells[0], 20)!r}"
     return f"no column holds numbers, {shown} (if these are predicted answers: --values predictions)"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """A block per model; all share their prompts."""
     table = read_table(path)
-    problems = Problems(table)
+    problems = TableProblems(table)
     metric = metric_description(
         options.metric or ("exact_match" if options.values == "predictions" else "score"), options
     )
@@ -99,8 +99,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 class _Numbers:
     metric: MetricDescription
 
-    def column(self, table: Table, name: str, problems: Problems) -> Column:
-        values = numbers(table, name, problems)
+    def column(self, table: FileTable, name: str, problems: TableProblems) -> Column:
+        values = parse_numbers(table, name, problems)
         check_bounds(values, self.metric, name, problems)
         return values, ~np.isnan(values)
 
@@ -127,8 +127,8 @@ class _Numbers:
 
 
 class _Answers:
-    def column(self, table: Table, name: str, problems: Problems) -> Column:
-        values = np.array(strings(table, name).to_pylist(), dtype=object)
+    def column(self, table: FileTable, name: str, problems: TableProblems) -> Column:
+        values = np.array(read_strings(table, name).to_pylist(), dtype=object)
         answered = np.array([cell is not None for cell in values], dtype=bool)
         missing = np.array([cell is not None and is_missing(cell) for cell in values], dtype=bool)
         # A model that filled no cell at all was not asked; in any other column an empty cell is an empty answer.
@@ -151,17 +151,17 @@ class _Answers:
 
 
 def _prompts_in_rows(
-    table: Table,
+    table: FileTable,
     options: ReadOptions,
-    problems: Problems,
-    column: Callable[[Table, str, Problems], Column],
-) -> tuple[NamedPrompts, dict[str, Column]]:
+    problems: TableProblems,
+    column: Callable[[FileTable, str, TableProblems], Column],
+) -> tuple[TablePrompts, dict[str, Column]]:
     rows = table.arrow.slice(0, HEAD_ROWS).to_pydict()
     first = zip(*([None if cell is None else str(cell) for cell in cells] for cells in rows.values()), strict=True)
-    part = _parts(Head(tuple(table.names), tuple(first)))
+    part = _parts(TableHead(tuple(table.names), tuple(first)))
     if isinstance(part, str):
         raise BadInputError(table.path, f"{part}.", advice="Name the column that names the prompts prompt_id.")
-    prompts = named_prompts(table, part, options, problems)
+    prompts = parse_prompts(table, part, options, problems)
     columns = {}
     for name in _models(table.names, part):
         values, present = column(table, name, problems)
@@ -172,17 +172,17 @@ def _prompts_in_rows(
 
 
 def _models_in_rows(
-    table: Table,
+    table: FileTable,
     options: ReadOptions,
-    problems: Problems,
-    column: Callable[[Table, str, Problems], Column],
-) -> tuple[NamedPrompts, dict[str, Column]]:
+    problems: TableProblems,
+    column: Callable[[FileTable, str, TableProblems], Column],
+) -> tuple[TablePrompts, dict[str, Column]]:
     names = [name for name in table.names if not is_row_number(name)] or table.names
-    header = roles(names).get("model", names[0])
+    header = assign_roles(names).get("model", names[0])
     keys = [name for name in names if name != header]
     if not keys:
         raise BadInputError(table.path, "there is only one column, so no prompts.")
-    models = codes(table, header)
+    models = factorize(table, header)
     if "" in models.names:
         problems.add(np.flatnonzero(models.rows == models.names.index("")), header, ["the model has no name"])
     columns = [column(table, key, problems) for key in keys]
@@ -196,11 +196,11 @@ def _models_in_rows(
         elif not np.array_equal(values[row][present[row]], found[name][0][present[row]]):
             problems.add([row], header, [f"{name!r} stands in an earlier row with other values"])
     prompts = Prompts(keys=keys, benchmark=options.benchmark)
-    return NamedPrompts(np.arange(len(keys)), [prompts], np.array([0, len(keys)])), found
+    return TablePrompts(np.arange(len(keys)), [prompts], np.array([0, len(keys)])), found
 
 
 def _folded(
-    values: NDArray[Any], present: NDArray[np.bool_], prompts: NamedPrompts, name: str, problems: Problems
+    values: NDArray[Any], present: NDArray[np.bool_], prompts: TablePrompts, name: str, problems: TableProblems
 ) -> Column:
     """A column with one cell per prompt; rows of the same prompt must agree where both say something."""
     telling = np.flatnonzero(present)
@@ -210,17 +210,17 @@ def _folded(
     wrong = np.flatnonzero(values[telling] != values[earlier])
     if len(wrong):
         words = [
-            f"prompt {prompts.name(prompts.rows[telling[at]])!r} has {shortened(str(values[telling[at]]))} here "
-            f"and {shortened(str(values[earlier[at]]))} in {problems.table.place(earlier[at])}"
+            f"prompt {prompts.name(prompts.rows[telling[at]])!r} has {shorten(str(values[telling[at]]))} here "
+            f"and {shorten(str(values[earlier[at]]))} in {problems.table.place(earlier[at])}"
             for at in wrong[: BadInputError.shown]
         ]
         problems.add(telling[wrong], name, words)
     return values[said], said >= 0
 
 
-def _parts(top: Head) -> dict[str, str] | str:
+def _parts(top: TableHead) -> dict[str, str] | str:
     """Which columns name prompts and say what they are, or why none names them."""
-    role = {part: name for part, name in roles(top.names).items() if part in ("prompt", *CONTENT)}
+    role = {part: name for part, name in assign_roles(top.names).items() if part in ("prompt", *CONTENT)}
     if "prompt" in role or "text" in role:
         return role
     left = [name for name in top.names if name not in role.values()]

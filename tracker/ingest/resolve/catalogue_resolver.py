@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Table)
 MODEL_FACTS = ("organization", "family", "parameters", "released", "open_weights")
 
 
-class Identities:
+class CatalogueResolver:
     """The names that one file uses, resolved to keys.
 
     Args:

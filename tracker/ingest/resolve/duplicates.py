@@ -16,17 +16,17 @@ Name = tuple[int, str]
 MARK = "#"
 
 
-def plain(name: Name) -> Name:
+def strip_count(name: Name) -> Name:
     """The name without the count of those that are alike."""
     return name[0], name[1].partition(MARK)[0]
 
 
-def alike(*names: Collection[Name]) -> set[Name]:
+def find_duplicated_names(*names: Collection[Name]) -> set[Name]:
     """The plain names that several prompts bear."""
-    return {plain(name) for name in chain(*names) if MARK in name[1]}
+    return {strip_count(name) for name in chain(*names) if MARK in name[1]}
 
 
-def told_apart(numbers: Mapping[Name, Any], stored: Mapping[Name, Any]) -> dict[Name, Name]:
+def disambiguate(numbers: Mapping[Name, Any], stored: Mapping[Name, Any]) -> dict[Name, Name]:
     """What the store calls prompts that a file counts in its own way.
 
     A prompt whose number is stored has the name that is stored with it. The others keep theirs, or take the first that
@@ -39,11 +39,11 @@ def told_apart(numbers: Mapping[Name, Any], stored: Mapping[Name, Any]) -> dict[
     """
     members: dict[Name, list[Name]] = defaultdict(list)
     for name in numbers:
-        members[plain(name)].append(name)
+        members[strip_count(name)].append(name)
     held: dict[Name, dict[Any, Name]] = defaultdict(dict)
     for name, number in stored.items():
         if number is not None:
-            held[plain(name)].setdefault(number, name)
+            held[strip_count(name)].setdefault(number, name)
     renamed: dict[Name, Name] = {}
     for group, names in members.items():
         known = held[group]

@@ -15,14 +15,14 @@ FileName = tuple[str | None, str, str, str]
 """Benchmark, namespace, task and key, as a file has them."""
 
 
-def numbers_of_alike(measurements: Sequence[Measurement]) -> dict[FileName, dict[str, Any]]:
+def find_duplicates(measurements: Sequence[Measurement]) -> dict[FileName, dict[str, Any]]:
     """The numbers of prompts that a file calls alike, by their keys, by what they have in common."""
 
     def parts() -> Iterator[tuple[Prompts, list[FileName]]]:
         seen: WeakSet[Prompts] = WeakSet()
         for block in measurements:
             prompts = block if isinstance(block, Prompts) else getattr(block, "prompts", None)
-            if prompts is None or prompts.told_apart_by is None or prompts.tasks is None or prompts in seen:
+            if prompts is None or prompts.disambiguated_by is None or prompts.tasks is None or prompts in seen:
                 continue
             seen.add(prompts)
             tasks = {task: storable(task) for task in set(prompts.tasks)}
@@ -35,7 +35,7 @@ def numbers_of_alike(measurements: Sequence[Measurement]) -> dict[FileName, dict
     }
     found: dict[FileName, dict[str, Any]] = defaultdict(dict)
     for prompts, names in parts() if marked else ():
-        field = prompts.told_apart_by or ""
+        field = prompts.disambiguated_by or ""
         for row, group in enumerate(names):
             if group in marked:
                 details = None if prompts.details is None else prompts.details[row]

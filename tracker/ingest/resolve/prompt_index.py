@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.ingest.resolve.duplicates import MARK, Name, plain
-from tracker.ingest.write.bulk import raw_rows
+from tracker.ingest.resolve.duplicates import MARK, Name, strip_count
+from tracker.ingest.write.bulk_rows import raw_rows
 from tracker.schema import Prompt, PromptAlias, Task
 
 PROMPT: sa.Table = Prompt.__table__  # type: ignore[attr-defined]
@@ -25,7 +25,7 @@ FEW_TIMES = 4
 
 
 @dataclass(slots=True)
-class Content:
+class IndexedPrompt:
     """What the store holds of a prompt, or will hold at the end of `PromptBook.keys`."""
 
     task_id: int
@@ -36,7 +36,7 @@ class Content:
     has_details: bool = False
 
 
-class Shelf:
+class PromptIndex:
     """The prompts of one benchmark, of which nothing is kept in memory but how many there are.
 
     Args:
@@ -83,14 +83,14 @@ class Shelf:
         if namespace in self._marked:
             for name in names:
                 if MARK in name[1]:
-                    self._marked[namespace][plain(name)].add(name[1])
+                    self._marked[namespace][strip_count(name)].add(name[1])
 
     def grown(self, n: int) -> None:
         """Prompts were added."""
         if self._n_prompts is not None:
             self._n_prompts += n
 
-    def page(self, namespace: str, labelled: Sequence[Name], extra: Collection[int]) -> Page:
+    def page(self, namespace: str, labelled: Sequence[Name], extra: Collection[int]) -> IndexSlice:
         """The part that some names are about.
 
         Args:
@@ -100,7 +100,7 @@ class Shelf:
         """
         whole = self.n_prompts <= max(READ_WHOLE, FEW_TIMES * len(labelled))
         if whole:
-            return Page(self, namespace, self.named(namespace), is_whole=True)
+            return IndexSlice(self, namespace, self.named(namespace), is_whole=True)
         keys: dict[int, set[str]] = defaultdict(set)
         for task, key in labelled:
             keys[task].add(key)
@@ -109,7 +109,7 @@ class Shelf:
         names: dict[Name, int] = {}
         for task, wanted in keys.items():
             names |= self.called(namespace, [task] if task >= 0 else self._tasks(), wanted)
-        return Page(self, namespace, names, is_whole=False)
+        return IndexSlice(self, namespace, names, is_whole=False)
 
     def stored_details(self, prompt_ids: list[int]) -> Iterator[tuple[int, Any]]:
         """Further fields of a few prompts."""
@@ -134,7 +134,7 @@ class Shelf:
         return list(self.session.scalars(sa.select(TASK.c.id).where(TASK.c.benchmark_id == self.benchmark_id)))
 
 
-class Page:
+class IndexSlice:
     """The part of a shelf that one block of prompts is about, kept up to date while the block comes in.
 
     Attributes:
@@ -142,9 +142,9 @@ class Page:
         contents: content by prompt, of those that were looked up.
     """
 
-    def __init__(self, shelf: Shelf, namespace: str, names: dict[Name, int], *, is_whole: bool) -> None:
+    def __init__(self, shelf: PromptIndex, namespace: str, names: dict[Name, int], *, is_whole: bool) -> None:
         self.shelf, self.namespace, self.names, self.is_whole = shelf, namespace, names, is_whole
-        self.contents: dict[int, Content] = {}
+        self.contents: dict[int, IndexedPrompt] = {}
         self._same: dict[tuple[int, str], list[int]] = defaultdict(list)
         self._looked_up: set[tuple[int, str]] = set()
 
@@ -165,7 +165,7 @@ class Page:
             self._take(self._asked().where(PROMPT.c.task_id.in_(task_ids), PROMPT.c.content_hash.in_(part)))
         self._looked_up.update((task, hashed) for task in task_ids for hashed in wanted)
 
-    def content(self, prompt_id: int) -> Content:
+    def content(self, prompt_id: int) -> IndexedPrompt:
         """What is held of a prompt."""
         if prompt_id not in self.contents:
             self._take(self._asked().where(PROMPT.c.id == prompt_id))
@@ -179,7 +179,7 @@ class Page:
             self._looked_up.add(place)
         return self._same[place]
 
-    def put(self, prompt_id: int, content: Content, task_id: int, hashed: str | None) -> None:
+    def put(self, prompt_id: int, content: IndexedPrompt, task_id: int, hashed: str | None) -> None:
         """Place a prompt in a task under a hash, with the next free occurrence."""
         if content.hash:
             self.same(content.task_id, content.hash).remove(prompt_id)
@@ -214,7 +214,7 @@ class Page:
         for key, *held in raw_rows(self.shelf.session, asked):
             if key in self.contents:
                 continue
-            content = self.contents[key] = Content(*held)
+            content = self.contents[key] = IndexedPrompt(*held)
             if content.hash:
                 self._same[content.task_id, content.hash].append(key)
 

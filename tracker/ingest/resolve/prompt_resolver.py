@@ -16,17 +16,23 @@ from sqlmodel import Session
 
 from tracker.errors import AmbiguousError, BadInputError, ConflictError
 from tracker.ingest.measurement import Measurement, Prompts
-from tracker.ingest.resolve.catalogue_resolver import Identities
-from tracker.ingest.resolve.details import DetailsLedger
-from tracker.ingest.resolve.duplicates import Name, plain, told_apart
-from tracker.ingest.resolve.file_duplicates import FileName, numbers_of_alike
-from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT, Content, Shelf
-from tracker.ingest.resolve.prompt_texts import Given, accepted_answers, content_hash, given, storable
-from tracker.ingest.write.bulk import fresh_keys
+from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
+from tracker.ingest.resolve.duplicates import Name, disambiguate, strip_count
+from tracker.ingest.resolve.file_duplicates import FileName, find_duplicates
+from tracker.ingest.resolve.prompt_details import DetailsMerger
+from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT, IndexedPrompt, PromptIndex
+from tracker.ingest.resolve.prompt_texts import (
+    PromptContents,
+    accepted_answers,
+    content_hash,
+    normalize_prompts,
+    storable,
+)
+from tracker.ingest.write.bulk_rows import fresh_keys
 from tracker.schema import Prompt
 
 
-class PromptBook:
+class PromptResolver:
     """The prompts that one file names, resolved to keys.
 
     Args:
@@ -43,23 +49,23 @@ class PromptBook:
     """
 
     def __init__(
-        self, session: Session, identities: Identities, path: Path, on_conflict: str, *, partial: bool = False
+        self, session: Session, identities: CatalogueResolver, path: Path, on_conflict: str, *, partial: bool = False
     ) -> None:
         self.session, self.identities, self.path, self.on_conflict = session, identities, path, on_conflict
         self.partial = partial
         self.n_new = self.n_left_out = 0
         self.left_out: list[str] = []
         self.warnings: list[str] = []
-        self.details = DetailsLedger()
-        self.numbers_of_alike: dict[FileName, dict[str, Any]] = {}
+        self.details = DetailsMerger()
+        self.duplicates: dict[FileName, dict[str, Any]] = {}
         self.renamed: dict[tuple[int, str, Name], dict[Name, Name]] = {}
-        self._shelves: dict[int, Shelf] = {}
+        self._shelves: dict[int, PromptIndex] = {}
         self._resolved: WeakKeyDictionary[Prompts, dict[int, NDArray[np.int64]]] = WeakKeyDictionary()
 
     def expect(self, measurements: Sequence[Measurement]) -> None:
         """Look through a file for prompts that it calls alike; which is which depends on all of them."""
         if getattr(measurements, "has_alike", True):
-            self.numbers_of_alike = numbers_of_alike(measurements)
+            self.duplicates = find_duplicates(measurements)
 
     def keys(self, prompts: Prompts, benchmark_id: int) -> NDArray[np.int64]:
         """Keys of the prompts, ``(n,)`` int64, -1 for those left out; the same object is resolved once.
@@ -71,7 +77,7 @@ class PromptBook:
         """
         resolved = self._resolved.setdefault(prompts, {})
         if benchmark_id not in resolved:
-            shelf = self._shelves.setdefault(benchmark_id, Shelf(self.session, benchmark_id))
+            shelf = self._shelves.setdefault(benchmark_id, PromptIndex(self.session, benchmark_id))
             resolved[benchmark_id] = np.array(_Resolution(self, shelf, prompts).keys(), dtype=np.int64)
         return resolved[benchmark_id]
 
@@ -84,7 +90,7 @@ class PromptBook:
 class _Resolution:
     """One block of prompts on its way into the store: changes are gathered, then written."""
 
-    def __init__(self, book: PromptBook, shelf: Shelf, prompts: Prompts) -> None:
+    def __init__(self, book: PromptResolver, shelf: PromptIndex, prompts: Prompts) -> None:
         self.book, self.shelf, self.prompts = book, shelf, prompts
         self.namespace = storable(prompts.namespace)
         self.made: dict[int, dict[str, Any]] = {}
@@ -95,7 +101,7 @@ class _Resolution:
         self.doubtful: list[tuple[int, int, str]] = []
         self.detailed: list[tuple[int, int]] = []
         self.n_answers_changed = 0
-        self.given = given(prompts)
+        self.given = normalize_prompts(prompts)
         labels = list(map(storable, prompts.keys))
         if prompts.tasks is None:
             known = book.identities.tasks(shelf.benchmark_id)
@@ -146,17 +152,17 @@ class _Resolution:
 
     def _as_stored(self, labelled: list[Name]) -> list[Name]:
         """The names of prompts; those that are called alike as the store tells them apart."""
-        field = self.prompts.told_apart_by
+        field = self.prompts.disambiguated_by
         if field is None or not self.given:
             return labelled
-        marked, in_file = self.shelf.marked(self.namespace), self.book.numbers_of_alike
+        marked, in_file = self.shelf.marked(self.namespace), self.book.duplicates
         groups = dict.fromkeys(
-            group for group in map(plain, labelled) if group in marked or self._in_file(group) in in_file
+            group for group in map(strip_count, labelled) if group in marked or self._in_file(group) in in_file
         )
         place = (self.shelf.benchmark_id, self.namespace)
         self._tell_apart([group for group in groups if (*place, group) not in self.book.renamed], field, labelled)
         return [
-            self.book.renamed[*place, plain(name)].get(name, name) if plain(name) in groups else name
+            self.book.renamed[*place, strip_count(name)].get(name, name) if strip_count(name) in groups else name
             for name in labelled
         ]
 
@@ -167,11 +173,11 @@ class _Resolution:
         told: dict[Name, Any] = {}
         for group in groups:
             keys[group[0]] |= {group[1], *self.shelf.marked(self.namespace).get(group, ())}
-            numbers = self.book.numbers_of_alike.get(self._in_file(group), {})
+            numbers = self.book.duplicates.get(self._in_file(group), {})
             told.update({(group[0], key): number for key, number in numbers.items()})
         wanted = set(groups)
         for name, content in zip(labelled, self.given, strict=True):
-            if plain(name) in wanted:
+            if strip_count(name) in wanted:
                 told.setdefault(name, (content.details or {}).get(field))
         names: dict[Name, int] = {}
         for task, those in keys.items():
@@ -179,8 +185,8 @@ class _Resolution:
         held = dict(self.shelf.stored_details(list(names.values())))
         stored = {name: (held[key] or {}).get(field) for name, key in names.items()}
         renamed: dict[Name, dict[Name, Name]] = {group: {} for group in groups}
-        for name, other in told_apart(told, stored).items():
-            renamed[plain(name)][name] = other
+        for name, other in disambiguate(told, stored).items():
+            renamed[strip_count(name)][name] = other
         for group, those_renamed in renamed.items():
             self.book.renamed[self.shelf.benchmark_id, self.namespace, group] = those_renamed
 
@@ -266,8 +272,8 @@ class _Resolution:
         self.moved[key] = task
 
     def _make(self, row: int, key: int, task: int) -> None:
-        told = self.given[row] if self.given else Given()
-        content = Content(task, answer=told.answer, split=told.split, has_details=told.details is not None)
+        told = self.given[row] if self.given else PromptContents()
+        content = IndexedPrompt(task, answer=told.answer, split=told.split, has_details=told.details is not None)
         self.page.put(key, content, task, told.hash)
         self.made[key] = {
             "row": row, "id": key, "task_id": task, "content_hash": told.hash, "occurrence": content.occurrence,

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import AmbiguousError
-from tracker.ingest.files.tabular.table import Problems
-from tracker.ingest.resolve.prompt_index import ALIAS, TASK, Shelf
+from tracker.ingest.files.tabular.table import TableProblems
+from tracker.ingest.resolve.prompt_index import ALIAS, TASK, PromptIndex
 from tracker.ingest.resolve.prompt_texts import storable
 
 
-def rows_of_prompts(
+def find_prompt_rows(
     session: Session,
     benchmark_id: int,
     benchmark: str,
     keys: Sequence[str | None],
     tasks: Sequence[str] | None,
-    problems: Problems,
+    problems: TableProblems,
 ) -> NDArray[np.int64]:
     """Key of each row's prompt, ``(n,)`` int64; -1 where there is none.
 
@@ -40,7 +40,7 @@ def rows_of_prompts(
     """
     stored = session.execute(sa.select(TASK.c.name, TASK.c.id).where(TASK.c.benchmark_id == benchmark_id))
     known: dict[str, int] = {row.name: row.id for row in stored}
-    shelf = Shelf(session, benchmark_id)
+    shelf = PromptIndex(session, benchmark_id)
     spaces = session.scalars(
         sa.select(ALIAS.c.namespace).join(TASK, TASK.c.id == ALIAS.c.task_id).where(TASK.c.benchmark_id == benchmark_id)
         .distinct().order_by(ALIAS.c.namespace)
@@ -70,7 +70,7 @@ def advice(benchmark: str) -> str:
 
 
 def _named(
-    names: dict[tuple[int, str], int], keys: Sequence[str | None], tasks: Sequence[int] | None, problems: Problems
+    names: dict[tuple[int, str], int], keys: Sequence[str | None], tasks: Sequence[int] | None, problems: TableProblems
 ) -> list[int | None]:
     if tasks is not None:
         return [None if key is None else names.get((task, key)) for task, key in zip(tasks, keys, strict=True)]

@@ -19,7 +19,7 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class PromptContents:
     """The content of a prompt as a file has it, in a form that can be stored.
 
     Attributes:
@@ -34,14 +34,14 @@ class Given:
     hash: str | None = None
 
 
-def given(prompts: Prompts) -> list[Given]:
+def normalize_prompts(prompts: Prompts) -> list[PromptContents]:
     """The content of each prompt; empty where the file holds none at all."""
     columns = (prompts.text, prompts.choices, prompts.answer, prompts.split, prompts.details)
     if all(column is None for column in columns):
         return []
     parts = (storable_json(list(column)) if column is not None else [None] * len(prompts) for column in columns)
     return [
-        Given(text, choices, answer, split, details, None if text is None else content_hash(text, choices))
+        PromptContents(text, choices, answer, split, details, None if text is None else content_hash(text, choices))
         for text, choices, answer, split, details in zip(*parts, strict=True)
     ]
 

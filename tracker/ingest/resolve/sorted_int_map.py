@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 
 
-class Ledger:
+class SortedIntMap:
     """Values by key, looked up and set many at once: sorted arrays, of which those alike in size are merged."""
 
     def __init__(self) -> None:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.ingest.measurement import Answers, Measurement
-from tracker.ingest.write.answers import AnswerColumn, AnswerPiece, stored_form
-from tracker.ingest.write.bulk import insert_answers
+from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn, stored_form
+from tracker.ingest.write.bulk_rows import insert_answers
 from tracker.ingest.write.score_columns import pack
-from tracker.ingest.write.stored_runs import Decision
+from tracker.ingest.write.stored_runs import RunUpdate
 from tracker.schema import Answer
 
 ANSWER: sa.Table = Answer.__table__  # type: ignore[attr-defined]
@@ -24,7 +24,7 @@ ANSWER: sa.Table = Answer.__table__  # type: ignore[attr-defined]
 def write_answers(
     session: Session,
     measurements: Sequence[Measurement],
-    pieces_of: Sequence[tuple[Decision, Sequence[AnswerPiece]]],
+    pieces_of: Sequence[tuple[RunUpdate, Sequence[AnswerChunk]]],
 ) -> None:
     """Insert and overwrite the answers that were decided on.
 
@@ -35,7 +35,7 @@ def write_answers(
     """
     added: dict[tuple[int, str], _Waiting] = {}
     changed: dict[tuple[int, str], _Waiting] = {}
-    work: list[tuple[int, Decision, AnswerPiece]] = []
+    work: list[tuple[int, RunUpdate, AnswerChunk]] = []
     for decision, pieces in pieces_of:
         for piece in pieces:
             work.append((piece.block, decision, piece))
@@ -62,7 +62,7 @@ class _Waiting:
         self._keys = column.keys
         self._left = np.ones(len(column), dtype=bool)
 
-    def take(self, piece: AnswerPiece) -> NDArray[np.int64]:
+    def take(self, piece: AnswerChunk) -> NDArray[np.int64]:
         """The rows of a block that are to be written, in the order of their keys."""
         rows = np.flatnonzero(piece.held)
         keys = pack(piece.prompt_ids, piece.trials)[rows]
@@ -75,7 +75,7 @@ class _Waiting:
         return taken
 
 
-def _rows(decision: Decision, block: Answers, piece: AnswerPiece, waiting: _Waiting) -> list[tuple[Any, ...]]:
+def _rows(decision: RunUpdate, block: Answers, piece: AnswerChunk, waiting: _Waiting) -> list[tuple[Any, ...]]:
     rows = waiting.take(piece).tolist()
     if not rows:
         return []

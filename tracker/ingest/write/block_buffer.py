@@ -23,7 +23,7 @@ PER_TEXT = 64
 """Bytes that a text costs beside its letters."""
 
 
-class Spool(Sequence[Measurement]):
+class BlockBuffer(Sequence[Measurement]):
     """Blocks in order, to be read as often as needed; blocks that share their prompts still do when read back.
 
     Args:
@@ -61,7 +61,7 @@ class Spool(Sequence[Measurement]):
         if prompts is not None and prompts not in self._weighed:
             self._weighed[prompts] = None
             self.size += _weight_of_prompts(prompts)
-            if prompts.told_apart_by is not None and not self.has_alike:
+            if prompts.disambiguated_by is not None and not self.has_alike:
                 self.has_alike = any(MARK in key for key in prompts.keys)
         self.size += _weight(block)
         if self._file is not None:
@@ -161,7 +161,7 @@ class Spool(Sequence[Measurement]):
 
 
 class _Writer(pickle.Pickler):
-    def __init__(self, spool: Spool, sink: BytesIO) -> None:
+    def __init__(self, spool: BlockBuffer, sink: BytesIO) -> None:
         super().__init__(sink, protocol=5)
         self._spool = spool
 
@@ -170,7 +170,7 @@ class _Writer(pickle.Pickler):
 
 
 class _Reader(pickle.Unpickler):
-    def __init__(self, spool: Spool, data: bytes) -> None:
+    def __init__(self, spool: BlockBuffer, data: bytes) -> None:
         super().__init__(BytesIO(data))
         self._spool = spool
 

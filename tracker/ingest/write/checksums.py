@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.hashing import SEEDS, WORD, mixed
-from tracker.ingest.write.bulk import stored_scores
+from tracker.hashing import SEEDS, WORD, mix_bits
+from tracker.ingest.write.bulk_rows import stored_scores
 from tracker.ingest.write.score_columns import ScoreColumn
 from tracker.schema import Run
 
@@ -26,7 +26,7 @@ def checksum(columns: Sequence[ScoreColumn]) -> str:
     return f"{high % WORD:016x}{low % WORD:016x}"
 
 
-def combined(first: str, second: str, sign: int = 1) -> str:
+def combine_checksums(first: str, second: str, sign: int = 1) -> str:
     """The checksum of two sets of rows together; with ``sign=-1`` of the first without the second."""
     parts = ((int(first[i : i + 16], 16) + sign * int(second[i : i + 16], 16)) % WORD for i in (0, 16))
     return "".join(f"{part:016x}" for part in parts)
@@ -51,5 +51,5 @@ def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> 
 
 
 def _hashes(column: ScoreColumn, seed: int) -> NDArray[np.uint64]:
-    keys = mixed(column.keys.astype(np.uint64) ^ np.uint64((column.metric_id * seed) % WORD))
-    return mixed(keys + column.values.view(np.uint64) + np.uint64(seed))
+    keys = mix_bits(column.keys.astype(np.uint64) ^ np.uint64((column.metric_id * seed) % WORD))
+    return mix_bits(keys + column.values.view(np.uint64) + np.uint64(seed))

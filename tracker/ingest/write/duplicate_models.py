@@ -44,19 +44,19 @@ class _Run:
         return self.n_tasks >= LEAST_TASKS or self.n_prompts >= LEAST_PROMPTS
 
 
-def copies(measurements: Sequence[Measurement]) -> Iterator[str]:
+def describe_duplicates(measurements: Sequence[Measurement]) -> Iterator[str]:
     """Sentences about the models, then the tasks, that are the same in all that a file says of them.
 
     Args:
         measurements: blocks of one file.
     """
-    seen = Copies()
+    seen = DuplicateModels()
     for block in measurements:
         seen.add(block)
     return seen.warnings()
 
 
-class Copies:
+class DuplicateModels:
     """Looks at the blocks of one file as they come, and keeps marks of them only."""
 
     def __init__(self) -> None:

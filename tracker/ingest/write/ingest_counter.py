@@ -12,7 +12,7 @@ from tracker.ingest.measurement import Answers, Measurement, Prompts, Scores
 N_NAMED = 10
 
 
-class Tally:
+class IngestCounter:
     """Counts of the blocks that were added."""
 
     def __init__(self) -> None:

@@ -18,10 +18,10 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import is_missing, shortened, strings
-from tracker.ingest.files.tabular.headings import plain, roles
+from tracker.ingest.files.tabular.cells import is_missing, read_strings, shorten
+from tracker.ingest.files.tabular.headings import assign_roles, normalize_heading
 from tracker.ingest.files.tabular.json_lines import read_json_lines
-from tracker.ingest.files.tabular.table import Problems, Table, read_table
+from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
 from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS
 from tracker.ingest.resolve.prompt_texts import storable
 from tracker.schema import Model, ModelAlias
@@ -36,7 +36,7 @@ YES, NO = ("yes", "true", "1"), ("no", "false", "0")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactsInFile:
+class ModelFactsFile:
     """What a file says of models, each once.
 
     Attributes:
@@ -46,14 +46,14 @@ class FactsInFile:
         passed_over: columns that say nothing of models.
     """
 
-    table: Table
+    table: FileTable
     facts: Mapping[str, Mapping[str, tuple[Fact, int]]]
     aliases: Mapping[str, Mapping[str, int]]
     passed_over: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True)
-class FactsStored:
+class ModelFactsChanges:
     """What taking in a file of facts changed.
 
     Attributes:
@@ -67,7 +67,7 @@ class FactsStored:
     n_unchanged: int = 0
 
 
-def read_model_facts(path: Path) -> FactsInFile:
+def read_model_facts(path: Path) -> ModelFactsFile:
     """Read facts of models from CSV, TSV, Parquet or JSON Lines.
 
     Raises:
@@ -76,8 +76,8 @@ def read_model_facts(path: Path) -> FactsInFile:
     """
     is_json = path.name.removesuffix(".gz").endswith(JSON_LINES)
     table = read_json_lines(path) if is_json else read_table(path)
-    role = roles(table.names)
-    by_plain = {plain(name): name for name in reversed(table.names)}
+    role = assign_roles(table.names)
+    by_plain = {normalize_heading(name): name for name in reversed(table.names)}
     columns = {part: by_plain[part] for part in (*MODEL_FACTS, ALIAS) if part in by_plain}
     if "model" not in role or not columns:
         held = ", ".join(table.names) or "none"
@@ -85,15 +85,15 @@ def read_model_facts(path: Path) -> FactsInFile:
         raise BadInputError(
             path, f"{lacking}; it has: {held}.", advice=f"Facts are {', '.join(MODEL_FACTS)}; {ALIAS} is another name."
         )
-    problems = Problems(table)
-    models = strings(table, role["model"]).to_pylist()
+    problems = TableProblems(table)
+    models = read_strings(table, role["model"]).to_pylist()
     unnamed = [row for row, model in enumerate(models) if model is None]
     problems.add(unnamed, role["model"], ["names no model"])
     names = [storable(model or "") for model in models]
     facts: dict[str, dict[str, tuple[Fact, int]]] = {name: {} for name in names if name}
     aliases: dict[str, dict[str, int]] = {name: {} for name in names if name}
     for part, column in columns.items():
-        for row, cell in enumerate(strings(table, column).to_pylist()):
+        for row, cell in enumerate(read_strings(table, column).to_pylist()):
             if is_missing(cell) or not names[row]:
                 continue
             if part == ALIAS:
@@ -101,17 +101,17 @@ def read_model_facts(path: Path) -> FactsInFile:
                 continue
             value = READERS[part](cell)
             if value is None:
-                problems.add([row], column, [f"{shortened(cell)!r} is {WANTED[part]}"])
+                problems.add([row], column, [f"{shorten(cell)!r} is {WANTED[part]}"])
                 continue
             said, earlier = facts[names[row]].setdefault(part, (value, row))
             if said != value:
-                problems.add([row], column, [f"{names[row]} has {in_words(said)} in {table.place(earlier)}"])
+                problems.add([row], column, [f"{names[row]} has {format_fact(said)} in {table.place(earlier)}"])
     problems.check()
     passed_over = [name for name in table.names if name not in (role["model"], *columns.values())]
-    return FactsInFile(table=table, facts=facts, aliases=aliases, passed_over=tuple(passed_over))
+    return ModelFactsFile(table=table, facts=facts, aliases=aliases, passed_over=tuple(passed_over))
 
 
-def store_model_facts(session: Session, file: FactsInFile, *, overwrite: bool = False) -> FactsStored:
+def store_model_facts(session: Session, file: ModelFactsFile, *, overwrite: bool = False) -> ModelFactsChanges:
     """Fill in what the store lacks of its models, and change what it holds otherwise where that is asked for.
 
     Args:
@@ -122,14 +122,14 @@ def store_model_facts(session: Session, file: FactsInFile, *, overwrite: bool = 
     Raises:
         BadInputError: a model is not in the store, a stored fact differs, or a name is another model's.
     """
-    problems = Problems(file.table)
+    problems = TableProblems(file.table)
     models = {model.name: model for model in session.scalars(sa.select(Model))}
     by_key = {model.id: model for model in models.values()}
     also = session.execute(sa.select(ModelAlias.name, ModelAlias.model_id)).all()  # type: ignore[call-overload]
     called = {name: by_key[key] for name, key in also} | models
     known = [name for name in file.facts if name in called]
     _refuse_unknown(file, sorted(called), problems)
-    stored = FactsStored()
+    stored = ModelFactsChanges()
     told: dict[tuple[str, str], tuple[Fact, int]] = {}
     differing = False
     for name in known:
@@ -138,20 +138,20 @@ def store_model_facts(session: Session, file: FactsInFile, *, overwrite: bool = 
             held = getattr(model, fact)
             said, earlier = told.setdefault((model.name, fact), (value, row))
             if said != value:  # under another name of the model
-                where = f"{model.name} has {in_words(said)} in {file.table.place(earlier)}"
+                where = f"{model.name} has {format_fact(said)} in {file.table.place(earlier)}"
                 problems.add([row], None, [f"{fact}: {where}"])
             elif held == value:
                 stored.n_unchanged += 1
             elif held is None or overwrite:
                 setattr(model, fact, value)
-                change = f"{model.name}: {fact} {in_words(value)}"
+                change = f"{model.name}: {fact} {format_fact(value)}"
                 if held is None:
                     stored.filled.append(change)
                 else:
-                    stored.changed.append(f"{change}, before {in_words(held)}")
+                    stored.changed.append(f"{change}, before {format_fact(held)}")
             else:
                 differing = True
-                text = f"the store holds {fact} {in_words(held)} of {model.name}, not {in_words(value)}"
+                text = f"the store holds {fact} {format_fact(held)} of {model.name}, not {format_fact(value)}"
                 problems.add([row], None, [text])
         for alias, row in file.aliases[name].items():
             if alias not in called:
@@ -169,17 +169,17 @@ def store_model_facts(session: Session, file: FactsInFile, *, overwrite: bool = 
     return stored
 
 
-def in_words(value: Fact) -> str:
+def format_fact(value: Fact) -> str:
     """A fact for reading."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else value.isoformat() if isinstance(value, date) else repr(value)
 
 
-def _refuse_unknown(file: FactsInFile, known: Iterable[str], problems: Problems) -> None:
+def _refuse_unknown(file: ModelFactsFile, known: Iterable[str], problems: TableProblems) -> None:
     listed = list(known)
     there = set(listed)
-    rows = strings(file.table, roles(file.table.names)["model"]).to_pylist()
+    rows = read_strings(file.table, assign_roles(file.table.names)["model"]).to_pylist()
     first: dict[str, int] = {}
     for row, name in enumerate(rows):
         first.setdefault(storable(name), row)

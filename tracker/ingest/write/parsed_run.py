@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.ingest.write.answers import AnswerColumn, AnswerPiece
-from tracker.ingest.write.score_columns import Piece, ScoreColumn, unpack
+from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn
+from tracker.ingest.write.score_columns import ScoreChunk, ScoreColumn, unpack
 
 TaskValue = tuple[float, float | None, int | None]
 
 
 @dataclass(eq=False)
-class Draft:
+class ParsedRun:
     """One run as a file describes it, not stored yet.
 
     Attributes:
@@ -46,8 +46,8 @@ class Draft:
     answers: dict[str, AnswerColumn] = field(default_factory=dict)
     answer_metrics: set[int] = field(default_factory=set)
     task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
-    pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))
-    answer_pieces: list[AnswerPiece] = field(default_factory=list)
+    pieces: dict[int, list[ScoreChunk]] = field(default_factory=lambda: defaultdict(list))
+    answer_pieces: list[AnswerChunk] = field(default_factory=list)
     asked: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
 
     @property
@@ -55,7 +55,7 @@ class Draft:
         """What it shares with the other runs of its model."""
         return self.benchmark_id, self.model_id, self.condition, self.variant
 
-    def without_unasked(self, measured: NDArray[np.int64]) -> tuple[Draft, int]:
+    def without_unasked(self, measured: NDArray[np.int64]) -> tuple[ParsedRun, int]:
         """The draft without empty answers to prompts that, as the store shows, the model was not asked.
 
         That shows where another metric has a score for every prompt that the file has an answer to: an empty answer to

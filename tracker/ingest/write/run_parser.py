@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.measurement import Answers, Prompts, Reading, ReadOptions, RunDescription, Scores, TaskScores
-from tracker.ingest.resolve.catalogue_resolver import Identities
-from tracker.ingest.resolve.prompt_resolver import PromptBook
+from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, RunDescription, Scores, TaskScores
+from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
+from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import storable, storable_json
-from tracker.ingest.write.answers import AnswerPiece, Gold, assembled
-from tracker.ingest.write.parsed_run import Draft
-from tracker.ingest.write.score_columns import Piece, assemble, outside, pack
+from tracker.ingest.write.answer_columns import AnswerChunk, ReferenceScorer, assemble_answers
+from tracker.ingest.write.parsed_run import ParsedRun
+from tracker.ingest.write.score_columns import ScoreChunk, assemble_scores, find_out_of_bounds, pack
 from tracker.schema import Metric
 
 
-class Drafting:
+class RunParser:
     """Turns a reading into drafts.
 
     Args:
@@ -39,11 +39,11 @@ class Drafting:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: ParsedFile,
         options: ReadOptions,
-        identities: Identities,
-        book: PromptBook,
-        gold: Gold,
+        identities: CatalogueResolver,
+        book: PromptResolver,
+        gold: ReferenceScorer,
         *,
         partial: bool = False,
         progress: Callable[[int, int], None] | None = None,
@@ -54,10 +54,10 @@ class Drafting:
         self.metrics: dict[int, Metric] = {}
         self.n_left_out = 0
         self.left_out: list[str] = []
-        self._drafts: dict[tuple[Any, ...], Draft] = {}
-        self._by_description: dict[tuple[int, str | None], tuple[RunDescription, Draft]] = {}
+        self._drafts: dict[tuple[Any, ...], ParsedRun] = {}
+        self._by_description: dict[tuple[int, str | None], tuple[RunDescription, ParsedRun]] = {}
 
-    def drafts(self) -> list[Draft]:
+    def drafts(self) -> list[ParsedRun]:
         """The runs in the order in which the file names them; prompts and names are stored on the way.
 
         Raises:
@@ -82,7 +82,7 @@ class Drafting:
             for metric_id, pieces in sorted(draft.pieces.items()):
                 metric = self.metrics[metric_id]
                 kept = [self._within_bounds(piece, metric) for piece in pieces]
-                column, contradicted = assemble(metric_id, kept)
+                column, contradicted = assemble_scores(metric_id, kept)
                 for key in contradicted.tolist():
                     self._leave_out(partial(self._said_twice, draft, kept, key))
                 if len(contradicted):
@@ -92,7 +92,7 @@ class Drafting:
         self._refuse()
         return list(self._drafts.values())
 
-    def prompt_names(self, draft: Draft, prompt_ids: Sequence[int]) -> list[str]:
+    def prompt_names(self, draft: ParsedRun, prompt_ids: Sequence[int]) -> list[str]:
         """What the file calls some of a draft's prompts, for messages."""
         names: dict[int, str] = {}
         for number, ids in draft.asked:
@@ -124,10 +124,10 @@ class Drafting:
             said.append(f"line {block.prompts.lines[row]}")
         return ", ".join([*said, f"prompt {block.prompts.keys[row]!r}"])
 
-    def _within_bounds(self, piece: Piece, metric: Metric) -> Piece:
+    def _within_bounds(self, piece: ScoreChunk, metric: Metric) -> ScoreChunk:
         """A piece without the scores that the metric's bounds do not allow."""
         values = np.asarray(piece.values, dtype=np.float64)
-        wrong = outside(values, metric.lower, metric.upper)
+        wrong = find_out_of_bounds(values, metric.lower, metric.upper)
         if not wrong.any():
             return piece
         for row in np.flatnonzero(wrong).tolist():
@@ -139,7 +139,7 @@ class Drafting:
         high = "∞" if metric.upper is None else f"{metric.upper:g}"
         return f"{self._place(number, row)}: {value:g} is outside [{low}, {high}]"
 
-    def _said_twice(self, draft: Draft, pieces: Sequence[Piece], key: int) -> str:
+    def _said_twice(self, draft: ParsedRun, pieces: Sequence[ScoreChunk], key: int) -> str:
         said = [
             (self._place(piece.block, row), float(piece.values[row]))
             for piece in pieces
@@ -149,7 +149,7 @@ class Drafting:
         (first, value), (second, other) = said[0], next(s for s in said if s[1] != said[0][1])
         return f"{draft.model}: {first} has the score {value:g}, {second} has {other:g}"
 
-    def _draft(self, run: RunDescription, said_of_prompts: str | None) -> Draft:
+    def _draft(self, run: RunDescription, said_of_prompts: str | None) -> ParsedRun:
         described = (id(run), said_of_prompts)
         if described in self._by_description:
             return self._by_description[described][1]
@@ -158,7 +158,7 @@ class Drafting:
         identity = (benchmark_id, model_id, run.condition, storable(run.variant), storable(run.label))
         draft = self._drafts.get(identity)
         if draft is None:
-            draft = Draft(
+            draft = ParsedRun(
                 *identity,
                 model=run.model,
                 few_shot=run.few_shot,
@@ -188,26 +188,26 @@ class Drafting:
         keys = self.book.keys(block.prompts, draft.benchmark_id)
         draft.asked.append((number, keys))
         if isinstance(block, Answers):
-            draft.answer_pieces.append(AnswerPiece.of(number, block, keys))
+            draft.answer_pieces.append(AnswerChunk.of(number, block, keys))
             return
         values = block.values
         if len(keys) and keys.min() < 0:
             values = np.where(keys < 0, np.nan, values)
-        draft.pieces[self._metric_id(block)].append(Piece(number, keys, values, block.trials))
+        draft.pieces[self._metric_id(block)].append(ScoreChunk(number, keys, values, block.trials))
 
-    def _assemble_answers(self, draft: Draft) -> None:
-        by_extraction: dict[str, list[AnswerPiece]] = defaultdict(list)
+    def _assemble_answers(self, draft: ParsedRun) -> None:
+        by_extraction: dict[str, list[AnswerChunk]] = defaultdict(list)
         for piece in draft.answer_pieces:
             by_extraction[piece.extraction].append(piece)
         for extraction, pieces in by_extraction.items():
-            column, contradicted = assembled(pieces)
+            column, contradicted = assemble_answers(pieces)
             for key in contradicted.tolist():
                 self._leave_out(partial(self._answered_twice, pieces, key))
             if len(contradicted):
                 column = column.where(~np.isin(column.keys, contradicted))
             draft.answers[extraction] = column
 
-    def _answered_twice(self, pieces: Sequence[AnswerPiece], key: int) -> str:
+    def _answered_twice(self, pieces: Sequence[AnswerChunk], key: int) -> str:
         said = [
             (self._place(piece.block, row), self._block(piece.block), row)
             for piece in pieces
@@ -217,7 +217,7 @@ class Drafting:
         other = next((one for one in texts[1:] if one[1] != texts[0][1]), texts[1])
         return f"{other[0]}: answered {texts[0][1]!r}, then {other[1]!r}"
 
-    def _score_answers(self, draft: Draft) -> None:
+    def _score_answers(self, draft: ParsedRun) -> None:
         for piece in draft.answer_pieces:
             if not piece.is_scored:
                 continue
@@ -228,7 +228,7 @@ class Drafting:
             values = self.gold.scores(block, piece.prompt_ids, draft.benchmark_id, place)
             metric_id = self._known_metric(self.identities.metric(block.scored_as))
             draft.answer_metrics.add(metric_id)
-            draft.pieces[metric_id].append(Piece(piece.block, piece.prompt_ids, values, block.trials))
+            draft.pieces[metric_id].append(ScoreChunk(piece.block, piece.prompt_ids, values, block.trials))
 
     def _add_task_scores(self, block: TaskScores) -> None:
         draft = self._draft(block.run, None)

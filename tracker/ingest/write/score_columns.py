@@ -34,7 +34,7 @@ class ScoreColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class ScoreChunk:
     """What one block of a file adds to a column, in the file's order.
 
     Attributes:
@@ -60,7 +60,7 @@ def unpack(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
     return keys >> TRIAL_BITS, keys & ((1 << TRIAL_BITS) - 1)
 
 
-def assemble(metric_id: int, pieces: Sequence[Piece]) -> tuple[ScoreColumn, NDArray[np.int64]]:
+def assemble_scores(metric_id: int, pieces: Sequence[ScoreChunk]) -> tuple[ScoreColumn, NDArray[np.int64]]:
     """One column of all pieces; what is said twice alike counts once.
 
     Returns:
@@ -83,7 +83,7 @@ def assemble(metric_id: int, pieces: Sequence[Piece]) -> tuple[ScoreColumn, NDAr
     return ScoreColumn(metric_id, keys[first], values[first]), np.unique(keys[different + 1])
 
 
-def outside(values: NDArray[np.float64], lower: float | None, upper: float | None) -> NDArray[np.bool_]:
+def find_out_of_bounds(values: NDArray[np.float64], lower: float | None, upper: float | None) -> NDArray[np.bool_]:
     """Whether a metric's bounds do not allow each score, ``(n,)``; infinity is never allowed."""
     wrong = np.isinf(values)
     if lower is not None:
@@ -94,7 +94,7 @@ def outside(values: NDArray[np.float64], lower: float | None, upper: float | Non
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ScoreComparison:
     """A new column beside the stored one.
 
     Attributes:
@@ -108,7 +108,7 @@ class Comparison:
     stored: NDArray[np.float64]
 
 
-def compare(column: ScoreColumn, stored: ScoreColumn | None) -> Comparison:
+def compare_scores(column: ScoreColumn, stored: ScoreColumn | None) -> ScoreComparison:
     """What of a column the store holds already, and holds otherwise."""
     held = np.full(len(column), np.nan)
     if stored is not None and len(stored):
@@ -116,4 +116,4 @@ def compare(column: ScoreColumn, stored: ScoreColumn | None) -> Comparison:
         known = stored.keys[at] == column.keys
         held[known] = stored.values[at[known]]
     new = np.isnan(held)
-    return Comparison(new=new, different=~new & (held != column.values), stored=held)
+    return ScoreComparison(new=new, different=~new & (held != column.values), stored=held)

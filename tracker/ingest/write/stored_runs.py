@@ -14,23 +14,23 @@ import sqlalchemy as sa
 from sqlmodel import Session, select
 
 from tracker.errors import ConflictError
-from tracker.ingest.write.answers import AnswerColumn, compared, stored_answers
-from tracker.ingest.write.bulk import stored_scores
+from tracker.ingest.write.answer_columns import AnswerColumn, compare_answers, stored_answers
+from tracker.ingest.write.bulk_rows import stored_scores
 from tracker.ingest.write.checksums import checksum
-from tracker.ingest.write.parsed_run import Draft, TaskValue
-from tracker.ingest.write.score_columns import Comparison, ScoreColumn, compare, unpack
+from tracker.ingest.write.parsed_run import ParsedRun, TaskValue
+from tracker.ingest.write.score_columns import ScoreColumn, ScoreComparison, compare_scores, unpack
 from tracker.run_settings import IDENTITY, evaluation_of, without_evaluation
 from tracker.schema import Answer, Run, RunSource, TaskScore
 
 OnConflict = Literal["rerun", "skip", "update", "error"]
-Names = Callable[[Draft, Sequence[int]], list[str]]
+Names = Callable[[ParsedRun, Sequence[int]], list[str]]
 OUR_LABEL = re.compile(r"^(?:#(\d+))?$")
 N_NAMED = 3
 N_REMARKS = 5
 
 
 @dataclass(eq=False)
-class Decision:
+class RunUpdate:
     """What becomes of a draft.
 
     Attributes:
@@ -45,7 +45,7 @@ class Decision:
         note: what the reader should be told.
     """
 
-    draft: Draft
+    draft: ParsedRun
     run: Run
     is_new: bool
     columns: list[ScoreColumn] = field(default_factory=list)
@@ -82,7 +82,7 @@ class StoredRuns:
     """
 
     def __init__(
-        self, session: Session, drafts: Sequence[Draft], path: Path, names: Names, source_id: int | None = None
+        self, session: Session, drafts: Sequence[ParsedRun], path: Path, names: Names, source_id: int | None = None
     ) -> None:
         self.session, self.path, self.names = session, path, names
         runs: Any = Run
@@ -101,7 +101,7 @@ class StoredRuns:
         linked = select(RunSource.run_id).where(RunSource.source_id == source_id)
         self._linked = set(session.scalars(linked)) if source_id is not None else set()
 
-    def decide(self, draft: Draft, on_conflict: OnConflict) -> Decision:
+    def decide(self, draft: ParsedRun, on_conflict: OnConflict) -> RunUpdate:
         """Find the run of a draft, compare, and say what is to be written.
 
         A file never changes a run that was evaluated here: either it says nothing new of it, or it is another run.
@@ -153,13 +153,13 @@ class StoredRuns:
         decision.note = f"{kept}; {decision.note}" if decision.note else kept
         return decision
 
-    def _compared(self, draft: Draft, run: Run, on_conflict: OnConflict) -> tuple[Decision, list[int], int]:
+    def _compared(self, draft: ParsedRun, run: Run, on_conflict: OnConflict) -> tuple[RunUpdate, list[int], int]:
         assert run.id is not None
         update = on_conflict == "update"
         held = stored_scores(self.session, run.id) if draft.columns else {}
         others = [unpack(column.keys)[0] for key, column in held.items() if key not in draft.answer_metrics]
         draft, n_unasked = draft.without_unasked(np.concatenate([np.empty(0, dtype=np.int64), *others]))
-        decision = Decision(draft, run, is_new=False)
+        decision = RunUpdate(draft, run, is_new=False)
         if n_unasked:
             decision.note = (
                 f"{draft.model}: {n_unasked:,} empty answers are to prompts that this run has no other score for; "
@@ -168,7 +168,7 @@ class StoredRuns:
         different: list[int] = []
         n_compared = 0
         for column in draft.columns:
-            beside: Comparison = compare(column, held.get(column.metric_id))
+            beside: ScoreComparison = compare_scores(column, held.get(column.metric_id))
             changed = column.where(beside.different)
             decision.columns.append(column.where(beside.new))
             different += unpack(changed.keys)[0].tolist()
@@ -184,7 +184,7 @@ class StoredRuns:
             decision.is_trusted = unharmed or n_compared == n_held
         stored = stored_answers(self.session, run.id) if draft.answers else {}
         for extraction, answers in draft.answers.items():
-            said = compared(answers, stored.get(extraction))
+            said = compare_answers(answers, stored.get(extraction))
             decision.answers[extraction] = answers.where(said.new)
             n_compared += int((~said.new).sum())
             different += unpack(answers.keys[said.different])[0].tolist()
@@ -227,7 +227,7 @@ class StoredRuns:
         return {(metric, task): value for metric, task, value in rows}
 
 
-def first_remarks(remarks: Sequence[str]) -> list[str]:
+def first_warnings(remarks: Sequence[str]) -> list[str]:
     """What is to be told of runs; of many the first few, and how many more there are."""
     more = len(remarks) - N_REMARKS
     return [*remarks[:N_REMARKS], *([f"and {more} more runs like these"] if more > 0 else [])]
@@ -239,7 +239,7 @@ def next_label(labels: Iterable[str]) -> str:
     return f"#{max(numbers) + 1}" if numbers else ""
 
 
-def _new(draft: Draft, label: str) -> Decision:
+def _new(draft: ParsedRun, label: str) -> RunUpdate:
     run = Run(
         benchmark_id=draft.benchmark_id,
         model_id=draft.model_id,
@@ -251,6 +251,6 @@ def _new(draft: Draft, label: str) -> Decision:
         limited=draft.limited,
         started=draft.started,
     )
-    return Decision(
+    return RunUpdate(
         draft, run, is_new=True, columns=draft.columns, answers=draft.answers, task_scores=draft.task_scores
     )

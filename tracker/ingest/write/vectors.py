@@ -16,11 +16,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session
 
 from tracker.errors import ConflictError
-from tracker.ingest.files.tabular.table import Problems
+from tracker.ingest.files.tabular.table import TableProblems
 from tracker.ingest.files.vector_file import VectorFile
-from tracker.ingest.resolve.prompt_rows import advice, rows_of_prompts
+from tracker.ingest.resolve.prompt_rows import advice, find_prompt_rows
 from tracker.ingest.resolve.prompt_texts import storable
-from tracker.ingest.write.bulk import raw_rows
+from tracker.ingest.write.bulk_rows import raw_rows
 from tracker.schema import Embedding, Encoder
 
 EMBEDDING: sa.Table = Embedding.__table__  # type: ignore[attr-defined]
@@ -116,8 +116,8 @@ def ingest_vectors(
         AmbiguousError: a name means prompts of several tasks, and the file has no tasks.
         ConflictError: stored vectors of this encoder are others, or of another length.
     """
-    problems = Problems(file.table)
-    prompt_ids = rows_of_prompts(session, benchmark_id, benchmark, file.keys, file.tasks, problems)
+    problems = TableProblems(file.table)
+    prompt_ids = find_prompt_rows(session, benchmark_id, benchmark, file.keys, file.tasks, problems)
     problems.check(advice(benchmark))
     key = encoder_key(session, encoder, file.vectors.shape[1])
     asked = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(EMBEDDING.c.encoder_id == key)

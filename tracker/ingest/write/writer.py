@@ -12,18 +12,18 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlmodel import Session, select
 
-from tracker.ingest.archives.storing import store_archive
-from tracker.ingest.measurement import Prompts, Reading, ReadOptions
-from tracker.ingest.resolve.catalogue_resolver import Identities
-from tracker.ingest.resolve.prompt_resolver import PromptBook
+from tracker.ingest.archives.archive_writer import store_archive
+from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
+from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
+from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import storable
+from tracker.ingest.write.answer_columns import ReferenceScorer
 from tracker.ingest.write.answer_texts import write_answers
-from tracker.ingest.write.answers import Gold
-from tracker.ingest.write.bulk import insert_scores, stored_scores
-from tracker.ingest.write.checksums import checksum, combined
-from tracker.ingest.write.run_parser import Drafting
+from tracker.ingest.write.bulk_rows import insert_scores, stored_scores
+from tracker.ingest.write.checksums import checksum, combine_checksums
+from tracker.ingest.write.run_parser import RunParser
 from tracker.ingest.write.score_columns import unpack
-from tracker.ingest.write.stored_runs import Decision, OnConflict, StoredRuns, first_remarks
+from tracker.ingest.write.stored_runs import OnConflict, RunUpdate, StoredRuns, first_warnings
 from tracker.run_settings import evaluation_of, without_evaluation
 from tracker.schema import Run, RunSource, Score, Source, TaskScore
 
@@ -46,7 +46,7 @@ class StoredRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
+class StoreChanges:
     """What storing a file changed.
 
     Attributes:
@@ -107,13 +107,13 @@ class Stored:
 
 def store(
     session: Session,
-    reading: Reading,
+    reading: ParsedFile,
     options: ReadOptions,
     *,
     on_conflict: OnConflict = "rerun",
     partial: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> Stored:
+) -> StoreChanges:
     """Store a reading.
 
     Args:
@@ -136,11 +136,11 @@ def store(
     source = session.scalar(select(Source).where(Source.identity == reading.identity))
     if source is not None and on_conflict != "update" and not _lost_runs(session, source, reading, options):
         assert source.id is not None
-        return Stored(source_id=source.id, already_known=True, warnings=tuple(reading.warnings))
-    identities = Identities(session, reading.path)
-    book = PromptBook(session, identities, reading.path, on_conflict, partial=partial)
-    gold = Gold(session, reading.path)
-    drafting = Drafting(reading, options, identities, book, gold, partial=partial, progress=progress)
+        return StoreChanges(source_id=source.id, already_known=True, warnings=tuple(reading.warnings))
+    identities = CatalogueResolver(session, reading.path)
+    book = PromptResolver(session, identities, reading.path, on_conflict, partial=partial)
+    gold = ReferenceScorer(session, reading.path)
+    drafting = RunParser(reading, options, identities, book, gold, partial=partial, progress=progress)
     drafts = drafting.drafts()
     stored_runs = StoredRuns(session, drafts, reading.path, drafting.prompt_names, source.id if source else None)
     decisions = [stored_runs.decide(draft, on_conflict) for draft in drafts]
@@ -162,12 +162,12 @@ def store(
     _link(session, source.id, decisions)
     session.flush()
 
-    def runs(chosen: Sequence[Decision]) -> tuple[StoredRun, ...]:
+    def runs(chosen: Sequence[RunUpdate]) -> tuple[StoredRun, ...]:
         return tuple(_stored_run(decision, identities) for decision in chosen)
 
     old = [d for d in decisions if not d.is_new]
-    remarks = first_remarks([d.note for d in decisions if d.note])
-    return Stored(
+    remarks = first_warnings([d.note for d in decisions if d.note])
+    return StoreChanges(
         source_id=source.id,
         benchmarks=tuple(identities.benchmark_names.values()),
         n_prompts_new=book.n_new,
@@ -187,7 +187,7 @@ def store(
     )
 
 
-def _left_out(book: PromptBook, drafting: Drafting) -> Iterator[str]:
+def _left_out(book: PromptResolver, drafting: RunParser) -> Iterator[str]:
     """What was left out as wrong, in words."""
     for n, first, what in (
         (book.n_left_out, book.left_out, "prompts were left out"),
@@ -198,7 +198,7 @@ def _left_out(book: PromptBook, drafting: Drafting) -> Iterator[str]:
             yield f"{n:,} {what}:\n  " + "\n  ".join([*first, *more])
 
 
-def _lost_runs(session: Session, source: Source, reading: Reading, options: ReadOptions) -> bool:
+def _lost_runs(session: Session, source: Source, reading: ParsedFile, options: ReadOptions) -> bool:
     """Whether some of a file's runs were deleted since, so that it may come in again."""
     described = {
         (options.benchmark or run.benchmark, run.model, run.condition, run.variant, run.label)
@@ -208,14 +208,14 @@ def _lost_runs(session: Session, source: Source, reading: Reading, options: Read
     return (session.scalar(linked) or 0) < len(described)
 
 
-def _write(session: Session, decisions: Sequence[Decision], *, whole: bool) -> None:
+def _write(session: Session, decisions: Sequence[RunUpdate], *, whole: bool) -> None:
     for decision in decisions:
         run, draft = decision.run, decision.draft
         if evaluation_of(run.settings) is not None:
             continue  # the file says nothing new of it, and how it was run is known
         if decision.is_trusted is None:
             run.n_scores += sum(map(len, decision.columns))
-            run.checksum = combined(run.checksum, checksum(decision.columns))
+            run.checksum = combine_checksums(run.checksum, checksum(decision.columns))
         if decision.is_new and not whole:
             run.status = "partial"
         elif whole and run.status == "partial" and decision.covers_stored:
@@ -240,7 +240,7 @@ def _write(session: Session, decisions: Sequence[Decision], *, whole: bool) -> N
         _overwrite(session, key, decision)
 
 
-def _overwrite(session: Session, run_id: int, decision: Decision) -> None:
+def _overwrite(session: Session, run_id: int, decision: RunUpdate) -> None:
     connection = session.connection()
     if rows := [
         {"run": run_id, "metric": column.metric_id, "prompt": prompt, "nth": trial, "value": value}
@@ -263,14 +263,14 @@ def _where(table: type, **keys: str) -> sa.Update:
     return sa.update(described).where(*(described.c[column] == sa.bindparam(name) for column, name in keys.items()))
 
 
-def _link(session: Session, source_id: int, decisions: Sequence[Decision]) -> None:
+def _link(session: Session, source_id: int, decisions: Sequence[RunUpdate]) -> None:
     known = set(session.scalars(select(RunSource.run_id).where(RunSource.source_id == source_id)))
     from_files = (decision.run for decision in decisions if evaluation_of(decision.run.settings) is None)
     keys = dict.fromkeys(map(_key, from_files))
     session.add_all(RunSource(run_id=key, source_id=source_id) for key in keys if key not in known)
 
 
-def _stored_run(decision: Decision, identities: Identities) -> StoredRun:
+def _stored_run(decision: RunUpdate, identities: CatalogueResolver) -> StoredRun:
     run = decision.run
     return StoredRun(
         id=_key(run),

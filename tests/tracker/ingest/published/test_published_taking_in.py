@@ -21,8 +21,8 @@ from tracker.errors import BadInputError, ConflictError, MissingExtraError, NotF
 from tracker.ingest.datasets import hub
 from tracker.ingest.datasets.drawing import last_lot, n_drawn
 from tracker.ingest.datasets.ingest_prompts import ingest_prompts
-from tracker.ingest.ingest import ingest_file
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.pipeline import ingest_file
 
 
 def splits(engine: sa.Engine, benchmark: str) -> dict[str, str | None]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.table import Problems, Table
+from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import MetricDescription
 from tracker.schema.measurements import CONDITIONS
 
@@ -52,7 +52,7 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def numbers(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
+def parse_numbers(table: FileTable, name: str, problems: TableProblems) -> NDArray[np.float64]:
     """A column as ``(n,)`` float64, NaN where a cell is missing.
 
     Whatever else is no finite number is noted: words, and NaN or infinity spelled out or stored as such.
@@ -85,7 +85,7 @@ def numbers(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
     return values
 
 
-def _numbers_of_texts(table: Table, name: str, problems: Problems) -> NDArray[np.float64]:
+def _numbers_of_texts(table: FileTable, name: str, problems: TableProblems) -> NDArray[np.float64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -97,7 +97,7 @@ def _numbers_of_texts(table: Table, name: str, problems: Problems) -> NDArray[np
             return values
     except pa.ArrowInvalid:
         pass
-    coded = codes(table, name, trim=False)
+    coded = factorize(table, name, trim=False)
     parsed = np.full(len(coded.names), np.nan)
     reasons: dict[int, str] = {}
     for place, cell in enumerate(coded.names):
@@ -114,7 +114,7 @@ def _numbers_of_texts(table: Table, name: str, problems: Problems) -> NDArray[np
         if math.isfinite(number):
             parsed[place] = number
         else:
-            reasons[place] = f"{shortened(cell)!r} {reason}"
+            reasons[place] = f"{shorten(cell)!r} {reason}"
     if reasons:
         wrong = np.flatnonzero(np.isin(coded.rows, list(reasons)))
         problems.add(wrong, name, [reasons[coded.rows[row]] for row in wrong[: BadInputError.shown]])
@@ -123,7 +123,7 @@ def _numbers_of_texts(table: Table, name: str, problems: Problems) -> NDArray[np
     return values
 
 
-def _note_lost_digits(table: Table, name: str, values: NDArray[np.float64], problems: Problems) -> None:
+def _note_lost_digits(table: FileTable, name: str, values: NDArray[np.float64], problems: TableProblems) -> None:
     """Notes whole numbers that have more digits than a float keeps."""
     column = table.arrow[name]
     wrong = []
@@ -140,9 +140,9 @@ def _note_lost_digits(table: Table, name: str, values: NDArray[np.float64], prob
         values[wrong] = np.nan
 
 
-def whole_numbers(table: Table, name: str, problems: Problems, *, what: str) -> NDArray[np.int64]:
+def parse_whole_numbers(table: FileTable, name: str, problems: TableProblems, *, what: str) -> NDArray[np.int64]:
     """A column of counts as ``(n,)`` int64, -1 where a cell is missing; negative or broken numbers are noted."""
-    values = numbers(table, name, problems)
+    values = parse_numbers(table, name, problems)
     wrong = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values) | (values > 2**53))
     if len(wrong):
         texts = [f"{values[row]:g} is no {what}: a whole number from 0 up" for row in wrong[: BadInputError.shown]]
@@ -151,7 +151,7 @@ def whole_numbers(table: Table, name: str, problems: Problems, *, what: str) -> 
     return np.nan_to_num(values, nan=-1).astype(np.int64)
 
 
-def check_bounds(values: NDArray[np.float64], metric: MetricDescription, name: str, problems: Problems,
+def check_bounds(values: NDArray[np.float64], metric: MetricDescription, name: str, problems: TableProblems,
                  rows: NDArray[np.int64] | None = None) -> None:  # fmt: skip
     """Notes values outside the metric's bounds; ``rows`` says where they stand, where not in all rows."""
     low = -math.inf if metric.lower is None else metric.lower
@@ -163,7 +163,7 @@ def check_bounds(values: NDArray[np.float64], metric: MetricDescription, name: s
         problems.add(wrong if rows is None else rows[wrong], name, texts)
 
 
-def strings(table: Table, name: str, *, trim: bool = True) -> pa.Array:
+def read_strings(table: FileTable, name: str, *, trim: bool = True) -> pa.Array:
     """A column as texts, null where a cell is empty; whole numbers stored as 70.0 are '70'."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -196,15 +196,15 @@ def strings(table: Table, name: str, *, trim: bool = True) -> pa.Array:
     return column
 
 
-def codes(table: Table, name: str, *, trim: bool = True) -> Codes:
+def factorize(table: FileTable, name: str, *, trim: bool = True) -> Codes:
     """A column of names as numbers."""
     import pyarrow.compute as pc
 
-    encoded = pc.dictionary_encode(pc.fill_null(strings(table, name, trim=trim), ""))
+    encoded = pc.dictionary_encode(pc.fill_null(read_strings(table, name, trim=trim), ""))
     return Codes(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist())
 
 
-def parsed_choices(cell: str) -> list[str] | None:
+def parse_choices(cell: str) -> list[str] | None:
     """The options that a cell lists; None where it is no JSON list of texts."""
     try:
         options = json.loads(cell)
@@ -215,7 +215,7 @@ def parsed_choices(cell: str) -> list[str] | None:
     return [str(option).strip() for option in options]
 
 
-def compressed(rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def compress_codes(rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Numbers below ``size`` renumbered from 0 without gaps, in the same order.
 
     Returns:
@@ -230,14 +230,14 @@ def compressed(rows: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], N
     return (np.cumsum(used) - 1)[rows], first_row[used]
 
 
-def condition(word: str) -> str | None:
+def parse_condition(word: str) -> str | None:
     """The condition a cell names; None where it names none that is known."""
     plain = word.strip().lower().replace("-", "_").replace(" ", "_")
     plain = {"": "full", "choices_only": "answer_only", "answers_only": "answer_only"}.get(plain, plain)
     return plain if plain in CONDITIONS else None
 
 
-def shortened(text: str, width: int = 60) -> str:
+def shorten(text: str, width: int = 60) -> str:
     """A text cut to a length that fits a message."""
     return text if len(text) <= width else text[: width - 1] + "…"
 

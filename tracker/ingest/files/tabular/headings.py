@@ -41,16 +41,16 @@ CONTENT = ("benchmark", "task", "text", "choices", "answer", "split")
 ROW_NUMBERS = ("", "unnamed:_0", "__index_level_0__")
 
 
-def plain(name: str) -> str:
+def normalize_heading(name: str) -> str:
     """A column's name in lower case, with underscores for spaces and dashes."""
     return re.sub(r"[\s\-]+", "_", name.strip().lower())
 
 
-def roles(names: Sequence[str]) -> dict[str, str]:
+def assign_roles(names: Sequence[str]) -> dict[str, str]:
     """Which column plays which part; of several synonyms the first listed is it, and no column plays two."""
     by_plain: dict[str, str] = {}
     for name in names:
-        by_plain.setdefault(plain(name), name)
+        by_plain.setdefault(normalize_heading(name), name)
     found: dict[str, str] = {}
     for role, synonyms in SYNONYMS.items():
         for synonym in synonyms:
@@ -62,4 +62,4 @@ def roles(names: Sequence[str]) -> dict[str, str]:
 
 def is_row_number(name: str) -> bool:
     """Whether a column is the unnamed index that pandas writes."""
-    return plain(name) in ROW_NUMBERS
+    return normalize_heading(name) in ROW_NUMBERS

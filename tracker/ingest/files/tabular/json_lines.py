@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import HEAD_BYTES, check_text, read_bytes
+from tracker.ingest.files.file_contents import HEAD_BYTES, check_text, read_bytes
 from tracker.ingest.files.json_values import first_bytes
-from tracker.ingest.files.tabular.table import Table, read_table
+from tracker.ingest.files.tabular.table import FileTable, read_table
 from tracker.ingest.resolve.prompt_texts import storable
 
 
@@ -30,12 +30,12 @@ def first_names(path: Path) -> list[str] | str:
     return list(row) if isinstance(row, dict) else "its first line is no JSON object"
 
 
-def read_rows(path: Path) -> Table:
+def read_rows(path: Path) -> FileTable:
     """A table in whatever of its formats: CSV, Parquet or JSON Lines; see `read_table` and `read_json_lines`."""
     return read_json_lines(path) if is_json_lines(path) else read_table(path)
 
 
-def read_json_lines(path: Path) -> Table:
+def read_json_lines(path: Path) -> FileTable:
     """A file of one JSON object in each line, gzipped or not; a field that is absent or null is an empty cell.
 
     Raises:
@@ -63,7 +63,7 @@ def read_json_lines(path: Path) -> Table:
         raise BadInputError(path, problems)
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {storable(name): pa.array([_text(row.get(name)) for row in rows], pa.large_string()) for name in names}
-    return Table(path, pa.table(columns), None)
+    return FileTable(path, pa.table(columns), None)
 
 
 def _text(value: Any) -> str | None:

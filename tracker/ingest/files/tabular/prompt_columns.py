@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import Codes, codes, compressed, parsed_choices, shortened
-from tracker.ingest.files.tabular.table import Problems, Table
+from tracker.ingest.files.tabular.cells import Codes, compress_codes, factorize, parse_choices, shorten
+from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import Prompts, ReadOptions
 
 
 @dataclass(frozen=True, eq=False)
-class NamedPrompts:
+class TablePrompts:
     """The prompts of a table.
 
     Attributes:
@@ -39,14 +39,14 @@ class NamedPrompts:
         return self.blocks[block].keys[number - int(self.starts[block])]
 
 
-def named_prompts(
-    table: Table,
+def parse_prompts(
+    table: FileTable,
     role: Mapping[str, str],
     options: ReadOptions,
-    problems: Problems,
+    problems: TableProblems,
     *,
     further: Sequence[str] = (),
-) -> NamedPrompts:
+) -> TablePrompts:
     """The prompts of a table with one row per prompt, or several.
 
     Args:
@@ -59,14 +59,14 @@ def named_prompts(
     A table without names for its prompts calls them by the hash of text and choices.
     """
     keys = _keys(table, role, problems)
-    task = codes(table, role["task"]) if "task" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
-    benchmark = codes(table, role["benchmark"]) if "benchmark" in role and not options.benchmark else None
+    task = factorize(table, role["task"]) if "task" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
+    benchmark = factorize(table, role["benchmark"]) if "benchmark" in role and not options.benchmark else None
     identity = keys.rows + len(keys.names) * task.rows
     size = len(keys.names) * len(task.names)
     if benchmark is not None:
         identity = identity + size * benchmark.rows
         size *= len(benchmark.names)
-    rows, first = compressed(identity, size)
+    rows, first = compress_codes(identity, size)
     block = np.zeros(len(first), dtype=np.int64) if benchmark is None else benchmark.rows[first]
     order = np.lexsort((first, block))
     rank = np.empty(len(order), dtype=np.int64)
@@ -91,13 +91,15 @@ def named_prompts(
     starts = np.searchsorted(block, np.arange(n_blocks + 1))
     blocks = []
     for number in range(n_blocks):
-        part = everything if n_blocks == 1 else subset(everything, np.arange(starts[number], starts[number + 1]))
+        part = (
+            everything if n_blocks == 1 else select_prompts(everything, np.arange(starts[number], starts[number + 1]))
+        )
         named = options.benchmark if benchmark is None else benchmark.names[number] or None
         blocks.append(replace(part, benchmark=named))
-    return NamedPrompts(rows, blocks, starts.astype(np.int64))
+    return TablePrompts(rows, blocks, starts.astype(np.int64))
 
 
-def subset(prompts: Prompts, rows: NDArray[np.int64]) -> Prompts:
+def select_prompts(prompts: Prompts, rows: NDArray[np.int64]) -> Prompts:
     """Some of the prompts, in the order of ``rows``."""
     listed = rows.tolist()
 
@@ -118,16 +120,16 @@ def subset(prompts: Prompts, rows: NDArray[np.int64]) -> Prompts:
     )
 
 
-def _keys(table: Table, role: Mapping[str, str], problems: Problems) -> Codes:
+def _keys(table: FileTable, role: Mapping[str, str], problems: TableProblems) -> Codes:
     if "prompt" in role:
-        found = codes(table, role["prompt"])
+        found = factorize(table, role["prompt"])
         empty, column = "the prompt has no name", role["prompt"]
     else:
         column = role["text"]
-        found, empty = codes(table, column), "the prompt has neither name nor text"
+        found, empty = factorize(table, column), "the prompt has neither name nor text"
         if "choices" in role:
-            options = codes(table, role["choices"])
-            rows, first = compressed(
+            options = factorize(table, role["choices"])
+            rows, first = compress_codes(
                 found.rows * len(options.names) + options.rows, len(found.names) * len(options.names)
             )
             names = [
@@ -144,10 +146,10 @@ def _keys(table: Table, role: Mapping[str, str], problems: Problems) -> Codes:
 
 
 def _agreed(
-    table: Table, column: str, part: str, rows: NDArray[np.int64], names: Sequence[str], problems: Problems
+    table: FileTable, column: str, part: str, rows: NDArray[np.int64], names: Sequence[str], problems: TableProblems
 ) -> list[str | None]:
     """What the rows of each prompt say in a column; rows that are empty there say nothing."""
-    coded = codes(table, column)
+    coded = factorize(table, column)
     empty = coded.names.index("") if "" in coded.names else -1
     telling = np.flatnonzero(coded.rows != empty)
     said = np.full(len(names), -1, dtype=np.int64)
@@ -155,8 +157,8 @@ def _agreed(
     wrong = telling[coded.rows[telling] != coded.rows[said[rows[telling]]]]
     if len(wrong):
         words = [
-            f"the {part} of prompt {names[rows[row]]!r} is {shortened(coded.names[coded.rows[row]], 40)!r} here "
-            f"and {shortened(coded.names[coded.rows[said[rows[row]]]], 40)!r} in {table.place(said[rows[row]])}"
+            f"the {part} of prompt {names[rows[row]]!r} is {shorten(coded.names[coded.rows[row]], 40)!r} here "
+            f"and {shorten(coded.names[coded.rows[said[rows[row]]]], 40)!r} in {table.place(said[rows[row]])}"
             for row in wrong[: BadInputError.shown]
         ]
         problems.add(wrong, column, words)
@@ -164,22 +166,22 @@ def _agreed(
 
 
 def _choices(
-    table: Table,
+    table: FileTable,
     role: Mapping[str, str],
     cells: Sequence[str | None] | None,
     first: NDArray[np.int64],
-    problems: Problems,
+    problems: TableProblems,
 ) -> list[list[str] | None] | None:
     if cells is None:
         return None
-    found = [None if cell is None else parsed_choices(cell) for cell in cells]
+    found = [None if cell is None else parse_choices(cell) for cell in cells]
     wrong = [first[at] for at, cell in enumerate(cells) if cell is not None and found[at] is None]
     if wrong:
         problems.add(wrong, role["choices"], ['options are a JSON list of texts, such as ["Paris", "Rome"]'])
     return [options or None for options in found]
 
 
-def _details(table: Table, names: Sequence[str], first: NDArray[np.int64]) -> list[Mapping[str, Any] | None] | None:
+def _details(table: FileTable, names: Sequence[str], first: NDArray[np.int64]) -> list[Mapping[str, Any] | None] | None:
     if not names:
         return None
     columns = {name: table.arrow[name].take(first).to_pylist() for name in names}

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.tabular.cells import codes, compressed, condition, shortened, whole_numbers
-from tracker.ingest.files.tabular.prompt_columns import NamedPrompts, subset
-from tracker.ingest.files.tabular.table import Problems, Table
+from tracker.ingest.files.tabular.cells import compress_codes, factorize, parse_condition, parse_whole_numbers, shorten
+from tracker.ingest.files.tabular.prompt_columns import TablePrompts, select_prompts
+from tracker.ingest.files.tabular.table import FileTable, TableProblems
 from tracker.ingest.measurement import Prompts, ReadOptions, RunDescription
 from tracker.schema.measurements import CONDITIONS
 
 
 @dataclass(frozen=True)
-class DescribedRuns:
+class TableRuns:
     """The runs of a long table.
 
     Attributes:
@@ -29,16 +29,16 @@ class DescribedRuns:
     described: list[RunDescription]
 
 
-def described_runs(table: Table, role: Mapping[str, str], options: ReadOptions, problems: Problems) -> DescribedRuns:
+def parse_runs(table: FileTable, role: Mapping[str, str], options: ReadOptions, problems: TableProblems) -> TableRuns:
     """Which run each row is of: benchmark, model, condition, variant, name of the run and shots."""
     parts = [part for part in ("benchmark", "model", "condition", "variant", "run", "few_shot") if part in role]
     if options.benchmark and "benchmark" in parts:
         parts.remove("benchmark")
-    columns = {part: codes(table, role[part]) for part in parts}
+    columns = {part: factorize(table, role[part]) for part in parts}
     rows, size = np.zeros(len(table), dtype=np.int64), 1
     first = np.zeros(1, dtype=np.int64)
     for column in columns.values():
-        rows, first = compressed(rows * len(column.names) + column.rows, size * len(column.names))
+        rows, first = compress_codes(rows * len(column.names) + column.rows, size * len(column.names))
         size = len(first)
     if "model" in columns:
         names = columns["model"].names
@@ -52,10 +52,12 @@ def described_runs(table: Table, role: Mapping[str, str], options: ReadOptions, 
     if "condition" in columns:
         column = columns["condition"]
         for code, name in enumerate(column.names):
-            if condition(name) is None:
-                unknown = f"no condition {shortened(name)!r}; known: {', '.join(CONDITIONS)}"
+            if parse_condition(name) is None:
+                unknown = f"no condition {shorten(name)!r}; known: {', '.join(CONDITIONS)}"
                 problems.add(np.flatnonzero(column.rows == code), role["condition"], [unknown])
-    shots = whole_numbers(table, role["few_shot"], problems, what="number of shots") if "few_shot" in role else None
+    few_shot = (
+        parse_whole_numbers(table, role["few_shot"], problems, what="number of shots") if "few_shot" in role else None
+    )
     told = options.condition_of_runs
     described = []
     for row in first.tolist():
@@ -64,20 +66,25 @@ def described_runs(table: Table, role: Mapping[str, str], options: ReadOptions, 
             RunDescription(
                 model=options.model or said["model"],
                 benchmark=options.benchmark or said.get("benchmark") or None,
-                condition=(condition(said["condition"]) or told) if said.get("condition") else told,
+                condition=(parse_condition(said["condition"]) or told) if said.get("condition") else told,
                 variant=said.get("variant", ""),
                 label=said.get("run", ""),
-                few_shot=None if shots is None or shots[row] < 0 else int(shots[row]),
+                few_shot=None if few_shot is None or few_shot[row] < 0 else int(few_shot[row]),
             )
         )
-    return DescribedRuns(rows, described)
+    return TableRuns(rows, described)
 
 
-class AskedRows:
+class RowGrouper:
     """Rows of a long table as blocks: who was asked what, in which trial."""
 
     def __init__(
-        self, table: Table, prompts: NamedPrompts, runs: DescribedRuns, trials: NDArray[np.int64], problems: Problems
+        self,
+        table: FileTable,
+        prompts: TablePrompts,
+        runs: TableRuns,
+        trials: NDArray[np.int64],
+        problems: TableProblems,
     ) -> None:
         self.table, self.prompts, self.runs, self.trials, self.problems = table, prompts, runs, trials, problems
         self._subsets: dict[tuple[int, bytes], Prompts] = {}
@@ -105,7 +112,7 @@ class AskedRows:
         """
         n_trials = int(self.trials.max(initial=0)) + 1
         code = (self.runs.rows[rows] * n_kinds + kinds) * n_trials + self.trials[rows]
-        groups, first = compressed(code, len(self.runs.described) * n_kinds * n_trials)
+        groups, first = compress_codes(code, len(self.runs.described) * n_kinds * n_trials)
         cell = groups * len(self.prompts) + self.prompts.rows[rows]
         order = np.argsort(cell, kind="stable")
         cell, rows, groups = cell[order], rows[order], groups[order]
@@ -152,5 +159,5 @@ class AskedRows:
             return everything, places
         identity = (block, places.tobytes())
         if identity not in self._subsets:
-            self._subsets[identity] = subset(everything, places)
+            self._subsets[identity] = select_prompts(everything, places)
         return self._subsets[identity], np.arange(len(rows))

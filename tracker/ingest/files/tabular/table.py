@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import (
+from tracker.ingest.files.file_contents import (
     HEAD_BYTES,
     PARQUET,
     check_text,
-    delimiter,
+    detect_delimiter,
     first_line,
-    first_records,
     read_bytes,
+    read_first_records,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FileTable:
     """A table as it stands in a file, nothing interpreted yet.
 
     Attributes:
@@ -71,10 +71,10 @@ class Table:
         return f"{word} {self.lines[row]}" + (f", column {column!r}" if column is not None else "")
 
 
-class Problems:
+class TableProblems:
     """What is wrong with a table: the first ten places are kept, all are counted."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: FileTable) -> None:
         self.table = table
         self.count = 0
         self._kept: list[tuple[int, str]] = []
@@ -94,7 +94,7 @@ class Problems:
             raise BadInputError(self.table.path, texts, count=self.count, advice=advice)
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> FileTable:
     """A CSV or Parquet file, gzipped or not.
 
     Raises:
@@ -107,7 +107,7 @@ def read_table(path: Path) -> Table:
         raise BadInputError(path, f"column {telling[0] + 1} has values but no name; name it, or drop it.")
     if blank:  # what a spreadsheet leaves behind the last column
         kept = [at for at in range(len(table.names)) if at not in blank]
-        table = Table(path, table.arrow.select(kept), table.csv)
+        table = FileTable(path, table.arrow.select(kept), table.csv)
     twice = [repr(name) for name, times in Counter(table.names).items() if times > 1]
     if twice:
         where = "" if table.csv is None else "line 1: "
@@ -117,7 +117,7 @@ def read_table(path: Path) -> Table:
     return table
 
 
-def _read_parquet(path: Path, data: bytes) -> Table:
+def _read_parquet(path: Path, data: bytes) -> FileTable:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -128,19 +128,19 @@ def _read_parquet(path: Path, data: bytes) -> Table:
             column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
             for column in arrow.columns
         ]
-        table = Table(path, pa.table(columns, names=[str(name) for name in arrow.column_names]), None)
+        table = FileTable(path, pa.table(columns, names=[str(name) for name in arrow.column_names]), None)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         text = f"is no readable Parquet file, or not a whole one ({first_line(error)})."
         raise BadInputError(path, text) from error
     return table
 
 
-def _read_csv(path: Path, data: bytes) -> Table:
+def _read_csv(path: Path, data: bytes) -> FileTable:
     import pyarrow as pa
     from pyarrow import csv as pc
 
     check_text(path, data)
-    mark = delimiter(data[:HEAD_BYTES].decode("utf-8-sig", errors="ignore"))
+    mark = detect_delimiter(data[:HEAD_BYTES].decode("utf-8-sig", errors="ignore"))
     quoted = b'"' in data
     wrong: list[Any] = []
 
@@ -160,7 +160,7 @@ def _read_csv(path: Path, data: bytes) -> Table:
             ),
         )
 
-    records = first_records(data[:HEAD_BYTES], len(data) <= HEAD_BYTES)
+    records = read_first_records(data[:HEAD_BYTES], len(data) <= HEAD_BYTES)
     if isinstance(records, str):
         raise BadInputError(path, f"{records}.")
     try:
@@ -179,7 +179,7 @@ def _read_csv(path: Path, data: bytes) -> Table:
             for row in wrong[: BadInputError.shown]
         ]
         raise BadInputError(path, texts, count=len(wrong)) from error
-    return Table(path, arrow.rename_columns([name.strip() for name in arrow.column_names]), data)
+    return FileTable(path, arrow.rename_columns([name.strip() for name in arrow.column_names]), data)
 
 
 def _record_lines(data: bytes) -> NDArray[np.int64]:

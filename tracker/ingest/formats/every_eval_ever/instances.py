@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Content, counted_as
-from tracker.ingest.files.contents import opened
-from tracker.ingest.files.json_files import json_lines
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, PromptContent, describe_policy
+from tracker.ingest.files.file_contents import open_file
+from tracker.ingest.files.json_files import iterate_json_lines
 from tracker.ingest.files.json_values import identity, mapping, number, score, text
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.ingest.formats.every_eval_ever.aggregate import Aggregate
@@ -38,7 +38,7 @@ def verified(path: Path, told: Mapping[str, Any]) -> str | None:
     if named not in ("sha256", "md5"):
         return f"its checksum is of an unknown kind, {str(named)[:40]!r}."
     digest = hashlib.new(named, usedforsecurity=False)
-    with opened(path) as file:
+    with open_file(path) as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
     found = digest.hexdigest()
@@ -81,7 +81,7 @@ class _Known:
     contents: array[int] = field(default_factory=lambda: array("Q"))
     further: dict[int, list[int]] = field(default_factory=dict)
 
-    def named(self, task: str, key: str, content: Content) -> tuple[str, int]:
+    def named(self, task: str, key: str, content: PromptContent) -> tuple[str, int]:
         """Name and place of a prompt: the same name with other content is another prompt."""
         held = number64(content.text or "", *(content.choices or ()), content.answer or "")
         place = self._place(held, task, key)
@@ -140,7 +140,7 @@ class Instances:
         if self.aggregate is not None and any(result.scale != 1 for result in self.aggregate.results):
             self._look_ahead()
         try:
-            for line, row in json_lines(self.path):
+            for line, row in iterate_json_lines(self.path):
                 self._add(line, self._checked(line, row))
                 for gathering in self._gatherings.values():
                     if gathering.is_full:
@@ -163,11 +163,11 @@ class Instances:
 
     def _notes(self) -> Iterator[str]:
         if self._n_errored:
-            yield counted_as(
+            yield describe_policy(
                 self._n_errored, ERRORED, self.options.errored or "missing", "instance failed|instances failed"
             )
         if self._n_empty and self.options.empty == "missing":
-            yield counted_as(self._n_empty, EMPTY, "missing", "answer holds nothing|answers hold nothing")
+            yield describe_policy(self._n_empty, EMPTY, "missing", "answer holds nothing|answers hold nothing")
         if self._n_orphans:
             yield f"{self._n_orphans:,} instances point to no result of the aggregate; their evaluation_name was taken"
         if self._n_other_split:
@@ -281,7 +281,7 @@ class Instances:
     def _look_ahead(self) -> None:
         """Whether the instances of results in percent are percent too: where one of them is larger than 1."""
         largest: dict[Result, float] = {}
-        for line, row in json_lines(self.path):
+        for line, row in iterate_json_lines(self.path):
             result = self._result(self._checked(line, row))
             value = number(mapping(row.get("evaluation")).get("score"))
             if result.scale != 1 and value is not None:

@@ -8,14 +8,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tracker.ingest.files.block_builder import Content
+from tracker.ingest.files.block_builder import PromptContent
 from tracker.ingest.files.json_values import mapping, number, text, texts
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 
 LETTERS = [chr(ord("A") + place) for place in range(26)]
 
 
-def content(asked: Mapping[str, Any], metadata: Mapping[str, Any], split: str | None, *, as_written: bool) -> Content:
+def content(
+    asked: Mapping[str, Any], metadata: Mapping[str, Any], split: str | None, *, as_written: bool
+) -> PromptContent:
     """The prompt of a row.
 
     Args:
@@ -45,7 +47,7 @@ def content(asked: Mapping[str, Any], metadata: Mapping[str, Any], split: str | 
     if len(references) > 1:
         details[ours.ACCEPTED] = references
     told = text(metadata.get(ours.SPLIT)) or (None if as_written else text(metadata.get("split"))) or split
-    return Content(text(asked.get("raw")), choices, gold, told, details or None)
+    return PromptContent(text(asked.get("raw")), choices, gold, told, details or None)
 
 
 def answers(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, tuple[str | None, str, float]]:

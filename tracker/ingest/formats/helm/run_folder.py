@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import opened, reporting_to
-from tracker.ingest.files.json_files import parsed, read_json
-from tracker.ingest.files.json_stream import parts
+from tracker.ingest.files.file_contents import open_file, report_progress_to
+from tracker.ingest.files.json_files import parse_json, read_json
+from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.files.json_values import count, mapping, number, text
 from tracker.ingest.measurement import ReadOptions, RunDescription
 
@@ -68,12 +68,12 @@ class RunFolder:
         path = self.beside("scenario_state.json")
         if told or path is None:
             return told
-        with reporting_to(None):
+        with report_progress_to(None):
             for name, data in pieces(path, "request_states"):
                 if name is None:
                     break
                 if name == "adapter_spec":
-                    return mapping(parsed(path, data))
+                    return mapping(parse_json(path, data))
         return told
 
     @cached_property
@@ -137,7 +137,7 @@ class RunFolder:
         splits: set[bytes] = set()
         instances: set[bytes] = set()
         kept = b""
-        with reporting_to(None), opened(self.path) as file:
+        with report_progress_to(None), open_file(self.path) as file:
             while chunk := file.read(CHUNK):
                 data = kept + chunk
                 splits.update(SPLIT.findall(data))
@@ -215,8 +215,8 @@ class RunFolder:
 
 def pieces(path: Path, *names: str) -> Iterator[tuple[str | None, bytes]]:
     """The elements of the list that names lead to in a file, as JSON, and what stands beside the list, with names."""
-    with opened(path) as file:
-        yield from parts(iter(lambda: file.read(CHUNK), b""), path, of=names)
+    with open_file(path) as file:
+        yield from stream_parts(iter(lambda: file.read(CHUNK), b""), path, of=names)
 
 
 def variant(perturbation: Any) -> str | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Content
-from tracker.ingest.files.json_files import parsed
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, PromptContent
+from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_values import count, identity, mapping, number, text
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
 from tracker.ingest.measurement import Measurement
@@ -49,7 +49,7 @@ class States:
                 if name is not None:
                     continue
                 number_of += 1
-                self._add(parsed(path, data, f"request {number_of}"), f"request {number_of}")
+                self._add(parse_json(path, data, f"request {number_of}"), f"request {number_of}")
                 yield from full(self._gathered.values())
         except BadInputError:
             yield from rest(self._gathered.values())
@@ -75,7 +75,7 @@ class States:
         gathering = self._gathered[told]
         options = _references(instance)
         # A perturbed text is the same prompt in other words: the variant of the run says so.
-        content = Content(split=split) if told else self._content(instance, options, split)
+        content = PromptContent(split=split) if told else self._content(instance, options, split)
         row = gathering.row(self.folder.task, key, trial, content)
         result = mapping(state.get("result"))
         place = (key, told, trial)
@@ -103,7 +103,9 @@ class States:
         if len(self._problems) < MOST_PROBLEMS:
             self._problems.append(problem)
 
-    def _content(self, instance: Mapping[str, Any], options: Sequence[tuple[str, bool]], split: str | None) -> Content:
+    def _content(
+        self, instance: Mapping[str, Any], options: Sequence[tuple[str, bool]], split: str | None
+    ) -> PromptContent:
         right = [place for place, (_, is_right) in enumerate(options) if is_right]
         details: dict[str, Any] = {}
         if sub_split := text(instance.get("sub_split")):
@@ -117,7 +119,7 @@ class States:
             answer = golds[0] if golds and golds[0].strip() else None
             if len(golds) > 1:
                 details["accepted"] = golds
-        return Content(_asked(instance), choices, answer, split, details or None)
+        return PromptContent(_asked(instance), choices, answer, split, details or None)
 
     def _as_letter(self, said: str | None, state: Mapping[str, Any], options: Sequence[tuple[str, bool]]) -> str | None:
         """The option that the answer names; the answer itself where it names none."""

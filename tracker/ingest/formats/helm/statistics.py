@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Content, counted_as
-from tracker.ingest.files.json_files import parsed
+from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, PromptContent, describe_policy
+from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_values import contradicts, count, identity, mapping, number, score, text
-from tracker.ingest.files.tabular.cells import shortened
+from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
 from tracker.ingest.formats.helm.states import MOST_PROBLEMS, States, full, rest
@@ -50,7 +50,7 @@ class Statistics:
         path = self.folder.path
         try:
             for number_of, (_, data) in enumerate(pieces(path), start=1):
-                self._add(parsed(path, data, f"entry {number_of}"), f"entry {number_of}")
+                self._add(parse_json(path, data, f"entry {number_of}"), f"entry {number_of}")
                 yield from full(self._gathered.values())
         except BadInputError:
             yield from rest(self._gathered.values())
@@ -101,7 +101,7 @@ class Statistics:
         if told not in self._gathered:
             self._gathered[told] = BlockBuilder(self.folder.run(told), NAMESPACE, self.folder.path.name)
         gathering = self._gathered[told]
-        row = gathering.row(self.folder.task, key, trial, Content(split=split))
+        row = gathering.row(self.folder.task, key, trial, PromptContent(split=split))
         place = (key, told, trial)
         try:
             if metric is None:
@@ -155,13 +155,13 @@ class Statistics:
     def _notes(self) -> Iterator[str]:
         passed = [name for name, metric in self._metrics.items() if metric is None and name != PREDICTED]
         if passed:
-            some = ", ".join(map(shortened, passed[:N_NAMED])) + (", …" if len(passed) > N_NAMED else "")
+            some = ", ".join(map(shorten, passed[:N_NAMED])) + (", …" if len(passed) > N_NAMED else "")
             what = "statistic that is no score was" if len(passed) == 1 else "statistics that are no scores were"
             yield f"{len(passed)} {what} passed over ({some}); --metric NAME takes one"
         for kind, what in ((ERRORED, "request failed|requests failed"), (EMPTY, "answer is empty|answers are empty")):
             found = [place for place, lack in self.states.lacking.items() if lack == kind]
             if n := len(found if kind == ERRORED else self._lacking[kind]):
-                yield counted_as(n, kind, self._policy(kind), what)
+                yield describe_policy(n, kind, self._policy(kind), what)
         yield from self._differing()
 
     def _differing(self) -> Iterator[str]:
@@ -172,7 +172,7 @@ class Statistics:
         differing: Counter[str] = Counter()
         first = ""
         for number_of, (_, data) in enumerate(pieces(path), start=1):
-            stat = mapping(parsed(path, data, f"entry {number_of}"))
+            stat = mapping(parse_json(path, data, f"entry {number_of}"))
             named = mapping(stat.get("name"))
             name, reported = text(named.get("name")), number(stat.get("mean"))
             trials = self._sums.get((name or "", text(named.get("split"))))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import reporting_to
+from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.formats.inspect_ai.blocks import Blocks
 from tracker.ingest.formats.inspect_ai.header import MEANS, Header
 from tracker.ingest.formats.inspect_ai.log_index import Survey
@@ -59,7 +59,7 @@ def harness(path: Path) -> str | None:
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """The scores and answers of each scorer, or what the log reports of the whole task where it holds no samples."""
     found = log(path)
-    with reporting_to(None):  # the second reading moves the progress
+    with report_progress_to(None):  # the second reading moves the progress
         survey = Survey.of(found.samples())
     header = _renamed(_header(found, options), survey, options)
     if remark := header.remark:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import opened
+from tracker.ingest.files.file_contents import open_file
 
 LOCAL, ENTRY, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 LONG_END, LONG_LOCATOR = b"PK\x06\x06", b"PK\x06\x07"
@@ -102,7 +102,7 @@ class Archive:
         member = self.members[name]
         crc = 0
         try:
-            with opened(self.path) as file:
+            with open_file(self.path) as file:
                 for chunk in _content(file, member):
                     crc = zlib.crc32(chunk, crc)
                     yield chunk

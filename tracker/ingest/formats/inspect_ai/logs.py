@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import opened
-from tracker.ingest.files.json_files import parsed
-from tracker.ingest.files.json_stream import parts
+from tracker.ingest.files.file_contents import open_file
+from tracker.ingest.files.json_files import parse_json
+from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.formats.inspect_ai.archive import Archive
 from tracker.ingest.formats.inspect_ai.header import Header
 from tracker.ingest.formats.inspect_ai.samples import FIELDS, NotASampleError, Sample, sample
@@ -72,7 +72,7 @@ class EvalLog:
         """See `Log`."""
         n = 0
         for name in self._summaries():
-            for _, data in parts(self.archive.stream(name), self.path, where=name):
+            for _, data in stream_parts(self.archive.stream(name), self.path, where=name):
                 n += 1
                 yield n, _sample(self.path, data, f"{name}, sample {n}")
         if self.archive.damage:
@@ -95,7 +95,7 @@ class EvalLog:
         return [name for _, name in sorted(numbered)]
 
     def _read(self, name: str) -> dict[str, Any]:
-        data = parsed(self.path, self.archive.read(name), name)
+        data = parse_json(self.path, self.archive.read(name), name)
         if not isinstance(data, dict):
             raise BadInputError(self.path, f"{name}: is no head of a log.")
         return data
@@ -111,11 +111,11 @@ class JsonLog:
     def samples(self) -> Iterator[tuple[int, Sample]]:
         """See `Log`."""
         n = 0
-        with opened(self.path) as file:
+        with open_file(self.path) as file:
             chunks = iter(lambda: file.read(CHUNK), b"")
-            for name, data in parts(chunks, self.path, of=("samples",), only=FIELDS, beside=HEAD):
+            for name, data in stream_parts(chunks, self.path, of=("samples",), only=FIELDS, beside=HEAD):
                 if name is not None:
-                    self._head[name] = parsed(self.path, data, name)
+                    self._head[name] = parse_json(self.path, data, name)
                     continue
                 n += 1
                 yield n, _sample(self.path, data, f"sample {n}")
@@ -130,12 +130,12 @@ class JsonLog:
 
     def until_eval(self) -> None:
         """Read no more of the head than what was run."""
-        with opened(self.path) as file:
+        with open_file(self.path) as file:
             chunks = iter(lambda: file.read(CHUNK), b"")
-            for name, data in parts(chunks, self.path, of=("samples",), only=FIELDS, beside=HEAD):
+            for name, data in stream_parts(chunks, self.path, of=("samples",), only=FIELDS, beside=HEAD):
                 if name is None:
                     return
-                self._head[name] = parsed(self.path, data, name)
+                self._head[name] = parse_json(self.path, data, name)
                 if name == "eval":
                     return
 
@@ -146,13 +146,13 @@ def log(path: Path) -> EvalLog | JsonLog:
     Raises:
         BadInputError: it is an archive in which nothing can be read, or without a head that can.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         start = file.read(2)
     return EvalLog(path) if start == b"PK" else JsonLog(path)
 
 
 def _sample(path: Path, data: bytes, place: str) -> Sample:
     try:
-        return sample(parsed(path, data, place))
+        return sample(parse_json(path, data, place))
     except NotASampleError as error:
         raise BadInputError(path, f"{place} {error}.") from error

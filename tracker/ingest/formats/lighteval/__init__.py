@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
-from tracker.ingest.files.tabular.head import head
+from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.formats.lighteval.details import generation, read_details
 from tracker.ingest.formats.lighteval.results import DETAILS_NAME, RESULTS_NAME, Results
 from tracker.ingest.measurement import Measurement, ReadOptions
@@ -28,7 +28,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
         if isinstance(data, str):
             return data
         return None if START.match(data) else 'the text does not begin with {"config_general":'
-    top = head(path)
+    top = read_head(path)
     if isinstance(top, str):
         return top
     return None if generation(top.names) else "no columns doc, metric and model_response, and none of earlier versions"

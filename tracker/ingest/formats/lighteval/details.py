@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, Content, counted_as
-from tracker.ingest.files.contents import GZIP, first_line, read_bytes
+from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, PromptContent, describe_policy
+from tracker.ingest.files.file_contents import GZIP, first_line, read_bytes
 from tracker.ingest.files.json_values import score
-from tracker.ingest.files.tabular.cells import shortened
+from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.lighteval.documents import Document, document
 from tracker.ingest.formats.lighteval.results import Results, TaskName
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, metric_description
@@ -104,7 +104,9 @@ class _Reading:
         if self._written is None:
             self._written = doc.task
         if self.gathering is None:
-            self.gathering = BlockBuilder(self.results.run(self.task), NAMESPACE, self.path.name, told_apart_by=NUMBER)
+            self.gathering = BlockBuilder(
+                self.results.run(self.task), NAMESPACE, self.path.name, disambiguated_by=NUMBER
+            )
         key = self._key(doc, line)
         row = self.gathering.row(self.task.task, key, 0, _content(doc), line)
         empty = self._answer(doc, row, key, line)
@@ -179,21 +181,21 @@ class _Reading:
     def warnings(self) -> Iterator[str]:
         """What the reader should be told."""
         if self._passed_over:
-            listed = ", ".join(map(shortened, self._passed_over))
+            listed = ", ".join(map(shorten, self._passed_over))
             yield f"{self.task.task}: metrics without one number per prompt were passed over: {listed}"
         if self._n_empty:
             what = "answer is empty|answers are empty"
-            yield f"{self.task.task}: {counted_as(self._n_empty, EMPTY, self.options.empty or 'wrong', what)}"
+            yield f"{self.task.task}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', what)}"
         yield from self.results.differing(self.task, {name: total / n for name, (total, n) in self._sums.items() if n})
 
 
-def _content(doc: Document) -> Content:
+def _content(doc: Document) -> PromptContent:
     details: dict[str, Any] = {}
     if doc.name is not None:
         details[NUMBER] = doc.name
     if len(doc.accepted) > 1:
         details["accepted"] = list(doc.accepted)
-    return Content(doc.text, list(doc.options) or None, doc.answer, None, details or None)
+    return PromptContent(doc.text, list(doc.options) or None, doc.answer, None, details or None)
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ import numpy as np
 from tracker.errors import BadInputError
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import contradicts, count, mapping, number, text
-from tracker.ingest.files.tabular.cells import shortened
+from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.measurement import (
     MetricDescription,
     ReadOptions,
@@ -229,7 +229,7 @@ class Results:
             value, mean = told[one]
             yield (
                 f"{task.task}: of {len(told)} metrics the results report other numbers than the means of the details; "
-                f"{shortened(one)} is {value:g} there, {mean:g} here"
+                f"{shorten(one)} is {value:g} there, {mean:g} here"
             )
 
     def task_scores(self, *, without: Sequence[TaskName]) -> Iterator[TaskScores | str]:
@@ -270,5 +270,5 @@ class Results:
                 n_prompts=[row[3] for row in rows],
             )
         if tasks:
-            listed = ", ".join(map(shortened, tasks))
+            listed = ", ".join(map(shorten, tasks))
             yield f"no details beside the results for {listed}: the scores of the whole tasks were taken"

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from tracker.ingest.resolve.sorted_int_map import Ledger
+from tracker.ingest.resolve.sorted_int_map import SortedIntMap
 
 NEVER = -1
 
@@ -33,9 +33,9 @@ class Occurrences:
     """
 
     def __init__(self) -> None:
-        self._said = Ledger()
-        self._places = Ledger()
-        self._counts = Ledger()
+        self._said = SortedIntMap()
+        self._places = SortedIntMap()
+        self._counts = SortedIntMap()
 
     def told(self, samples: Sequence[L], complain: Callable[[str], None]) -> tuple[list[L], list[str]]:
         """The lines that are new, and what each document is called.

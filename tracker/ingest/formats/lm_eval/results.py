@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import check_text, read_bytes
+from tracker.ingest.files.file_contents import check_text, read_bytes
 from tracker.ingest.measurement import (
     MetricDescription,
     ReadOptions,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.exact_numbers import BEYOND, exact
-from tracker.ingest.files.json_files import lines, value_of_line
+from tracker.ingest.files.exact_numbers import BEYOND, exact_float
+from tracker.ingest.files.json_files import parse_line, read_lines
 from tracker.ingest.formats.lm_eval import documents
 from tracker.ingest.formats.lm_eval.occurrences import Occurrences
 from tracker.ingest.formats.lm_eval.results import Results
@@ -87,7 +87,7 @@ def read_samples(path: Path, task: str, results: Results, options: ReadOptions) 
     waiting: list[Sample] = []
     n_letters = 0
     try:
-        for number, line in lines(path):
+        for number, line in read_lines(path):
             sample = _sample(line, number, few_shot, problems)
             if sample is None:
                 continue
@@ -171,7 +171,7 @@ class _Stream:
             answer=[row.answer for row in rows],
             split=[self.split] * len(rows),
             details=[row.details for row in rows],
-            told_apart_by=documents.DOC_ID,
+            disambiguated_by=documents.DOC_ID,
             benchmark=self.benchmark,
         )
 
@@ -203,7 +203,7 @@ class _Stream:
             self.problems.add(f"line {line}: {name} is no single number, as it is in earlier lines")
             return math.nan
         try:
-            return exact(value)
+            return exact_float(value)
         except ValueError as error:
             self.problems.add(f"line {line}: {name} is {error}")
             return math.nan
@@ -211,7 +211,7 @@ class _Stream:
 
 def _sample(line: bytes, number: int, few_shot: int | None, problems: Problems) -> Sample | None:
     try:
-        row = value_of_line(line)
+        row = parse_line(line)
     except ValueError as error:
         problems.add(f"line {number}: {error}")
         return None

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, counted_as
-from tracker.ingest.files.contents import opened
-from tracker.ingest.files.json_files import json_lines, parsed
-from tracker.ingest.files.json_stream import parts
+from tracker.ingest.files.block_builder import EMPTY, BlockBuilder, describe_policy
+from tracker.ingest.files.file_contents import open_file
+from tracker.ingest.files.json_files import iterate_json_lines, parse_json
+from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, number
-from tracker.ingest.files.tabular.cells import shortened
+from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.opencompass.places import Place
 from tracker.ingest.formats.opencompass.rows import (
     NO_GOLD,
@@ -111,7 +111,7 @@ class Rows:
             yield f"{dataset}: {self._n_unjudged:,} judgements are no number from 0 to 1 and were not taken"
         if self._n_empty:
             what = "answer is empty|answers are empty"
-            yield f"{dataset}: {counted_as(self._n_empty, EMPTY, self.options.empty or 'wrong', what)}"
+            yield f"{dataset}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', what)}"
         if self.how[SCORED] and self._n_scored and (name := _reported_mean(reported)) is not None:
             percent, mean = reported[name], self._total / self._n_scored
             if contradicts(percent, 100 * mean):
@@ -121,7 +121,7 @@ class Rows:
 
     def _said(self, reported: Mapping[str, float]) -> str:
         mean = f"Their mean is {self._total / self._n_scored:.6g}" if self._n_scored else "None could be compared"
-        listed = ", ".join(f"{shortened(name)} {value:g}" for name, value in reported.items())
+        listed = ", ".join(f"{shorten(name)} {value:g}" for name, value in reported.items())
         return f"{mean}; the report says {listed} (percent)" if listed else f"{mean}; there is no report beside them"
 
 
@@ -211,12 +211,12 @@ def _whole(place: Place, options: ReadOptions, told: Mapping[str, Any]) -> Itera
             continue
         metric = MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
         yield TaskScores(run=run, metric=metric, tasks=[place.dataset], values=np.array([found / 100]))
-        taken.append(f"{shortened(name)} {found:g} became {found / 100:g}")
+        taken.append(f"{shorten(name)} {found:g} became {found / 100:g}")
     if taken:
         listed = ", ".join(taken)
         yield f"{place.dataset}: the score of the whole dataset was taken; percentages became proportions: {listed}"
     if passed:
-        yield f"{place.dataset}: what is no percentage was passed over: {', '.join(map(shortened, passed))}"
+        yield f"{place.dataset}: what is no percentage was passed over: {', '.join(map(shorten, passed))}"
     if not taken:
         raise BadInputError(place.path, "holds no details and no percentages, and there are no predictions beside it.")
 
@@ -227,9 +227,9 @@ def _results(path: Path) -> Iterator[tuple[str | int, Any]]:
     in_list = isinstance(head, bytes) and DETAILS_LIST.search(head) is not None
     depth = ("details",) if in_list else ("details", NOWHERE)
     n_listed = 0
-    with opened(path) as file:
-        for name, data in parts(iter(lambda: file.read(CHUNK), b""), path, of=depth):
-            value = parsed(path, data, f"entry {n_listed}" if name is None else f"{name[:40]!r}")
+    with open_file(path) as file:
+        for name, data in stream_parts(iter(lambda: file.read(CHUNK), b""), path, of=depth):
+            value = parse_json(path, data, f"entry {n_listed}" if name is None else f"{name[:40]!r}")
             if name is None:
                 yield n_listed, value
                 n_listed += 1
@@ -248,15 +248,15 @@ def _predictions(path: Path, *, in_lines: bool) -> Iterator[tuple[int, Mapping[s
         BadInputError: the JSON is broken, or an entry is none.
     """
     if in_lines:
-        for line, value in json_lines(path):
+        for line, value in iterate_json_lines(path):
             index = count(mapping(value).get("idx"))
             if index is None:
                 raise BadInputError(path, f"line {line}: is no prediction of OpenCompass: it has no idx.")
             yield index, value
         return
-    with opened(path) as file:
-        for name, data in parts(iter(lambda: file.read(CHUNK), b""), path, of=(NOWHERE,)):
-            value = parsed(path, data, f"prediction {str(name)[:40]!r}")
+    with open_file(path) as file:
+        for name, data in stream_parts(iter(lambda: file.read(CHUNK), b""), path, of=(NOWHERE,)):
+            value = parse_json(path, data, f"prediction {str(name)[:40]!r}")
             if name is None or not re.fullmatch(r"\d{1,9}", name) or not isinstance(value, dict):
                 raise BadInputError(path, f"{str(name)[:40]!r} is no prediction of OpenCompass.")
             yield int(name), value

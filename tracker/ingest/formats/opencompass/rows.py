@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracker.ingest.files.block_builder import Content
+from tracker.ingest.files.block_builder import PromptContent
 from tracker.ingest.files.json_values import count, mapping, number, text, texts, words
 from tracker.option_labels import option_letter
 
@@ -32,7 +32,7 @@ class Row:
         probability: of the first answer, NaN where it is not known.
     """
 
-    content: Content
+    content: PromptContent
     said: Sequence[str | None]
     scores: Sequence[float]
     how: str
@@ -54,7 +54,7 @@ def detail(entry: Mapping[str, Any]) -> Row:
         asked = asked[0]
     answers = [] if said is None else [_spoken(one) for one in (said if n_trials is not None else [said])]
     golds = _accepted(gold)
-    content = Content(_asked(asked), None, golds[0] if golds else None, None, _more(golds))
+    content = PromptContent(_asked(asked), None, golds[0] if golds else None, None, _more(golds))
     if told is not None:
         values = [_judged(one) for one in (told if isinstance(told, list) else [told])]
         return Row(content, answers, values, SCORED)
@@ -68,12 +68,14 @@ def prediction(entry: Mapping[str, Any]) -> Row:
     said, gold, asked = entry.get("prediction"), entry.get("gold"), entry.get("origin_prompt")
     rounds = isinstance(asked, list) and any(isinstance(one, list) for one in asked)
     if rounds or isinstance(said, dict):
-        return Row(Content(), [words(said)], [math.nan], NOT_COMPARABLE)
+        return Row(PromptContent(), [words(said)], [math.nan], NOT_COMPARABLE)
     answers = [_spoken(one) for one in (said if isinstance(said, list) else [said])]
     golds = _accepted(gold)
     # Which words of a perplexity prompt are the question is not told: its options are part of them.
     by_perplexity = any(name.startswith(LABEL) for name in entry)
-    content = Content(None if by_perplexity else _asked(asked), None, golds[0] if golds else None, None, _more(golds))
+    content = PromptContent(
+        None if by_perplexity else _asked(asked), None, golds[0] if golds else None, None, _more(golds)
+    )
     if said is None:
         return Row(content, (), (), NOT_COMPARABLE)
     return Row(content, answers, *_compared(answers, golds))
@@ -88,7 +90,7 @@ def _by_probability(entry: Mapping[str, Any]) -> Row:
         place = names.index(gold) if gold in names else None
     options = [name.strip() for name in names] if len(names) > 1 else None
     right = option_letter(place) if place is not None else None
-    content = Content(text(entry.get("testing input")), options, right)
+    content = PromptContent(text(entry.get("testing input")), options, right)
     if chosen is None:
         return Row(content, (), (), NOT_COMPARABLE)
     listed = entry.get("prediction")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tracker.ingest.files.contents import reporting_to
+from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.files.json_values import first_bytes
 from tracker.ingest.formats.promptfoo.result_index import Survey, results_of
 from tracker.ingest.formats.promptfoo.rows import PASS, SCORE, Result
@@ -59,7 +59,7 @@ def harness(path: Path) -> str | None:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """The scores under each metric, and what was answered, of each model and template."""
-    with reporting_to(None):  # the second reading moves the progress
+    with report_progress_to(None):  # the second reading moves the progress
         survey = Survey(path, options)
     yield from Blocks(survey).read()
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import opened
-from tracker.ingest.files.json_files import parsed
-from tracker.ingest.files.json_stream import parts
+from tracker.ingest.files.file_contents import open_file
+from tracker.ingest.files.json_files import parse_json
+from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.files.json_values import count, instant, mapping, setting, text
 from tracker.ingest.formats.promptfoo.rows import FIELDS, PASS, SCORE, Column, NotAResultError, Result, result
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, metric_description
@@ -29,15 +29,15 @@ LONGEST_NAME = 80
 def results_of(path: Path, head: dict[str, Any]) -> Iterator[Result]:
     """The results, as they stand in the file; what stands beside them is put into the head."""
     n = 0
-    with opened(path) as file:
+    with open_file(path) as file:
         chunks = iter(lambda: file.read(CHUNK), b"")
-        for name, data in parts(chunks, path, of=("results", "results"), only=FIELDS, beside=HEAD):
+        for name, data in stream_parts(chunks, path, of=("results", "results"), only=FIELDS, beside=HEAD):
             if name is not None:
-                head[name] = parsed(path, data, name)
+                head[name] = parse_json(path, data, name)
                 continue
             n += 1
             try:
-                yield result(parsed(path, data, f"result {n}"))
+                yield result(parse_json(path, data, f"result {n}"))
             except NotAResultError as error:
                 raise BadInputError(path, f"result {n} {error}.") from error
 

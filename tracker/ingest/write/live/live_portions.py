@@ -15,10 +15,10 @@ from sqlmodel import Session
 
 from tracker.errors import ConflictError, NotFoundError
 from tracker.ingest.measurement import metric_description
-from tracker.ingest.resolve.catalogue_resolver import Identities
+from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_texts import storable
-from tracker.ingest.write.bulk import insert_answers, insert_scores, raw_rows
-from tracker.ingest.write.checksums import checksum, combined
+from tracker.ingest.write.bulk_rows import insert_answers, insert_scores, raw_rows
+from tracker.ingest.write.checksums import checksum, combine_checksums
 from tracker.ingest.write.score_columns import ScoreColumn, pack
 from tracker.run_settings import USAGE, evaluation_of
 from tracker.schema import Answer, Metric, Model, Run, Score
@@ -28,10 +28,10 @@ TOLERANCE = 1e-5
 
 PROMPTS_AT_ONCE = 500
 
-Said = tuple[str, str | None, float | None, str]
+ExtractedAnswer = tuple[str, str | None, float | None, str]
 """How an answer was read off, its text, its probability, its status (ok, error, empty)."""
 
-Kept = tuple[str | None, float | None, str]
+StoredAnswer = tuple[str | None, float | None, str]
 """Text, probability and status of an answer as it is stored."""
 
 ScoreKey = tuple[int, int, int]
@@ -42,7 +42,7 @@ AnswerKey = tuple[int, str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class ScoredResponse:
     """One answer to one prompt, judged.
 
     Attributes:
@@ -57,11 +57,13 @@ class Measured:
     prompt_id: int
     trial: int = 0
     scores: Mapping[str, float]
-    answers: tuple[Said, ...] = ()
+    answers: tuple[ExtractedAnswer, ...] = ()
     usage: Mapping[str, float] = field(default_factory=dict)
 
 
-def add(session: Session, run_id: int, rows: Sequence[Measured], usage: Mapping[str, float] | None = None) -> int:
+def add_responses(
+    session: Session, run_id: int, rows: Sequence[ScoredResponse], usage: Mapping[str, float] | None = None
+) -> int:
     """Add a portion of answers; what is stored already and alike to 1e-5 is passed over.
 
     Numbers of scores, checksum and usage (``n_prompts``: prompts with scores) change with it.
@@ -80,7 +82,7 @@ def add(session: Session, run_id: int, rows: Sequence[Measured], usage: Mapping[
         ConflictError: other values are stored, the run has ended without these, it came from a file, a score is outside
             its metric's bounds, or the store holds other bounds.
     """
-    run = living_run(session, run_id)
+    run = get_live_run(session, run_id)
     metrics = _metrics(session, run, rows)
     scores = _scores(rows, metrics)
     answers = _answers(rows)
@@ -110,7 +112,7 @@ def add(session: Session, run_id: int, rows: Sequence[Measured], usage: Mapping[
     _forget(session, run_id, recovered)
     insert_answers(session, [(run_id, *key, *answer) for key, answer in sorted(told.items())])
     run.n_scores += sum(map(len, columns))
-    run.checksum = combined(run.checksum, checksum(columns))
+    run.checksum = combine_checksums(run.checksum, checksum(columns))
     firsts = {prompt for prompt, _ in new} - {prompt for prompt, _ in before}
     counted: list[Mapping[str, float]] = [usage or {}, {"n_prompts": len(firsts)}]
     for row in rows:
@@ -123,7 +125,7 @@ def add(session: Session, run_id: int, rows: Sequence[Measured], usage: Mapping[
     return n_new
 
 
-def living_run(session: Session, run_id: int) -> Run:
+def get_live_run(session: Session, run_id: int) -> Run:
     """The run as it is now.
 
     Raises:
@@ -139,14 +141,14 @@ def living_run(session: Session, run_id: int) -> Run:
     return run
 
 
-def _metrics(session: Session, run: Run, rows: Sequence[Measured]) -> dict[str, Metric]:
+def _metrics(session: Session, run: Run, rows: Sequence[ScoredResponse]) -> dict[str, Metric]:
     model = session.get_one(Model, run.model_id)
-    identities = Identities(session, Path(model.name))
+    identities = CatalogueResolver(session, Path(model.name))
     names = dict.fromkeys(name for row in rows for name in row.scores)
     return {name: identities.metric(metric_description(name)) for name in names}
 
 
-def _scores(rows: Sequence[Measured], metrics: Mapping[str, Metric]) -> dict[ScoreKey, float]:
+def _scores(rows: Sequence[ScoredResponse], metrics: Mapping[str, Metric]) -> dict[ScoreKey, float]:
     """Every score that was measured.
 
     Raises:
@@ -172,13 +174,13 @@ def _scores(rows: Sequence[Measured], metrics: Mapping[str, Metric]) -> dict[Sco
     return found
 
 
-def _answers(rows: Sequence[Measured]) -> dict[AnswerKey, Kept]:
+def _answers(rows: Sequence[ScoredResponse]) -> dict[AnswerKey, StoredAnswer]:
     """Every answer as it is stored.
 
     Raises:
         ConflictError: two rows give different ones.
     """
-    found: dict[AnswerKey, Kept] = {}
+    found: dict[AnswerKey, StoredAnswer] = {}
     for row in rows:
         for extraction, text, chance, status in row.answers:
             known = None if chance is None or math.isnan(chance) else float(chance)
@@ -201,9 +203,9 @@ def _held_scores(
     return held
 
 
-def _held_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict[AnswerKey, Kept]:
+def _held_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict[AnswerKey, StoredAnswer]:
     answer: Any = Answer
-    held: dict[AnswerKey, Kept] = {}
+    held: dict[AnswerKey, StoredAnswer] = {}
     for part in _parts(prompts):
         asked = sa.select(
             answer.prompt_id, answer.extraction, answer.trial, answer.text, answer.probability, answer.status
@@ -248,7 +250,7 @@ def _alike(one: float, other: float) -> bool:
     return abs(one - other) <= TOLERANCE
 
 
-def _agree(held: Kept, said: Kept) -> bool:
+def _agree(held: StoredAnswer, said: StoredAnswer) -> bool:
     """Whether two answers do not contradict each other; a failure contradicts nothing."""
     if "error" in (held[2], said[2]):
         return True

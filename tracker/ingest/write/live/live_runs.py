@@ -15,16 +15,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlmodel import Session, select
 
-from tracker.ingest.resolve.catalogue_resolver import Identities
+from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.resolve.prompt_texts import storable, storable_json
-from tracker.ingest.write.bulk import raw_rows
-from tracker.ingest.write.live.live_portions import Measured, add, living_run
+from tracker.ingest.write.bulk_rows import raw_rows
+from tracker.ingest.write.live.live_portions import ScoredResponse, add_responses, get_live_run
 from tracker.ingest.write.stored_runs import next_label
 from tracker.run_settings import IDENTITY, LEFT_OUT, SHA256, USAGE, evaluation_of
 from tracker.schema import Run, metadata
 from tracker.schema.table import now
 
-__all__ = ["LiveRun", "Measured", "add", "complete", "open_run", "stored_prompts"]
+__all__ = ["LiveRun", "ScoredResponse", "add_responses", "complete_run", "count_stored_trials", "open_run"]
 
 UNFINISHED = "its evaluation has not finished"
 
@@ -36,7 +36,7 @@ class LiveRun:
     Attributes:
         id: its key.
         label: what tells it from other runs of the model.
-        status: ``partial`` while prompts are missing, else ``complete``.
+        status: ``partial`` while prompts are missing, else ``complete_run``.
         is_new: whether it was made just now.
     """
 
@@ -84,7 +84,7 @@ def open_run(
     """
     if not SHA256.fullmatch(identity):
         raise ValueError(f"an identity has 64 hexadecimal digits, not {identity!r}")
-    model_id = Identities(session, Path(model)).model(model, model_facts or {})
+    model_id = CatalogueResolver(session, Path(model)).model(model, model_facts or {})
     runs: Any = Run
     stored = session.scalars(
         select(Run)
@@ -120,7 +120,7 @@ def open_run(
     return LiveRun(id=run.id, label=run.label, status=run.status, is_new=True)
 
 
-def stored_prompts(session: Session, run_id: int) -> dict[int, int]:
+def count_stored_trials(session: Session, run_id: int) -> dict[int, int]:
     """The prompts that have scores in a run, and how many trials of each do.
 
     All scores of an answer are stored in one transaction, so that a trial with one of them has them all. An answer
@@ -135,7 +135,7 @@ def stored_prompts(session: Session, run_id: int) -> dict[int, int]:
     return {prompt: n_trials for prompt, n_trials in raw_rows(session, asked)}  # noqa: C416
 
 
-def complete(
+def complete_run(
     session: Session, run_id: int, left_out: Mapping[str, int] | None = None, reason: str | None = None
 ) -> None:
     """End a run: from now on everything takes it. A run that has ended stays as it is.
@@ -152,7 +152,7 @@ def complete(
         NotFoundError: the run was deleted.
         ConflictError: it came from a file.
     """
-    run = living_run(session, run_id)
+    run = get_live_run(session, run_id)
     if run.status != "partial":
         return
     run.status, run.reason, run.ingested = "complete", reason, now()

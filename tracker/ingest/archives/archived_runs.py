@@ -10,12 +10,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from tracker.errors import ConflictError
-from tracker.ingest.archives.asking import ArchivedPrompts, parsed
-from tracker.ingest.archives.naming import Names
+from tracker.ingest.archives.archived_names import ArchivedNames
+from tracker.ingest.archives.archived_prompts import ArchivedPrompts, parsed
 from tracker.ingest.archives.run_contents import AnswerKey, RunContent, RunContents, Said, TaskKey
-from tracker.ingest.write.bulk import insert_answers, insert_scores, raw_rows, stored_scores
-from tracker.ingest.write.checksums import checksum, combined
-from tracker.ingest.write.score_columns import compare, unpack
+from tracker.ingest.write.bulk_rows import insert_answers, insert_scores, raw_rows, stored_scores
+from tracker.ingest.write.checksums import checksum, combine_checksums
+from tracker.ingest.write.score_columns import compare_scores, unpack
 from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, next_label
 from tracker.run_settings import IDENTITY, evaluation_of
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
@@ -61,7 +61,7 @@ class ArchivedRuns:
         warnings: what the reader should be told.
     """
 
-    def __init__(self, names: Names, prompts: ArchivedPrompts, on_conflict: OnConflict) -> None:
+    def __init__(self, names: ArchivedNames, prompts: ArchivedPrompts, on_conflict: OnConflict) -> None:
         self.session, self.archive, self.names, self.prompts = names.session, names.archive, names, prompts
         self.on_conflict = on_conflict
         self.new: list[tuple[Run, str]] = []
@@ -115,7 +115,7 @@ class ArchivedRuns:
         """The run of the store that a row is, with what it brings; whether it was made."""
         for name, words in (("condition", CONDITIONS), ("status", RUN_STATUSES)):
             if row[name] not in words:
-                raise self.archive.refuse("run", place, f"its {name} is {row[name]!r}")
+                raise self.archive.error("run", place, f"its {name} is {row[name]!r}")
         identity = (
             int(self.names.keys["benchmark"][row["benchmark"]]),
             int(self.names.keys["model"][row["model"]]),
@@ -131,7 +131,7 @@ class ArchivedRuns:
             label = next((name for name, key in labels.items() if key not in self._claimed), label)
         key = labels.get(label)
         if key is not None and key in self._claimed and not OUR_LABEL.match(label):
-            raise self.archive.refuse("run", place, f"the run {label!r} of {model} is there twice")
+            raise self.archive.error("run", place, f"the run {label!r} of {model} is there twice")
         if key is None:
             fresh = next_label(every) if label in every else label
             if fresh != label:
@@ -164,7 +164,7 @@ class ArchivedRuns:
         found = _Difference(new, changed)
         held = stored_scores(self.session, key) if content.columns else {}
         for column in content.columns:
-            told = compare(column, held.get(column.metric_id))
+            told = compare_scores(column, held.get(column.metric_id))
             new.columns.append(column.where(told.new))
             changed.columns.append(column.where(told.different))
             found.n_alike += int((~told.new & ~told.different).sum())
@@ -223,7 +223,7 @@ class ArchivedRuns:
         self._claimed.add(key)
         new, changed = beside.new, beside.changed
         run.n_scores += sum(map(len, new.columns))
-        run.checksum = combined(run.checksum, checksum(new.columns))
+        run.checksum = combine_checksums(run.checksum, checksum(new.columns))
         self._insert(key, new)
         self.counts.n_unchanged += beside.n_alike
         update = self.on_conflict == "update"

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tracker.errors import BadInputError
-from tracker.ingest.files.contents import (
+from tracker.ingest.files.file_contents import (
     GZIP,
     HEAD_BYTES,
     HEAD_ROWS,
@@ -16,13 +16,13 @@ from tracker.ingest.files.contents import (
     TABLE_SUFFIXES,
     UTF16,
     first_line,
-    first_records,
     read_bytes,
+    read_first_records,
 )
 
 
 @dataclass(frozen=True)
-class Head:
+class TableHead:
     """The first rows of a table, as texts.
 
     Attributes:
@@ -39,7 +39,7 @@ class Head:
         return [cell for row in self.rows if (cell := row[place]) is not None]
 
 
-def head(path: Path) -> Head | str:
+def read_head(path: Path) -> TableHead | str:
     """The first rows of a table, or why the file is none; reads at most a megabyte of a CSV file."""
     try:
         status = path.stat()
@@ -49,7 +49,7 @@ def head(path: Path) -> Head | str:
 
 
 @lru_cache(maxsize=16)
-def _head(path: Path, _changed: int, _size: int) -> Head | str:
+def _head(path: Path, _changed: int, _size: int) -> TableHead | str:
     if not path.is_file():
         return "is not a file"
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
@@ -73,20 +73,20 @@ def _head(path: Path, _changed: int, _size: int) -> Head | str:
     return _parquet_head(path) if data.startswith(PARQUET) else _csv_head(data, whole)
 
 
-def _csv_head(data: bytes, whole: bool) -> Head | str:
+def _csv_head(data: bytes, whole: bool) -> TableHead | str:
     if data.startswith(UTF16):
         return "is UTF-16 text; save it as UTF-8"
     if b"\0" in data:
         return "holds zero bytes, so it is no CSV file"
-    records = first_records(data, whole)
+    records = read_first_records(data, whole)
     if isinstance(records, str):
         return records
     names = tuple(name.strip() for name in records[0])
     rows = [(*(cell or None for cell in row), *[None] * len(names))[: len(names)] for row in records[1:]]
-    return Head(names, tuple(rows))
+    return TableHead(names, tuple(rows))
 
 
-def _parquet_head(path: Path) -> Head | str:
+def _parquet_head(path: Path) -> TableHead | str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -102,4 +102,4 @@ def _parquet_head(path: Path) -> Head | str:
         return error.problems[0]
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         return f"is no readable Parquet file ({first_line(error)})"
-    return Head(names, tuple(tuple(None if cell is None else str(cell) for cell in row) for row in rows))
+    return TableHead(names, tuple(tuple(None if cell is None else str(cell) for cell in row) for row in rows))

@@ -49,8 +49,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """A file's bytes as a stream, without gzip; how far it has been read moves the progress of `reporting_to`.
+def open_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file's bytes as a stream, without gzip; how far it has been read moves the progress of `report_progress_to`.
 
     Raises:
         BadInputError: it cannot be opened; while it is read: its gzip is damaged or ends too early.
@@ -76,8 +76,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def reporting_to(listener: Callable[[int], None] | None) -> Iterator[None]:
-    """While this lasts, ``listener`` is told of the bytes read of every file that `opened` opens, as they come."""
+def report_progress_to(listener: Callable[[int], None] | None) -> Iterator[None]:
+    """While this lasts, ``listener`` is told of the bytes read of every file that `open_file` opens, as they come."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -90,13 +90,13 @@ def is_named_like_a_table(path: Path) -> bool:
     return Path(path.name.removesuffix(".gz")).suffix.lower() in TABLE_SUFFIXES
 
 
-def damage(path: Path) -> str | None:
+def find_damage(path: Path) -> str | None:
     """Why a file that is named like results cannot hold any: empty, UTF-16, gzip or Parquet that breaks off."""
     if Path(path.name.removesuffix(".gz")).suffix.lower() not in (*TABLE_SUFFIXES, *RECORD_SUFFIXES):
         return None
     first, last, holds_something = b"", b"", False
     try:
-        with opened(path) as file:
+        with open_file(path) as file:
             while chunk := file.read(READ_BYTES):
                 first = first or chunk[: len(PARQUET)]
                 last = (last + chunk)[-len(PARQUET) :]
@@ -130,19 +130,19 @@ def check_text(path: Path, data: bytes) -> None:
         raise BadInputError(path, text, advice="Save the file as UTF-8.") from error
 
 
-def first_records(data: bytes, whole: bool) -> list[list[str]] | str:
+def read_first_records(data: bytes, whole: bool) -> list[list[str]] | str:
     """The first rows of a CSV file, the header among them, or why there are none."""
     text = data.decode("utf-8-sig", errors="replace")
     if not whole:
         text = text[: text.rfind("\n") + 1] or text
-    records = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text))
+    records = csv.reader(io.StringIO(text, newline=""), delimiter=detect_delimiter(text))
     try:
         return list(islice((record for record in records if record), HEAD_ROWS + 1)) or "is empty"
     except csv.Error as error:
         return f"is no CSV file ({error})"
 
 
-def delimiter(text: str) -> str:
+def detect_delimiter(text: str) -> str:
     """The delimiter most frequent in the header, outside quotes; a comma where there is none."""
     line = text.lstrip("\r\n").partition("\n")[0]
     bare = "".join(line.split('"')[::2])

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import SelectionError
-from tracker.ingest.detection import prepare
+from tracker.ingest.detection import parse_file
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.write.stored_runs import OnConflict
-from tracker.ingest.write.writer import Stored, store
+from tracker.ingest.write.writer import StoreChanges, store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class IngestResult:
 
     path: Path
     format: str
-    stored: Stored
+    stored: StoreChanges
     dry_run: bool = False
 
     def summary(self) -> str:
@@ -100,7 +100,7 @@ def ingest_file(
         raise SelectionError(f"on_conflict is {on_conflict!r}; it must be one of: {', '.join(get_args(OnConflict))}.")
     options = options or ReadOptions()
     way = _Way(progress)
-    reading = prepare(path, options, format=format, partial=partial, progress=way.read)
+    reading = parse_file(path, options, format=format, partial=partial, progress=way.read)
     try:
         with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
             stored = store(session, reading, options, on_conflict=on_conflict, partial=partial, progress=way.store)

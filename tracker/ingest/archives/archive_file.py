@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, VERSION, columns_of, member, schema_of
-from tracker.ingest.files.contents import first_line
+from tracker.ingest.files.file_contents import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,13 +31,13 @@ YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """First and last microsecond that a moment may have: those of the years 1 and 9999."""
 
 
-def starts_like_one(head: bytes) -> bool:
+def starts_like_archive(head: bytes) -> bool:
     """Whether a file's first bytes are those of an archive."""
     return head.startswith(b"PK\x03\x04") and head[LOCAL_HEADER : LOCAL_HEADER + len(MARK)] == MARK.encode()
 
 
 @dataclass(frozen=True, eq=False)
-class Archive:
+class StoreArchive:
     """An archive whose bytes have been checked.
 
     Attributes:
@@ -84,7 +84,7 @@ class Archive:
         for batch in self.batches(table):
             yield from batch.to_pylist()
 
-    def refuse(self, table: str, row: int, problem: str) -> BadInputError:
+    def error(self, table: str, row: int, problem: str) -> BadInputError:
         """What is wrong with a row, as an error to be raised."""
         return BadInputError(self.path, f"{member(table)}, row {row + 1}: {problem}.", advice="Nothing was stored.")
 
@@ -154,10 +154,10 @@ class Archive:
                 wrong = "is negative", pc.less(values, 0)
             if wrong is not None and pc.any(wrong[1]).as_py():
                 row = pc.index(pc.fill_null(wrong[1], False), True).as_py()
-                raise self.refuse(table, first + row, f"its {column.name} {wrong[0]}")
+                raise self.error(table, first + row, f"its {column.name} {wrong[0]}")
 
 
-def open_archive(path: Path) -> Archive:
+def open_archive(path: Path) -> StoreArchive:
     """Open an archive, and check every byte of it.
 
     Raises:
@@ -183,7 +183,7 @@ def open_archive(path: Path) -> Archive:
             if hashed.hexdigest() != told_hash:
                 raise BadInputError(path, f"{member(table)} is not as it was written.", advice=AGAIN)
             n_rows[table] = told_rows
-        archive = Archive(path, file, {table: places[member(table)] for table in ORDER}, n_rows)
+        archive = StoreArchive(path, file, {table: places[member(table)] for table in ORDER}, n_rows)
         archive.check_tables()
     except BaseException:
         file.close()

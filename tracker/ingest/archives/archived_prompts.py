@@ -16,13 +16,13 @@ import numpy as np
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.ingest.archives.naming import Names
-from tracker.ingest.archives.opening import Archive
+from tracker.ingest.archives.archive_file import StoreArchive
+from tracker.ingest.archives.archived_names import ArchivedNames
 from tracker.ingest.measurement import Prompts
 from tracker.ingest.resolve.prompt_index import ALIAS, PROMPT
-from tracker.ingest.resolve.prompt_resolver import PromptBook
+from tracker.ingest.resolve.prompt_resolver import PromptResolver
 from tracker.ingest.resolve.prompt_texts import storable_json
-from tracker.ingest.write.bulk import fresh_keys, raw_rows
+from tracker.ingest.write.bulk_rows import fresh_keys, raw_rows
 from tracker.schema import Prompt
 
 Name = tuple[str, str]
@@ -45,7 +45,7 @@ class ArchivedPrompts:
         warnings: what the reader should be told.
     """
 
-    def __init__(self, names: Names, on_conflict: str) -> None:
+    def __init__(self, names: ArchivedNames, on_conflict: str) -> None:
         self.session, self.archive, self.on_conflict = names.session, names.archive, on_conflict
         self.names = names
         n = self.archive.n_rows["prompt"]
@@ -100,7 +100,7 @@ class ArchivedPrompts:
                 self._claimed.add(key)
             for name in names:
                 if page.names.setdefault((task, name), key) != key:
-                    raise self.archive.refuse("prompt", first + at, f"{name[1]!r} is another prompt's name too")
+                    raise self.archive.error("prompt", first + at, f"{name[1]!r} is another prompt's name too")
                 if (task, name) not in page.stored:
                     page.stored.add((task, name))
                     aliases.append({"task_id": task, "namespace": name[0], "key": name[1], "prompt_id": key})
@@ -118,10 +118,10 @@ class ArchivedPrompts:
         found = {page.names[task, name] for name in names if (task, name) in page.names}
         if len(found) > 1:
             text = f"{names[0][1]!r} and its other names mean {len(found)} prompts of the store"
-            raise self.archive.refuse("prompt", place, text)
+            raise self.archive.error("prompt", place, text)
         key = next(iter(found), None)
         if key is not None and (key >= self._first_made or key in self._claimed):
-            raise self.archive.refuse("prompt", place, f"{names[0][1]!r} means a prompt that another row means too")
+            raise self.archive.error("prompt", place, f"{names[0][1]!r} means a prompt that another row means too")
         if key is None and row["content_hash"] is not None:
             return page.alike(task, row["content_hash"], row["occurrence"], names, self._claimed)
         if key is None and not names and self._nameless[task]:
@@ -139,13 +139,13 @@ class ArchivedPrompts:
     def _parsed(self, place: int, row: dict[str, Any], name: str, kind: type) -> Any:
         value = parsed(self.archive, "prompt", place, name, row[name], kind)
         if name == "choices" and value is not None and not all(isinstance(option, str) for option in value):
-            raise self.archive.refuse("prompt", place, "its choices are no texts")
+            raise self.archive.error("prompt", place, "its choices are no texts")
         return value
 
     def _complete(self) -> None:
         """What the archive says of prompts that were there before, as any file would say it."""
         path = self.archive.path
-        book = PromptBook(self.session, self.names.identities, path, self.on_conflict)
+        book = PromptResolver(self.session, self.names.identities, path, self.on_conflict)
         for first, rows, called in self._with_names():
             by_block: dict[tuple[int, str], list[int]] = defaultdict(list)
             for at in range(len(rows)):
@@ -178,7 +178,7 @@ class ArchivedPrompts:
         return found
 
 
-def parsed(archive: Archive, table: str, place: int, name: str, text: str | None, kind: type) -> Any:
+def parsed(archive: StoreArchive, table: str, place: int, name: str, text: str | None, kind: type) -> Any:
     """What a cell of JSON holds, in a form that can be stored.
 
     Raises:
@@ -189,9 +189,9 @@ def parsed(archive: Archive, table: str, place: int, name: str, text: str | None
     try:
         value = storable_json(json.loads(text))
     except (ValueError, RecursionError):
-        raise archive.refuse(table, place, f"its {name} are no JSON") from None
+        raise archive.error(table, place, f"its {name} are no JSON") from None
     if value is not None and not isinstance(value, kind):
-        raise archive.refuse(table, place, f"its {name} are no JSON {kind.__name__}")
+        raise archive.error(table, place, f"its {name} are no JSON {kind.__name__}")
     return value
 
 
@@ -270,7 +270,7 @@ def _parts(values: Collection[Any]) -> Iterator[list[Any]]:
 class _Grouped:
     """The names of prompts, which stand in the order of the prompts."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: StoreArchive) -> None:
         self._archive = archive
         self._rows = self._all()
         self._next = next(self._rows, None)
@@ -286,7 +286,7 @@ class _Grouped:
         while self._next is not None and self._next[0] <= prompt:
             place, namespace, key = self._next
             if place < prompt:
-                raise self._archive.refuse("prompt_alias", self._n, "is not in its place")
+                raise self._archive.error("prompt_alias", self._n, "is not in its place")
             found.append((namespace, key))
             self._next = next(self._rows, None)
             self._n += 1
@@ -299,7 +299,7 @@ class _Grouped:
             BadInputError: names are left.
         """
         if self._next is not None:
-            raise self._archive.refuse("prompt_alias", self._n, "is not in its place")
+            raise self._archive.error("prompt_alias", self._n, "is not in its place")
 
     def _all(self) -> Iterator[tuple[int, str, str]]:
         for batch in self._archive.batches("prompt_alias"):

@@ -9,26 +9,26 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import ConflictError
-from tracker.ingest.archives.asking import ArchivedPrompts
-from tracker.ingest.archives.naming import Names
-from tracker.ingest.archives.opening import Archive
-from tracker.ingest.archives.running import ArchivedRuns
-from tracker.ingest.measurement import Reading, ReadOptions
-from tracker.ingest.resolve.catalogue_resolver import Identities
-from tracker.ingest.write.bulk import raw_rows
-from tracker.ingest.write.stored_runs import OnConflict, first_remarks
+from tracker.ingest.archives.archive_file import StoreArchive
+from tracker.ingest.archives.archived_names import ArchivedNames
+from tracker.ingest.archives.archived_prompts import ArchivedPrompts
+from tracker.ingest.archives.archived_runs import ArchivedRuns
+from tracker.ingest.measurement import ParsedFile, ReadOptions
+from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
+from tracker.ingest.write.bulk_rows import raw_rows
+from tracker.ingest.write.stored_runs import OnConflict, first_warnings
 from tracker.ingest.write.vectors import EMBEDDING, EncoderName, add_vectors, encoder_key
 from tracker.schema import Run
 
 if TYPE_CHECKING:
-    from tracker.ingest.write.writer import Stored, StoredRun
+    from tracker.ingest.write.writer import StoreChanges, StoredRun
 
 KEYS_AT_ONCE = 1000
 
 
 def store_archive(
-    session: Session, reading: Reading, archive: Archive, options: ReadOptions, *, on_conflict: OnConflict
-) -> Stored:
+    session: Session, reading: ParsedFile, archive: StoreArchive, options: ReadOptions, *, on_conflict: OnConflict
+) -> StoreChanges:
     """Store an archive.
 
     Its files count as taken in; it makes no row of its own, so that the store holds what the other held.
@@ -44,10 +44,10 @@ def store_archive(
         BadInputError: it contradicts itself, a stored prompt, or a metric's bounds.
         ConflictError: it contradicts what is stored.
     """
-    from tracker.ingest.write.writer import Stored, StoredRun
+    from tracker.ingest.write.writer import StoreChanges, StoredRun
 
-    identities = Identities(session, archive.path)
-    names = Names(session, archive, identities)
+    identities = CatalogueResolver(session, archive.path)
+    names = ArchivedNames(session, archive, identities)
     names.resolve(options.benchmark)
     prompts = ArchivedPrompts(names, on_conflict)
     prompts.store()
@@ -69,7 +69,7 @@ def store_archive(
             for run, model in chosen
         )
 
-    remarks = first_remarks(runs.warnings)
+    remarks = first_warnings(runs.warnings)
     further = [
         f"{n:,} {what} added"
         for n, what in (
@@ -80,7 +80,7 @@ def store_archive(
         if n
     ]
     counts = runs.counts
-    return Stored(
+    return StoreChanges(
         source_id=None,
         benchmarks=tuple(identities.benchmark_names.values()),
         n_prompts_new=prompts.n_new,
@@ -98,7 +98,7 @@ def store_archive(
     )
 
 
-def _store_vectors(session: Session, archive: Archive, prompts: ArchivedPrompts) -> int:
+def _store_vectors(session: Session, archive: StoreArchive, prompts: ArchivedPrompts) -> int:
     """Store the vectors that are not there; the number of them.
 
     Raises:
@@ -119,10 +119,10 @@ def _store_vectors(session: Session, archive: Archive, prompts: ArchivedPrompts)
             encoder, dimensions = encoders[place]
             wrong = [row for row in rows if len(vectors[row]) != 4 * dimensions]
             if wrong:
-                raise archive.refuse("embedding", first + wrong[0], f"its vector has not {dimensions} numbers")
+                raise archive.error("embedding", first + wrong[0], f"its vector has not {dimensions} numbers")
             wanted = asked[rows].tolist()
             if len(set(wanted)) < len(wanted):
-                raise archive.refuse("embedding", first + rows[0], "a prompt has two vectors by one encoder")
+                raise archive.error("embedding", first + rows[0], "a prompt has two vectors by one encoder")
             held = _stored_vectors(session, keys[place], wanted)
             pairs = list(zip(rows, wanted, strict=True))
             different = [row for row, prompt in pairs if held.get(prompt, vectors[row]) != vectors[row]]

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from sqlmodel import Session, select
 
 from tracker.errors import BadInputError, ConflictError
-from tracker.ingest.archives.opening import Archive
+from tracker.ingest.archives.archive_file import StoreArchive
 from tracker.ingest.measurement import MetricDescription
-from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS, Identities
+from tracker.ingest.resolve.catalogue_resolver import MODEL_FACTS, CatalogueResolver
 from tracker.schema import Benchmark, Metric, Model, ModelAlias, Source, Task
 from tracker.schema.table import Table
 
 
 @dataclass(eq=False)
-class Names:
+class ArchivedNames:
     """What the rows of an archive are called, and their keys in the store.
 
     Attributes:
@@ -34,8 +34,8 @@ class Names:
     """
 
     session: Session
-    archive: Archive
-    identities: Identities
+    archive: StoreArchive
+    identities: CatalogueResolver
     keys: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     model_names: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -148,7 +148,7 @@ class Names:
         for place, row in enumerate(rows):
             name = tuple(row[part] for part in names)
             if name in met:
-                raise self.archive.refuse(table, place, f"{name[-1]!r} is there already")
+                raise self.archive.error(table, place, f"{name[-1]!r} is there already")
             met.add(name)
         return rows
 

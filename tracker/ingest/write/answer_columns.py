@@ -17,7 +17,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.measurement import Answers
 from tracker.ingest.resolve.prompt_index import PROMPT, TASK
 from tracker.ingest.resolve.prompt_texts import accepted_answers, storable
-from tracker.ingest.write.bulk import chunks_of_rows
+from tracker.ingest.write.bulk_rows import chunks_of_rows
 from tracker.ingest.write.score_columns import pack
 from tracker.schema import Answer
 
@@ -25,7 +25,7 @@ SEEN_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class AnswerPiece:
+class AnswerChunk:
     """What one block of answers adds, in the file's order, without its texts.
 
     Attributes:
@@ -51,7 +51,7 @@ class AnswerPiece:
     is_scored: bool
 
     @classmethod
-    def of(cls, number: int, block: Answers, prompt_ids: NDArray[np.int64]) -> AnswerPiece:
+    def of(cls, number: int, block: Answers, prompt_ids: NDArray[np.int64]) -> AnswerChunk:
         """A block, in so far as it has to be remembered."""
         texts, statuses = stored_form(block)
         n = len(texts)
@@ -75,7 +75,7 @@ class AnswerColumn:
 
     Attributes:
         keys: ``(n,)`` int64, prompt and trial packed; strictly increasing.
-        digests, probabilities, empty: ``(n,)`` as in `AnswerPiece`.
+        digests, probabilities, empty: ``(n,)`` as in `AnswerChunk`.
     """
 
     keys: NDArray[np.int64]
@@ -97,7 +97,7 @@ def stored_form(block: Answers) -> tuple[list[str | None], Sequence[str]]:
     return texts, block.status or ["empty" if text is None else "ok" for text in texts]
 
 
-def assembled(pieces: Sequence[AnswerPiece]) -> tuple[AnswerColumn, NDArray[np.int64]]:
+def assemble_answers(pieces: Sequence[AnswerChunk]) -> tuple[AnswerColumn, NDArray[np.int64]]:
     """One column of the pieces of one extraction; the same said twice counts once.
 
     Returns:
@@ -166,7 +166,7 @@ class AnswerComparison:
     lacking: NDArray[np.bool_]
 
 
-def compared(column: AnswerColumn, stored: AnswerColumn | None) -> AnswerComparison:
+def compare_answers(column: AnswerColumn, stored: AnswerColumn | None) -> AnswerComparison:
     """What of a column the store holds already, and holds otherwise."""
     n = len(column)
     if stored is None or not len(stored):
@@ -181,7 +181,7 @@ def compared(column: AnswerColumn, stored: AnswerColumn | None) -> AnswerCompari
     )
 
 
-class Gold:
+class ReferenceScorer:
     """The gold answers of the store.
 
     Args:

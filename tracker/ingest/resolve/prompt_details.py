@@ -11,7 +11,7 @@ from tracker.name_lists import listed
 N_NAMED = 5
 
 
-class DetailsLedger:
+class DetailsMerger:
     """What one file adds to the details of stored prompts, and what it says otherwise."""
 
     def __init__(self) -> None:

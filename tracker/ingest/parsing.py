@@ -8,31 +8,31 @@ from pathlib import Path
 from types import ModuleType
 
 from tracker.errors import BadInputError
-from tracker.ingest.archives.opening import Archive
-from tracker.ingest.files.contents import reporting_to
+from tracker.ingest.archives.archive_file import StoreArchive
+from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.write.block_buffer import Spool
-from tracker.ingest.write.duplicate_models import Copies
-from tracker.ingest.write.ingest_counter import Tally
+from tracker.ingest.write.block_buffer import BlockBuffer
+from tracker.ingest.write.duplicate_models import DuplicateModels
+from tracker.ingest.write.ingest_counter import IngestCounter
 
 CHUNK = 1 << 20
 
 
-def blocks_of(
-    path: Path, module: ModuleType, options: ReadOptions, way: Way, *, partial: bool
-) -> tuple[Spool, list[str], str, Archive | None]:
+def parse_blocks(
+    path: Path, module: ModuleType, options: ReadOptions, way: ReadProgress, *, partial: bool
+) -> tuple[BlockBuffer, list[str], str, StoreArchive | None]:
     """What a format makes of a file, the notes on it, why it was read in part only, and the store that it holds.
 
     Raises:
         BadInputError: it is not sound, or holds nothing.
     """
-    spool, tally, copies, warnings, why = Spool(), Tally(), Copies(), list[str](), ""
+    spool, tally, copies, warnings, why = BlockBuffer(), IngestCounter(), DuplicateModels(), list[str](), ""
     try:
-        with reporting_to(way.read):
+        with report_progress_to(way.read):
             for part in module.read(path, options):
                 if isinstance(part, str):
                     warnings.append(part)
-                elif isinstance(part, Archive):
+                elif isinstance(part, StoreArchive):
                     way.end()
                     return spool, warnings, "", part
                 else:
@@ -58,7 +58,7 @@ def blocks_of(
     return spool, [*warnings, *copies.warnings()], why, None
 
 
-def digest_of(files: Sequence[Path], way: Way) -> str:
+def hash_files(files: Sequence[Path], way: ReadProgress) -> str:
     """SHA-256 of a file, or of the SHA-256 of each of several."""
     digests = []
     for path in files:
@@ -71,7 +71,7 @@ def digest_of(files: Sequence[Path], way: Way) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-class Way:
+class ReadProgress:
     """How far a file has come: its bytes are read twice, to be known again and to be understood.
 
     Args:
