@@ -75,12 +75,12 @@ def _asked(url: str, encoder: str, workers: int) -> float:
 def _found(engine: sa.Engine) -> tuple[dict[str, float], dict[str, Any]]:
     """Seconds of the latest finding's stages, and what it found."""
     shown = ("n_kept", "easy.n_flagged", "contaminated.n_flagged", "similar.n_flagged", "similar.n_pairs")
-    analysis, metric = tables.analysis.c, tables.finding_metric.c
+    analysis, metric = tables.finding.c, tables.finding_metric.c
     with transaction(engine, write=False) as session:
         key, laps = session.execute(
             sa.select(analysis.id, analysis.timings).order_by(analysis.id.desc()).limit(1)
         ).one()
-        asked = sa.select(metric.name, metric.value).where(metric.analysis_id == key, metric.name.in_(shown))
+        asked = sa.select(metric.name, metric.value).where(metric.finding_id == key, metric.name.in_(shown))
         numbers = {str(name): None if value is None else int(value) for name, value in session.execute(asked)}
     return laps, {name: numbers[name] for name in shown}
 

@@ -214,7 +214,7 @@ def analyze(
         reason = "item response is fitted to right (1) and wrong (0), and the scores are others"
     set_aside = np.isin(models, chosen.models)
     found = FilterBaselines(
-        filter=f"{chosen.analysis_id} ({chosen.made_by})",
+        filter=f"{chosen.finding_id} ({chosen.made_by})",
         models=models,
         n_filter_models=int(set_aside.sum()),
         n_subsets=n_subsets,

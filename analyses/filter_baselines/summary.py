@@ -72,7 +72,7 @@ def problems(scores: PerformanceMatrix, *, n_subsets: int, percentile: float, se
 
 def unjudged(chosen: PromptFilter, judged: NDArray[np.bool_]) -> ValidationErrors:
     """None of the chosen prompts was judged by the filter."""
-    problem = f"Filter {chosen.analysis_id} judged none of these prompts. Choose its tasks, or another --filter."
+    problem = f"Filter {chosen.finding_id} judged none of these prompts. Choose its tasks, or another --filter."
     return {problem: not judged.any()}
 
 
@@ -162,11 +162,11 @@ def warnings(
     said = []
     if n_unjudged:
         said.append(
-            f"{n_unjudged:,} prompts that filter {chosen.analysis_id} never judged, which came later or were not among "
+            f"{n_unjudged:,} prompts that filter {chosen.finding_id} never judged, which came later or were not among "
             "the data chosen for it, are left out."
         )
     if chosen.stale:
-        said.append(f"Filter {chosen.analysis_id} was made of scores that are no longer the latest ({chosen.stale}).")
+        said.append(f"Filter {chosen.finding_id} was made of scores that are no longer the latest ({chosen.stale}).")
     if gaps := [name for name in scores.models if name not in set(models)]:
         part = "; they take part in the fit of item response alone" if response else ""
         said.append(f"Not ranked, since scores are missing: {join_names(gaps)}{part}.")

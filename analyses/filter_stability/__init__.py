@@ -208,7 +208,7 @@ def analyze(
     stored = () if is_left_out else encoders.by_encoder
     steps = tuple(_step(one, kept.prompt_ids, texts, {name: options[name] for name in OF_SIMILAR}) for one in stored)
     found = FilterStability(
-        filter_id=chosen.analysis_id,
+        filter_id=chosen.finding_id,
         filter_models=models,
         recorded=~chosen.of(kept.prompt_ids)[0],
         decided=decided,

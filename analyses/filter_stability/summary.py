@@ -25,14 +25,14 @@ def filter_problems(chosen: PromptFilter, scores: PerformanceMatrix, options: Se
     missing = [model for model in chosen.models if model not in scores.models]
     metric = chosen.selection.get("metric", scores.metric)
     return {
-        f"Filter {chosen.analysis_id} was made by {chosen.made_by}, not by the answers of filter models. Choose "
+        f"Filter {chosen.finding_id} was made by {chosen.made_by}, not by the answers of filter models. Choose "
         "one of smart-filtering with --filter.": not chosen.models
         or any(name not in chosen.parameters for name in options),
         "The scores are of runs without the question; a filter is made of full ones and looks at those beside them. "
         "Leave --condition out.": scores.condition != "full",
-        f"Filter {chosen.analysis_id} was made of {metric}, these are scores of {scores.metric}. Choose --metric "
+        f"Filter {chosen.finding_id} was made of {metric}, these are scores of {scores.metric}. Choose --metric "
         f"{metric}.": metric != scores.metric,
-        f"Filter {chosen.analysis_id} was made by {len(chosen.models)} models, of which {join_names(missing)} "
+        f"Filter {chosen.finding_id} was made by {len(chosen.models)} models, of which {join_names(missing)} "
         f"{'has' if len(missing) == 1 else 'have'} no scores here. Leave out --models and --runs, or make the filter "
         f"anew: suffrage analyze {chosen.made_by} {chosen.benchmark}": bool(missing),
     }
@@ -55,7 +55,7 @@ def size_problems(sizes: Sequence[int], models: Sequence[str]) -> ValidationErro
 def row_problems(chosen: PromptFilter, judged: NDArray[np.bool_]) -> ValidationErrors:
     """None of the prompts were judged."""
     return {
-        f"None of the {len(judged):,} prompts with scores here were judged by filter {chosen.analysis_id}. Choose the "
+        f"None of the {len(judged):,} prompts with scores here were judged by filter {chosen.finding_id}. Choose the "
         "tasks and runs that it was made of.": not judged.any()
     }
 
@@ -112,18 +112,18 @@ def warnings(
     """
     said = []
     if n_new:
-        said.append(f"{n_new:,} prompts that filter {chosen.analysis_id} never judged are left out.")
+        said.append(f"{n_new:,} prompts that filter {chosen.finding_id} never judged are left out.")
     if lost := len(chosen.prompt_ids) - n_judged:
-        said.append(f"{lost:,} prompts that filter {chosen.analysis_id} judged have no scores here, and are left out.")
+        said.append(f"{lost:,} prompts that filter {chosen.finding_id} judged have no scores here, and are left out.")
     if n_otherwise:
         said.append(
-            f"Made anew by all {len(chosen.models)} models, filter {chosen.analysis_id} removes {by_all:.2%} and not "
+            f"Made anew by all {len(chosen.models)} models, filter {chosen.finding_id} removes {by_all:.2%} and not "
             f"the {recorded:.2%} recorded and decides {n_otherwise:,} prompts otherwise: it was made of other {metric} "
             f"scores, probabilities or runs without the question. What subsets remove compares with {by_all:.2%}. "
             f"Make it anew: suffrage analyze {chosen.made_by} {chosen.benchmark}"
         )
     elif chosen.stale:
-        said.append(f"Filter {chosen.analysis_id} was made of scores that are no longer the latest ({chosen.stale}).")
+        said.append(f"Filter {chosen.finding_id} was made of scores that are no longer the latest ({chosen.stale}).")
     if blind:
         said.append(f"No prompt is called contaminated by any subset: {blind}.")
     taken = [step.found.step.flagged for step in steps if step.found is not None]

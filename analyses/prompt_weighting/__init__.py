@@ -211,7 +211,7 @@ def _chosen_weights(
         warnings.append(f"{TASK_EQUAL} is left out: tasks are of equal size here, or there is only one.")
     if weights is None:
         return made, warnings
-    if weights.analysis_id is None:
+    if weights.finding_id is None:
         return made, [*warnings, f"{weights.name} is among the schemes anyway."]
     given = weights.of(table.prompt_ids, table.tasks)
     unknown = int(np.isnan(given).sum())

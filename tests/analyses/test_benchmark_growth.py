@@ -26,7 +26,7 @@ FEW = {"n_orders": 12, "n_permutations": 4}
 
 def weights_of(values: np.ndarray) -> PromptWeights:
     ids = np.arange(100, 100 + len(values), dtype=np.int64)
-    return PromptWeights(name="3:some", analysis_id=3, prompt_ids=ids, values=values)
+    return PromptWeights(name="3:some", finding_id=3, prompt_ids=ids, values=values)
 
 
 def vectors_of(E: np.ndarray) -> Embeddings:

@@ -34,7 +34,7 @@ EASY = TABLE[:, BEST].all(axis=1)
 def chosen(kept: np.ndarray, models: tuple[int, ...] = BEST, stale: str = "") -> PromptFilter:
     """A filter of the first prompts of a matrix."""
     return PromptFilter(
-        analysis_id=7,
+        finding_id=7,
         made_by="smart-filtering",
         benchmark="b",
         prompt_ids=np.arange(100, 100 + len(kept)),

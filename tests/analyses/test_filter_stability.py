@@ -132,7 +132,7 @@ class World:
             "suspect-label": reason(~removed, ~nothing),
         }
         given = {
-            "analysis_id": 12,
+            "finding_id": 12,
             "made_by": "smart-filtering",
             "benchmark": "bench",
             "prompt_ids": IDS[order],
@@ -411,7 +411,7 @@ class TestStored:
     def test_a_recorded_filter_is_made_anew_to_the_prompt(self, filled: sa.Engine) -> None:
         chosen = replace(selection(), encoder=VECTORS_FILE.encoder)
         made = run_analysis(filled, "smart-filtering", chosen, {"n_splits": 2, "n_subsets": 2})
-        asked = run_analysis(filled, "filter-stability", replace(selection(), filter=made.analysis_id), {})
+        asked = run_analysis(filled, "filter-stability", replace(selection(), filter=made.finding_id), {})
         found = asked.report.finding
         assert found.metrics["n_otherwise"] == 0
         wanted = made.report.finding.metrics["share_removed"]
@@ -421,4 +421,4 @@ class TestStored:
         assert found.metrics["overlap.prompts.1.2"] > 0.9
         assert asked.report.tables["encoders"].column("is_recorded").to_pylist()[0]
         with pytest.raises(SelectionError, match="filters no prompts"):
-            run_analysis(filled, "filter-stability", replace(selection(), filter=asked.analysis_id), {})
+            run_analysis(filled, "filter-stability", replace(selection(), filter=asked.finding_id), {})

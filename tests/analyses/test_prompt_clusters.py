@@ -51,7 +51,7 @@ def ask(
     chosen = None
     if weights is not None:
         chosen = PromptWeights(
-            name="3:some", analysis_id=3, prompt_ids=scores.prompt_ids, values=weights, made_by=made_by
+            name="3:some", finding_id=3, prompt_ids=scores.prompt_ids, values=weights, made_by=made_by
         )
     options = {"n_permutations": 39, "max_clusters": 12} | options
     return analyze(scores, prompts_of(scores), chosen, **options)

@@ -36,7 +36,7 @@ def ask(scores: PerformanceMatrix, weights: PromptWeights | None = None, **optio
 
 def stored(scores: PerformanceMatrix, values: list[float] | np.ndarray) -> PromptWeights:
     return PromptWeights(
-        name="5:mine", analysis_id=5, prompt_ids=scores.prompt_ids[: len(values)], values=np.array(values, dtype=float)
+        name="5:mine", finding_id=5, prompt_ids=scores.prompt_ids[: len(values)], values=np.array(values, dtype=float)
     )
 
 

@@ -59,7 +59,7 @@ def prompts(n: int) -> Prompts:
 def weights(values: np.ndarray, made_by: str) -> PromptWeights:
     """Stored weights."""
     ids = np.arange(100, 100 + len(values))
-    return PromptWeights(name="3:any", analysis_id=3, prompt_ids=ids, values=values, made_by=made_by)
+    return PromptWeights(name="3:any", finding_id=3, prompt_ids=ids, values=values, made_by=made_by)
 
 
 def asked(

@@ -238,18 +238,18 @@ def recorded(engine: sa.Engine, workers: int) -> tuple[Recorded, dict[str, list[
     finding = run_analysis(
         engine, "smart-filtering", Selection(benchmark=BENCHMARK, metric=METRIC), options, workers=workers
     )
-    named = "JOIN prompt_alias p ON p.prompt_id = d.prompt_id WHERE analysis_id = :key"
+    named = "JOIN prompt_alias p ON p.prompt_id = d.prompt_id WHERE finding_id = :key"
     asked = {
         "decisions": f"SELECT p.key, d.kept FROM filter_decision d {named}",
         "reasons": f"SELECT p.key, step, retained, cluster FROM filter_reason d {named}",
         "rankings": "SELECT scheme, name, rank, score FROM ranking JOIN model ON model.id = model_id "
-        "WHERE analysis_id = :key",
-        "numbers": "SELECT name, value, reason FROM finding_metric WHERE analysis_id = :key",
-        "artifacts": "SELECT name, content FROM finding_artifact WHERE analysis_id = :key",
+        "WHERE finding_id = :key",
+        "numbers": "SELECT name, value, reason FROM finding_metric WHERE finding_id = :key",
+        "artifacts": "SELECT name, content FROM finding_artifact WHERE finding_id = :key",
     }
     with transaction(engine, write=False) as session:
         found = {
-            name: sorted(map(tuple, session.execute(sa.text(sql), {"key": finding.analysis_id})), key=repr)
+            name: sorted(map(tuple, session.execute(sa.text(sql), {"key": finding.finding_id})), key=repr)
             for name, sql in asked.items()
         }
     found["artifacts"] = [(name, bytes(content)) for name, content in found["artifacts"]]

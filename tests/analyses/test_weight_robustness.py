@@ -22,7 +22,7 @@ CONTINUOUS = RNG.normal(np.linspace(0, 0.3, 5), 1, (80, 5))
 
 
 def weighted(scores, values):
-    return PromptWeights(name="1:x", analysis_id=1, prompt_ids=scores.prompt_ids, values=np.asarray(values, float))
+    return PromptWeights(name="1:x", finding_id=1, prompt_ids=scores.prompt_ids, values=np.asarray(values, float))
 
 
 def found(table, weights=None, **options):

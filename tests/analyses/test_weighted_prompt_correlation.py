@@ -30,9 +30,7 @@ def chosen(values: np.ndarray, *, made_by: str = "custom-weights") -> PromptWeig
     """Weights of the prompts of `matrix`, which have the numbers from 100 on; NaN: it has none."""
     ids = np.arange(100, 100 + len(values), dtype=np.int64)
     there = ~np.isnan(values)
-    return PromptWeights(
-        name="12:by-hand", analysis_id=12, prompt_ids=ids[there], values=values[there], made_by=made_by
-    )
+    return PromptWeights(name="12:by-hand", finding_id=12, prompt_ids=ids[there], values=values[there], made_by=made_by)
 
 
 def golden_reports() -> dict:
@@ -173,7 +171,7 @@ class TestLaws:
     def test_weights_from_a_file_are_warned_of_and_rules_are_not(self):
         brought = analyze(matrix(TABLE), chosen(WEIGHTS), n_permutations=5)
         assert any("was chosen without looking at these scores" in note for note in brought.warnings)
-        rule = PromptWeights(name="task-equal", analysis_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
+        rule = PromptWeights(name="task-equal", finding_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0))
         scores = matrix(TABLE)
         scores.tasks[:20] = "small"
         ruled = analyze(scores, rule, n_permutations=5)

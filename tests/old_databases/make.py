@@ -1,6 +1,6 @@
 """Dump a small store of the present version, with some rows in every table.
 
-    python tests/old_databases/make.py > tests/old_databases/0004_small.sql
+    python tests/old_databases/make.py > tests/old_databases/0005_small.sql
 
 Run once per version, when it is released; a dump that is here is never made again.
 """
@@ -91,12 +91,12 @@ def findings() -> list[list[schema.Table]]:
         [
             schema.ModelAlias(name="big", model_id=2),
             schema.Encoder(id=1, name="encoder", dimensions=2),
-            schema.Analysis(id=1, name="filter", benchmark_id=1, **asked),
+            schema.StoredFinding(id=1, analysis="filter", benchmark_id=1, **asked),
         ],
         [
-            schema.Analysis(
+            schema.StoredFinding(
                 id=2,
-                name="prompt-correlation",
+                analysis="prompt-correlation",
                 benchmark_id=1,
                 seed=2**40,
                 filter_id=1,
@@ -107,21 +107,21 @@ def findings() -> list[list[schema.Table]]:
                 timings={"load": 0.1},
                 **asked,
             ),
-            schema.Analysis(name="failed", status="failed", error="too few prompts", **asked),
+            schema.StoredFinding(analysis="failed", status="failed", error="too few prompts", **asked),
         ],
         [
             schema.Embedding(encoder_id=1, prompt_id=1, vector=np.array([1.0, -0.5], dtype="<f4").tobytes()),
-            schema.FilterDecision(analysis_id=1, prompt_id=1, kept=True),
-            schema.FilterDecision(analysis_id=1, prompt_id=2, kept=False),
-            schema.FilterReason(analysis_id=1, prompt_id=2, step="similar", cluster=1),
-            schema.AnalysisRun(analysis_id=2, run_id=1, role="scores"),
-            schema.FindingMetric(analysis_id=2, name="hamming.mean", value=0.5),
-            schema.FindingMetric(analysis_id=2, name="hamming.mean.pvalue", reason="invariant under this null"),
-            schema.FindingArtifact(analysis_id=2, name="x.bin", media_type="application/octet-stream", content=b"\0\1"),
-            schema.PromptValue(analysis_id=2, name="weight.medoids", prompt_id=1, value=0.75),
-            schema.TaskValue(analysis_id=2, name="difficulty", task_id=1, value=-1.0),
-            schema.Ranking(analysis_id=2, scheme="mean", model_id=1, rank=1.5, score=0.5, low=0.25, high=0.75),
-            schema.Publication(tracking_uri="sqlite:///mlflow.db", kind="analysis", ref_id=2, mlflow_run_id="3" * 32),
+            schema.FilterDecision(finding_id=1, prompt_id=1, kept=True),
+            schema.FilterDecision(finding_id=1, prompt_id=2, kept=False),
+            schema.FilterReason(finding_id=1, prompt_id=2, step="similar", cluster=1),
+            schema.FindingRun(finding_id=2, run_id=1, role="scores"),
+            schema.FindingMetric(finding_id=2, name="hamming.mean", value=0.5),
+            schema.FindingMetric(finding_id=2, name="hamming.mean.pvalue", reason="invariant under this null"),
+            schema.FindingArtifact(finding_id=2, name="x.bin", media_type="application/octet-stream", content=b"\0\1"),
+            schema.PromptValue(finding_id=2, name="weight.medoids", prompt_id=1, value=0.75),
+            schema.TaskValue(finding_id=2, name="difficulty", task_id=1, value=-1.0),
+            schema.Ranking(finding_id=2, scheme="mean", model_id=1, rank=1.5, score=0.5, low=0.25, high=0.75),
+            schema.Publication(tracking_uri="sqlite:///mlflow.db", kind="finding", ref_id=2, mlflow_run_id="3" * 32),
         ],
     ]
 

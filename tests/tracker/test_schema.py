@@ -29,6 +29,18 @@ from tracker.schema.views import VIEWS
 OLD_DATABASES = sorted((Path(__file__).parents[1] / "old_databases").glob("*.sql"))
 
 
+NEW_ROWS = {
+    "run": "INSERT INTO run (benchmark_id, model_id, condition, variant, label, limited, status, n_scores, "
+    "checksum, ingested) VALUES (1, 1, 'full', '', 'later', false, 'complete', 0, '', CURRENT_TIMESTAMP)",
+    "finding": "INSERT INTO finding (analysis, parameters, selection, input_digest, code_version, status, "
+    "recorded) VALUES ('a', '{}', '{}', '', '', 'complete', CURRENT_TIMESTAMP)",
+}
+NAMES_BEFORE_0005 = {
+    "finding": ("analysis", NEW_ROWS["finding"].replace("finding", "analysis").replace("(analysis,", "(name,")),
+    "run": ("run", NEW_ROWS["run"]),
+}
+
+
 def fill(engine: sa.Engine, name: str = "b") -> dict[str, int]:
     """One row of everything a score needs; returns the keys."""
     with transaction(engine) as session:
@@ -94,6 +106,102 @@ class TestMigrations:
 
     def test_there_is_an_old_database_of_every_version(self) -> None:
         assert {p.stem[:4] for p in OLD_DATABASES} >= set(known_versions())
+
+
+class TestKeys:
+    """On SQLite, a table copied by a migration loses AUTOINCREMENT and its last key unless the migration keeps them."""
+
+    def test_every_table_whose_keys_only_grow_is_looked_at(self) -> None:
+        growing = {t.name for t in schema.metadata.sorted_tables if t.kwargs.get("sqlite_autoincrement")}
+        assert set(NEW_ROWS) == growing
+
+    @pytest.mark.parametrize("table", sorted(NEW_ROWS))
+    @pytest.mark.parametrize("version", known_versions()[:-1])
+    def test_no_migration_makes_the_key_of_a_deleted_row_usable_again(
+        self, store: sa.Engine, version: str, table: str
+    ) -> None:
+        fill(store)
+        old_name, old_row = NAMES_BEFORE_0005[table] if version < "0005" else (table, NEW_ROWS[table])
+        last = self._use_and_delete_a_key(store, table, NEW_ROWS[table])
+        downgrade(store, version)
+        self._check_autoincrement(store, {old_name})
+        below = self._use_and_delete_a_key(store, old_name, old_row)
+        upgrade(store)
+        self._check_autoincrement(store, {table})
+        above = self._use_and_delete_a_key(store, table, NEW_ROWS[table])
+        assert last < below < above
+
+    @staticmethod
+    def _use_and_delete_a_key(store: sa.Engine, table: str, statement: str) -> int:
+        """The largest key of the table after the statement; its row is deleted again."""
+        with store.begin() as connection:
+            connection.execute(sa.text(statement))
+            key = connection.scalar(sa.text(f"SELECT max(id) FROM {table}"))
+            connection.execute(sa.text(f"DELETE FROM {table} WHERE id = :key"), {"key": key})
+        return int(key)
+
+    @staticmethod
+    def _check_autoincrement(store: sa.Engine, tables: set[str]) -> None:
+        if store.dialect.name == "sqlite":
+            with store.connect() as connection:
+                known = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'"
+                assert tables <= set(connection.scalars(sa.text(known)))
+                assert tables <= set(connection.scalars(sa.text("SELECT name FROM sqlite_sequence")))
+
+
+class TestFindingTables:
+    """Version 0005: `analysis` becomes `finding`."""
+
+    def test_what_is_named_after_a_table_follows_the_convention(self, store: sa.Engine) -> None:
+        def names() -> dict[str, set[str | None]]:
+            looked = sa.inspect(store)
+            return {
+                table.name: {
+                    *(one["name"] for one in looked.get_foreign_keys(table.name)),
+                    *(one["name"] for one in looked.get_indexes(table.name)),
+                    *(one["name"] for one in looked.get_check_constraints(table.name)),
+                }
+                for table in schema.metadata.sorted_tables
+                if "finding" in table.name or "finding_id" in table.c
+            }
+
+        before = names()
+        stray = [name for group in before.values() for name in group if "analysis" in str(name)]
+        assert stray == ["ix_finding_analysis"]
+        downgrade(store, "0004")
+        upgrade(store)
+        assert names() == before
+
+    @pytest.mark.parametrize("dump", OLD_DATABASES, ids=lambda p: p.stem)
+    def test_findings_survive_going_up_and_back(self, dump: Path, tmp_path: Path) -> None:
+        path = tmp_path / "old.db"
+        with sqlite3.connect(path) as raw:
+            raw.executescript(dump.read_text())
+        raw.close()
+        engine = bare_engine(f"sqlite:///{path}")
+        upgrade(engine)
+
+        def content(names: tuple[str, str, str]) -> list[list[tuple[object, ...]]]:
+            table, label, key = names
+            statements = (
+                f"SELECT id, {label}, filter_id, weights_id, stale, summary FROM {table} ORDER BY id",
+                f"SELECT * FROM {table}_run",
+                f"SELECT {key}, prompt_id, kept FROM filter_decision ORDER BY 1, 2",
+                f"SELECT {key}, name, value, reason FROM finding_metric ORDER BY 1, 2",
+            )
+            with engine.connect() as connection:
+                return [[tuple(row) for row in connection.execute(sa.text(sql))] for sql in statements]
+
+        now = content(("finding", "analysis", "finding_id"))
+        with engine.connect() as connection:
+            assert connection.scalar(sa.text("SELECT kind FROM publication")) == "finding"
+        downgrade(engine, "0004")
+        assert content(("analysis", "name", "analysis_id")) == now
+        with engine.connect() as connection:
+            assert connection.scalar(sa.text("SELECT kind FROM publication")) == "analysis"
+        upgrade(engine)
+        assert content(("finding", "analysis", "finding_id")) == now
+        assert schema_differences(engine) == []
 
 
 class TestSetAside:
@@ -242,10 +350,12 @@ class TestTables:
     def test_a_number_of_a_finding_has_a_value_or_a_reason(self, store: sa.Engine) -> None:
         fill(store)
         with transaction(store) as session:
-            session.add(schema.Analysis(name="a", parameters={}, selection={}, input_digest="", code_version=""))
+            session.add(
+                schema.StoredFinding(analysis="a", parameters={}, selection={}, input_digest="", code_version="")
+            )
         for value, reason in ((None, None), (1.0, "why")):
             with pytest.raises(exc.IntegrityError), transaction(store) as session:
-                session.add(schema.FindingMetric(analysis_id=1, name="x", value=value, reason=reason))
+                session.add(schema.FindingMetric(finding_id=1, name="x", value=value, reason=reason))
 
     @pytest.mark.parametrize(
         ("table", "columns", "word"),

@@ -86,7 +86,7 @@ class Answer:
     def of(cls, recorded: Recorded) -> Answer:
         """The answer that the pipeline has recorded."""
         return cls(
-            id=recorded.analysis_id,
+            id=recorded.finding_id,
             question=recorded.analysis,
             metrics={metric.name: np.nan if metric.value is None else metric.value for metric in recorded.metrics},
             absent={metric.name: metric.reason for metric in recorded.metrics if metric.reason},

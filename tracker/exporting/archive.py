@@ -73,7 +73,7 @@ def write_archive(
         manifest = {"format": MARK, "version": VERSION, "schema": known_versions()[-1], "tables": told}
         archive.writestr(zipfile.ZipInfo(MANIFEST, FIRST_DAY), json.dumps(manifest, indent=2) + "\n")
     count = sa.select(sa.func.count())
-    about = [] if keys is None else [tables.analysis.c.benchmark_id.in_(keys)]
+    about = [] if keys is None else [tables.finding.c.benchmark_id.in_(keys)]
     n_files = 0
     if keys is not None:
         mine = sa.select(tables.run.c.id).where(tables.run.c.benchmark_id.in_(keys))
@@ -82,7 +82,7 @@ def write_archive(
         n_files = (session.scalar(named) or 0) - len(rows.keys["source"])
     return ArchiveSummary(
         n_rows={table: int(str(one["rows"])) for table, one in told.items()},
-        n_findings=session.scalar(count.select_from(tables.analysis).where(*about)) or 0,
+        n_findings=session.scalar(count.select_from(tables.finding).where(*about)) or 0,
         n_files_left_out=n_files,
     )
 

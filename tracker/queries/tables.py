@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tracker.schema import metadata
 
-analysis = metadata.tables["analysis"]
-analysis_run = metadata.tables["analysis_run"]
 answer = metadata.tables["answer"]
 benchmark = metadata.tables["benchmark"]
 database = metadata.tables["database"]
@@ -13,8 +11,10 @@ embedding = metadata.tables["embedding"]
 encoder = metadata.tables["encoder"]
 filter_decision = metadata.tables["filter_decision"]
 filter_reason = metadata.tables["filter_reason"]
+finding = metadata.tables["finding"]
 finding_artifact = metadata.tables["finding_artifact"]
 finding_metric = metadata.tables["finding_metric"]
+finding_run = metadata.tables["finding_run"]
 metric = metadata.tables["metric"]
 model = metadata.tables["model"]
 model_alias = metadata.tables["model_alias"]

@@ -32,7 +32,7 @@ class PromptWeights:
 
     Attributes:
         name: as selected, with the scheme: ``12:distance``, or ``task-equal``.
-        analysis_id: the finding that holds them; None for a rule.
+        finding_id: the finding that holds them; None for a rule.
         prompt_ids: ``(n,)`` int64, ascending; empty for a rule.
         values: ``(n,)`` float64, not negative, in any unit.
         made_by: name of the analysis whose finding holds them, such as ``prompt-weighting``; '' for a rule.
@@ -42,7 +42,7 @@ class PromptWeights:
     BRINGS: ClassVar[str] = "weights"
 
     name: str
-    analysis_id: int | None
+    finding_id: int | None
     prompt_ids: NDArray[np.int64]
     values: NDArray[np.float64]
     made_by: str = CUSTOM
@@ -51,12 +51,12 @@ class PromptWeights:
     @classmethod
     def task_equal(cls) -> PromptWeights:
         """The rule by which every task counts the same."""
-        return cls(name=TASK_EQUAL, analysis_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0), made_by="")
+        return cls(name=TASK_EQUAL, finding_id=None, prompt_ids=np.empty(0, np.int64), values=np.empty(0), made_by="")
 
     @property
     def scheme(self) -> str:
         """Which of a finding's weightings it is, such as ``distance``; the rule's name for a rule."""
-        return self.name if self.analysis_id is None else self.name.partition(":")[2]
+        return self.name if self.finding_id is None else self.name.partition(":")[2]
 
     @property
     def are_made_of_scores(self) -> bool:
@@ -90,7 +90,7 @@ class PromptWeights:
         Returns:
             ``(m,)`` float64, in the unit of the weights.
         """
-        if self.analysis_id is None:
+        if self.finding_id is None:
             _, place, counts = np.unique(tasks, return_inverse=True, return_counts=True)
             return np.asarray(1.0 / counts[place] / len(counts))
         place = np.minimum(np.searchsorted(self.prompt_ids, prompt_ids), len(self.prompt_ids) - 1)
@@ -115,25 +115,25 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
             f"(`suffrage analyses` lists them), or {TASK_EQUAL}."
         )
     finding = session.execute(
-        sa.select(tables.analysis.c.benchmark_id, tables.analysis.c.name).where(tables.analysis.c.id == int(key))
+        sa.select(tables.finding.c.benchmark_id, tables.finding.c.analysis).where(tables.finding.c.id == int(key))
     ).first()
-    weighing = sa.select(tables.prompt_value.c.analysis_id).where(tables.prompt_value.c.name.startswith(PREFIX))
+    weighing = sa.select(tables.prompt_value.c.finding_id).where(tables.prompt_value.c.name.startswith(PREFIX))
     if finding is None:
-        known = session.scalars(weighing.distinct().order_by(tables.prompt_value.c.analysis_id)).all()
+        known = session.scalars(weighing.distinct().order_by(tables.prompt_value.c.finding_id)).all()
         raise NotFoundError("finding with weights", key, known)
     benchmark = find_benchmark(session, selection.benchmark)
     if finding.benchmark_id != benchmark.id:
         raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose weights of its own prompts.")
     names = session.scalars(
         sa.select(tables.prompt_value.c.name)
-        .where(tables.prompt_value.c.analysis_id == int(key), tables.prompt_value.c.name.startswith(PREFIX))
+        .where(tables.prompt_value.c.finding_id == int(key), tables.prompt_value.c.name.startswith(PREFIX))
         .distinct()
         .order_by(tables.prompt_value.c.name)
     ).all()
     schemes = [name.removeprefix(PREFIX) for name in names]
     if not schemes:
         raise SelectionError(
-            f"Finding {key} ({finding.name}) weighs no prompts. One that does: suffrage analyze prompt-weighting …"
+            f"Finding {key} ({finding.analysis}) weighs no prompts. One that does: suffrage analyze prompt-weighting …"
         )
     if scheme and scheme not in schemes:
         raise NotFoundError(f"scheme in finding {key}", scheme, schemes)
@@ -143,16 +143,16 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
     scheme = scheme or schemes[0]
     stored = read_arrow(
         session,
-        "SELECT prompt_id, value FROM prompt_value WHERE analysis_id = ? AND name = ?",
+        "SELECT prompt_id, value FROM prompt_value WHERE finding_id = ? AND name = ?",
         (int(key), PREFIX + scheme),
     )
     ids, values = number_columns(stored)
     order = np.argsort(ids)
     return PromptWeights(
         name=f"{key}:{scheme}",
-        analysis_id=int(key),
+        finding_id=int(key),
         prompt_ids=ids[order].astype(np.int64),
         values=values[order].astype(np.float64),
-        made_by=finding.name,
+        made_by=finding.analysis,
         stale=staleness(session, int(key)),
     )

@@ -88,7 +88,7 @@ def custom_weights(
         selection=Selection(benchmark=benchmark.label),
         parameters={"name": name, "file": file},
         benchmark_id=benchmark.id,
-        input_digest=PromptWeights(name=name, analysis_id=0, prompt_ids=prompt_ids, values=values).digest,
+        input_digest=PromptWeights(name=name, finding_id=0, prompt_ids=prompt_ids, values=values).digest,
         runs={},
     )
     return question, Report(

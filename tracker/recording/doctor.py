@@ -215,7 +215,7 @@ def _partial(session: Session) -> str:
 
 
 def _stale(session: Session) -> Check:
-    n = session.scalar(sa.select(sa.func.count()).select_from(tables.analysis)) or 0
+    n = session.scalar(sa.select(sa.func.count()).select_from(tables.finding)) or 0
     stale = stale_findings(session)
     if not stale:
         return Check(name="findings", verdict="ok", found=f"{n:,}, none of them stale")

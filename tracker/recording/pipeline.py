@@ -33,7 +33,7 @@ class Recorded:
     """A finding that is safe in the store.
 
     Attributes:
-        analysis_id: its key.
+        finding_id: its key.
         analysis: name of the question.
         report: what the analysis returned.
         metrics: as stored.
@@ -41,7 +41,7 @@ class Recorded:
         publishing_problem: why it was not, in a sentence; None where it was, or was not meant to be.
     """
 
-    analysis_id: int
+    finding_id: int
     analysis: str
     report: Report
     metrics: Sequence[MetricRow]
@@ -130,8 +130,8 @@ def _recorded(engine: sa.Engine, question: Question, report: Report, clock: _Clo
     artifacts, metrics = artifacts_of(report), metric_rows(report.finding)
     clock.lap("draw")
     with transaction(engine) as session:
-        analysis_id = record(session, question, report, metrics, artifacts, clock.laps)
-    recorded = Recorded(analysis_id=analysis_id, analysis=question.analysis, report=report, metrics=metrics)
+        finding_id = record(session, question, report, metrics, artifacts, clock.laps)
+    recorded = Recorded(finding_id=finding_id, analysis=question.analysis, report=report, metrics=metrics)
     return recorded if publish_to is None else _published(engine, recorded, publish_to)
 
 
@@ -157,7 +157,7 @@ def _load(
     digests = [one.digest for one in inputs.values() if one is not None]
     weights = [one for one in inputs.values() if isinstance(one, PromptWeights)]
     encoders = [one for one in inputs.values() if isinstance(one, Embeddings | StoredEmbeddings)]
-    filters = [one.analysis_id for one in inputs.values() if isinstance(one, PromptFilter)]
+    filters = [one.finding_id for one in inputs.values() if isinstance(one, PromptFilter)]
     if selection and filters:
         selection = replace(selection, filter=filters[0])  # the one that was the latest, where none was named
     question = Question(
@@ -169,7 +169,7 @@ def _load(
         input_digest=digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest(),
         runs={(role, key): as_read[key][0] for role, key in used},
         statuses={key: status for key, (_, status) in as_read.items()},
-        weights_id=weights[0].analysis_id if weights else None,
+        weights_id=weights[0].finding_id if weights else None,
         encoder_id=encoders[0].encoder_id if encoders else None,
         filter_id=selection.filter if selection else None,
     )
@@ -213,7 +213,7 @@ def _published(engine: sa.Engine, recorded: Recorded, tracking_uri: str) -> Reco
     from tracker.recording.mlflow.publishing import publish_analysis
 
     try:
-        return replace(recorded, mlflow_run_id=publish_analysis(engine, recorded.analysis_id, tracking_uri))
+        return replace(recorded, mlflow_run_id=publish_analysis(engine, recorded.finding_id, tracking_uri))
     except PublishingError as error:
         return replace(recorded, publishing_problem=str(error))
 

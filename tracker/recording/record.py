@@ -16,7 +16,7 @@ from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.artifacts import Artifact
 from tracker.recording.mlflow.run_spec import MOST_METRICS
-from tracker.schema import Analysis, FilterDecision, FilterReason, PromptValue
+from tracker.schema import FilterDecision, FilterReason, PromptValue, StoredFinding
 
 if TYPE_CHECKING:
     from tracker.recording.finding import FilterDecisions, Finding, RankedModels, Report
@@ -105,9 +105,9 @@ def record(
     if gone := sorted(keys - there):
         raise ConflictError(f"Run {gone[0]} was deleted while it was being analysed. Run the analysis again.")
     seed = question.parameters.get("seed")
-    analysis = Analysis(
+    analysis = StoredFinding(
         benchmark_id=question.benchmark_id,
-        name=question.analysis,
+        analysis=question.analysis,
         parameters=dict(question.parameters),
         selection=question.selection.as_json() if question.selection else {},
         seed=seed if isinstance(seed, int) else None,
@@ -122,10 +122,10 @@ def record(
     session.add(analysis)
     session.flush()
     assert analysis.id is not None
-    key = {"analysis_id": analysis.id}
+    key = {"finding_id": analysis.id}
     _insert(
         session,
-        tables.analysis_run,
+        tables.finding_run,
         (
             {**key, "run_id": run, "role": role, "checksum": said, "status": question.statuses.get(run, "complete")}
             for (role, run), said in question.runs.items()

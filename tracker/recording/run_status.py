@@ -132,8 +132,8 @@ def loss(session: Session, keys: Sequence[int]) -> Loss:
     def counted(table: sa.Table) -> int:
         return session.scalar(sa.select(sa.func.count()).select_from(table).where(table.c.run_id.in_(keys))) or 0
 
-    used = tables.analysis_run.c
-    resting = sa.select(used.analysis_id).where(used.run_id.in_(keys)).distinct().order_by(used.analysis_id)
+    used = tables.finding_run.c
+    resting = sa.select(used.finding_id).where(used.run_id.in_(keys)).distinct().order_by(used.finding_id)
     return Loss(
         runs=rows,
         n_scores=counted(tables.score),
@@ -153,10 +153,10 @@ def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> 
         NotFoundError: there is no such run.
     """
     rows, before = _runs(session, keys), stale_findings(session)
-    used, run_table, analysis = tables.analysis_run, tables.run, tables.analysis
+    used, run_table, analysis = tables.finding_run, tables.run, tables.finding
     for row in rows:
         note = f"deleted since: run {row.id} of {row.model}{f' ({reason})' if reason else ''}"
-        resting = sa.select(used.c.analysis_id).where(used.c.run_id == row.id)
+        resting = sa.select(used.c.finding_id).where(used.c.run_id == row.id)
         earlier = sa.case((analysis.c.stale.is_(None), ""), else_=analysis.c.stale + "; ")
         session.execute(sa.update(analysis).where(analysis.c.id.in_(resting)).values(stale=earlier + note))
         session.execute(

@@ -95,7 +95,7 @@ def report_contents(
     selection = replace(selection, metric=board.metric)
     scores = performance_matrix(session, selection) if board.unit == "prompt" else None
     by_task = task_matrix(session, selection)
-    told = tuple(finding_records(session, tables.analysis.c.benchmark_id == benchmark.id))
+    told = tuple(finding_records(session, tables.finding.c.benchmark_id == benchmark.id))
     shown = {row.run_id for row in board.rows}
     ranked = sorted((run for run in runs(session, benchmark=selection.benchmark) if run.id in shown), key=_by_model)
     moments = [*(run.ingested for run in ranked), *(one.recorded for one in told)]
@@ -120,11 +120,11 @@ def _by_model(run: RunRow) -> tuple[str, int]:
 
 
 def _pictures(session: Session, benchmark_id: int) -> dict[tuple[int, str], bytes]:
-    file, analysis = tables.finding_artifact.c, tables.analysis.c
+    file, analysis = tables.finding_artifact.c, tables.finding.c
     query = (
-        sa.select(file.analysis_id, file.name, file.content)
-        .join(tables.analysis, analysis.id == file.analysis_id)
+        sa.select(file.finding_id, file.name, file.content)
+        .join(tables.finding, analysis.id == file.finding_id)
         .where(analysis.benchmark_id == benchmark_id, file.media_type == "image/png")
-        .order_by(file.analysis_id.desc(), file.name)
+        .order_by(file.finding_id.desc(), file.name)
     )
-    return {(row.analysis_id, row.name): bytes(row.content) for row in session.execute(query)}
+    return {(row.finding_id, row.name): bytes(row.content) for row in session.execute(query)}

@@ -2,23 +2,21 @@
 
 from tracker.schema.catalogue import Benchmark, Database, Metric, Model, ModelAlias, Prompt, PromptAlias, Task
 from tracker.schema.findings import (
-    Analysis,
-    AnalysisRun,
     FilterDecision,
     FilterReason,
     FindingArtifact,
     FindingMetric,
+    FindingRun,
     PromptValue,
     Publication,
     Ranking,
+    StoredFinding,
     TaskValue,
 )
 from tracker.schema.measurements import Answer, Embedding, Encoder, Run, RunSource, Score, Source, TaskScore
 from tracker.schema.table import metadata
 
 __all__ = [
-    "Analysis",
-    "AnalysisRun",
     "Answer",
     "Benchmark",
     "Database",
@@ -28,6 +26,7 @@ __all__ = [
     "FilterReason",
     "FindingArtifact",
     "FindingMetric",
+    "FindingRun",
     "Metric",
     "Model",
     "ModelAlias",
@@ -40,6 +39,7 @@ __all__ = [
     "RunSource",
     "Score",
     "Source",
+    "StoredFinding",
     "Task",
     "TaskScore",
     "TaskValue",

@@ -7,27 +7,28 @@ import sqlalchemy as sa
 
 from tracker.schema.table import BigInt, Double, Instant, Json, Table, column, now, one_of
 
-ANALYSIS_STATUSES = ("complete", "failed")
-PUBLICATION_KINDS = ("analysis", "run")
+FINDING_STATUSES = ("complete", "failed")
+PUBLICATION_KINDS = ("finding", "run")
 
 
-class Analysis(Table, table=True):
-    """One question asked of one selection of data, with its answer in words."""
+class StoredFinding(Table, table=True):
+    """The recorded result of an analysis of one selection of data."""
 
+    __tablename__ = "finding"
     __table_args__ = (
-        one_of("status", ANALYSIS_STATUSES),
-        {"comment": "One question asked of one selection of data", "sqlite_autoincrement": True},
+        one_of("status", FINDING_STATUSES),
+        {"comment": "The recorded result of an analysis", "sqlite_autoincrement": True},
     )
     id: int | None = column("key; a larger one came later", key=True, default=None)
     benchmark_id: int | None = column("the benchmark it is about", to="benchmark.id", default=None, index=True)
-    name: str = column("which question, such as prompt-correlation", index=True)
+    analysis: str = column("which analysis, such as prompt-correlation", index=True)
     parameters: Any = column("options it ran with, by name", kind=Json)
     selection: Any = column("which data it saw: metric, condition, runs, models, tasks", kind=Json)
     seed: int | None = column("seed of its random numbers; null where it draws none", kind=BigInt, default=None)
     input_digest: str = column("SHA-256 of the data it saw")
     code_version: str = column("version of the code that ran")
-    filter_id: int | None = column("the finding whose kept prompts it saw", to="analysis.id", default=None)
-    weights_id: int | None = column("the finding whose prompt weights it used", to="analysis.id", default=None)
+    filter_id: int | None = column("the finding whose kept prompts it saw", to="finding.id", default=None)
+    weights_id: int | None = column("the finding whose prompt weights it used", to="finding.id", default=None)
     encoder_id: int | None = column("whose vectors it used", to="encoder.id", default=None)
     status: str = column("complete or failed", default="complete")
     error: str | None = column("what went wrong, where it failed", default=None)
@@ -37,12 +38,12 @@ class Analysis(Table, table=True):
     recorded: datetime = column("when it was recorded, UTC", kind=Instant, default_factory=now)
 
 
-class AnalysisRun(Table, table=True):
+class FindingRun(Table, table=True):
     """Which runs a finding rests on; when one changes, the finding is stale."""
 
-    __tablename__ = "analysis_run"
+    __tablename__ = "finding_run"
     __table_args__ = ({"comment": "Which runs a finding rests on"},)
-    analysis_id: int = column("the finding", key=True, to="analysis.id", cascade=True)
+    finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     run_id: int = column("the run", key=True, to="run.id", index=True)
     role: str = column("what it served as; 'scores' by default", key=True)
     checksum: str = column("the run's checksum when it was read", default="")
@@ -57,7 +58,7 @@ class FindingMetric(Table, table=True):
         sa.CheckConstraint("(value IS NULL) = (reason IS NOT NULL)", name="value_or_reason"),
         {"comment": "A number of a finding, or the reason why there is none"},
     )
-    analysis_id: int = column("the finding", key=True, to="analysis.id", cascade=True)
+    finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     name: str = column("such as hamming.variance.pvalue", key=True)
     value: float | None = column("the number; null where it is not given", kind=Double, default=None)
     reason: str | None = column("why it is not given, such as: invariant under this null", default=None)
@@ -70,7 +71,7 @@ class FindingArtifact(Table, table=True):
 
     __tablename__ = "finding_artifact"
     __table_args__ = ({"comment": "Arrays, tables and pictures of a finding"},)
-    analysis_id: int = column("the finding", key=True, to="analysis.id", cascade=True)
+    finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     name: str = column("file name, such as null.png", key=True)
     media_type: str = column("such as image/png or application/vnd.apache.parquet")
     content: bytes = column("the file's bytes")
@@ -81,7 +82,7 @@ class PromptValue(Table, table=True):
 
     __tablename__ = "prompt_value"
     __table_args__ = ({"comment": "A number per prompt: weights, slopes, difficulties", "sqlite_with_rowid": False},)
-    analysis_id: int = column("the finding", key=True, to="analysis.id", cascade=True)
+    finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     name: str = column("which number", key=True)
     prompt_id: int = column("the prompt", key=True, to="prompt.id")
     value: float = column("the number", kind=Double)
@@ -92,7 +93,7 @@ class TaskValue(Table, table=True):
 
     __tablename__ = "task_value"
     __table_args__ = ({"comment": "A number per task", "sqlite_with_rowid": False},)
-    analysis_id: int = column("the finding", key=True, to="analysis.id", cascade=True)
+    finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     name: str = column("which number", key=True)
     task_id: int = column("the task", key=True, to="task.id")
     value: float = column("the number", kind=Double)
@@ -103,7 +104,7 @@ class FilterDecision(Table, table=True):
 
     __tablename__ = "filter_decision"
     __table_args__ = ({"comment": "Whether a filter keeps a prompt", "sqlite_with_rowid": False},)
-    analysis_id: int = column("the finding", key=True, to="analysis.id", cascade=True)
+    finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     prompt_id: int = column("the prompt", key=True, to="prompt.id")
     kept: bool = column("whether it stays")
 
@@ -113,7 +114,7 @@ class FilterReason(Table, table=True):
 
     __tablename__ = "filter_reason"
     __table_args__ = ({"comment": "Why a filter singled a prompt out", "sqlite_with_rowid": False},)
-    analysis_id: int = column("the finding", key=True, to="analysis.id", cascade=True)
+    finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     prompt_id: int = column("the prompt", key=True, to="prompt.id")
     step: str = column("such as easy, contaminated, similar", key=True)
     cluster: int | None = column("number of the group of similar prompts it is in", default=None)
@@ -124,7 +125,7 @@ class Ranking(Table, table=True):
     """Models in the order of one scheme."""
 
     __table_args__ = ({"comment": "Models in the order of one scheme"},)
-    analysis_id: int = column("the finding", key=True, to="analysis.id", cascade=True)
+    finding_id: int = column("the finding", key=True, to="finding.id", cascade=True)
     scheme: str = column("what they are ranked by, such as medoids", key=True)
     model_id: int = column("the model", key=True, to="model.id")
     rank: float = column("1 is best; ties share the mean rank", kind=Double)
@@ -140,8 +141,8 @@ class Publication(Table, table=True):
 
     __table_args__ = (one_of("kind", PUBLICATION_KINDS), {"comment": "What was published where"})
     tracking_uri: str = column("the MLflow store, without password", key=True)
-    kind: str = column("analysis or run", key=True)
-    ref_id: int = column("key of the analysis or run", key=True)
+    kind: str = column("finding or run", key=True)
+    ref_id: int = column("key of the finding or run", key=True)
     mlflow_run_id: str = column("the MLflow run that shows it")
     version: str = column("checksum of what was published; another one means it must be published anew", default="")
     published: datetime = column("when, UTC", kind=Instant, default_factory=now)

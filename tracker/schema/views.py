@@ -92,7 +92,7 @@ WHERE run.status = 'complete'
 
 PROMPT_WEIGHT = """
 CREATE VIEW prompt_weight AS
-SELECT analysis_id, substr(name, 8) AS scheme, prompt_id, value AS weight
+SELECT finding_id, substr(name, 8) AS scheme, prompt_id, value AS weight
 FROM prompt_value
 WHERE name LIKE 'weight.%'
 """

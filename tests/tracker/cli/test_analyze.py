@@ -78,7 +78,7 @@ class TestOutput:
 
     def test_json_and_csv_hold_the_numbers_in_full(self, filled_file: sa.Engine) -> None:
         told = json.loads(ask(filled_file, "toy", "arithmetic", "--no-mlflow", "--format", "json").stdout)
-        assert told["analysis_id"] == 1
+        assert told["finding_id"] == 1
         assert told["metrics"]["undefined"] is None
         assert told["absent"]["untested"] == "invariant under this null"
         assert told["mlflow_run_id"] is None
@@ -113,7 +113,7 @@ class TestOptions:
             *given.split(),
         )
         with transaction(filled_file, write=False) as session:
-            row = session.execute(sa.select(tables.analysis)).one()
+            row = session.execute(sa.select(tables.finding)).one()
         assert row.parameters == {
             "n_blocks": 3,
             "method": "fancy",
@@ -180,7 +180,7 @@ class TestPlugins:
         said = run("dropped-in", "arithmetic", "--decimals", "2", "--database", str(filled_file.url))
         assert said.startswith("The share is 0.")
         with transaction(filled_file, write=False) as session:
-            assert session.execute(sa.select(tables.analysis.c.name)).scalars().all() == ["dropped-in"]
+            assert session.execute(sa.select(tables.finding.c.analysis)).scalars().all() == ["dropped-in"]
             value = session.scalar(sa.select(tables.finding_metric.c.value))
         client = MlflowClient(tracking_uri=tracking_uri)
         [experiment] = client.search_experiments(filter_string="name = 'suffrage/dropped-in'")

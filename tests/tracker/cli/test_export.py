@@ -76,21 +76,21 @@ def recorded(engine: sa.Engine, benchmark: str, kept: Mapping[int, bool], **reas
     with transaction(engine) as session:
         owner = session.scalar(sa.select(tables.benchmark.c.id).where(tables.benchmark.c.name == benchmark))
         said = {
-            "name": "smart-filtering",
+            "analysis": "smart-filtering",
             "benchmark_id": owner,
             "parameters": {},
             "selection": {},
             "status": "complete",
         }
         now = sa.func.current_timestamp()
-        made = sa.insert(tables.analysis).values(**said, input_digest="", code_version="", recorded=now)
+        made = sa.insert(tables.finding).values(**said, input_digest="", code_version="", recorded=now)
         key = int(session.execute(made).inserted_primary_key[0])
         if kept:
-            decided = [{"analysis_id": key, "prompt_id": one, "kept": stays} for one, stays in kept.items()]
+            decided = [{"finding_id": key, "prompt_id": one, "kept": stays} for one, stays in kept.items()]
             session.execute(sa.insert(tables.filter_decision), decided)
         for step, out in reasons.items():
             rows = [
-                {"analysis_id": key, "prompt_id": one, "step": step, "retained": stays, "cluster": group}
+                {"finding_id": key, "prompt_id": one, "step": step, "retained": stays, "cluster": group}
                 for one, (stays, group) in out.items()
             ]
             session.execute(sa.insert(tables.filter_reason), rows)

@@ -133,7 +133,7 @@ class TestComesBack:
         value = tables.prompt_value.c
         with transaction(filled_file, write=False) as session:
             by_finding = [
-                session.execute(sa.select(value.prompt_id, value.value).where(value.analysis_id == key)).all()
+                session.execute(sa.select(value.prompt_id, value.value).where(value.finding_id == key)).all()
                 for key in (1, 2)
             ]
         assert len(by_finding[0]) == 3

@@ -31,13 +31,13 @@ def run(engine: sa.Engine, *arguments: str, tracking_uri: str = "", code: int = 
 
 def rows(engine: sa.Engine) -> list[sa.Row]:
     with transaction(engine, write=False) as session:
-        return list(session.execute(sa.select(tables.analysis).order_by(tables.analysis.c.id)))
+        return list(session.execute(sa.select(tables.finding).order_by(tables.finding.c.id)))
 
 
 def numbers(engine: sa.Engine, key: int) -> dict[str, float | None]:
     metric = tables.finding_metric.c
     with transaction(engine, write=False) as session:
-        return dict(session.execute(sa.select(metric.name, metric.value).where(metric.analysis_id == key)).all())
+        return dict(session.execute(sa.select(metric.name, metric.value).where(metric.finding_id == key)).all())
 
 
 class TestSimulate:
@@ -46,7 +46,7 @@ class TestSimulate:
         said = run(store, "simulate", "random", *SMALL, "--top", "3", "--seed", "1")
         assert said.stdout.startswith("Independent random scores (tasks 6, models 12), means over 2 trials: diversity")
         found = rows(store)
-        assert [(one.name, one.benchmark_id, one.selection) for one in found] == [("social-choice", None, {})] * 4
+        assert [(one.analysis, one.benchmark_id, one.selection) for one in found] == [("social-choice", None, {})] * 4
         assert [(one.parameters["simulated"], one.parameters["system"]) for one in found] == [
             ("constant", "cardinal"),
             ("constant", "ordinal"),
@@ -75,7 +75,7 @@ class TestSimulate:
         assert split.benchmark_id is not None
         assert numbers(filled_file, split.id)["n_tasks"] == 4
         with transaction(filled_file, write=False) as session:
-            assert session.scalar(sa.select(sa.func.count()).select_from(tables.analysis_run)) == 5
+            assert session.scalar(sa.select(sa.func.count()).select_from(tables.finding_run)) == 5
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.run).values(checksum="new"))
         url = filled_file.url.render_as_string(hide_password=False)
@@ -132,7 +132,7 @@ class TestTradeoff:
         assert told["metrics"]["cardinal.tau.pearson"] is not None
         assert told["absent"]["ordinal.tau.pearson"] == "2 points are too few"
         assert "<svg" in picture.read_text()
-        [mine] = [row for row in rows(filled) if row.name == "tradeoff"]
+        [mine] = [row for row in rows(filled) if row.analysis == "tradeoff"]
         assert (mine.benchmark_id, mine.selection) == (None, {})
 
         client = MlflowClient(tracking_uri)

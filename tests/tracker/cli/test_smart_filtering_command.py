@@ -73,7 +73,7 @@ def flagged(url: str, step: str, simulation: Simulation) -> np.ndarray:
     """Which of the simulated prompts the first finding flags, as the store has it."""
     asked = (
         "SELECT p.key FROM filter_reason r JOIN prompt_alias p ON p.prompt_id = r.prompt_id "
-        f"WHERE r.analysis_id = 1 AND r.step = '{step}'"
+        f"WHERE r.finding_id = 1 AND r.step = '{step}'"
     )
     return np.isin(simulation.keys, [key for (key,) in rows(url, asked)])
 
@@ -93,7 +93,7 @@ class TestPlantedTruth:
     def test_near_duplicates_of_one_original_are_in_one_group(self, url: str, planted: Simulation) -> None:
         asked = (
             "SELECT r.cluster, p.key FROM filter_reason r JOIN prompt_alias p ON p.prompt_id = r.prompt_id "
-            "WHERE r.analysis_id = 1 AND r.step = 'similar'"
+            "WHERE r.finding_id = 1 AND r.step = 'similar'"
         )
         group_of = dict(zip(planted.keys, planted.truth.group.tolist(), strict=True))
         originals: dict[object, set[int]] = {}
@@ -107,7 +107,7 @@ class TestPlantedTruth:
             for step, n, n_retained in rows(
                 url,
                 "SELECT step, COUNT(*), SUM(CASE WHEN retained THEN 1 ELSE 0 END) FROM filter_reason "
-                "WHERE analysis_id = 1 GROUP BY step",
+                "WHERE finding_id = 1 GROUP BY step",
             )
         }
         n_easy, n_retained = counted["easy"]
@@ -116,7 +116,7 @@ class TestPlantedTruth:
         halves = rows(
             url,
             "SELECT COUNT(*), SUM(CASE WHEN retained THEN 0 ELSE 1 END) FROM filter_reason "
-            "WHERE analysis_id = 1 AND step = 'similar' GROUP BY cluster",
+            "WHERE finding_id = 1 AND step = 'similar' GROUP BY cluster",
         )
         assert all(removed == int(str(size)) // 2 for size, removed in halves)
 
@@ -124,7 +124,7 @@ class TestPlantedTruth:
         assert rows(url, "SELECT COUNT(*), COUNT(DISTINCT prompt_id) FROM filter_decision") == [(1200, 1200)]
         contradicting = (
             "SELECT d.prompt_id FROM filter_decision d LEFT JOIN filter_reason r "
-            "ON r.analysis_id = d.analysis_id AND r.prompt_id = d.prompt_id AND NOT r.retained "
+            "ON r.finding_id = d.finding_id AND r.prompt_id = d.prompt_id AND NOT r.retained "
             "WHERE d.kept = (r.prompt_id IS NOT NULL)"
         )
         assert rows(url, contradicting) == []
@@ -152,7 +152,7 @@ class TestOutput:
 
     @pytest.mark.usefixtures("filtered")
     def test_what_it_keeps_can_be_chosen_everywhere(self, url: str) -> None:
-        [(n_kept,)] = rows(url, "SELECT COUNT(*) FROM filter_decision WHERE analysis_id = 1 AND kept")
+        [(n_kept,)] = rows(url, "SELECT COUNT(*) FROM filter_decision WHERE finding_id = 1 AND kept")
         told = run(url, "leaderboard", BENCHMARK, "--metric", "accuracy", "--filter", "1", "--format", "json")
         assert {row["n"] for row in json.loads(told.stdout)} == {n_kept}
         table = run(url, "show", "1", "--table", "steps").stdout

@@ -29,12 +29,12 @@ def stored(engine: sa.Engine, key: int) -> dict[str, float]:
     alias, value = tables.prompt_alias.c, tables.prompt_value.c
     with transaction(engine, write=False) as session:
         asked = sa.select(alias.key, value.value).join(tables.prompt_value, value.prompt_id == alias.prompt_id)
-        return dict(session.execute(asked.where(value.analysis_id == key)).all())
+        return dict(session.execute(asked.where(value.finding_id == key)).all())
 
 
 def n_findings(engine: sa.Engine) -> int:
     with transaction(engine, write=False) as session:
-        return int(session.scalar(sa.select(sa.func.count()).select_from(tables.analysis)))
+        return int(session.scalar(sa.select(sa.func.count()).select_from(tables.finding)))
 
 
 class TestTakingIn:

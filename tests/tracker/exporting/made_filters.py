@@ -39,7 +39,7 @@ def filtered(
     ids = 10 + 3 * np.arange(n)
     judged = [row for row in range(n) if kept[row] is not None]
     decided = PromptFilter(
-        analysis_id=5,
+        finding_id=5,
         made_by="smart-filtering",
         benchmark="b",
         prompt_ids=ids[judged],

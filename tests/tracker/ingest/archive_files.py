@@ -63,7 +63,7 @@ def packed(
             pq.write_table(made, sink)
             archive.writestr(f"{table}.parquet", sink.getvalue())
             told[table] = {"rows": made.num_rows, "sha256": hashlib.sha256(sink.getvalue()).hexdigest()}
-        said = {"format": MARK, "version": 1, "schema": "0004", "tables": told, **(manifest or {})}
+        said = {"format": MARK, "version": 1, "schema": "0005", "tables": told, **(manifest or {})}
         archive.writestr(MANIFEST, json.dumps(said))
     return file.getvalue()
 

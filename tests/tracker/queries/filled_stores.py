@@ -144,9 +144,9 @@ def add_weights(
         asked = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
         prompts = session.exec(asked.order_by(schema.Prompt.id)).all()
         if key is None:
-            finding = schema.Analysis(
+            finding = schema.StoredFinding(
                 benchmark_id=owner,
-                name=made_by,
+                analysis=made_by,
                 parameters={},
                 selection={"benchmark": benchmark},
                 input_digest="d",
@@ -157,7 +157,7 @@ def add_weights(
             session.flush()
             key = finding.id
         rows = [
-            {"analysis_id": key, "name": f"weight.{scheme}", "prompt_id": prompt, "value": weight}
+            {"finding_id": key, "name": f"weight.{scheme}", "prompt_id": prompt, "value": weight}
             for prompt, weight in zip(prompts, weights, strict=False)
             if not np.isnan(weight)
         ]
@@ -184,9 +184,9 @@ def add_filter(
         owner = session.exec(select(schema.Benchmark).filter_by(name=benchmark)).one().id
         asked = select(schema.Prompt.id).join(schema.Task).where(schema.Task.benchmark_id == owner)
         prompts = session.exec(asked.order_by(schema.Prompt.id)).all()
-        finding = schema.Analysis(
+        finding = schema.StoredFinding(
             benchmark_id=owner,
-            name=made_by,
+            analysis=made_by,
             parameters={"confidence": 0.8},
             selection={"benchmark": benchmark, **(selection or {})},
             input_digest="d",
@@ -197,14 +197,14 @@ def add_filter(
         session.flush()
         key = finding.id
         for prompt, stays in zip(prompts, kept, strict=False):
-            session.add(schema.FilterDecision(analysis_id=key, prompt_id=prompt, kept=stays))
+            session.add(schema.FilterDecision(finding_id=key, prompt_id=prompt, kept=stays))
         for step, rows in (reasons or {}).items():
             for number, retained, group in rows:
                 singled_out = {"prompt_id": prompts[number], "step": step, "retained": retained, "cluster": group}
-                session.add(schema.FilterReason(analysis_id=key, **singled_out))
+                session.add(schema.FilterReason(finding_id=key, **singled_out))
         for place, name in enumerate(models, start=1):
             model = session.exec(select(schema.Model).filter_by(name=name)).one().id
             session.add(
-                schema.Ranking(analysis_id=key, scheme="filter_models", model_id=model, rank=float(place), score=0.0)
+                schema.Ranking(finding_id=key, scheme="filter_models", model_id=model, rank=float(place), score=0.0)
             )
         return key

@@ -21,9 +21,9 @@ Q = np.array([[1.0, 0.0], [1.0, np.nan]])
 
 def add_finding(session: Session, run_ids: list[int], **selection: object) -> int:
     """A finding that rests on some runs as they are now."""
-    found = schema.Analysis(
+    found = schema.StoredFinding(
         benchmark_id=1,
-        name="prompt-correlation",
+        analysis="prompt-correlation",
         parameters={"n_permutations": 10},
         selection=selection,
         seed=0,
@@ -35,12 +35,12 @@ def add_finding(session: Session, run_ids: list[int], **selection: object) -> in
     session.flush()
     for key in run_ids:
         checksum = session.get(schema.Run, key).checksum
-        session.add(schema.AnalysisRun(analysis_id=found.id, run_id=key, role="scores", checksum=checksum))
-    session.add(schema.FindingMetric(analysis_id=found.id, name="pvalue", value=0.01))
-    session.add(schema.FindingMetric(analysis_id=found.id, name="mean.pvalue", reason="invariant under this null"))
-    session.add(schema.FindingMetric(analysis_id=found.id, name="detail", value=3.0, headline=False))
+        session.add(schema.FindingRun(finding_id=found.id, run_id=key, role="scores", checksum=checksum))
+    session.add(schema.FindingMetric(finding_id=found.id, name="pvalue", value=0.01))
+    session.add(schema.FindingMetric(finding_id=found.id, name="mean.pvalue", reason="invariant under this null"))
+    session.add(schema.FindingMetric(finding_id=found.id, name="detail", value=3.0, headline=False))
     session.add(
-        schema.FindingArtifact(analysis_id=found.id, name="null.png", media_type="image/png", content=b"\x89PNG")
+        schema.FindingArtifact(finding_id=found.id, name="null.png", media_type="image/png", content=b"\x89PNG")
     )
     return found.id
 

@@ -36,7 +36,7 @@ def weights(*values: float) -> PromptWeights:
     """Weights of the first prompts of `matrix`; NaN = none."""
     given = np.array(values)
     has = ~np.isnan(given)
-    return PromptWeights(name="1:w", analysis_id=1, prompt_ids=10 + np.flatnonzero(has), values=given[has])
+    return PromptWeights(name="1:w", finding_id=1, prompt_ids=10 + np.flatnonzero(has), values=given[has])
 
 
 class TestElectorate:

@@ -124,7 +124,7 @@ def stores(
     in_order = np.argsort(made.report.filter.prompt_ids)
     assert N // 2 < kept.sum() < N - 5
     fill(of_kept, kept[in_order])
-    yield whole, made.analysis_id, of_kept
+    yield whole, made.finding_id, of_kept
     for engine in engines:
         engine.dispose()
 

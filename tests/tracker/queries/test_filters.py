@@ -106,7 +106,7 @@ class TestLoading:
         key = add_filter(scored, KEPT.tolist(), reasons=reasons, models=["m3", "m1"])
         found = load(scored, key)
         ids = np.array([key for (key,) in store_keys(scored)])
-        assert (found.analysis_id, found.made_by, found.benchmark) == (key, "smart-filtering", "b")
+        assert (found.finding_id, found.made_by, found.benchmark) == (key, "smart-filtering", "b")
         assert (found.models, found.parameters, found.stale) == (("m3", "m1"), {"confidence": 0.8}, "")
         assert found.prompt_ids.tolist() == ids.tolist()
         assert found.kept.tolist() == KEPT.tolist()
@@ -134,7 +134,7 @@ class TestLoading:
         key = add_filter(small, [True] * N)
         add_filter(small, KEPT.tolist(), benchmark="other")
         add_weights(small, [1.0])  # a later finding, which is no filter
-        assert load(small).analysis_id == key
+        assert load(small).finding_id == key
 
     @given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.integers(0, 40), max_size=20))
     def test_a_prompt_that_was_never_judged_does_not_stay(self, kept: list[bool], asked: list[int]) -> None:
@@ -149,13 +149,13 @@ class TestLoading:
     def test_a_filter_of_scores_that_changed_since_is_stale(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         with transaction(small) as session:
-            session.add(schema.AnalysisRun(analysis_id=key, run_id=1, role="scores", checksum="of other scores"))
+            session.add(schema.FindingRun(finding_id=key, run_id=1, role="scores", checksum="of other scores"))
         assert load(small, key).stale == "changed since: run 1"
 
 
 def filter_of(ids: NDArray[np.int64], kept: NDArray[np.bool_], reasons: dict[str, FilterReason]) -> PromptFilter:
     return PromptFilter(
-        analysis_id=1,
+        finding_id=1,
         made_by="smart-filtering",
         benchmark="b",
         prompt_ids=ids,
@@ -304,12 +304,12 @@ class TestNotes:
         with transaction(small) as session:  # of the prompts that the first one keeps, it missed one
             decision = tables.filter_decision
             session.execute(
-                sa.delete(decision).where(decision.c.analysis_id == second, decision.c.prompt_id.in_(ids[:5]))
+                sa.delete(decision).where(decision.c.finding_id == second, decision.c.prompt_id.in_(ids[:5]))
             )
         third = add_filter(small, [True] * N, selection={"filter": second})
         with transaction(small) as session:
             session.execute(
-                sa.delete(decision).where(decision.c.analysis_id == third, decision.c.prompt_id.in_(ids[:5]))
+                sa.delete(decision).where(decision.c.finding_id == third, decision.c.prompt_id.in_(ids[:5]))
             )
         for key in (second, third):
             assert "never judged 1 of them" in warnings(small, key)[1]
@@ -318,7 +318,7 @@ class TestNotes:
     def test_a_stale_filter_says_so(self, small: sa.Engine) -> None:
         key = add_filter(small, KEPT.tolist())
         with transaction(small) as session:
-            session.add(schema.AnalysisRun(analysis_id=key, run_id=2, role="scores", checksum="of other scores"))
+            session.add(schema.FindingRun(finding_id=key, run_id=2, role="scores", checksum="of other scores"))
         assert warnings(small, key)[1] == (
             f"Filter {key} was made of scores that are no longer the latest (changed since: run 2). "
             f"Make it anew: {MAKING}."

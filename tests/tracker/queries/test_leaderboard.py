@@ -39,7 +39,7 @@ def matrix(Q: NDArray[np.float64], tasks: list[str], *, higher_is_better: bool =
 def chosen(values: NDArray[np.float64]) -> PromptWeights:
     """Weights of the prompts of `matrix`; NaN = none."""
     has = ~np.isnan(values)
-    return PromptWeights(name="1:w", analysis_id=1, prompt_ids=np.flatnonzero(has).astype(np.int64), values=values[has])
+    return PromptWeights(name="1:w", finding_id=1, prompt_ids=np.flatnonzero(has).astype(np.int64), values=values[has])
 
 
 def board(store: sa.Engine, **choices: object) -> Leaderboard:
@@ -112,9 +112,7 @@ class TestAgainstReference:
         tasks = np.array([f"t{g}" for g in np.repeat([0, 1, 2], [3, 10, 27])])
         Q = rng.random((40, 3))
         nothing = np.empty(0)
-        weights = PromptWeights(
-            name="task-equal", analysis_id=None, prompt_ids=nothing.astype(np.int64), values=nothing
-        )
+        weights = PromptWeights(name="task-equal", finding_id=None, prompt_ids=nothing.astype(np.int64), values=nothing)
         found = rank_by_prompts(matrix(Q, tasks.tolist()), weights)
         expected = np.mean([Q[tasks == task].mean(axis=0) for task in np.unique(tasks)], axis=0)
         assert {row.run_id: row.mean for row in found.rows} == pytest.approx(dict(enumerate(expected)), rel=1e-13)

@@ -35,7 +35,7 @@ class TestLoad:
         more(filled, "algebra")
         recorded = [run_analysis(filled, "toy", one, {"seed": 3}) for one in (ARITHMETIC, ALGEBRA, ARITHMETIC)]
         found = load(filled)
-        assert [record.id for record in found.records] == [one.analysis_id for one in reversed(recorded)]
+        assert [record.id for record in found.records] == [one.finding_id for one in reversed(recorded)]
         assert [record.benchmark for record in found.records] == ["arithmetic", "algebra", "arithmetic"]
         assert found.benchmarks == ("algebra", "arithmetic")
         first = found.records[-1]
@@ -43,14 +43,14 @@ class TestLoad:
         assert first.parameters["seed"] == 3
         assert {file.name for file in first.artifacts} == {"arrays.parquet", "draws.png", "quantiles.parquet"}
         assert len(first.run_ids) == 5
-        assert [record.id for record in load(filled, ALGEBRA).records] == [recorded[1].analysis_id]
+        assert [record.id for record in load(filled, ALGEBRA).records] == [recorded[1].finding_id]
 
     def test_failed_findings_and_those_of_other_questions_are_not_among_them(self, filled_file: sa.Engine) -> None:
-        kept = run_analysis(filled_file, "toy", ARITHMETIC).analysis_id
-        for change in ({"name": "other"}, {"status": "failed"}):
-            key = run_analysis(filled_file, "toy", ARITHMETIC).analysis_id
+        kept = run_analysis(filled_file, "toy", ARITHMETIC).finding_id
+        for change in ({"analysis": "other"}, {"status": "failed"}):
+            key = run_analysis(filled_file, "toy", ARITHMETIC).finding_id
             with transaction(filled_file) as session:
-                session.execute(sa.update(tables.analysis).where(tables.analysis.c.id == key).values(**change))
+                session.execute(sa.update(tables.finding).where(tables.finding.c.id == key).values(**change))
         assert [record.id for record in load(filled_file).records] == [kept]
 
     def test_stale_findings_are_marked_and_their_runs_do_not_count(

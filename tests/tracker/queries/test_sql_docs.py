@@ -32,9 +32,9 @@ def fill(store: sa.Engine) -> None:
         session.execute(sa.update(schema.Run).where(schema.Run.id == 7).values(reason="odd"))
         session.add(schema.Source(identity="i", digest="d", path="scores.csv", format="wide"))
         session.add(
-            schema.Analysis(
+            schema.StoredFinding(
                 benchmark_id=1,
-                name="prompt-correlation",
+                analysis="prompt-correlation",
                 parameters={},
                 selection={},
                 input_digest="",
@@ -43,18 +43,18 @@ def fill(store: sa.Engine) -> None:
             )
         )
         session.flush()
-        session.add(schema.FindingMetric(analysis_id=1, name="hamming.variance.pvalue", value=0.001))
-        session.add(schema.FindingMetric(analysis_id=1, name="hamming.mean.pvalue", reason="invariant"))
+        session.add(schema.FindingMetric(finding_id=1, name="hamming.variance.pvalue", value=0.001))
+        session.add(schema.FindingMetric(finding_id=1, name="hamming.mean.pvalue", reason="invariant"))
         for run_id in runs:
             session.add(schema.RunSource(run_id=run_id, source_id=1))
-            session.add(schema.AnalysisRun(analysis_id=1, run_id=run_id, role="scores", checksum="0"))
+            session.add(schema.FindingRun(finding_id=1, run_id=run_id, role="scores", checksum="0"))
             for prompt_id, text in ((1, "A"), (3, "C")):
                 session.add(schema.Answer(run_id=run_id, prompt_id=prompt_id, extraction="", trial=0, text=text))
-        finding = {"name": "smart-filtering", "input_digest": "", "code_version": ""}
-        session.add(schema.Analysis(id=12, benchmark_id=1, parameters={}, selection={}, **finding))
+        finding = {"analysis": "smart-filtering", "input_digest": "", "code_version": ""}
+        session.add(schema.StoredFinding(id=12, benchmark_id=1, parameters={}, selection={}, **finding))
         session.flush()
         for prompt_id, kept in ((1, False), (2, True), (3, False)):
-            session.add(schema.FilterDecision(analysis_id=12, prompt_id=prompt_id, kept=kept))
+            session.add(schema.FilterDecision(finding_id=12, prompt_id=prompt_id, kept=kept))
         for prompt_id, step, cluster, retained in (
             (1, "easy", None, False),
             (1, "similar", 0, True),
@@ -63,7 +63,7 @@ def fill(store: sa.Engine) -> None:
             (3, "contaminated", None, False),
         ):
             reason = {"step": step, "cluster": cluster, "retained": retained}
-            session.add(schema.FilterReason(analysis_id=12, prompt_id=prompt_id, **reason))
+            session.add(schema.FilterReason(finding_id=12, prompt_id=prompt_id, **reason))
 
 
 class TestCookbook:

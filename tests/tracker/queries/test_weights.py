@@ -43,7 +43,7 @@ class TestLoading:
     def test_stored_weights_come_with_their_prompts_in_ascending_order(self, scored: sa.Engine) -> None:
         key = add_weights(scored, [0.5, NAN, 0.0, 2.0])
         found = load(scored, str(key))
-        assert (found.name, found.analysis_id) == (f"{key}:custom", key)
+        assert (found.name, found.finding_id) == (f"{key}:custom", key)
         assert found.values.tolist() == [0.5, 0.0, 2.0]
         assert (np.diff(found.prompt_ids) > 0).all()
         assert (found.prompt_ids.dtype, found.values.dtype) == (np.int64, np.float64)
@@ -59,7 +59,7 @@ class TestLoading:
 
     def test_task_equal_gives_every_task_the_same_total(self, scored: sa.Engine) -> None:
         found, scores = load(scored, "task-equal"), table(scored)
-        assert (found.analysis_id, found.prompt_ids.size) == (None, 0)
+        assert (found.finding_id, found.prompt_ids.size) == (None, 0)
         weights = found.of(scores.prompt_ids, scores.tasks)
         assert weights.tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
         assert weights.sum() == pytest.approx(1)
@@ -72,7 +72,7 @@ class TestLoading:
         assert totals == pytest.approx([1 / len(totals)] * len(totals))
 
     def test_a_prompt_beyond_the_last_stored_one_has_no_weight(self) -> None:
-        stored = PromptWeights(name="1:w", analysis_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
+        stored = PromptWeights(name="1:w", finding_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
         assert np.isnan(stored.of(np.array([1, 5, 9]), np.array(["", "", ""]))).all()
         assert stored.of(np.array([7, 3]), np.array(["", ""])).tolist() == [2, 1]
 
@@ -96,8 +96,8 @@ class TestStaleness:
         assert load(scored, str(key)).stale == ""
         with transaction(scored) as session:
             [run, *_] = session.scalars(sa.select(tables.run.c.id)).all()
-            seen = {"analysis_id": key, "run_id": run, "role": "scores", "checksum": "of other scores"}
-            session.execute(sa.insert(tables.analysis_run).values(**seen))
+            seen = {"finding_id": key, "run_id": run, "role": "scores", "checksum": "of other scores"}
+            session.execute(sa.insert(tables.finding_run).values(**seen))
         found = load(scored, str(key))
         assert found.stale == f"changed since: run {run}"
         assert any("no longer the latest" in note for note in weighted_scores(table(scored), found).warnings)
@@ -110,7 +110,7 @@ class TestDigest:
         assert load(scored, str(first)).digest == load(scored, str(second)).digest
 
     def test_it_changes_with_a_weight_a_prompt_the_scheme_and_the_origin(self) -> None:
-        one = PromptWeights(name="1:w", analysis_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
+        one = PromptWeights(name="1:w", finding_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
         others = [
             replace(one, values=np.array([1.0, 2.5])),
             replace(one, prompt_ids=np.array([3, 8])),

@@ -107,7 +107,7 @@ def test_suffrage_ui_serves_findings_and_if_it_is_stopped_while_an_analysis_comp
         assert recorded.publishing_problem.startswith(f"MLflow at {address} did not take it (")
         assert recorded.publishing_problem.endswith("`suffrage publish` makes it up.")
         with transaction(filled_file, write=False) as session:
-            last = sa.select(tables.analysis.c.summary).order_by(tables.analysis.c.id.desc()).limit(1)
+            last = sa.select(tables.finding.c.summary).order_by(tables.finding.c.id.desc()).limit(1)
             assert session.scalar(last) == "It was stopped."
         stop(server)
 
@@ -146,7 +146,7 @@ def test_a_server_that_never_answers_ends_in_a_sentence(
     assert recorded.mlflow_run_id is None
     assert "\n" not in (recorded.publishing_problem or "\n")
     with transaction(filled_file, write=False) as session:
-        assert session.scalar(sa.select(sa.func.count()).select_from(tables.analysis)) == 1
+        assert session.scalar(sa.select(sa.func.count()).select_from(tables.finding)) == 1
 
 
 def test_our_time_limits_hold_where_the_user_set_none_and_are_gone_afterwards(

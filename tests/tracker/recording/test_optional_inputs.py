@@ -65,12 +65,12 @@ def weighing(install) -> None:
 
 def weigh(engine: sa.Engine) -> int:
     """Weigh the prompts of arithmetic by a finding of the toy; its key."""
-    return run_analysis(engine, "toy", ARITHMETIC).analysis_id
+    return run_analysis(engine, "toy", ARITHMETIC).finding_id
 
 
 def analysis_row(engine: sa.Engine, key: int) -> sa.Row:
     with transaction(engine, write=False) as session:
-        return session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == key)).one()
+        return session.execute(sa.select(tables.finding).where(tables.finding.c.id == key)).one()
 
 
 @pytest.mark.usefixtures("toys", "weighing")
@@ -81,9 +81,9 @@ class TestWeights:
         chosen = replace(ARITHMETIC, weights=str(key))
         weighted = run_analysis(filled, "weighing-mean", chosen)
         assert (plain.report.finding.weighted, weighted.report.finding.weighted) == (False, True)
-        assert analysis_row(filled, plain.analysis_id).weights_id is None
-        assert analysis_row(filled, weighted.analysis_id).weights_id == key
-        assert analysis_row(filled, weighted.analysis_id).selection["weights"] == str(key)
+        assert analysis_row(filled, plain.finding_id).weights_id is None
+        assert analysis_row(filled, weighted.finding_id).weights_id == key
+        assert analysis_row(filled, weighted.finding_id).selection["weights"] == str(key)
         with transaction(filled, write=False) as session:
             scores, weights = PerformanceMatrix.load(session, ARITHMETIC), PromptWeights.load(session, chosen)
         w = weights.of(scores.prompt_ids, scores.tasks)
@@ -96,14 +96,14 @@ class TestWeights:
     def test_the_digest_of_the_data_covers_them(self, filled: sa.Engine) -> None:
         key = weigh(filled)
         digests = [
-            analysis_row(filled, run_analysis(filled, "weighing-mean", chosen).analysis_id).input_digest
+            analysis_row(filled, run_analysis(filled, "weighing-mean", chosen).finding_id).input_digest
             for chosen in (ARITHMETIC, replace(ARITHMETIC, weights=f"{key}:toy"), replace(ARITHMETIC, weights=str(key)))
         ]
         assert digests[1] == digests[2] != digests[0]
 
     def test_task_equal_is_a_rule_and_no_finding(self, filled: sa.Engine) -> None:
         recorded = run_analysis(filled, "weighing-mean", replace(ARITHMETIC, weights="task-equal"))
-        row = analysis_row(filled, recorded.analysis_id)
+        row = analysis_row(filled, recorded.finding_id)
         assert (row.weights_id, row.selection["weights"]) == (None, "task-equal")
         assert 39 < recorded.report.finding.n_effective < 40
 
@@ -120,7 +120,7 @@ class TestWeights:
         with pytest.raises(NotFoundError, match="No finding '9' with weights"):
             run_analysis(filled, "weighing-mean", replace(ARITHMETIC, weights="9"))
         with transaction(filled, write=False) as session:
-            assert session.scalars(sa.select(tables.analysis.c.id)).all() == []
+            assert session.scalars(sa.select(tables.finding.c.id)).all() == []
 
 
 @pytest.mark.usefixtures("toys", "weighing")

@@ -61,9 +61,9 @@ def rows(engine: sa.Engine, table: sa.Table) -> list[sa.Row]:
 
 def contents(engine: sa.Engine, recorded: Recorded) -> dict[str, object]:
     """Metrics and artifacts of a finding, with the number's repr and the bytes."""
-    mine = recorded.analysis_id
-    metrics = {m.name: (repr(m.value), m.reason) for m in rows(engine, tables.finding_metric) if m.analysis_id == mine}
-    files = {a.name: bytes(a.content) for a in rows(engine, tables.finding_artifact) if a.analysis_id == mine}
+    mine = recorded.finding_id
+    metrics = {m.name: (repr(m.value), m.reason) for m in rows(engine, tables.finding_metric) if m.finding_id == mine}
+    files = {a.name: bytes(a.content) for a in rows(engine, tables.finding_artifact) if a.finding_id == mine}
     return metrics | files
 
 
@@ -71,9 +71,9 @@ def contents(engine: sa.Engine, recorded: Recorded) -> dict[str, object]:
 class TestRecord:
     def test_everything_of_a_report_is_in_the_store(self, filled: sa.Engine) -> None:
         recorded = run_analysis(filled, "toy", ARITHMETIC, {"seed": 3, "method": "fancy"})
-        [analysis] = rows(filled, tables.analysis)
-        assert (analysis.id, analysis.name, analysis.seed, analysis.status) == (
-            recorded.analysis_id,
+        [analysis] = rows(filled, tables.finding)
+        assert (analysis.id, analysis.analysis, analysis.seed, analysis.status) == (
+            recorded.finding_id,
             "toy",
             3,
             "complete",
@@ -93,7 +93,7 @@ class TestRecord:
         assert set(analysis.timings) == {"load", "compute", "draw"}
         with transaction(filled, write=False) as session:
             assert analysis.input_digest == PerformanceMatrix.load(session, ARITHMETIC).digest
-        assert [(r.role, r.checksum) for r in rows(filled, tables.analysis_run)] == [
+        assert [(r.role, r.checksum) for r in rows(filled, tables.finding_run)] == [
             ("scores", f"{number:032x}") for number in range(5)
         ]
         metrics = {m.name: (m.value, m.reason) for m in rows(filled, tables.finding_metric)}
@@ -125,12 +125,12 @@ class TestRecord:
     def test_an_analysis_that_refuses_its_data_leaves_nothing_behind(self, filled: sa.Engine) -> None:
         with pytest.raises(SelectionError, match="Choose another"):
             run_analysis(filled, "toy", ARITHMETIC, {"label": "refuse"})
-        assert rows(filled, tables.analysis) == []
+        assert rows(filled, tables.finding) == []
 
     def test_a_bug_in_an_analysis_keeps_its_traceback_and_leaves_nothing_behind(self, filled: sa.Engine) -> None:
         with pytest.raises(ZeroDivisionError):
             run_analysis(filled, "toy", ARITHMETIC, {"label": "bug"})
-        assert rows(filled, tables.analysis) == []
+        assert rows(filled, tables.finding) == []
 
     def test_no_transaction_is_open_while_an_analysis_computes(self, filled: sa.Engine, install) -> None:
         install("probing", {"probe": PROBE})
@@ -197,7 +197,7 @@ class TestLaws:
     def test_another_seed_gives_other_draws(self, filled_file: sa.Engine) -> None:
         one, two = (run_analysis(filled_file, "toy", ARITHMETIC, {"seed": seed}) for seed in (0, 1))
         assert contents(filled_file, one)["spread"] != contents(filled_file, two)["spread"]
-        digests = {row.input_digest for row in rows(filled_file, tables.analysis)}
+        digests = {row.input_digest for row in rows(filled_file, tables.finding)}
         assert len(digests) == 1
 
     @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ class TestErrors:
         with pytest.raises(SelectionError, match=r"seed is 9007199254740993; it must be at most 9007199254740992\."):
             run_analysis(filled_file, "toy", ARITHMETIC, {"seed": 2**53 + 1})
         run_analysis(filled_file, "toy", ARITHMETIC, {"seed": 2**53})
-        assert rows(filled_file, tables.analysis)[0].parameters["seed"] == 2**53
+        assert rows(filled_file, tables.finding)[0].parameters["seed"] == 2**53
 
     def test_an_unknown_benchmark_is_refused(self, filled_file: sa.Engine) -> None:
         with pytest.raises(NotFoundError, match="Did you mean arithmetic"):
@@ -246,7 +246,7 @@ class TestErrors:
     ) -> None:
         with pytest.raises(PublishingError, match=r"Give sqlite:///FILE\.db"):
             run_analysis(filled_file, "toy", ARITHMETIC, publish_to="file:./mlruns")
-        assert rows(filled_file, tables.analysis) == []
+        assert rows(filled_file, tables.finding) == []
 
     def test_what_is_not_a_report_is_refused(self, filled_file: sa.Engine, install) -> None:
         source = (

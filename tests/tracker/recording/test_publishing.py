@@ -75,7 +75,7 @@ class TestFinding:
         assert run.info.status == "FINISHED"
         assert MlflowClient(tracking_uri=tracking_uri).get_experiment(run.info.experiment_id).name == "suffrage/toy"
         date = run.info.run_name.split()[2]
-        assert run.info.run_name == f"arithmetic fancy {date} #{recorded.analysis_id}"
+        assert run.info.run_name == f"arithmetic fancy {date} #{recorded.finding_id}"
         assert run.data.params == {
             "n_blocks": "8",
             "method": "fancy",
@@ -91,11 +91,11 @@ class TestFinding:
         assert all(math.isfinite(value) for value in run.data.metrics.values())
         tags = run.data.tags
         with transaction(filled, write=False) as session:
-            [analysis] = session.execute(sa.select(tables.analysis)).all()
+            [analysis] = session.execute(sa.select(tables.finding)).all()
             database = session.scalar(sa.select(tables.database.c.id))
         assert tags["suffrage.benchmark"] == "arithmetic"
         assert tags["suffrage.database_id"] == database
-        assert tags["suffrage.analysis_id"] == str(recorded.analysis_id)
+        assert tags["suffrage.finding_id"] == str(recorded.finding_id)
         assert tags["suffrage.input_digest"] == analysis.input_digest
         assert tags["suffrage.seed"] == "5"
         assert tags["suffrage.version"] == analysis.code_version
@@ -241,7 +241,7 @@ class TestRuns:
 class TestNeverTwice:
     def test_publishing_again_changes_nothing(self, filled: sa.Engine, tracking_uri: str) -> None:
         recorded = run_analysis(filled, "toy", ARITHMETIC, publish_to=tracking_uri)
-        assert publish_analysis(filled, recorded.analysis_id, tracking_uri) == recorded.mlflow_run_id
+        assert publish_analysis(filled, recorded.finding_id, tracking_uri) == recorded.mlflow_run_id
         assert publish_missing(filled, tracking_uri).n_new == 5
         before = publications(filled)
         assert publish_missing(filled, tracking_uri).n_new == 0

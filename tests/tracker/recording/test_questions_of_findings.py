@@ -67,11 +67,11 @@ def test_it_is_recorded_about_no_benchmark_with_the_runs_its_findings_rest_on(fi
     counted = run_analysis(filled, "counting")
     assert counted.report.summary == "There are 1 findings."
     with transaction(filled, write=False) as session:
-        row = session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == counted.analysis_id)).one()
-        used = tables.analysis_run.c
+        row = session.execute(sa.select(tables.finding).where(tables.finding.c.id == counted.finding_id)).one()
+        used = tables.finding_run.c
         rested = [
-            set(session.scalars(sa.select(used.run_id).where(used.analysis_id == key)))
-            for key in (first.analysis_id, counted.analysis_id)
+            set(session.scalars(sa.select(used.run_id).where(used.finding_id == key)))
+            for key in (first.finding_id, counted.finding_id)
         ]
         listed = findings(session, name="counting")
     assert (row.benchmark_id, row.selection, row.parameters) == (None, {}, {"least": 0})
@@ -81,7 +81,7 @@ def test_it_is_recorded_about_no_benchmark_with_the_runs_its_findings_rest_on(fi
 
 def test_it_is_stale_when_a_run_behind_a_finding_changes(filled: sa.Engine) -> None:
     run_analysis(filled, "toy", ARITHMETIC)
-    key = run_analysis(filled, "counting").analysis_id
+    key = run_analysis(filled, "counting").finding_id
     with transaction(filled) as session:
         session.execute(sa.update(tables.run).values(checksum="new"))
     with transaction(filled, write=False) as session:

@@ -96,7 +96,7 @@ class Looked(Finding):
 
 @analysis
 def analyze(scores: PerformanceMatrix, chosen: PromptFilter, prompts: Prompts, who: FilterModels) -> Report:
-    numbers = {"filter_id": chosen.analysis_id, "n_kept": chosen.n_kept, "n_scored": scores.n_prompts}
+    numbers = {"filter_id": chosen.finding_id, "n_kept": chosen.n_kept, "n_scored": scores.n_prompts}
     more = {"n_texts": len(prompts.prompt_ids), "n_models": scores.n_models, "models": who.named}
     return Report(Looked(**numbers, **more))
 '''
@@ -141,13 +141,13 @@ def sieve(engine: sa.Engine, selection: Selection = ARITHMETIC, **parameters: ob
 
 def rows(engine: sa.Engine, table: sa.Table, key: int) -> list[sa.Row]:
     with transaction(engine, write=False) as session:
-        asked = sa.select(table).where(table.c.analysis_id == key).order_by(*table.primary_key)
+        asked = sa.select(table).where(table.c.finding_id == key).order_by(*table.primary_key)
         return list(session.execute(asked))
 
 
 def analysis_row(engine: sa.Engine, key: int) -> sa.Row:
     with transaction(engine, write=False) as session:
-        return session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == key)).one()
+        return session.execute(sa.select(tables.finding).where(tables.finding.c.id == key)).one()
 
 
 def invoke(engine: sa.Engine, *arguments: str) -> Result:
@@ -161,7 +161,7 @@ def invoke(engine: sa.Engine, *arguments: str) -> Result:
 class TestRecord:
     def test_every_decision_and_reason_is_a_row(self, filled: sa.Engine) -> None:
         recorded = sieve(filled)
-        made, key = recorded.report.filter, recorded.analysis_id
+        made, key = recorded.report.filter, recorded.finding_id
         decided = dict(zip(made.prompt_ids.tolist(), made.kept.tolist(), strict=True))
         assert {row.prompt_id: row.kept for row in rows(filled, tables.filter_decision, key)} == decided
         told = {
@@ -180,13 +180,13 @@ class TestRecord:
         assert {retained for retained, _ in told.values()} == {True, False}
 
     def test_deleting_the_finding_deletes_its_decisions_unless_another_rests_on_it(self, filled: sa.Engine) -> None:
-        key = sieve(filled).analysis_id
-        dropping = sa.delete(tables.analysis).where(tables.analysis.c.id == key)
-        used = run_analysis(filled, "toy", replace(ARITHMETIC, filter=key)).analysis_id
+        key = sieve(filled).finding_id
+        dropping = sa.delete(tables.finding).where(tables.finding.c.id == key)
+        used = run_analysis(filled, "toy", replace(ARITHMETIC, filter=key)).finding_id
         with pytest.raises(sa.exc.IntegrityError), transaction(filled) as session:
             session.execute(dropping)
         with transaction(filled) as session:
-            session.execute(sa.delete(tables.analysis).where(tables.analysis.c.id == used))
+            session.execute(sa.delete(tables.finding).where(tables.finding.c.id == used))
             session.execute(dropping)
         assert rows(filled, tables.filter_decision, key) == rows(filled, tables.filter_reason, key) == []
 
@@ -219,14 +219,14 @@ class TestDecisions:
 class TestUse:
     def test_other_questions_see_the_kept_prompts_only_and_record_whose(self, filled: sa.Engine) -> None:
         recorded = sieve(filled)
-        key, n_kept = recorded.analysis_id, recorded.report.finding.n_kept
+        key, n_kept = recorded.finding_id, recorded.report.finding.n_kept
         filtered = replace(ARITHMETIC, filter=key)
         used = run_analysis(filled, "toy", filtered)
         assert 0 < used.report.finding.n_prompts == n_kept < 40
         only, chosen, toy = used.report.warnings
         assert (only, toy) == (f"Only the {n_kept} of 40 prompts that filter {key} keeps.", "This is a toy.")
         assert chosen.startswith(f"Filter {key} chose prompts by the answers of 2 models")
-        row = analysis_row(filled, used.analysis_id)
+        row = analysis_row(filled, used.finding_id)
         assert (row.filter_id, row.selection["filter"]) == (key, key)
         with transaction(filled, write=False) as session:
             assert row.input_digest == performance_matrix(session, filtered).digest
@@ -236,31 +236,31 @@ class TestUse:
 
     def test_a_filter_of_a_filter_keeps_what_both_keep(self, filled_file: sa.Engine) -> None:
         first = sieve(filled_file)
-        second = sieve(filled_file, replace(ARITHMETIC, filter=first.analysis_id), at_most=0.3)
-        third = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=second.analysis_id))
+        second = sieve(filled_file, replace(ARITHMETIC, filter=first.finding_id), at_most=0.3)
+        third = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=second.finding_id))
         assert third.report.finding.n_prompts == second.report.finding.n_kept < first.report.finding.n_kept
         assert third.report.warnings[0].startswith(f"Only the {second.report.finding.n_kept} of 40 prompts")
         assert not any("never judged" in note for note in third.report.warnings)
-        assert analysis_row(filled_file, second.analysis_id).filter_id == first.analysis_id
+        assert analysis_row(filled_file, second.finding_id).filter_id == first.finding_id
 
     def test_weights_made_of_kept_prompts_and_weights_of_all_can_both_be_used_with_it(
         self, filled_file: sa.Engine
     ) -> None:
-        key = sieve(filled_file).analysis_id
-        of_all = run_analysis(filled_file, "toy", ARITHMETIC).analysis_id
-        of_kept = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key)).analysis_id
+        key = sieve(filled_file).finding_id
+        of_all = run_analysis(filled_file, "toy", ARITHMETIC).finding_id
+        of_kept = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key)).finding_id
         for weights in (of_all, of_kept):
             chosen = replace(ARITHMETIC, filter=key, weights=str(weights))
             used = run_analysis(filled_file, "weighed", chosen)
-            row = analysis_row(filled_file, used.analysis_id)
+            row = analysis_row(filled_file, used.finding_id)
             assert (row.filter_id, row.weights_id) == (key, weights)
             assert used.report.warnings[0].startswith("Only the ")
             assert used.report.warnings[2].startswith("Prompts are weighted by")
             assert used.report.finding.n_effective <= used.report.finding.n_prompts <= sieve_kept(filled_file, key)
 
     def test_a_finding_made_of_kept_prompts_is_stale_when_its_runs_change(self, filled_file: sa.Engine) -> None:
-        key = sieve(filled_file).analysis_id
-        used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key)).analysis_id
+        key = sieve(filled_file).finding_id
+        used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=key)).finding_id
         with transaction(filled_file, write=False) as session:
             assert finding(session, used).stale == ""
         with transaction(filled_file) as session:
@@ -271,12 +271,12 @@ class TestUse:
         assert "was made of scores that are no longer the latest" in again.report.warnings[1]
 
     def test_nothing_is_recorded_of_a_question_whose_filter_is_refused(self, filled_file: sa.Engine) -> None:
-        key = run_analysis(filled_file, "toy", ARITHMETIC).analysis_id
+        key = run_analysis(filled_file, "toy", ARITHMETIC).finding_id
         for wrong, error in ((key, SelectionError), (99, NotFoundError)):
             with pytest.raises(error, match="filter"):
                 run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=wrong))
         with transaction(filled_file, write=False) as session:
-            assert session.scalars(sa.select(tables.analysis.c.id)).all() == [key]
+            assert session.scalars(sa.select(tables.finding.c.id)).all() == [key]
 
 
 class TestClaims:
@@ -284,17 +284,17 @@ class TestClaims:
 
     def test_the_filter_is_looked_at_and_all_prompts_too(self, filled_file: sa.Engine) -> None:
         first, second = sieve(filled_file), sieve(filled_file, at_most=0.9)
-        chosen = replace(ARITHMETIC, filter=first.analysis_id)
+        chosen = replace(ARITHMETIC, filter=first.finding_id)
         looked = run_analysis(filled_file, "looking", chosen)
         found = looked.report.finding
-        assert (found.filter_id, found.n_kept) == (first.analysis_id, first.report.finding.n_kept)
+        assert (found.filter_id, found.n_kept) == (first.finding_id, first.report.finding.n_kept)
         assert (found.n_scored, found.n_texts, looked.report.warnings) == (40, 40, ())
-        assert analysis_row(filled_file, looked.analysis_id).filter_id == first.analysis_id
-        assert run_analysis(filled_file, "looking", ARITHMETIC).report.finding.filter_id == second.analysis_id
+        assert analysis_row(filled_file, looked.finding_id).filter_id == first.finding_id
+        assert run_analysis(filled_file, "looking", ARITHMETIC).report.finding.filter_id == second.finding_id
 
     def test_the_latest_is_recorded_where_none_was_named(self, filled_file: sa.Engine) -> None:
-        key = sieve(filled_file).analysis_id
-        row = analysis_row(filled_file, run_analysis(filled_file, "looking", ARITHMETIC).analysis_id)
+        key = sieve(filled_file).finding_id
+        row = analysis_row(filled_file, run_analysis(filled_file, "looking", ARITHMETIC).finding_id)
         assert (row.filter_id, row.selection["filter"]) == (key, key)
 
     def test_without_any_filter_it_says_how_to_make_one(self, filled_file: sa.Engine) -> None:
@@ -326,7 +326,7 @@ class TestClaims:
 
 class TestCommand:
     def test_filter_is_shown_wherever_a_finding_is_told(self, filled_file: sa.Engine) -> None:
-        key = sieve(filled_file).analysis_id
+        key = sieve(filled_file).finding_id
         assert "data" not in invoke(filled_file, "analyses").stdout.splitlines()[0]
         said = invoke(filled_file, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
         assert f"Note: Only the {sieve_kept(filled_file, key)} of 40 prompts that filter {key} keeps." in said.stderr
@@ -341,10 +341,10 @@ class TestCommand:
         assert {row["id"]: row["selection"].get("filter") for row in told} == {key: None, used: key}
 
     def test_a_stale_finding_is_asked_again_of_the_same_data(self, filled_file: sa.Engine) -> None:
-        key = sieve(filled_file).analysis_id
+        key = sieve(filled_file).finding_id
         data = {"tasks": ("task 0", "task 2"), "metric": "accuracy of arithmetic"}
         chosen = replace(ARITHMETIC, filter=key, as_of=datetime(2099, 1, 1, 12, 30, tzinfo=UTC), **data)
-        used = run_analysis(filled_file, "toy", chosen).analysis_id
+        used = run_analysis(filled_file, "toy", chosen).finding_id
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 1).values(checksum="another"))
         again = "toy arithmetic --metric 'accuracy of arithmetic' --tasks 'task 0,task 2' --as-of 2099-01-01T12:30:00"
@@ -355,7 +355,7 @@ class TestCommand:
         assert "Ask again with `suffrage analyze sieve arithmetic`." in invoke(filled_file, "show", str(key)).stderr
 
     def test_the_leaderboard_says_what_it_leaves_out(self, filled_file: sa.Engine) -> None:
-        key = sieve(filled_file).analysis_id
+        key = sieve(filled_file).finding_id
         n_kept = sieve_kept(filled_file, key)
         table = invoke(filled_file, "leaderboard", "arithmetic", "--filter", str(key))
         assert f"over {n_kept} prompts" in table.stderr
@@ -375,9 +375,9 @@ def sieve_kept(engine: sa.Engine, key: int) -> int:
 
 def test_mlflow_shows_the_decisions_and_which_filter_was_used(filled_file: sa.Engine, tracking_uri: str) -> None:
     made = run_analysis(filled_file, "sieve", ARITHMETIC, publish_to=tracking_uri)
-    used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=made.analysis_id), publish_to=tracking_uri)
+    used = run_analysis(filled_file, "toy", replace(ARITHMETIC, filter=made.finding_id), publish_to=tracking_uri)
     client = MlflowClient(tracking_uri)
-    assert client.get_run(used.mlflow_run_id).data.params["selection.filter"] == str(made.analysis_id)
+    assert client.get_run(used.mlflow_run_id).data.params["selection.filter"] == str(made.finding_id)
     table = pq.read_table(client.download_artifacts(made.mlflow_run_id, "data/filter.parquet")).to_pylist()
     decided = made.report.filter
     assert {row["prompt_id"]: row["kept"] for row in table} == dict(

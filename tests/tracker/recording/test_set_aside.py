@@ -122,12 +122,12 @@ class TestStaleness:
         run_analysis(filled_file, "toy", Selection(benchmark="arithmetic", runs=(1, 2)))
         run_analysis(filled_file, "toy", Selection(benchmark="arithmetic", runs=(3, 4)))
         with transaction(filled_file) as session:
-            session.execute(sa.update(tables.analysis).where(tables.analysis.c.id == 2).values(filter_id=1))
+            session.execute(sa.update(tables.finding).where(tables.finding.c.id == 2).values(filter_id=1))
         change(filled_file, hide, [1])
         assert stale(filled_file)[2] == "its filter, finding 1: hidden since: run 1"
         change(filled_file, show_again, [1])
         with transaction(filled_file) as session:
-            session.execute(sa.update(tables.analysis).where(tables.analysis.c.id == 1).values(selection={}))
+            session.execute(sa.update(tables.finding).where(tables.finding.c.id == 1).values(selection={}))
         rerun(filled_file)
         assert set(stale(filled_file)) == {1}
 
@@ -173,12 +173,12 @@ class TestAgainstReference:
                 session.flush()
             for number, (runs, pinned) in enumerate(findings, start=1):
                 chosen = {"runs": sorted(runs)} if pinned else {}
-                known = {"name": "a", "parameters": {}, "input_digest": "", "code_version": ""}
-                session.add(schema.Analysis(selection=chosen, **known))
+                known = {"analysis": "a", "parameters": {}, "input_digest": "", "code_version": ""}
+                session.add(schema.StoredFinding(selection=chosen, **known))
                 session.flush()
                 for key in runs:
                     row = session.get_one(schema.Run, key)
-                    session.add(schema.AnalysisRun(analysis_id=number, run_id=key, role="s", checksum=row.checksum))
+                    session.add(schema.FindingRun(finding_id=number, run_id=key, role="s", checksum=row.checksum))
         status = dict.fromkeys(model_of, "complete")
         for what, key, other in steps:
             allowed = (
@@ -247,7 +247,7 @@ def shown(tracking_uri: str) -> dict[str, MlflowRun]:
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
     found = {}
     for mlflow_run in client.search_runs(experiments):
-        kind = "run" if "suffrage.run_id" in mlflow_run.data.tags else "analysis"
+        kind = "run" if "suffrage.run_id" in mlflow_run.data.tags else "finding"
         found[f"{kind} {mlflow_run.data.tags[f'suffrage.{kind}_id']}"] = mlflow_run
     return found
 

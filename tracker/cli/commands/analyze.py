@@ -213,7 +213,7 @@ def print_recorded(recorded: Recorded, output_format: str) -> None:
     if output_format == "json":
         print_record(
             {
-                "analysis_id": recorded.analysis_id,
+                "finding_id": recorded.finding_id,
                 "analysis": recorded.analysis,
                 "summary": summary,
                 "metrics": {metric.name: metric.value for metric in shown},
@@ -233,11 +233,11 @@ def print_recorded(recorded: Recorded, output_format: str) -> None:
         inform(f"Warning: {recorded.publishing_problem}")
     rest = len(recorded.metrics) - len(shown)
     more = f" with {rest} more numbers" if rest else ""
-    inform(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it{more}.")
+    inform(f"Recorded as analysis {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it{more}.")
     if recorded.report.tables:
         listed = ", ".join(recorded.report.tables)
         inform(
-            f"Tables: {listed}. `suffrage show {recorded.analysis_id} --table {listed.partition(',')[0]}` prints one."
+            f"Tables: {listed}. `suffrage show {recorded.finding_id} --table {listed.partition(',')[0]}` prints one."
         )
     if recorded.mlflow_run_id:
         inform("In MLflow: `suffrage ui` shows it beside earlier ones.")

@@ -84,7 +84,7 @@ def command(
     if picture is not None:
         picture.save(report, "differences")
     if record:
-        inform(f"Recorded as analysis {recorded.analysis_id}: `suffrage show {recorded.analysis_id}` prints it.")
+        inform(f"Recorded as analysis {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
         if recorded.publishing_problem:
             inform(f"Warning: {recorded.publishing_problem}")
 

@@ -238,7 +238,7 @@ def _print_found(recorded: Recorded) -> None:
     tests = list(_tests(finding.metrics, SHOWN.get(recorded.analysis, finding.headline)))[:MOST_TESTS]
     for line in tests:
         click.echo(f"  {line}")
-    _say(f"All of it: suffrage show {recorded.analysis_id}")
+    _say(f"All of it: suffrage show {recorded.finding_id}")
     if recorded.publishing_problem:
         _say(f"Not in MLflow: {recorded.publishing_problem}")
 

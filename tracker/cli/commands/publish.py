@@ -38,7 +38,7 @@ def command(database: str | None, tracking_uri: str) -> None:
     if not kinds:
         inform("Nothing is recorded yet. Take some results in: suffrage ingest PATH")
         return
-    findings, runs = kinds.count("analysis"), kinds.count("run")
+    findings, runs = kinds.count("finding"), kinds.count("run")
     inform(
         f"{store.shown} shows {runs} run{'s' * (runs != 1)} and {findings} finding{'s' * (findings != 1)}; "
         f"{published.n_new or 'none'} of them {'is' if published.n_new == 1 else 'are'} new."

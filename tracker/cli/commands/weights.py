@@ -49,5 +49,5 @@ def command(
     click.echo(report.summary)
     if recorded.publishing_problem:
         inform(f"Warning: {recorded.publishing_problem}")
-    key = recorded.analysis_id
+    key = recorded.finding_id
     inform(f"Recorded as finding {key}: suffrage leaderboard {shlex.quote(found.label)} --weights {key}")

@@ -104,13 +104,13 @@ def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
 
 
 def _benchmark_of(session: Session, key: int) -> BenchmarkKey:
-    analysis, benchmark, decision = tables.analysis.c, tables.benchmark.c, tables.filter_decision.c
-    there = sa.select(sa.literal(1)).where(decision.analysis_id == analysis.id).exists()
+    analysis, benchmark, decision = tables.finding.c, tables.benchmark.c, tables.filter_decision.c
+    there = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
     filters = session.scalars(sa.select(analysis.id).where(there).order_by(analysis.id)).all()
     found = None
     if 0 < key <= LARGEST_KEY:
         found = session.execute(
-            sa.select(analysis.name, benchmark.id, benchmark.name.label("benchmark"), benchmark.revision)
+            sa.select(analysis.analysis, benchmark.id, benchmark.name.label("benchmark"), benchmark.revision)
             .outerjoin(tables.benchmark, benchmark.id == analysis.benchmark_id)
             .where(analysis.id == key)
         ).first()
@@ -119,6 +119,7 @@ def _benchmark_of(session: Session, key: int) -> BenchmarkKey:
     if key not in filters:
         which = f"Those that are: {', '.join(map(str, filters[-N_LISTED:]))}." if filters else "None is yet."
         raise SelectionError(
-            f"Finding {key} ({found.name}) is no filter. {which} Make one: suffrage analyze smart-filtering BENCHMARK"
+            f"Finding {key} ({found.analysis}) is no filter. {which} Make one: "
+            "suffrage analyze smart-filtering BENCHMARK"
         )
     return BenchmarkKey(found.id, benchmark_label(found.benchmark, found.revision))

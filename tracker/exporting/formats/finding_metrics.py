@@ -37,12 +37,12 @@ def numbers_of_findings(session: Session, which: str | None = None) -> StreamedT
     terms = []
     if which is not None and which.isdecimal():
         key = int(which)
-        terms = [tables.analysis.c.id == (key if key <= LARGEST_KEY else -1)]
+        terms = [tables.finding.c.id == (key if key <= LARGEST_KEY else -1)]
     elif which is not None:
-        terms = [tables.analysis.c.benchmark_id == find_benchmark(session, which).id]
+        terms = [tables.finding.c.benchmark_id == find_benchmark(session, which).id]
     records = finding_records(session, *terms)[::-1]
     if not records and which is not None and which.isdecimal():
-        known = session.scalars(tables.analysis.select().with_only_columns(tables.analysis.c.id)).all()
+        known = session.scalars(tables.finding.select().with_only_columns(tables.finding.c.id)).all()
         raise NotFoundError("finding", which, sorted(known))
     if not records:
         raise SelectionError(f"There are no findings{f' about {which}' if which else ''} yet: suffrage analyze …")

@@ -44,7 +44,7 @@ def review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Tab
     import pyarrow as pa
 
     if not filtered.filter.reasons:
-        raise SelectionError(f"Filter {filtered.filter.analysis_id} singled out no prompt: there is nothing to review.")
+        raise SelectionError(f"Filter {filtered.filter.finding_id} singled out no prompt: there is nothing to review.")
     asked = filtered.prompts
     stays = np.zeros(len(asked.prompt_ids), dtype=np.bool_)
     stays[filtered.kept] = True

@@ -27,16 +27,16 @@ def weights_of(session: Session, which: str) -> StreamedTable:
     """
     import pyarrow as pa
 
-    key, analysis, benchmark = which.partition(":")[0], tables.analysis.c, tables.benchmark.c
+    key, analysis, benchmark = which.partition(":")[0], tables.finding.c, tables.benchmark.c
     if not key.isdecimal():
         raise SelectionError(f"No weights {which!r}. Give the number of a finding, such as 12 or 12:distance.")
     asked = sa.select(benchmark.id, benchmark.name, benchmark.revision).join(
-        tables.analysis, analysis.benchmark_id == benchmark.id
+        tables.finding, analysis.benchmark_id == benchmark.id
     )
     about = None if int(key) > LARGEST_KEY else session.execute(asked.where(analysis.id == int(key))).first()
     if about is None:
         value = tables.prompt_value.c
-        known = session.scalars(sa.select(value.analysis_id).where(value.name.startswith(PREFIX)).distinct()).all()
+        known = session.scalars(sa.select(value.finding_id).where(value.name.startswith(PREFIX)).distinct()).all()
         raise NotFoundError("finding with weights", key, sorted(known))
     weights = prompt_weights(session, Selection(benchmark=benchmark_label(about.name, about.revision), weights=which))
     ids = weights.prompt_ids.tolist()

@@ -34,7 +34,7 @@ def filter_notes(session: Session, benchmark: BenchmarkKey, selection: Selection
     chosen = chosen_filter(session, benchmark, selection)
     if chosen is None:
         return ()
-    key = chosen.analysis_id
+    key = chosen.finding_id
     prompt_ids, tasks = read_prompts(session, chosen_tasks(session, benchmark, selection))
     stays, _ = chosen.of(prompt_ids)
     warnings = [f"Only the {int(stays.sum()):,} of {len(stays):,} prompts that filter {key} keeps."]

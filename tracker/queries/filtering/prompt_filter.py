@@ -47,7 +47,7 @@ class PromptFilter:
     A question that takes one as an input looks at a filter, and loads everything else unfiltered.
 
     Attributes:
-        analysis_id: the finding that holds it.
+        finding_id: the finding that holds it.
         made_by: name of the question, such as ``smart-filtering``.
         benchmark: whose prompts.
         prompt_ids: ``(n,)`` int64, ascending: every prompt it judged.
@@ -62,7 +62,7 @@ class PromptFilter:
     CLAIMS: ClassVar[str] = "filter"
     HELP: ClassVar[str] = "The filter that is looked at; else the benchmark's latest."
 
-    analysis_id: int
+    finding_id: int
     made_by: str
     benchmark: str
     prompt_ids: NDArray[np.int64]
@@ -110,7 +110,7 @@ class PromptFilter:
     def empties(self, metric: str) -> str:
         """What to say where none of the prompts that stay has a score under a metric."""
         return (
-            f"No prompt of {self.benchmark} that filter {self.analysis_id} keeps has a score under {metric} in the "
+            f"No prompt of {self.benchmark} that filter {self.finding_id} keeps has a score under {metric} in the "
             "chosen runs and tasks. Choose other tasks or models, or leave --filter out."
         )
 
@@ -144,7 +144,7 @@ def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = N
     key = known[-1] if key is None else key
     row = None
     if 0 <= key <= LARGEST_KEY:
-        row = session.execute(sa.select(tables.analysis).where(tables.analysis.c.id == key)).first()
+        row = session.execute(sa.select(tables.finding).where(tables.finding.c.id == key)).first()
     if row is None:
         known = _filters(session, benchmark)
         raise NotFoundError("finding with a filter", key, known, "" if known else f"Make one: {_making(benchmark)}")
@@ -153,25 +153,25 @@ def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = N
         raise SelectionError(f"Finding {key} is not about {benchmark.label}. Choose a filter of its own prompts{own}.")
     decided = read_arrow(
         session,
-        "SELECT prompt_id, CASE WHEN kept THEN 1 ELSE 0 END FROM filter_decision WHERE analysis_id = ?",
+        "SELECT prompt_id, CASE WHEN kept THEN 1 ELSE 0 END FROM filter_decision WHERE finding_id = ?",
         (key,),
     )
     ids, kept = number_columns(decided)
     if not len(ids):
         raise SelectionError(
-            f"Finding {key} ({row.name}) filters no prompts. Choose one that does{_listed(session, benchmark)}."
+            f"Finding {key} ({row.analysis}) filters no prompts. Choose one that does{_listed(session, benchmark)}."
         )
     order = np.argsort(ids)
     ranking, model = tables.ranking.c, tables.model.c
     models = session.scalars(
         sa.select(model.name)
         .join(tables.ranking, ranking.model_id == model.id)
-        .where(ranking.analysis_id == key, ranking.scheme == FILTER_MODELS)
+        .where(ranking.finding_id == key, ranking.scheme == FILTER_MODELS)
         .order_by(ranking.rank, model.id)
     ).all()
     return PromptFilter(
-        analysis_id=key,
-        made_by=row.name,
+        finding_id=key,
+        made_by=row.analysis,
         benchmark=benchmark.label,
         prompt_ids=ids[order].astype(np.int64),
         kept=kept[order].astype(np.bool_),
@@ -195,7 +195,7 @@ def chosen_filter(session: Session, benchmark: BenchmarkKey, selection: Selectio
     chosen = prompt_filter(session, benchmark, selection.filter)
     if not chosen.n_kept:
         raise SelectionError(
-            f"Filter {chosen.analysis_id} keeps none of the {len(chosen.prompt_ids):,} prompts of {benchmark.label} "
+            f"Filter {chosen.finding_id} keeps none of the {len(chosen.prompt_ids):,} prompts of {benchmark.label} "
             "that it judged. Leave --filter out, or make one that removes less."
         )
     return chosen
@@ -213,7 +213,7 @@ def _reasons(session: Session, key: int) -> dict[str, FilterReason]:
     found: dict[str, list[NDArray[np.int64]]] = {}
     asked = (
         "SELECT prompt_id, CASE WHEN retained THEN 1 ELSE 0 END, COALESCE(cluster, -1), step FROM filter_reason "
-        "WHERE analysis_id = ?"
+        "WHERE finding_id = ?"
     )
     for batch in read_arrow(session, asked, (key,)).to_batches():
         rows = np.column_stack([np.from_dlpack(batch.column(place)).astype(np.int64) for place in range(3)])
@@ -232,8 +232,8 @@ def _reasons(session: Session, key: int) -> dict[str, FilterReason]:
 
 def _filters(session: Session, benchmark: BenchmarkKey) -> list[int]:
     """Keys of the findings that hold a filter of a benchmark, ascending."""
-    decision, analysis = tables.filter_decision.c, tables.analysis.c
-    there = sa.select(sa.literal(1)).where(decision.analysis_id == analysis.id).exists()
+    decision, analysis = tables.filter_decision.c, tables.finding.c
+    there = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
     query = sa.select(analysis.id).where(analysis.status == "complete", analysis.benchmark_id == benchmark.id, there)
     return list(session.scalars(query.order_by(analysis.id)))
 

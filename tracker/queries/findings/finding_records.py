@@ -109,12 +109,12 @@ def findings(session: Session, *, benchmark: str | None = None, name: str | None
     """
     terms = []
     if benchmark is not None:
-        terms.append(tables.analysis.c.benchmark_id == find_benchmark(session, benchmark).id)
+        terms.append(tables.finding.c.benchmark_id == find_benchmark(session, benchmark).id)
     if name is not None:
-        known = session.scalars(sa.select(tables.analysis.c.name).distinct()).all()
+        known = session.scalars(sa.select(tables.finding.c.analysis).distinct()).all()
         if name not in known:
             raise NotFoundError("question with a finding", name, sorted(known))
-        terms.append(tables.analysis.c.name == name)
+        terms.append(tables.finding.c.analysis == name)
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)
     stale = stale_findings(session, [row.id for row in rows])
@@ -127,9 +127,9 @@ def finding(session: Session, key: int) -> FindingRecord:
     Raises:
         NotFoundError: there is none with this key.
     """
-    found = finding_records(session, tables.analysis.c.id == key) if 0 <= key <= LARGEST_KEY else []
+    found = finding_records(session, tables.finding.c.id == key) if 0 <= key <= LARGEST_KEY else []
     if not found:
-        known = session.scalars(sa.select(tables.analysis.c.id).order_by(tables.analysis.c.id)).all()
+        known = session.scalars(sa.select(tables.finding.c.id).order_by(tables.finding.c.id)).all()
         raise NotFoundError("finding", key, known)
     return found[0]
 
@@ -139,20 +139,20 @@ def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[Fi
 
     Args:
         session: the store.
-        terms: on columns of ``analysis``; none means all.
+        terms: on columns of ``finding``; none means all.
     """
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)
     stale = stale_findings(session, [row.id for row in rows])
-    of_finding, files, used = tables.analysis.c.id, tables.finding_artifact.c, tables.analysis_run.c
+    of_finding, files, used = tables.finding.c.id, tables.finding_artifact.c, tables.finding_run.c
     artifacts: dict[int, list[Artifact]] = {}
-    kept = sa.select(files.analysis_id, files.name, files.media_type, sa.func.length(files.content))
+    kept = sa.select(files.finding_id, files.name, files.media_type, sa.func.length(files.content))
     for key, name, media_type, n_bytes in session.execute(
-        kept.join(tables.analysis, of_finding == files.analysis_id).where(*terms).order_by(files.name)
+        kept.join(tables.finding, of_finding == files.finding_id).where(*terms).order_by(files.name)
     ):
         artifacts.setdefault(key, []).append(Artifact(name=name, media_type=media_type, n_bytes=n_bytes))
     runs: dict[int, list[int]] = {}
-    rested = sa.select(used.analysis_id, used.run_id).join(tables.analysis, of_finding == used.analysis_id)
+    rested = sa.select(used.finding_id, used.run_id).join(tables.finding, of_finding == used.finding_id)
     for key, run_id in session.execute(rested.where(*terms).distinct().order_by(used.run_id)):
         runs.setdefault(key, []).append(run_id)
     return [
@@ -178,9 +178,9 @@ def artifact(session: Session, key: int, name: str) -> bytes:
         NotFoundError: the finding has no file of that name.
     """
     files = tables.finding_artifact.c
-    content = session.scalar(sa.select(files.content).where(files.analysis_id == key, files.name == name))
+    content = session.scalar(sa.select(files.content).where(files.finding_id == key, files.name == name))
     if content is None:
-        known = session.scalars(sa.select(files.name).where(files.analysis_id == key).order_by(files.name)).all()
+        known = session.scalars(sa.select(files.name).where(files.finding_id == key).order_by(files.name)).all()
         raise NotFoundError(f"file of finding {key}", name, known)
     return bytes(content)
 
@@ -188,13 +188,13 @@ def artifact(session: Session, key: int, name: str) -> bytes:
 def _analyses(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> Sequence[sa.Row[Any]]:
     query = (
         sa.select(
-            tables.analysis,
+            tables.finding,
             tables.benchmark.c.name.label("benchmark"),
             tables.benchmark.c.revision.label("revision"),
         )
-        .outerjoin(tables.benchmark, tables.benchmark.c.id == tables.analysis.c.benchmark_id)
+        .outerjoin(tables.benchmark, tables.benchmark.c.id == tables.finding.c.benchmark_id)
         .where(*terms)
-        .order_by(tables.analysis.c.id.desc())
+        .order_by(tables.finding.c.id.desc())
     )
     return session.execute(query).all()
 
@@ -202,7 +202,7 @@ def _analyses(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> Sequ
 def _listed(row: sa.Row[Any], numbers: Sequence[Number], stale: str) -> dict[str, Any]:
     return {
         "id": row.id,
-        "name": row.name,
+        "name": row.analysis,
         "benchmark": None if row.benchmark is None else benchmark_label(row.benchmark, row.revision),
         "status": row.status,
         "summary": row.summary or row.error or "",
@@ -216,8 +216,8 @@ def _listed(row: sa.Row[Any], numbers: Sequence[Number], stale: str) -> dict[str
 def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[int, list[Number]]:
     kept = tables.finding_metric
     query = (
-        sa.select(kept.c.analysis_id, kept.c.name, kept.c.value, kept.c.reason, kept.c.headline)
-        .join(tables.analysis, tables.analysis.c.id == kept.c.analysis_id)
+        sa.select(kept.c.finding_id, kept.c.name, kept.c.value, kept.c.reason, kept.c.headline)
+        .join(tables.finding, tables.finding.c.id == kept.c.finding_id)
         .where(*terms)
         .order_by(kept.c.position, kept.c.name)
     )

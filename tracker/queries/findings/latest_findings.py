@@ -37,8 +37,8 @@ class Findings:
     @classmethod
     def load(cls, session: Session, selection: Selection | None) -> Self:
         """All findings of the question, or those about the selection's benchmark."""
-        analysis, benchmark = tables.analysis.c, tables.benchmark.c
-        terms = [analysis.name == cls.question, analysis.status == "complete"]
+        analysis, benchmark = tables.finding.c, tables.benchmark.c
+        terms = [analysis.analysis == cls.question, analysis.status == "complete"]
         stored = session.execute(sa.select(benchmark.name, benchmark.revision).order_by(benchmark.name)).all()
         labels = [benchmark_label(name, revision) for name, revision in stored]
         if selection is not None:

@@ -85,7 +85,7 @@ class _Asked:
 
 def _analyses(session: Session, keys: Collection[int] | None) -> list[Sequence[Any]]:
     """Key, selection, filter, weights and note of findings, and of those they were made with."""
-    analysis = tables.analysis.c
+    analysis = tables.finding.c
     columns = sa.select(analysis.id, analysis.selection, analysis.filter_id, analysis.weights_id, analysis.stale)
     if keys is None:
         return list(session.execute(columns))
@@ -104,15 +104,15 @@ def _weigh(session: Session, asked: Mapping[int, _Asked]) -> None:
     aside: dict[tuple[int, str], set[str]] = defaultdict(set)
     later: dict[int, dict[int, str]] = defaultdict(dict)
     for row in _rests_on(session, asked):
-        one = asked[row.analysis_id]
+        one = asked[row.finding_id]
         if row.checksum != row.checksum_now:
-            changed[row.analysis_id].add(row.run_id)
+            changed[row.finding_id].add(row.run_id)
         elif row.status_now not in ("complete", row.status):
             by = f" by run {row.superseded_by}" if row.superseded_by else ""
             why = f" ({row.reason})" if row.reason else ""
-            aside[row.analysis_id, row.status_now].add(f"run {row.run_id}{by}{why}")
+            aside[row.finding_id, row.status_now].add(f"run {row.run_id}{by}{why}")
         elif not one.is_pinned:
-            later[row.analysis_id][row.run_id] = row.model
+            later[row.finding_id][row.run_id] = row.model
     for key, keys in changed.items():
         asked[key].withdrawn.append(f"changed since: run {listed(sorted(keys), N_NAMED)}")
     for (key, status), told in sorted(aside.items()):
@@ -126,10 +126,10 @@ def _weigh(session: Session, asked: Mapping[int, _Asked]) -> None:
 
 
 def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[Any]]:
-    used, run = tables.analysis_run.c, tables.run.c
+    used, run = tables.finding_run.c, tables.run.c
     query = (
         sa.select(
-            used.analysis_id,
+            used.finding_id,
             used.run_id,
             used.checksum,
             used.status,
@@ -141,10 +141,10 @@ def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[Any]]:
         )
         .join(tables.run, run.id == used.run_id)
         .join(tables.model, tables.model.c.id == run.model_id)
-        .order_by(used.analysis_id, used.run_id)
+        .order_by(used.finding_id, used.run_id)
     )
     for part in _parts(keys):
-        yield from session.execute(query.where(used.analysis_id.in_(part)))
+        yield from session.execute(query.where(used.finding_id.in_(part)))
 
 
 class _LaterRuns:

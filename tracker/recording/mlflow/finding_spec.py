@@ -20,35 +20,35 @@ from tracker.queries.findings.staleness import stale_findings, staleness
 from tracker.queries.resolution import benchmark_label
 from tracker.recording.artifacts import PNG, table_as_bytes
 from tracker.recording.mlflow.run_spec import LAYOUT, STALE_MARK, STALE_TAG, Exhibit, allowed_names, as_text, renamed
-from tracker.schema import Analysis, Benchmark
+from tracker.schema import Benchmark, StoredFinding
 
 LONGEST_WORD_IN_A_NAME = 24
 
 
 def analysis_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
     """What is to be shown of each complete analysis: it never changes, only how it is shown, and whether it holds."""
-    analysis = tables.analysis
+    analysis = tables.finding
     query = sa.select(analysis.c.id).where(analysis.c.status == "complete").order_by(analysis.c.id)
     found = session.scalars(query if keys is None else query.where(analysis.c.id.in_(keys))).all()
     stale = stale_findings(session, keys)
     return {key: _version(stale.get(key, "")) for key in found}
 
 
-def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
+def exhibit_of_analysis(session: Session, finding_id: int) -> Exhibit:
     """Everything of a finding.
 
     Raises:
         NotFoundError: there is no such analysis.
     """
-    analysis = session.get(Analysis, analysis_id)
+    analysis = session.get(StoredFinding, finding_id)
     if analysis is None:
-        raise NotFoundError("analysis", analysis_id, analysis_versions(session))
+        raise NotFoundError("analysis", finding_id, analysis_versions(session))
     stored = session.get(Benchmark, analysis.benchmark_id) if analysis.benchmark_id else None
     benchmark = benchmark_label(stored.name, stored.revision) if stored else ""
     number = tables.finding_metric
     metrics = session.execute(
         sa.select(number.c.name, number.c.value, number.c.reason, number.c.headline)
-        .where(number.c.analysis_id == analysis_id)
+        .where(number.c.finding_id == finding_id)
         .order_by(number.c.position, number.c.name)
     ).all()
     headline = [row for row in metrics if row.headline]
@@ -57,9 +57,9 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
     names = allowed_names(row.name for row in shown)
     parameters = {name: as_text(value) for name, value in sorted(analysis.parameters.items())}
     asked = {name: as_text(value) for name, value in sorted(analysis.selection.items()) if value != ""}
-    used = tables.analysis_run
-    runs = session.scalars(sa.select(used.c.run_id).where(used.c.analysis_id == analysis_id).distinct())
-    stale = staleness(session, analysis_id)
+    used = tables.finding_run
+    runs = session.scalars(sa.select(used.c.run_id).where(used.c.finding_id == finding_id).distinct())
+    stale = staleness(session, finding_id)
     tags = {
         "suffrage.benchmark": benchmark,
         "suffrage.input_digest": analysis.input_digest,
@@ -75,13 +75,13 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
         tags["suffrage.absent"] = "; ".join(f"{row.name}: {row.reason}" for row in absent)
     parameter_names = allowed_names([*parameters, *(f"selection.{name}" for name in asked)])
     return Exhibit(
-        kind="analysis",
-        ref_id=analysis_id,
+        kind="finding",
+        ref_id=finding_id,
         version=_version(stale),
-        experiment=f"suffrage/{analysis.name}",
-        about_experiment=f"Findings called {analysis.name}, one run each.",
+        experiment=f"suffrage/{analysis.analysis}",
+        about_experiment=f"Findings called {analysis.analysis}, one run each.",
         run_name=" ".join(
-            filter(None, [benchmark, *_words(analysis.parameters), f"{analysis.recorded:%Y-%m-%d}", f"#{analysis_id}"])
+            filter(None, [benchmark, *_words(analysis.parameters), f"{analysis.recorded:%Y-%m-%d}", f"#{finding_id}"])
         ),
         started=analysis.recorded - timedelta(seconds=sum((analysis.timings or {}).values())),
         ended=analysis.recorded,
@@ -92,8 +92,8 @@ def exhibit_of_analysis(session: Session, analysis_id: int) -> Exhibit:
         note=_note(analysis, absent, stale),
         files=renamed(names | parameter_names)
         | {"metrics.csv": _metrics_csv(metrics)}
-        | _stored_files(session, analysis_id)
-        | _tables(session, analysis_id),
+        | _stored_files(session, finding_id)
+        | _tables(session, finding_id),
     )
 
 
@@ -108,7 +108,7 @@ def _version(stale: str) -> str:
     return LAYOUT + (STALE_MARK + hashlib.sha256(stale.encode()).hexdigest()[:16] if stale else "")
 
 
-def _note(analysis: Analysis, absent: Sequence[Any], stale: str) -> str:
+def _note(analysis: StoredFinding, absent: Sequence[Any], stale: str) -> str:
     paragraphs = [f"**Stale: {stale}.** Ask again before you rely on it."] if stale else []
     paragraphs.append(analysis.summary or "")
     if absent:
@@ -125,33 +125,33 @@ def _metrics_csv(metrics: Sequence[Any]) -> bytes:
     return text.getvalue().encode()
 
 
-def _stored_files(session: Session, analysis_id: int) -> dict[str, bytes]:
+def _stored_files(session: Session, finding_id: int) -> dict[str, bytes]:
     file = tables.finding_artifact
     stored = session.execute(
         sa.select(file.c.name, file.c.media_type, file.c.content)
-        .where(file.c.analysis_id == analysis_id)
+        .where(file.c.finding_id == finding_id)
         .order_by(file.c.name)
     )
     # MLflow's page that compares runs shows side by side what lies at the top, and looks into no folder.
     return {name if kind == PNG else f"data/{name}": content for name, kind, content in stored}
 
 
-def _tables(session: Session, analysis_id: int) -> dict[str, bytes]:
+def _tables(session: Session, finding_id: int) -> dict[str, bytes]:
     by_task, ranking, task, model = tables.task_value, tables.ranking, tables.task, tables.model
     numbers = [ranking.c[name] for name in ("rank", "score", "low", "high", "rank_low", "rank_high")]
     queries = {
         "task_values": sa.select(by_task.c.name, task.c.name.label("task"), by_task.c.value)
         .join(task, task.c.id == by_task.c.task_id)
-        .where(by_task.c.analysis_id == analysis_id)
+        .where(by_task.c.finding_id == finding_id)
         .order_by(by_task.c.name, task.c.name),
         "rankings": sa.select(ranking.c.scheme, model.c.name.label("model"), *numbers)
         .join(model, model.c.id == ranking.c.model_id)
-        .where(ranking.c.analysis_id == analysis_id)
+        .where(ranking.c.finding_id == finding_id)
         .order_by(ranking.c.scheme, ranking.c.rank, model.c.name),
     }
     contents = {name: _table(session, query) for name, query in queries.items()}
-    contents["prompt_values"] = _prompt_values(session, analysis_id)
-    contents["filter"] = _filter(session, analysis_id)
+    contents["prompt_values"] = _prompt_values(session, finding_id)
+    contents["filter"] = _filter(session, finding_id)
     return {f"data/{name}.parquet": content for name, content in contents.items() if content is not None}
 
 
@@ -164,27 +164,27 @@ def _table(session: Session, query: sa.Select[Any]) -> bytes | None:
     return table_as_bytes(pa.table(dict(zip(names, columns, strict=True)))) if rows else None
 
 
-def _prompt_values(session: Session, analysis_id: int) -> bytes | None:
+def _prompt_values(session: Session, finding_id: int) -> bytes | None:
     """One row for each prompt, one column for each number; None where there are none."""
     number = tables.prompt_value.c
     values: dict[str, dict[int, float]] = {}
     for name, prompt_id, value in session.execute(
-        sa.select(number.name, number.prompt_id, number.value).where(number.analysis_id == analysis_id)
+        sa.select(number.name, number.prompt_id, number.value).where(number.finding_id == finding_id)
     ):
         values.setdefault(name, {})[prompt_id] = value
-    asked = sa.select(number.prompt_id).where(number.analysis_id == analysis_id)
+    asked = sa.select(number.prompt_id).where(number.finding_id == finding_id)
     return _by_prompt(session, asked, dict(sorted(values.items()))) if values else None
 
 
-def _filter(session: Session, analysis_id: int) -> bytes | None:
+def _filter(session: Session, finding_id: int) -> bytes | None:
     """One row for each prompt that a filter judged: whether it stays, and what each step says of it; else None."""
     decision, reason = tables.filter_decision.c, tables.filter_reason.c
-    mine = decision.analysis_id == analysis_id
+    mine = decision.finding_id == finding_id
     kept = dict(session.execute(sa.select(decision.prompt_id, decision.kept).where(mine)).all())
     said: dict[str, dict[int, Any]] = {}
     for step, prompt_id, retained, group in session.execute(
         sa.select(reason.step, reason.prompt_id, reason.retained, reason.cluster)
-        .where(reason.analysis_id == analysis_id)
+        .where(reason.finding_id == finding_id)
         .order_by(reason.step)
     ):
         said.setdefault(step, {})[prompt_id] = "retained" if retained else "removed"

@@ -17,7 +17,7 @@ from tracker.schema import Publication
 def wanted_versions(session: Session) -> dict[tuple[Kind, int], str]:
     """What an MLflow store is to show of this store, with its version: complete runs, and findings."""
     wanted: dict[tuple[Kind, int], str] = {("run", key): said for key, said in run_versions(session).items()}
-    return wanted | {("analysis", key): said for key, said in analysis_versions(session).items()}
+    return wanted | {("finding", key): said for key, said in analysis_versions(session).items()}
 
 
 def published_versions(session: Session, tracking_uri: str) -> dict[tuple[Kind, int], str]:
@@ -34,7 +34,7 @@ def published_versions(session: Session, tracking_uri: str) -> dict[tuple[Kind, 
 
 def published_findings(session: Session, tracking_uri: str) -> set[int]:
     """Findings that an MLflow store shows."""
-    return {key for kind, key in published_versions(session, tracking_uri) if kind == "analysis"}
+    return {key for kind, key in published_versions(session, tracking_uri) if kind == "finding"}
 
 
 def withdrawn_runs(session: Session, tracking_uri: str) -> list[int]:

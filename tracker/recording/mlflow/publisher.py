@@ -46,7 +46,7 @@ class Gallery:
                     [experiment.experiment_id for experiment in experiments], wish, ViewType.ALL, page_token=token
                 )
                 for run in page:
-                    for kind in ("analysis", "run"):
+                    for kind in ("finding", "run"):
                         if key := run.data.tags.get(f"suffrage.{kind}_id"):
                             found.setdefault((kind, int(key)), []).append(run)
                 token = page.token

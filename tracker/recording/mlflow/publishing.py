@@ -47,7 +47,7 @@ class Published:
     n_taken_down: int = 0
 
 
-def publish_analysis(engine: sa.Engine, analysis_id: int, tracking_uri: str) -> str:
+def publish_analysis(engine: sa.Engine, finding_id: int, tracking_uri: str) -> str:
     """Publish a finding; the key of its MLflow run.
 
     Raises:
@@ -55,10 +55,10 @@ def publish_analysis(engine: sa.Engine, analysis_id: int, tracking_uri: str) -> 
         PublishingError: MLflow could not be reached or used.
     """
     with transaction(engine, write=False) as session:
-        wanted: Wanted = {("analysis", key): said for key, said in analysis_versions(session, [analysis_id]).items()}
+        wanted: Wanted = {("finding", key): said for key, said in analysis_versions(session, [finding_id]).items()}
         if not wanted:
-            raise NotFoundError("analysis", analysis_id, analysis_versions(session))
-    return _publish(engine, wanted, tracking_uri).mlflow_runs["analysis", analysis_id]
+            raise NotFoundError("analysis", finding_id, analysis_versions(session))
+    return _publish(engine, wanted, tracking_uri).mlflow_runs["finding", finding_id]
 
 
 def publish_runs(
@@ -94,7 +94,7 @@ def publish_missing(engine: sa.Engine, tracking_uri: str, progress: Progress | N
 
 
 def publish_changes(
-    engine: sa.Engine, run_ids: Collection[int], analysis_ids: Collection[int], tracking_uri: str
+    engine: sa.Engine, run_ids: Collection[int], finding_ids: Collection[int], tracking_uri: str
 ) -> Published:
     """Have MLflow show what became of runs that were set aside or taken back, and of what rests on them.
 
@@ -103,7 +103,7 @@ def publish_changes(
     Args:
         engine: the store.
         run_ids: those that changed; complete ones are published, others taken down.
-        analysis_ids: findings that are stale now, or no longer; those that are shown are marked.
+        finding_ids: findings that are stale now, or no longer; those that are shown are marked.
         tracking_uri: of MLflow.
 
     Raises:
@@ -111,9 +111,9 @@ def publish_changes(
     """
     store = mlflow_store(tracking_uri, engine)
     with transaction(engine, write=False) as session:
-        shown = published_findings(session, store.shown) & set(analysis_ids)
+        shown = published_findings(session, store.shown) & set(finding_ids)
         wanted: Wanted = {("run", key): said for key, said in run_versions(session, run_ids).items()}
-        wanted |= {("analysis", key): said for key, said in analysis_versions(session, shown).items()}
+        wanted |= {("finding", key): said for key, said in analysis_versions(session, shown).items()}
     return _publish(engine, wanted, tracking_uri, withdraw=True)
 
 
@@ -186,7 +186,7 @@ def _publish(
                     done[kind, key] = (current or alike)[0].info.run_id
                 else:
                     with transaction(engine, write=False) as session:
-                        exhibit = (exhibit_of_analysis if kind == "analysis" else exhibit_of_run)(session, key)
+                        exhibit = (exhibit_of_analysis if kind == "finding" else exhibit_of_run)(session, key)
                     done[kind, key] = gallery.mark(alike[0], exhibit) if alike else gallery.hang(exhibit)
                     marked += bool(alike)
                     new += not alike

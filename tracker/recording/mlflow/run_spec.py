@@ -22,7 +22,7 @@ LONGEST_PARAMETER = 6000
 LONGEST_TAG = 8000
 MOST_METRICS = 50
 
-Kind = Literal["analysis", "run"]
+Kind = Literal["finding", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Exhibit:
 
     Attributes:
         kind: what it shows.
-        ref_id: key of the analysis or run, or of the benchmark that a report is about.
+        ref_id: key of the finding or run, or of the benchmark that a report is about.
         version: changes when what is shown changes.
         experiment: the MLflow experiment it belongs to.
         about_experiment: what the experiment holds, in a sentence.
