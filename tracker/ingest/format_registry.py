@@ -9,11 +9,12 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import MappingProxyType, ModuleType
 
+from tracker.plugins.discovery import command_name, distribution_name, sorted_entry_points
+
 GROUP = "suffrage.formats"
-OURS = "suffrage"
 
 
 def load_formats() -> Mapping[str, ModuleType]:
@@ -57,10 +58,10 @@ def describe_formats() -> list[FormatDescription]:
 @lru_cache(maxsize=4)
 def _formats(_search_path: tuple[str, ...]) -> Mapping[str, tuple[ModuleType, str | None]]:
     found: dict[str, tuple[ModuleType, str | None]] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name != OURS, entry.name, entry.value)):
-        package = None if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+    for entry in sorted_entry_points(GROUP):
+        package = distribution_name(entry) or None
         for module in _modules(entry):
-            name = module.__name__.rpartition(".")[2].replace("_", "-")
+            name = command_name(module.__name__)
             if not callable(getattr(module, "declines", None)) or not callable(getattr(module, "read", None)):
                 _warn(f"{module.__name__} is no format: it needs the functions declines and read")
             elif name in found and found[name][0] is not module:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyses.presentation.canvas import canvas
+from analyses.presentation.canvas import create_figure
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Report, analysis
 
@@ -48,7 +48,7 @@ class Share(Finding):
 def analyze(scores: PerformanceMatrix, *, decimals: int = 3) -> Report:
     return Report(
         Share(share=round(float(np.nanmean(scores.Q)), decimals)),
-        figures={"empty": lambda: canvas(2, 1)},
+        figures={"empty": lambda: create_figure(2, 1)},
     )
 '''
 

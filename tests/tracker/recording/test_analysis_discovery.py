@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tracker.errors import PluginError
-from tracker.recording.declaration import REQUIRED, load_declaration
+from tracker.plugins.parameters import REQUIRED
+from tracker.recording.declaration import load_declaration
 from tracker.recording.registry import available_analyses
 
 PLAIN = '''
@@ -31,7 +32,7 @@ def plain(signature: str) -> str:
 class TestDiscovery:
     def test_ours_are_found_and_what_they_share_is_not(self) -> None:
         found = available_analyses()
-        assert found["prompt-correlation"].question == "Do a benchmark's prompts agree more than chance allows?"
+        assert found["prompt-correlation"].description == "Do a benchmark's prompts agree more than chance allows?"
         assert not {"figures", "numerics"} & set(found)
 
     def test_a_package_brings_each_of_its_marked_modules_and_nothing_is_imported(self, install) -> None:
@@ -51,7 +52,7 @@ class TestDiscovery:
             "second",
             "third",
         }
-        assert found["first-one"].question == "Is it plain?"
+        assert found["first-one"].description == "Is it plain?"
         assert found["first-one"].distribution == "outside-plugin 1.2"
         assert not [name for name in sys.modules if name.startswith("outside")]
 

@@ -8,12 +8,13 @@ from typing import Annotated, Literal
 import pytest
 
 from tracker.errors import PluginError
+from tracker.plugins.discovery import PluginModule
+from tracker.plugins.parameters import REQUIRED, Parameter, accept_flat_options
 from tracker.queries.performance import PerformanceMatrix
-from tracker.recording.declaration import REQUIRED, Declaration, Parameter, accept_flat_options, declare
+from tracker.recording.declaration import Declaration, declare
 from tracker.recording.finding import Finding, Report
-from tracker.recording.registry import AnalysisModule
 
-MODULE = AnalysisModule(name="grouped", module="grouped", path=None)
+MODULE = PluginModule(name="grouped", module="grouped", path=None)
 
 
 @dataclass(frozen=True, kw_only=True)

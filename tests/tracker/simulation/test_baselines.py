@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tracker.errors import SelectionError
+from tracker.plugins.parameters import Parameter
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix
 from tracker.recording.artifacts import table_as_bytes, table_from_bytes
-from tracker.recording.declaration import Declaration, Parameter
+from tracker.recording.declaration import Declaration
 from tracker.recording.finding import Finding, Report, Undefined
 from tracker.recording.record import metric_rows
 from tracker.simulation.baselines import constant, random, split

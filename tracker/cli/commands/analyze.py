@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,14 +17,14 @@ from tracker.cli.options import (
     mlflow_options,
     optional_encoder_option,
     selection_options,
-    split_values,
     weights_option,
 )
 from tracker.cli.output import inform, print_numbers, print_record, print_rows
+from tracker.cli.parameter_options import check_option_names, parameter_option
 
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection
-    from tracker.recording.declaration import Declaration, Parameter
+    from tracker.recording.declaration import Declaration
     from tracker.recording.pipeline import Recorded
     from tracker.recording.record import MetricRow
 
@@ -55,7 +55,7 @@ class Analyses(click.Group):
         every = available_analyses().values()
         with formatter.section("Analyses"):
             formatter.write_dl(
-                [(one.name, f"(not usable: {one.problem})" if one.problem else one.question) for one in every]
+                [(one.name, f"(not usable: {one.problem})" if one.problem else one.description) for one in every]
             )
 
     def resolve_command(
@@ -120,9 +120,10 @@ def analysis_command(declaration: Declaration) -> click.Command:
     )(decorated)
     if declaration.is_of_one_benchmark:
         decorated = _data_options(declaration)(decorated)
-    taken = {parameter.name for parameter in decorated.__click_params__} | set(OWN_NAMES)
+    reserved = {parameter.name for parameter in decorated.__click_params__} | set(OWN_NAMES)
+    check_option_names("analysis", declaration.name, declaration.parameters, reserved)
     for parameter in reversed(declaration.parameters):
-        decorated = parameter_option(declaration, parameter, taken)(decorated)
+        decorated = parameter_option(parameter)(decorated)
     if declaration.is_of_one_benchmark:
         decorated = click.argument("benchmark")(decorated)
     question, _, rest = declaration.help.partition("\n")
@@ -148,56 +149,6 @@ def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
         return decorated
 
     return decorate
-
-
-def parameter_option(
-    declaration: Declaration, parameter: Parameter, taken: Collection[str] = ()
-) -> Callable[[Any], Any]:
-    """A parameter of an analysis as an option of its command.
-
-    Raises:
-        PluginError: its name is taken.
-    """
-    from tracker.errors import PluginError
-    from tracker.recording.declaration import REQUIRED
-
-    if parameter.name in taken:
-        raise PluginError(
-            f"The analysis {declaration.name} cannot be used: its parameter {parameter.name} is an option that every "
-            "analysis has. Give it another name."
-        )
-    flag = "--" + parameter.name.replace("_", "-")
-    required = parameter.default is REQUIRED
-    default = None if required else parameter.default
-    options: dict[str, Any] = {"help": parameter.help, "required": required, "show_default": default not in (None, ())}
-    if parameter.type is bool and not parameter.many:
-        if default is False:
-            return click.option(
-                flag, parameter.name, is_flag=True, default=False, **(options | {"show_default": False})
-            )
-        return click.option(f"{flag}/--no-{flag[2:]}", parameter.name, default=default, **options)
-    kind: Any = click.Choice(parameter.choices) if parameter.choices else parameter.type
-    if parameter.many:
-        shown = ",".join(str(one) for one in default or ())
-        return click.option(
-            flag,
-            parameter.name,
-            default=(shown,) if shown else default,
-            multiple=True,
-            metavar="A,B",
-            callback=_several(click.types.convert_type(kind)),
-            **options,
-        )
-    return click.option(flag, parameter.name, default=default, type=kind, **options)
-
-
-def _several(kind: click.ParamType[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Values given by repeating an option or with commas between them, each converted."""
-
-    def convert(ctx: click.Context, option: click.Parameter, given: tuple[str, ...] | None) -> Any:
-        return None if given is None else tuple(kind.convert(one, option, ctx) for one in split_values(given))
-
-    return convert
 
 
 def _workers(ctx: click.Context, option: click.Parameter, value: int) -> int:

@@ -216,7 +216,7 @@ def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
     from tracker.recording.registry import find_analysis
     from tracker.simulation.truth_comparison import ASKED, EXPECTED, selection
 
-    _head(find_analysis(name).question)
+    _head(find_analysis(name).description)
     if name in EXPECTED:
         _say(EXPECTED[name])
     for parameters in ASKED.get(name, ({},)):

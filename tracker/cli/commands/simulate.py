@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.cli.commands.analyze import parameter_option, print_recorded
+from tracker.cli.commands.analyze import print_recorded
 from tracker.cli.options import database_option, mlflow_options, split_values
 from tracker.cli.output import inform
+from tracker.cli.parameter_options import parameter_option
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -58,7 +59,7 @@ def _asked(**defaults: Any) -> Callable[[Any], Any]:
         for parameter in reversed(declaration.parameters):
             if parameter.name in OPTIONS:
                 default = defaults.get(parameter.name, parameter.default)
-                decorated = parameter_option(declaration, dataclasses.replace(parameter, default=default))(decorated)
+                decorated = parameter_option(dataclasses.replace(parameter, default=default))(decorated)
         for option in reversed(simulation):
             decorated = option(decorated)
         return decorated

@@ -1,0 +1,210 @@
+"""Plug-in modules, found through an entry-point group without being imported.
+
+An entry names a package, whose own modules are looked at, or one module. A module is a plug-in when it holds a function
+with the decorator of its kind. Names and first lines are read from the source: nothing is imported before a plug-in is
+used, so that a broken one costs only itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from tracker.errors import PluginError
+
+OURS = "suffrage"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginModule:
+    """A module that is a plug-in, as far as its source shows.
+
+    Attributes:
+        name: of its command or option, such as ``prompt-correlation``.
+        module: its full name, such as ``analyses.prompt_correlation``.
+        path: where its source lies; None where it could not be found.
+        description: first line of its docstring.
+        options: keyword arguments of its decorator, those that are literals.
+        distribution: name and version of the package that brings it; '' where unknown.
+        problem: why it cannot be used; '' where nothing speaks against it yet.
+    """
+
+    name: str
+    module: str
+    path: Path | None
+    description: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    distribution: str = ""
+    problem: str = ""
+
+    def error(self, kind: str, reason: str) -> PluginError:
+        """The error of a plug-in that cannot be used.
+
+        Args:
+            kind: such as ``analysis``.
+            reason: why not.
+        """
+        where = f" in {self.path}" if self.path else ""
+        return PluginError(f"The {kind} {self.name}{where} cannot be used: {reason}.")
+
+    def load_function(self, kind: str, mark: str) -> Callable[..., Any]:
+        """Import the module and return its decorated function.
+
+        Args:
+            kind: such as ``analysis``.
+            mark: name of the decorator; it sets the attribute ``__suffrage_<mark>__``.
+
+        Raises:
+            PluginError: the module cannot be imported, or decorates not exactly one function.
+        """
+        if self.problem:
+            raise self.error(kind, self.problem)
+        try:
+            module = importlib.import_module(self.module)
+        except Exception as error:
+            raise self.error(kind, f"importing {self.module} fails: {type(error).__name__}: {error}") from error
+        functions: list[Callable[..., Any]] = [
+            function
+            for function in vars(module).values()
+            if getattr(function, f"__suffrage_{mark}__", None) and function.__module__ == module.__name__
+        ]
+        if len(functions) != 1:
+            raise self.error(kind, f"{self.module} marks {len(functions)} functions with @{mark}; it must mark one")
+        return functions[0]
+
+
+def sorted_entry_points(group: str) -> list[EntryPoint]:
+    """The entries of a group: ours first, since they keep their names, then by name."""
+    return sorted(entry_points(group=group), key=lambda entry: (entry.name != OURS, entry.name, entry.value))
+
+
+def distribution_name(entry: EntryPoint) -> str:
+    """Name and version of the package that brings an entry; '' where unknown."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else ""
+
+
+def command_name(module: str) -> str:
+    """What the command or option of a module is called: its last part, with dashes."""
+    return module.rpartition(".")[2].replace("_", "-")
+
+
+def discover(group: str, mark: str) -> dict[str, PluginModule]:
+    """Every plug-in of a group by name, in the order of the names.
+
+    Ours keep their names; one of another package that bears the name of an earlier one is called ``entry:name``.
+
+    Args:
+        group: the entry-point group.
+        mark: name of the decorator.
+    """
+    by_name: dict[str, PluginModule] = {}
+    for entry in sorted_entry_points(group):
+        for plugin in _plugins_of(entry, mark):
+            plugin = replace(plugin, distribution=distribution_name(entry))
+            if plugin.name not in by_name:
+                by_name[plugin.name] = plugin
+            elif by_name[plugin.name].module != plugin.module:
+                qualified = f"{entry.name}:{plugin.name}"
+                by_name[qualified] = replace(plugin, name=qualified)
+    return dict(sorted(by_name.items()))
+
+
+def _plugins_of(entry: EntryPoint, mark: str) -> Iterator[PluginModule]:
+    spec = _find_spec(entry.module)
+    if spec is None:
+        problem = f"the entry point {entry.name!r} names the module {entry.module}, which is not installed"
+        yield PluginModule(name=command_name(entry.module), module=entry.module, path=None, problem=problem)
+        return
+    if spec.origin is not None and (plugin := _read_plugin(spec.name, Path(spec.origin), mark)):
+        yield plugin
+    for folder in spec.submodule_search_locations or ():
+        for path in sorted(Path(folder).glob("[a-z]*.py")):
+            if plugin := _read_plugin(f"{spec.name}.{path.stem}", path, mark):
+                yield plugin
+        for path in sorted(Path(folder).glob("[a-z]*/__init__.py")):
+            if plugin := _read_plugin(f"{spec.name}.{path.parent.name}", path, mark):
+                yield plugin
+
+
+def _read_plugin(module: str, path: Path, mark: str) -> PluginModule | None:
+    plugin = PluginModule(name=command_name(module), module=module, path=path)
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        return replace(plugin, problem=f"its source cannot be read ({error.strerror})")
+    parsed = _parse_source(source, mark)
+    if parsed is None:
+        return None
+    return replace(plugin, description=parsed.description, options=parsed.options, problem=parsed.problem)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ParsedSource:
+    """First line of the docstring, literal arguments of the decorator, and why it cannot be used."""
+
+    description: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+@cache
+def _parse_source(source: bytes, mark: str) -> _ParsedSource | None:
+    """A source as a plug-in; None where it is none.
+
+    Cached by content: parsing is nearly all that discovery costs, and one command may discover several times.
+    """
+    if mark.encode() not in source:
+        return None
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        return _ParsedSource(problem=f"its source is not Python{line}")
+    decorator = _find_decorator(tree, mark)
+    if decorator is None:
+        return None
+    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+    options = {
+        keyword.arg: keyword.value.value
+        for keyword in keywords
+        if keyword.arg is not None and isinstance(keyword.value, ast.Constant)
+    }
+    return _ParsedSource(description=(ast.get_docstring(tree) or "").split("\n", 1)[0], options=options)
+
+
+def _find_decorator(tree: ast.Module, mark: str) -> ast.expr | None:
+    names = {mark}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname for alias in node.names if alias.name == mark and alias.asname}
+    for node in tree.body:
+        for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            function = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if (isinstance(function, ast.Name) and function.id in names) or (
+                isinstance(function, ast.Attribute) and function.attr == mark
+            ):
+                return decorator
+    return None
+
+
+def _find_spec(module: str) -> ModuleSpec | None:
+    """Where a module lies. `importlib.util.find_spec` would import the packages around it."""
+    locations: Sequence[str] | None = None
+    spec = None
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        name = ".".join(parts[:depth])
+        specs = (finder.find_spec(name, locations) for finder in sys.meta_path)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None:
+            return None
+        locations = list(spec.submodule_search_locations or ())
+    return spec

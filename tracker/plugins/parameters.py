@@ -1,0 +1,162 @@
+"""The parameters that a function declares by its signature, as options of a command."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from tracker.errors import PluginError
+
+SCALARS = (int, float, bool, str)
+REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueHint:
+    """What the values of a parameter are, where its type does not show it: ``Annotated[int, ValueHint(minimum=1)]``.
+
+    Attributes:
+        metavar: stands for the value in the help.
+        minimum: the least value allowed.
+    """
+
+    metavar: str = ""
+    minimum: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """An argument or option of a plug-in's command.
+
+    Attributes:
+        name: as in the signature.
+        type: of one value.
+        choices: the values allowed; none means any of the type.
+        many: whether it takes any number of values, as a tuple.
+        default: `REQUIRED` where it must be given.
+        help: what it does.
+        metavar: stands for the value in the help; '' where the type does.
+        minimum: the least value allowed.
+    """
+
+    name: str
+    type: type
+    choices: tuple[Any, ...] = ()
+    many: bool = False
+    default: Any = REQUIRED
+    help: str = ""
+    metavar: str = ""
+    minimum: int | None = None
+
+
+def parse_parameter(error: Callable[[str], PluginError], name: str, hint: Any, default: Any) -> Parameter:
+    """An argument or option as a parameter of a function declares it.
+
+    Args:
+        error: makes the error of the plug-in from a reason.
+        name: of the parameter.
+        hint: its annotation: a scalar, a literal, a tuple of these, or one of them or None; help and `ValueHint` stand
+            in ``Annotated``.
+        default: its default; `REQUIRED` where it has none.
+
+    Raises:
+        PluginError: the annotation is of another type.
+    """
+    metadata: list[Any] = []
+    choices: tuple[Any, ...] = ()
+    many = False
+    kind = hint
+    while kind not in SCALARS:
+        origin, arguments = get_origin(kind), get_args(kind)
+        if origin is Annotated:
+            metadata += arguments[1:]
+            kind = arguments[0]
+        elif (inner := unwrap_optional(kind)) is not kind:
+            kind = inner
+        elif origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis and not many:
+            many, kind = True, arguments[0]
+        elif origin is Literal and len({type(argument) for argument in arguments}) == 1:
+            choices, kind = arguments, type(arguments[0])
+        else:
+            raise error(
+                f"the parameter {name} is a {format_hint(hint)}; "
+                "it can be an int, float, bool, str, Literal, tuple[..., ...] of these, or one of them | None"
+            )
+    value_hint = next((part for part in metadata if isinstance(part, ValueHint)), ValueHint())
+    return Parameter(
+        name=name,
+        type=kind,
+        choices=choices,
+        many=many,
+        default=default,
+        help=next((part for part in metadata if isinstance(part, str)), ""),
+        metavar=value_hint.metavar,
+        minimum=value_hint.minimum,
+    )
+
+
+def group_parameters(error: Callable[[str], PluginError], group: Any) -> list[Parameter]:
+    """The options that the fields of a dataclass declare.
+
+    Raises:
+        PluginError: a field is not an option, or makes its default anew for each instance.
+    """
+    hints = get_type_hints(group, include_extras=True)
+    parameters = []
+    for field in fields(group):
+        if field.default_factory is not MISSING:
+            raise error(f"the option {field.name} of {group.__name__} has a default_factory; use a default")
+        default = REQUIRED if field.default is MISSING else field.default
+        parameters.append(parse_parameter(error, field.name, hints[field.name], default))
+    return parameters
+
+
+def unwrap_optional(hint: Any) -> Any:
+    """``X`` of ``X | None``; anything else as it is."""
+    arguments = get_args(hint)
+    if get_origin(hint) in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+        return next(argument for argument in arguments if argument is not type(None))
+    return hint
+
+
+def format_hint(hint: Any) -> str:
+    """An annotation as its source has it."""
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+
+
+def is_option_group(hint: Any) -> bool:
+    """Whether a keyword-only parameter of this type stands for several options: the fields of a dataclass."""
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def accept_flat_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function take the fields of its option groups as keyword arguments.
+
+    A keyword-only parameter whose type is a dataclass is an option group: each field is an option of the command, as a
+    parameter of the function itself would be.
+
+    Args:
+        function: a plug-in's; one without option groups is returned as it is.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    groups = {
+        name: hints[name]
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and is_option_group(hints.get(name))
+    }
+    if not groups:
+        return function
+
+    @wraps(function)
+    def call(*inputs: Any, **options: Any) -> Any:
+        built = {
+            name: group(**{field.name: options.pop(field.name) for field in fields(group) if field.name in options})
+            for name, group in groups.items()
+        }
+        return function(*inputs, **options, **built)
+
+    return call
