@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from analyses.numerics.filtering.effects.random_subsets import random_subset_statistics
-from analyses.numerics.filtering.item_response import two_parameter
+from analyses.numerics.filtering.item_response import fit_two_parameter
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._peers import peer
 
@@ -38,7 +38,7 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _fit(n_prompts: int, n_models: int) -> float:
-    return seconds(partial(two_parameter, planted(n_prompts, n_models)[2]))
+    return seconds(partial(fit_two_parameter, planted(n_prompts, n_models)[2]))
 
 
 def _one_after_the_other(Q: np.ndarray, elsewhere: np.ndarray, size: int, n_subsets: int) -> None:
@@ -54,12 +54,12 @@ def _one_after_the_other(Q: np.ndarray, elsewhere: np.ndarray, size: int, n_subs
 def measurements() -> Iterator[dict[str, Any]]:
     """Beside each peer, then our costs alone."""
     girth = peer("girth")
-    two_parameter(planted(30, 8)[2])
+    fit_two_parameter(planted(30, 8)[2])
     difficulty, discrimination, right = planted(200, 1000)
-    found = two_parameter(right)
+    found = fit_two_parameter(right)
     theirs: dict[str, np.ndarray] = {}
     peer_s = seconds(lambda: theirs.update(girth.twopl_mml(right.astype(int))))
-    ours_s = seconds(partial(two_parameter, right), times=3)
+    ours_s = seconds(partial(fit_two_parameter, right), times=3)
     yield {
         "name": "two-parameter model of 200 prompts x 1,000 models, beside girth twopl_mml",
         "note": "standard errors are within our time alone",

@@ -19,7 +19,7 @@ from joblib import parallel_config
 from sklearn.neighbors import NearestNeighbors
 
 from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
-from analyses.numerics.filtering.similar_prompts.similar_groups import linked, stars
+from analyses.numerics.filtering.similar_prompts.similar_groups import find_components, find_stars
 from benchmarks._costs import in_own_process, seconds
 
 N_NEIGHBOURS = 100
@@ -56,8 +56,8 @@ def _similar_step(n_prompts: int) -> float:
 
 def _all_of(E: np.ndarray) -> None:
     neighbours = nearest_neighbours(E, N_NEIGHBOURS)
-    linked(E, neighbours, PATH)
-    stars(E, neighbours, PATH[len(PATH) // 2])
+    find_components(E, neighbours, PATH)
+    find_stars(E, neighbours, PATH[len(PATH) // 2])
 
 
 def _beside_peer() -> dict[str, Any]:
@@ -93,10 +93,10 @@ def _dense() -> dict[str, Any]:
     """Thresholds so large that nearly all pairs are below."""
     E = vectors(14_042)
     neighbours, thresholds = nearest_neighbours(E, N_NEIGHBOURS), np.linspace(0.05, 1.4, 30).tolist()
-    found = linked(E, neighbours, thresholds)
+    found = find_components(E, neighbours, thresholds)
     return {
         "name": f"components at 30 thresholds 14042x384, {found.n_pairs[-1]:,} pairs below the largest",
-        "ours_s": round(seconds(lambda: linked(E, neighbours, thresholds), 2), 2),
+        "ours_s": round(seconds(lambda: find_components(E, neighbours, thresholds), 2), 2),
     }
 
 

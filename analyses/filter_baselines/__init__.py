@@ -18,8 +18,13 @@ from numpy.typing import NDArray
 
 from analyses.filter_baselines import figures, tables
 from analyses.filter_baselines import summary as wording
-from analyses.numerics.filtering.effects.baselines import STATISTICS, Beside, beside_random, of_all
-from analyses.numerics.filtering.item_response import TwoParameter, too_easy_or_dull, two_parameter
+from analyses.numerics.filtering.effects.random_comparison import (
+    STATISTICS,
+    SelectionComparison,
+    compare_with_random,
+    full_statistics,
+)
+from analyses.numerics.filtering.item_response import TwoParameterFit, fit_two_parameter, flag_easy_or_undiscriminating
 from analyses.presentation.validation import validate
 from tracker.queries.answers import Answers
 from tracker.queries.filtering.evidence import answers_or_outcomes
@@ -71,8 +76,8 @@ class FilterBaselines(Finding):
     n_against: int
     agreement_of: str
     full: Mapping[str, float]
-    methods: Mapping[str, Beside]
-    response: TwoParameter | None
+    methods: Mapping[str, SelectionComparison]
+    response: TwoParameterFit | None
     n_response_models: int
     reason: str
     percentile: float
@@ -208,8 +213,8 @@ def analyze(
     said, agreement_of = answers_or_outcomes(answers.of(scores.prompt_ids), scores, complete)
     selections, response, reason = {"filter": stays}, None, ""
     if scores.is_binary:
-        response = two_parameter(scores.Q if scores.higher_is_better else 1 - scores.Q)
-        selections["item_response"] = ~too_easy_or_dull(response, percentile=percentile, combine=combine)
+        response = fit_two_parameter(scores.Q if scores.higher_is_better else 1 - scores.Q)
+        selections["item_response"] = ~flag_easy_or_undiscriminating(response, percentile=percentile, combine=combine)
     else:
         reason = "item response is fitted to right (1) and wrong (0), and the scores are others"
     set_aside = np.isin(models, chosen.models)
@@ -221,9 +226,11 @@ def analyze(
         against="" if against is None else against.label,
         n_against=0 if elsewhere is None else int((~np.isnan(elsewhere)).sum()),
         agreement_of=agreement_of,
-        full=of_all(Q, said, elsewhere=elsewhere),
+        full=full_statistics(Q, said, elsewhere=elsewhere),
         methods={
-            name: beside_random(Q, kept, said, set_aside=set_aside, elsewhere=elsewhere, n_subsets=n_subsets, seed=seed)
+            name: compare_with_random(
+                Q, kept, said, set_aside=set_aside, elsewhere=elsewhere, n_subsets=n_subsets, seed=seed
+            )
             for name, kept in selections.items()
         },
         response=response,
@@ -257,14 +264,14 @@ def analyze(
     )
 
 
-def _prompt_values(prompt_ids: NDArray[np.int64], response: TwoParameter | None) -> dict[str, PromptValues]:
+def _prompt_values(prompt_ids: NDArray[np.int64], response: TwoParameterFit | None) -> dict[str, PromptValues]:
     if response is None:
         return {}
     names = (*PARAMETERS, *(f"{name}_stderr" for name in PARAMETERS))
     return {name: PromptValues(prompt_ids=prompt_ids, values=getattr(response, name)) for name in names}
 
 
-def _rankings(models: tuple[str, ...], response: TwoParameter | None) -> dict[str, RankedModels]:
+def _rankings(models: tuple[str, ...], response: TwoParameterFit | None) -> dict[str, RankedModels]:
     """Models by their ability, which allows for prompts that tell more and those that tell less."""
     if response is None:
         return {}

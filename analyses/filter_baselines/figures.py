@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.baselines import Beside
-from analyses.numerics.filtering.item_response import TwoParameter
+from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
+from analyses.numerics.filtering.item_response import TwoParameterFit
 from analyses.presentation.canvas import DRAWN, INK, OBSERVED, SERIES, add_legend_above, create_figure, style_axes
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ BINS = 45
 """Of one statistic, over all methods."""
 
 
-def random_subsets(found: Mapping[str, Beside], full: Mapping[str, float], statistics: Sequence[str]) -> Figure:
+def random_subsets(
+    found: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]
+) -> Figure:
     """Each statistic of each method as a line in the distribution of random subsets of its size.
 
     Args:
@@ -68,7 +70,7 @@ def _edges(values: Sequence[Any]) -> NDArray[np.float64]:
     return np.linspace(low - margin, high + margin, BINS + 1)
 
 
-def _panel(axes: Axes, beside: Beside, name: str, of_all: float, edges: NDArray[np.float64]) -> None:
+def _panel(axes: Axes, beside: SelectionComparison, name: str, of_all: float, edges: NDArray[np.float64]) -> None:
     drawn, value = beside.random[name], beside.values[name]
     drawn = drawn[~np.isnan(drawn)]
     if drawn.size:
@@ -95,7 +97,7 @@ def _place(position: float) -> str:
     return {0.0: "below all", 1.0: "above all"}.get(position, f"above {position:.1%} of them")
 
 
-def prompts(response: TwoParameter, kept: Mask, kept_by_response: Mask, limits: Sequence[float]) -> Figure:
+def prompts(response: TwoParameterFit, kept: Mask, kept_by_response: Mask, limits: Sequence[float]) -> Figure:
     """Every prompt by difficulty and discrimination, and which of the two filters removes it.
 
     Args:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.baselines import Beside
-from analyses.numerics.filtering.item_response import TwoParameter
+from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
+from analyses.numerics.filtering.item_response import TwoParameterFit
 from analyses.presentation.filter_effects import SAME
 from analyses.presentation.name_lists import join_names
-from analyses.presentation.other_scores import few_in_common, too_few_in_common
+from analyses.presentation.other_scores import validate_shared_models, warn_of_few_models
 from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.other_scores import OtherScores
@@ -50,7 +50,7 @@ class Told:
     median_stderr: float
 
     @classmethod
-    def of(cls, response: TwoParameter, name: str, percentile: float) -> Told:
+    def of(cls, response: TwoParameterFit, name: str, percentile: float) -> Told:
         """Look at one of the numbers by its name."""
         low, high, limit = np.nanpercentile(getattr(response, name), [25, 75, percentile])
         return cls(
@@ -83,12 +83,12 @@ def too_few(
     return {
         "No model has a score for every prompt that the filter judged, so no means can be compared. Choose --models, "
         "--runs or --tasks that are complete.": not models,
-        **too_few_in_common(against, elsewhere),
+        **validate_shared_models(against, elsewhere),
     }
 
 
 def summary(
-    methods: Mapping[str, Beside],
+    methods: Mapping[str, SelectionComparison],
     full: Mapping[str, float],
     *,
     filter_name: str,
@@ -132,7 +132,7 @@ def summary(
     return " ".join([*said, *(_compared(methods, name, *words) for name, words in rows.items())]).strip()
 
 
-def _compared(methods: Mapping[str, Beside], name: str, start: str, form: str) -> str:
+def _compared(methods: Mapping[str, SelectionComparison], name: str, start: str, form: str) -> str:
     """One statistic of every method beside its random subsets; '' where it is not defined."""
     parts: list[str] = []
     for method, beside in methods.items():
@@ -154,7 +154,7 @@ def warnings(
     n_filter_models: int,
     agreement_of: str,
     n_against: int | None,
-    response: TwoParameter | None,
+    response: TwoParameterFit | None,
     n_response_models: int,
     percentile: float,
 ) -> list[str]:
@@ -177,11 +177,11 @@ def warnings(
     if agreement_of == "right or wrong":
         said.append("Not every ranked model's answers are stored; agreement is that of right and wrong.")
     if n_against is not None:
-        said += few_in_common(n_against)
+        said += warn_of_few_models(n_against)
     return said if response is None else said + _of_response(response, n_response_models, percentile)
 
 
-def _of_response(response: TwoParameter, n_models: int, percentile: float) -> list[str]:
+def _of_response(response: TwoParameterFit, n_models: int, percentile: float) -> list[str]:
     said = [
         "Item response as fitted here knows no guessing: where prompts have options to guess among, hard ones come out "
         "too easy and discriminate too little, and the standard errors do not say so."

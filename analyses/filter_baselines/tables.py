@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.baselines import Beside
+from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
 from analyses.numerics.filtering.effects.spread import spread
 from analyses.presentation.table_columns import number_column
 from tracker.statistics.ranking import mean_ranks
@@ -17,7 +17,7 @@ from tracker.statistics.ranking import mean_ranks
 Mask = NDArray[np.bool_]
 
 
-def methods(found: Mapping[str, Beside], full: Mapping[str, float], statistics: Sequence[str]) -> pa.Table:
+def methods(found: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]) -> pa.Table:
     """One row for all prompts, then for each method one of its own and one of the random subsets of its size.
 
     Beside every statistic of a method stands its position among the random subsets, and beside their mean the 2.5 %
@@ -54,7 +54,7 @@ def models(
     names: Sequence[str],
     is_filter_model: Mask,
     means: NDArray[np.float64],
-    found: Mapping[str, Beside],
+    found: Mapping[str, SelectionComparison],
     *,
     sign: int = 1,
 ) -> pa.Table:

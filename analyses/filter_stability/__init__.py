@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from analyses.filter_stability import figures, tables
 from analyses.filter_stability import summary as wording
-from analyses.numerics.filtering.effects.stability import Decisions, decisions, population
+from analyses.numerics.filtering.effects.stability import SubsetDecisions, decisions, summarize_population
 from analyses.numerics.filtering.similar_prompts.encoder_overlap import (
     EncoderOverlap,
-    EncoderStep,
-    encoder_step,
-    overlaps,
+    EncoderResult,
+    compare_encoders,
+    find_similar_by_encoder,
 )
-from analyses.numerics.filtering.steps import sure
+from analyses.numerics.filtering.step_flags import confident_answers
 from analyses.presentation.validation import validate
 from tracker.queries.embeddings import Embeddings, EveryEmbeddings
 from tracker.queries.filtering.evidence import evidence
@@ -49,9 +49,9 @@ OF_SIMILAR = (
 )
 """Options of the filter that its similar step was taken with."""
 OF_ENCODERS = ("prompts", "pairs")
-FEWER = 3
+MAX_FEWER_MODELS = 3
 """Models that subsets lack at most, where no sizes are named."""
-MOST_PAIRS_OF_ENCODERS = 3
+MAX_HEADLINE_PAIRS = 3
 """Whose numbers are headlines."""
 
 
@@ -74,9 +74,9 @@ class FilterStability(Finding):
     filter_id: int
     filter_models: tuple[str, ...]
     recorded: NDArray[np.bool_]
-    decided: Decisions
+    decided: SubsetDecisions
     blind: str
-    encoders: tuple[EncoderStep, ...]
+    encoders: tuple[EncoderResult, ...]
     encoder_ids: tuple[int, ...]
     shared: tuple[EncoderOverlap, ...]
     alone: str
@@ -101,7 +101,7 @@ class FilterStability(Finding):
         }
         for size in np.unique(sizes[sizes < of_all]).tolist():
             for name, values in tables.shares(self.decided).items():
-                told = population(values[sizes == size])
+                told = summarize_population(values[sizes == size])
                 absent = Undefined(self.blind) if name == "contaminated" and self.blind else None
                 for what in ("mean", "sd", "min", "max"):
                     metrics[f"share_{name}.{what}.{size}"] = absent or float(getattr(told, what))
@@ -135,7 +135,7 @@ class FilterStability(Finding):
         metrics = self.metrics
         alone = [name for name in metrics if not name.startswith(("share_", "threshold.", "n_flagged.", "overlap."))]
         shares = [name for name in metrics if name.startswith(("share_removed.", "share_changed.mean."))]
-        shared = [name for name in metrics if name.startswith("overlap.")][: 2 * MOST_PAIRS_OF_ENCODERS]
+        shared = [name for name in metrics if name.startswith("overlap.")][: 2 * MAX_HEADLINE_PAIRS]
         return [*[name for name in alone if "jaccard" not in name and "expected" not in name], *shares[:36], *shared]
 
     def summary(self) -> str:
@@ -181,7 +181,7 @@ def analyze(
     """
     validate(wording.filter_problems(chosen, scores, (*OF_SIMILAR, "confidence", "retain")))
     options, models = chosen.parameters, chosen.models
-    wanted = sizes or tuple(range(max(1, len(models) - FEWER), len(models)))
+    wanted = sizes or tuple(range(max(1, len(models) - MAX_FEWER_MODELS), len(models)))
     validate(wording.size_problems(wanted, models))
     judged = np.isin(scores.prompt_ids, chosen.prompt_ids)
     validate(wording.row_problems(chosen, judged))
@@ -195,8 +195,8 @@ def analyze(
     blind_gold = known.blind_gold[kind][:, columns] if kind and not blind else None
     lasting = [chosen.removed(step, kept.prompt_ids) for step in chosen.reasons if step not in ANEW]
     decided = decisions(
-        sure(known.right[:, columns], gold, options["confidence"]),
-        None if blind else sure(known.blind_right[:, columns], blind_gold, options["confidence"]),
+        confident_answers(known.right[:, columns], gold, options["confidence"]),
+        None if blind else confident_answers(known.blind_right[:, columns], blind_gold, options["confidence"]),
         np.logical_or.reduce([np.zeros(kept.n_prompts, dtype=np.bool_), *lasting]),
         sizes=(*sorted(set(wanted) - {len(models)}), len(models)),
         retain=options["retain"],
@@ -215,7 +215,7 @@ def analyze(
         blind=blind,
         encoders=steps,
         encoder_ids=tuple(one.encoder_id for one in stored),
-        shared=overlaps(steps),
+        shared=compare_encoders(steps),
         alone=wording.alone(steps, is_left_out=is_left_out, benchmark=chosen.benchmark),
     )
     flagged = chosen.flagged("similar", kept.prompt_ids)
@@ -246,9 +246,9 @@ def analyze(
 
 def _step(
     stored: Embeddings, prompt_ids: NDArray[np.int64], texts: Sequence[str], options: Mapping[str, object]
-) -> EncoderStep:
+) -> EncoderResult:
     """The similar step with an encoder's vectors, or why it cannot be taken."""
     reason = wording.unusable(stored, prompt_ids)
     if reason:
-        return EncoderStep(encoder=stored.encoder, found=None, reason=reason, pairs=None)
-    return encoder_step(stored.encoder, stored.of(prompt_ids), texts, **options)  # type: ignore[arg-type]
+        return EncoderResult(encoder=stored.encoder, found=None, reason=reason, pairs=None)
+    return find_similar_by_encoder(stored.encoder, stored.of(prompt_ids), texts, **options)  # type: ignore[arg-type]

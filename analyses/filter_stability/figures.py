@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.stability import Decisions, population
+from analyses.numerics.filtering.effects.stability import SubsetDecisions, summarize_population
 from analyses.presentation.canvas import DRAWN, FAINT, INK, OBSERVED, add_legend_above, create_figure, style_axes
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ WIDEST = 0.62
 """Of the distance between two rows, what the highest stack takes."""
 
 
-def subsets(decided: Decisions, recorded: float) -> Figure:
+def subsets(decided: SubsetDecisions, recorded: float) -> Figure:
     """The share that each subset removes, a point each, one row for each size; all models beside them.
 
     Args:
@@ -47,7 +47,7 @@ def subsets(decided: Decisions, recorded: float) -> Figure:
             zorder=3, label="a subset of its models" if is_first and size != of_all else None,
         )  # fmt: skip
         if size != of_all:
-            told = population(shares[sizes == size])
+            told = summarize_population(shares[sizes == size])
             axes.errorbar(
                 told.mean, row + 0.12, xerr=told.sd, color=INK, marker="|", markersize=9, linewidth=1.1, capsize=2,
                 label="mean, one standard deviation to each side" if is_first else None,

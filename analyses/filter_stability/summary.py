@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.stability import Decisions, n_subsets, population
-from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderStep
+from analyses.numerics.filtering.effects.stability import SubsetDecisions, n_subsets, summarize_population
+from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderResult
 from analyses.presentation.name_lists import join_names
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
 
-MOST_SUBSETS = 5_000
+MAX_SUBSETS = 5_000
 """Subsets that are looked at: some ten seconds on fourteen thousand prompts."""
 TOO_MANY_PAIRS = "one encoder calls too many pairs similar to list them"
 
@@ -47,8 +47,8 @@ def size_problems(sizes: Sequence[int], models: Sequence[str]) -> ValidationErro
     return {
         f"The filter was made by one model, {models[0]}, of which there is no smaller subset.": k == 1,
         f"sizes has {outside[0] if outside else 0}; subsets of {k} filter models have from 1 to {k}.": bool(outside),
-        f"There are {n:,} subsets of these sizes of {k} filter models; at most {MOST_SUBSETS:,} are looked at. Choose "
-        f"fewer --sizes, such as --sizes {fewer}.": n > MOST_SUBSETS,
+        f"There are {n:,} subsets of these sizes of {k} filter models; at most {MAX_SUBSETS:,} are looked at. Choose "
+        f"fewer --sizes, such as --sizes {fewer}.": n > MAX_SUBSETS,
     }
 
 
@@ -72,7 +72,7 @@ def unusable(stored: Embeddings, prompt_ids: NDArray[np.int64]) -> str:
     return "there is only one prompt" if len(E) < 2 else ""
 
 
-def alone(steps: Sequence[EncoderStep], *, is_left_out: bool, benchmark: str) -> str:
+def alone(steps: Sequence[EncoderResult], *, is_left_out: bool, benchmark: str) -> str:
     """Why there are no two encoders to compare; '' where there are."""
     if is_left_out:
         return "the filter left the similar step out"
@@ -92,7 +92,7 @@ def warnings(
     by_all: float,
     recorded: float,
     blind: str,
-    steps: Sequence[EncoderStep],
+    steps: Sequence[EncoderResult],
     flagged: NDArray[np.bool_],
     threshold: float | None,
 ) -> list[str]:
@@ -141,12 +141,12 @@ def warnings(
 
 
 def summary(
-    decided: Decisions,
+    decided: SubsetDecisions,
     recorded: NDArray[np.bool_],
     *,
     filter_id: int,
     filter_models: Sequence[str],
-    encoders: Sequence[EncoderStep],
+    encoders: Sequence[EncoderResult],
     shared: Sequence[EncoderOverlap],
     alone: str,
 ) -> str:
@@ -164,13 +164,13 @@ def summary(
     return " ".join([*said, "Nothing here is a test."])
 
 
-def _by_size(decided: Decisions) -> list[str]:
+def _by_size(decided: SubsetDecisions) -> list[str]:
     """What smaller sets remove, and how they differ."""
     sizes, of_all = decided.sizes, int(decided.sizes.max())
     parts: list[str] = []
     changed: list[str] = []
     for size in sorted({*sizes.tolist()} - {of_all}, reverse=True):
-        told, n = population(decided.share_removed[sizes == size]), int((sizes == size).sum())
+        told, n = summarize_population(decided.share_removed[sizes == size]), int((sizes == size).sum())
         words = "Made by {} of them it would remove {} on average" if not parts else "by {} {}"
         which = f"{f'all {n:,} such sets' if n > 1 else 'the only such set'}: " if not parts else f"{n:,} sets: "
         parts.append(
@@ -189,7 +189,7 @@ def _by_size(decided: Decisions) -> list[str]:
     ]
 
 
-def _left_out(decided: Decisions, models: Sequence[str]) -> list[str]:
+def _left_out(decided: SubsetDecisions, models: Sequence[str]) -> list[str]:
     """Whose absence matters most and least."""
     one_fewer = np.flatnonzero(decided.sizes == len(models) - 1)
     if len(one_fewer) < 2:
@@ -207,7 +207,7 @@ def _left_out(decided: Decisions, models: Sequence[str]) -> list[str]:
     ]
 
 
-def _encoders(encoders: Sequence[EncoderStep], shared: Sequence[EncoderOverlap]) -> list[str]:
+def _encoders(encoders: Sequence[EncoderResult], shared: Sequence[EncoderOverlap]) -> list[str]:
     """What two encoders share; of more than two, the nearest and the farthest."""
     there = [one for one in shared if one.prompts is not None]
     because = [(encoder.encoder, encoder.reason.split(";")[0]) for encoder in encoders if encoder.reason]
@@ -221,7 +221,7 @@ def _encoders(encoders: Sequence[EncoderStep], shared: Sequence[EncoderOverlap])
     return [*said, *(_of_two(encoders, one) for one in which)]
 
 
-def _of_two(encoders: Sequence[EncoderStep], shared: EncoderOverlap) -> str:
+def _of_two(encoders: Sequence[EncoderResult], shared: EncoderOverlap) -> str:
     found, pairs = shared.prompts, shared.pairs
     assert found is not None
     names = f"{encoders[shared.first].encoder} and {encoders[shared.second].encoder}"

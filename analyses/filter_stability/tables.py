@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.stability import Decisions, population
-from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderStep
+from analyses.numerics.filtering.effects.stability import SubsetDecisions, summarize_population
+from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderResult
 
 BETWEEN = "; "
 """Between the models of a subset."""
 
 
-def shares(decided: Decisions) -> Mapping[str, NDArray[np.float64]]:
+def shares(decided: SubsetDecisions) -> Mapping[str, NDArray[np.float64]]:
     """What is told of every subset, as shares of all prompts."""
     return {
         "removed": decided.share_removed,
@@ -26,7 +26,7 @@ def shares(decided: Decisions) -> Mapping[str, NDArray[np.float64]]:
     }
 
 
-def by_size(decided: Decisions) -> pa.Table:
+def by_size(decided: SubsetDecisions) -> pa.Table:
     """One row for each size, the largest last; that of all models has one subset."""
     sizes = np.unique(decided.sizes)
     columns: dict[str, Any] = {
@@ -34,12 +34,12 @@ def by_size(decided: Decisions) -> pa.Table:
         "n_subsets": [int((decided.sizes == size).sum()) for size in sizes],
     }
     for name, values in shares(decided).items():
-        told = [population(values[decided.sizes == size]) for size in sizes]
+        told = [summarize_population(values[decided.sizes == size]) for size in sizes]
         columns |= {f"{name}_{what}": [getattr(one, what) for one in told] for what in ("mean", "sd", "min", "max")}
     return pa.table(columns)
 
 
-def by_subset(decided: Decisions, models: Sequence[str]) -> pa.Table:
+def by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
     """One row for each subset, that of all models last."""
     out = [[j for j in range(len(models)) if j not in subset] for subset in decided.subsets]
     return pa.table(
@@ -57,7 +57,7 @@ def by_subset(decided: Decisions, models: Sequence[str]) -> pa.Table:
     )
 
 
-def by_encoder(steps: Sequence[EncoderStep], keys: Sequence[int], recorded: NDArray[np.bool_]) -> pa.Table:
+def by_encoder(steps: Sequence[EncoderResult], keys: Sequence[int], recorded: NDArray[np.bool_]) -> pa.Table:
     """One row for each encoder.
 
     Args:
@@ -87,7 +87,7 @@ def by_encoder(steps: Sequence[EncoderStep], keys: Sequence[int], recorded: NDAr
     return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
 
 
-def by_pair(steps: Sequence[EncoderStep], shared: Sequence[EncoderOverlap]) -> pa.Table:
+def by_pair(steps: Sequence[EncoderResult], shared: Sequence[EncoderOverlap]) -> pa.Table:
     """Two rows for every two encoders: of the prompts flagged, and of the pairs that are near."""
     rows = []
     for pair in shared:

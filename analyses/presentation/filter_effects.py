@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from analyses.numerics.filtering.effects.consequences import Consequences
 from analyses.numerics.filtering.effects.correlation_change import UNCHANGED, CorrelationChange
+from analyses.numerics.filtering.effects.filter_effects import FilterEffects
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
 from analyses.numerics.filtering.effects.spread import spread
 from analyses.numerics.filtering.effects.subset_error import SubsetError
@@ -16,7 +16,7 @@ SAME = {"answers": "give the same answer", "right or wrong": "are both right or 
 """What two models do that agree, by what it is that they agree in."""
 
 
-def effects_in_words(effects: Consequences, *, agreement_of: str, against: str) -> list[str]:
+def describe_effects(effects: FilterEffects, *, agreement_of: str, against: str) -> list[str]:
     """A sentence or two of each effect; what is not defined is left out or said to be so.
 
     Args:
@@ -48,7 +48,7 @@ def _ranks(ranking: RankingChange) -> str:
     return f"{changed}: tau-b of the rankings before and after is {ranking.tau:.3f}{without}."
 
 
-def _agreement(effects: Consequences, of: str) -> str:
+def _agreement(effects: FilterEffects, of: str) -> str:
     before, after, drawn = effects.before, effects.after, spread(effects.random.share)
     if np.isnan(before.mean_share) or np.isnan(after.mean_share):
         return "Agreement between models is not defined."

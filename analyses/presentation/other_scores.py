@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.correlation_change import LEAST_MODELS
+from analyses.numerics.filtering.effects.correlation_change import MIN_MODELS
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.other_scores import OtherScores
 
@@ -16,7 +16,7 @@ ENOUGH_TO_DRAW = 16
 Spearman's in 26 to 90 of a hundred cases with 5 to 10."""
 
 
-def too_few_in_common(against: OtherScores | None, elsewhere: NDArray[np.float64] | None) -> ValidationErrors:
+def validate_shared_models(against: OtherScores | None, elsewhere: NDArray[np.float64] | None) -> ValidationErrors:
     """The other benchmark knows too few of the models for any correlation to mean something.
 
     Args:
@@ -28,17 +28,17 @@ def too_few_in_common(against: OtherScores | None, elsewhere: NDArray[np.float64
     n_shared = int((~np.isnan(elsewhere)).sum())
     return {
         f"{against.benchmark} has scores of {n_shared} of the {len(elsewhere)} models that are ranked here; at least "
-        f"{LEAST_MODELS} are needed. If it calls them by other names, say so in a file with a column alias: suffrage "
-        "models --facts FILE.": n_shared < LEAST_MODELS
+        f"{MIN_MODELS} are needed. If it calls them by other names, say so in a file with a column alias: suffrage "
+        "models --facts FILE.": n_shared < MIN_MODELS
     }
 
 
-def few_in_common(n_models: int) -> list[str]:
+def warn_of_few_models(n_models: int) -> list[str]:
     """What to think of a correlation over so many models; nothing where they are enough."""
     return [f"A correlation over {n_models} models says next to nothing."] if n_models < FEW_IN_COMMON else []
 
 
-def few_to_draw(n_models: int) -> list[str]:
+def warn_of_narrow_draws(n_models: int) -> list[str]:
     """What to think of draws of so many models; nothing where they are enough."""
     if n_models >= ENOUGH_TO_DRAW:
         return []

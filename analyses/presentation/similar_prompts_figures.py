@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-LEAST_SHOWN = 1e-6
+MIN_DENSITY_SHARE = 1e-6
 """Share of the largest density at which the logarithmic panel ends."""
-MOST_POINTS = 2000
+MAX_POINTS = 2000
 """Points of a curve, above which only some are drawn besides its maxima."""
-MOST_TICKS = 12
+MAX_TICKS = 12
 """Bandwidths above which not each one is written."""
-MOST_NUMBERS = 8
+MAX_NUMBERS = 8
 """Maxima whose positions are written, the first ones; all have a mark."""
 
 
@@ -43,7 +43,9 @@ def density(found: Density, threshold: float | None, chosen_by: str) -> Figure:
         cut = 0.0 if threshold is None else threshold
         for axes in (top, bottom):
             for part, colour in ((x <= cut, OBSERVED), (x >= cut, DRAWN)):
-                axes.fill_between(x[part], y[part], LEAST_SHOWN * largest / 10, color=colour, alpha=0.45, linewidth=0)
+                axes.fill_between(
+                    x[part], y[part], MIN_DENSITY_SHARE * largest / 10, color=colour, alpha=0.45, linewidth=0
+                )
             axes.plot(x, y, color=INK, linewidth=1.0)
             axes.plot(
                 found.maxima, heights, color=SERIES[0], marker="o", markersize=4, linestyle="none", clip_on=False,
@@ -51,8 +53,8 @@ def density(found: Density, threshold: float | None, chosen_by: str) -> Figure:
             )  # fmt: skip
         top.set_ylim(0, 1.12 * largest)
         bottom.set_yscale("log")
-        bottom.set_ylim(LEAST_SHOWN * largest, 3 * largest)
-        shown = x[y >= LEAST_SHOWN * largest]
+        bottom.set_ylim(MIN_DENSITY_SHARE * largest, 3 * largest)
+        shown = x[y >= MIN_DENSITY_SHARE * largest]
         bottom.set_xlim(0, max(shown[-1], 0.0 if threshold is None else 1.05 * threshold))
     else:
         top.text(0.5, 0.5, "no density", transform=top.transAxes, ha="center", va="center", color=FAINT)
@@ -75,8 +77,8 @@ def _title(axes: Axes, found: Density, threshold: float | None, chosen_by: str) 
     chosen = "no threshold" if threshold is None else f"threshold {threshold:.4g}"
     axes.set_title(f"{chosen}: {chosen_by}", fontsize=9, color=INK, loc="left", pad=18, wrap=True)
     n = len(found.maxima)
-    numbers = ", ".join(f"{position:.3g}" for position in found.maxima[:MOST_NUMBERS])
-    which = f"maxima at {numbers}" + (f" and {n - MOST_NUMBERS} more" if n > MOST_NUMBERS else "")
+    numbers = ", ".join(f"{position:.3g}" for position in found.maxima[:MAX_NUMBERS])
+    which = f"maxima at {numbers}" + (f" and {n - MAX_NUMBERS} more" if n > MAX_NUMBERS else "")
     axes.annotate(
         f"bandwidth {found.bandwidth:.3g}; {which if n else 'no maximum'}", (0, 1), xycoords="axes fraction",
         xytext=(0, 5), textcoords="offset points", fontsize=7.5, color=FAINT,
@@ -85,7 +87,7 @@ def _title(axes: Axes, found: Density, threshold: float | None, chosen_by: str) 
 
 def _curve(found: Density, threshold: float | None) -> tuple[Floats, Floats]:
     """Points of the density that draw it: along the grid, closer at its maxima, and at the threshold."""
-    some = found.grid[:: max(1, found.grid.size // MOST_POINTS)]
+    some = found.grid[:: max(1, found.grid.size // MAX_POINTS)]
     tops = (found.maxima[:, None] + np.linspace(-4, 4, 33) * found.bandwidth).ravel()
     x = np.concatenate([some, tops, [] if threshold is None else [threshold], found.grid[-1:]])
     x = np.unique(np.clip(x, 0.0, found.grid[-1]))
@@ -154,7 +156,7 @@ def _axes(axes: Axes, strip: Axes, x: Floats, n_lines: int) -> None:
     if x[-1] > 8 * x[0]:
         axes.set_xscale("log")
         axes.minorticks_off()
-    if x.size <= MOST_TICKS:
+    if x.size <= MAX_TICKS:
         axes.set_xticks(x, [f"{value:.3g}" for value in x])
     axes.set_ylim(0, max(axes.get_ylim()[1], 1e-3))
     style_axes(axes)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.anomalous_tasks import anomalous_tasks
 from analyses.numerics.filtering.duplicates import duplicate_groups
-from analyses.numerics.filtering.effects.consequences import Consequences, consequences
-from analyses.numerics.filtering.removal import all_but_one
+from analyses.numerics.filtering.effects.filter_effects import FilterEffects, measure_effects
+from analyses.numerics.filtering.removal import remove_all_but_one
 from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
-from analyses.numerics.filtering.similar_prompts.similar_step import SimilarStep, similar_path, similar_step
-from analyses.numerics.filtering.steps import Step, kept, step
+from analyses.numerics.filtering.similar_prompts.similar_step import SimilarStep, find_similar, trace_similar_path
+from analyses.numerics.filtering.step_flags import StepFlags, find_kept, make_flags
 from analyses.numerics.filtering.unanimity import Unanimity, unanimous_steps
 from analyses.presentation import filter_model_tables as model_tables
 from analyses.presentation.validation import collect_errors, validate
@@ -74,7 +74,7 @@ class SmartFiltering(Finding):
         effects: on these models.
     """
 
-    steps: Mapping[str, Step]
+    steps: Mapping[str, StepFlags]
     skipped: Mapping[str, str]
     kept: NDArray[np.bool_]
     filter_models: tuple[str, ...]
@@ -84,7 +84,7 @@ class SmartFiltering(Finding):
     models: tuple[str, ...]
     agreement_of: str
     against: str
-    effects: Consequences
+    effects: FilterEffects
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -247,7 +247,7 @@ def analyze(
     similar, path = None, None
     if E is not None:
         near = nearest_neighbours(E, n_neighbours)
-        similar = similar_step(
+        similar = find_similar(
             E,
             [text or "" for text in texts],
             n_neighbours=n_neighbours,
@@ -260,7 +260,7 @@ def analyze(
             seed=seed,
             neighbours=near,
         )
-        path = similar_path(
+        path = trace_similar_path(
             E,
             near,
             n_neighbours=n_neighbours,
@@ -271,15 +271,15 @@ def analyze(
         )
         skipped |= {"similar": similar.reason} if similar.reason else {}
     same = duplicate_groups(texts, choices, by=duplicates)
-    nothing = step(np.zeros(scores.n_prompts, dtype=np.bool_))
+    nothing = make_flags(np.zeros(scores.n_prompts, dtype=np.bool_))
     steps = {
-        "duplicate": step(same >= 0, all_but_one(same, seed=seed), same),
-        "anomalous": step(np.isin(scores.tasks, exclude_task)),
+        "duplicate": make_flags(same >= 0, remove_all_but_one(same, seed=seed), same),
+        "anomalous": make_flags(np.isin(scores.tasks, exclude_task)),
         **unanimous_steps(said, columns, retain=retain, with_blind=with_blind, seed=seed),
         "similar": similar.step if similar else nothing,
     }
-    stays = kept(steps.values(), scores.n_prompts)
-    suspect = nothing if SUSPECT in skipped else step(said.suspect(columns), nothing.removed)
+    stays = find_kept(steps.values(), scores.n_prompts)
+    suspect = nothing if SUSPECT in skipped else make_flags(said.suspect(columns), nothing.removed)
     complete = np.flatnonzero(~np.isnan(scores.Q).any(axis=0))
     models = tuple(scores.models[column] for column in complete)
     elsewhere = None if against is None else against.of(models)
@@ -294,12 +294,12 @@ def analyze(
         if not len(best):
             return nothing.flagged  # nothing is kept: the split has no error
         again = unanimous_steps(said, best, retain=retain, with_blind=with_blind, seed=seed)
-        return kept({**steps, **again}.values(), scores.n_prompts)
+        return find_kept({**steps, **again}.values(), scores.n_prompts)
 
     coded, agreement_of = answers_or_outcomes(answers, scores, complete)
     assert coded is not None  # scores are 0 and 1
     is_filter_model = np.isin(complete, columns)
-    effects = consequences(
+    effects = measure_effects(
         np.ascontiguousarray(scores.Q[:, complete]),
         stays,
         is_filter_model,
@@ -406,7 +406,9 @@ def _unanimity(known: Evidence, answers: Answers, kind: str, confidence: float) 
     )
 
 
-def _decisions(prompt_ids: NDArray[np.int64], steps: Mapping[str, Step], stays: NDArray[np.bool_]) -> FilterDecisions:
+def _decisions(
+    prompt_ids: NDArray[np.int64], steps: Mapping[str, StepFlags], stays: NDArray[np.bool_]
+) -> FilterDecisions:
     reasons = {}
     for name, one in steps.items():
         at = np.flatnonzero(one.flagged)

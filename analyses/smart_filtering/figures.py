@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.agreement import Agreement, RandomAgreement
-from analyses.numerics.filtering.effects.consequences import Consequences
+from analyses.numerics.filtering.effects.agreement import ModelAgreement, RandomAgreement
+from analyses.numerics.filtering.effects.filter_effects import FilterEffects
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
-from analyses.numerics.filtering.effects.removal_parts import counts_by_task, removal_parts
+from analyses.numerics.filtering.effects.removal_parts import count_by_task, removal_parts
 from analyses.numerics.filtering.similar_prompts.similar_step import SimilarPath, SimilarStep
-from analyses.numerics.filtering.steps import Step
+from analyses.numerics.filtering.step_flags import StepFlags
 from analyses.presentation import similar_prompts_figures as similar_prompts
 from analyses.presentation.canvas import (
     DRAWN,
@@ -38,7 +38,7 @@ NAMED_MODELS = 40
 """Up to so many models, each row of a heatmap says its name."""
 WRITTEN_CELLS = 12
 """Up to so many models, each cell says its number."""
-MOST_MODELS, MOST_TASKS = 120, 100
+MAX_MODELS, MAX_TASKS = 120, 100
 """Rows that one picture of models, and of tasks, shows."""
 BINS = 25
 """Of the random subsets' means."""
@@ -46,8 +46,8 @@ BINS = 25
 
 def pictures(
     names: Sequence[str],
-    effects: Consequences,
-    steps: Mapping[str, Step],
+    effects: FilterEffects,
+    steps: Mapping[str, StepFlags],
     kept: NDArray[np.bool_],
     tasks: NDArray[np.str_],
     is_filter_model: NDArray[np.bool_],
@@ -91,8 +91,8 @@ def pictures(
 
 def agreement(
     names: Sequence[str],
-    before: Agreement,
-    after: Agreement,
+    before: ModelAgreement,
+    after: ModelAgreement,
     random: RandomAgreement | None,
     what: str,
     *,
@@ -204,7 +204,7 @@ def accuracy(
         is_filter_model: ``(n_models,)`` which of them are marked.
         metric: what the scores are.
     """
-    order = np.lexsort((np.array(names), change.rank_before))[:MOST_MODELS]
+    order = np.lexsort((np.array(names), change.rank_before))[:MAX_MODELS]
     k, n = len(order), len(names)
     rows = np.arange(k)
     size = label_font_size(k)
@@ -252,7 +252,7 @@ def _ranks(before: float, after: float) -> tuple[str, str]:
     return f"{before:g} → {after:g} {'▲' if after < before else '▼'}", SERIES[0] if after < before else SERIES[1]
 
 
-def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> Figure:
+def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]) -> Figure:
     """The share of each task's prompts that goes, the most first; parts are what one step alone removes, or several.
 
     Args:
@@ -260,10 +260,10 @@ def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDA
         steps: by name, at least one; those that remove nothing are not shown.
         kept: ``(n_prompts,)`` what they leave.
     """
-    names, n, removed = counts_by_task(tasks, {**removal_parts(steps), "": ~kept})
+    names, n, removed = count_by_task(tasks, {**removal_parts(steps), "": ~kept})
     gone = removed.pop("")
     total = gone / n
-    order = np.lexsort((names, -total))[:MOST_TASKS]
+    order = np.lexsort((names, -total))[:MAX_TASKS]
     k = len(order)
     rows = np.arange(k)
     figure = create_figure(7.6, max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k))

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.anomalous_tasks import Anomaly
-from analyses.numerics.filtering.effects.consequences import Consequences
+from analyses.numerics.filtering.anomalous_tasks import AnomalousTask
+from analyses.numerics.filtering.effects.filter_effects import FilterEffects
 from analyses.numerics.filtering.similar_prompts.similar_step import SimilarPath, SimilarStep
-from analyses.numerics.filtering.steps import Step
-from analyses.presentation.filter_effects import effects_in_words
+from analyses.numerics.filtering.step_flags import StepFlags
+from analyses.presentation.filter_effects import describe_effects
 from analyses.presentation.name_lists import join_names
-from analyses.presentation.other_scores import few_in_common, few_to_draw, too_few_in_common
+from analyses.presentation.other_scores import validate_shared_models, warn_of_few_models, warn_of_narrow_draws
 from analyses.presentation.validation import ValidationErrors, check_minimum
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.other_scores import OtherScores
@@ -22,7 +22,7 @@ from tracker.queries.performance import PerformanceMatrix
 
 BANDWIDTHS = (0.01, 10)
 """Bandwidths below follow single distances, and make a grid without end; those above smooth everything away."""
-MOST_ALIKE = 0.5
+MAX_SIMILAR_SHARE = 0.5
 """Share of the prompts; where more have a similar one, similar prompts are hardly repetitions."""
 
 
@@ -88,7 +88,7 @@ def too_few(
     return {
         "No model has a score for every prompt, so none can be ranked before and after. Choose --tasks or --runs that "
         "are complete.": not models,
-        **too_few_in_common(against, elsewhere),
+        **validate_shared_models(against, elsewhere),
     }
 
 
@@ -111,10 +111,10 @@ def skipped(*, blind: str, own_unknown: Sequence[str], has_vectors: bool) -> dic
 
 
 def summary(
-    steps: Mapping[str, Step],
+    steps: Mapping[str, StepFlags],
     kept: NDArray[np.bool_],
     skipped: Mapping[str, str],
-    effects: Consequences,
+    effects: FilterEffects,
     *,
     filter_models: Sequence[str],
     kind: str,
@@ -144,7 +144,7 @@ def summary(
         gone = "all" if removed == flagged else f"{removed:,}" if removed else "none"
         said.append(f"{words}: {flagged:,} ({flagged / n:.1%}), {gone} removed." if flagged else f"{words}: none.")
     said += [f"The step {name} was not taken: {reason}." for name, reason in skipped.items()]
-    return " ".join([*said, *effects_in_words(effects, agreement_of=agreement_of, against=against)])
+    return " ".join([*said, *describe_effects(effects, agreement_of=agreement_of, against=against)])
 
 
 def _below(similar: SimilarStep) -> str:
@@ -170,12 +170,12 @@ def warnings(
     scores: PerformanceMatrix,
     n_unscored: int,
     unknown_texts: int,
-    odd: Sequence[Anomaly],
+    odd: Sequence[AnomalousTask],
     skipped: Mapping[str, str],
     blind: pa.Table,
     similar: SimilarStep | None,
     path: SimilarPath | None,
-    effects: Consequences,
+    effects: FilterEffects,
 ) -> list[str]:
     """What the reader of the numbers should know of how they came about."""
     said = [f"The models that filter: {join_names(filter_models, most=len(filter_models))}."]
@@ -217,7 +217,7 @@ def warnings(
         )
     if "contaminated" not in skipped:
         said += _power(blind)
-    if similar is not None and similar.step.flagged.mean() > MOST_ALIKE:
+    if similar is not None and similar.step.flagged.mean() > MAX_SIMILAR_SHARE:
         said.append(
             f"{similar.step.flagged.mean():.0%} of the prompts have another one below the threshold, in groups "
             "small enough: it may tell topics apart rather than repetitions. See the picture of the density; a smaller "
@@ -228,11 +228,11 @@ def warnings(
     if effects.error.reason:
         said.append(f"No error of the subset: {effects.error.reason}.")
     for n_models in {change.n_models for change in effects.changes.values()}:  # the same for every correlation
-        said += [*few_in_common(n_models), *few_to_draw(n_models)]
+        said += [*warn_of_few_models(n_models), *warn_of_narrow_draws(n_models)]
     return said
 
 
-def _odd(one: Anomaly) -> str:
+def _odd(one: AnomalousTask) -> str:
     what = {
         "length": f"{one.value:,.0f} characters a prompt, against {one.median:,.0f}",
         "n_choices": f"{one.value:.1f} options, against {one.median:.1f}",

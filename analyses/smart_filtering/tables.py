@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.agreement import Agreement
+from analyses.numerics.filtering.effects.agreement import ModelAgreement
 from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
-from analyses.numerics.filtering.effects.removal_parts import counts_by_task, removal_parts
-from analyses.numerics.filtering.steps import Step
+from analyses.numerics.filtering.effects.removal_parts import count_by_task, removal_parts
+from analyses.numerics.filtering.step_flags import StepFlags
 from analyses.presentation.table_columns import number_column
 
 ALL_STEPS = "all steps"
@@ -25,7 +25,7 @@ BETWEEN = "; "
 """Between reasons."""
 
 
-def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_], skipped: Collection[str] = ()) -> pa.Table:
+def by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skipped: Collection[str] = ()) -> pa.Table:
     """One row for each step, and one for all of them together.
 
     A prompt is retained if it is flagged and not removed; together, if some step flags it and none removes it. Shares
@@ -60,7 +60,7 @@ def by_step(steps: Mapping[str, Step], kept: NDArray[np.bool_], skipped: Collect
     )
 
 
-def by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]) -> pa.Table:
+def by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]) -> pa.Table:
     """One row for each task, those that lose most of their prompts first.
 
     Args:
@@ -71,7 +71,7 @@ def by_task(tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np
     parts = {"kept": kept}
     for name, one in steps.items():
         parts |= {f"{_column(name)}_flagged": one.flagged, f"{_column(name)}_removed": one.removed}
-    names, size, inside = counts_by_task(tasks, parts)
+    names, size, inside = count_by_task(tasks, parts)
     removed = size - inside["kept"]
     share = removed / size
     order = np.lexsort((names, -share))
@@ -109,7 +109,7 @@ def by_model(models: Sequence[str], change: RankingChange, is_filter_model: NDAr
     )
 
 
-def agreement(models: Sequence[str], before: Agreement, after: Agreement) -> pa.Table:
+def agreement(models: Sequence[str], before: ModelAgreement, after: ModelAgreement) -> pa.Table:
     """One row for each two models, the agreement of their answers before and after.
 
     Args:
@@ -144,7 +144,7 @@ def correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
 
 
 def decisions(
-    names: Sequence[str], tasks: NDArray[np.str_], steps: Mapping[str, Step], kept: NDArray[np.bool_]
+    names: Sequence[str], tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArray[np.bool_]
 ) -> pa.Table:
     """One row for each prompt: whether it is kept, all steps whose reason applies, and those that remove it for it.
 

@@ -12,10 +12,14 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from analyses.filter_baselines import FilterBaselines, analyze
 from analyses.numerics.filtering.effects.agreement import agreement
-from analyses.numerics.filtering.effects.baselines import Beside, beside_random, of_all
+from analyses.numerics.filtering.effects.random_comparison import (
+    SelectionComparison,
+    compare_with_random,
+    full_statistics,
+)
 from analyses.numerics.filtering.effects.random_subsets import random_subsets
 from analyses.numerics.filtering.effects.ranking_change import ranking_change
-from analyses.numerics.filtering.item_response import too_easy_or_dull, two_parameter
+from analyses.numerics.filtering.item_response import fit_two_parameter, flag_easy_or_undiscriminating
 from tracker.errors import SelectionError
 from tracker.queries.answers import Answers
 from tracker.queries.filtering.prompt_filter import PromptFilter
@@ -158,11 +162,13 @@ class TestAgainstReference:
             assert number(report, f"{method}.tau.random_low") == pytest.approx(np.quantile(tau, 0.025))
 
     def test_item_response_removes_what_is_easy_or_dull(self, report):
-        fit = two_parameter(TABLE)
-        np.testing.assert_array_equal(finding(report).methods["item_response"].kept, ~too_easy_or_dull(fit))
+        fit = fit_two_parameter(TABLE)
+        np.testing.assert_array_equal(
+            finding(report).methods["item_response"].kept, ~flag_easy_or_undiscriminating(fit)
+        )
         np.testing.assert_array_equal(report.prompt_values["discrimination_stderr"].values, fit.discrimination_stderr)
         np.testing.assert_array_equal(report.rankings["ability"].score, fit.ability)
-        removed = too_easy_or_dull(fit) & EASY
+        removed = flag_easy_or_undiscriminating(fit) & EASY
         assert number(report, "n_removed_by_both") == removed.sum()
 
     def test_answers_are_compared_where_all_are_stored(self):
@@ -203,7 +209,7 @@ class TestLaws:
         gaps = TABLE.copy()
         gaps[:50, 1] = np.nan
         found = asked(gaps)
-        fit = two_parameter(gaps)
+        fit = fit_two_parameter(gaps)
         np.testing.assert_array_equal(found.prompt_values["difficulty"].values, fit.difficulty)
         assert number(found, "n_models") == K - 1
         assert number(found, "item_response.n_models") == K
@@ -402,7 +408,7 @@ class TestFigures:
 class TestNumerics:
     def test_selections_of_one_size_meet_the_same_random_ones(self):
         both = [
-            beside_random(TABLE, kept, None, set_aside=np.zeros(K, bool), elsewhere=None, n_subsets=10, seed=2)
+            compare_with_random(TABLE, kept, None, set_aside=np.zeros(K, bool), elsewhere=None, n_subsets=10, seed=2)
             for kept in (np.arange(N) < 60, np.arange(N) >= N - 60)
         ]
         np.testing.assert_array_equal(both[0].random_means, both[1].random_means)
@@ -410,14 +416,14 @@ class TestNumerics:
 
     def test_without_answers_there_is_no_agreement(self):
         nowhere = np.zeros(K, bool)
-        found = beside_random(TABLE, ~EASY, None, set_aside=nowhere, elsewhere=None, n_subsets=4, seed=0)
+        found = compare_with_random(TABLE, ~EASY, None, set_aside=nowhere, elsewhere=None, n_subsets=4, seed=0)
         assert np.isnan(found.values["agreement"])
         assert np.isnan(found.random["agreement"]).all()
         assert np.isnan(found.position("agreement"))
-        assert np.isnan(of_all(TABLE, None, elsewhere=None)["agreement"])
+        assert np.isnan(full_statistics(TABLE, None, elsewhere=None)["agreement"])
 
 
 def test_the_share_is_the_quotient_by_which_other_findings_tell_of_the_filter() -> None:
     none = np.empty(0)
-    found = Beside(kept=np.arange(1200) < 921, values={}, random={}, means=none, random_means=none)
+    found = SelectionComparison(kept=np.arange(1200) < 921, values={}, random={}, means=none, random_means=none)
     assert found.share_removed == 279 / 1200  # 1 - 921 / 1200 is a little more, and another figure once rounded

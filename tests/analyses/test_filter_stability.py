@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from analyses.filter_stability import analyze
-from analyses.numerics.filtering.removal import retained
+from analyses.numerics.filtering.removal import draw_retained
 from tracker.database import connect, transaction
 from tracker.errors import SelectionError
 from tracker.ingest.detection import parse_file
@@ -107,12 +107,12 @@ class World:
         bound = self.options["confidence"]
         easy = np.array([all(self.right[i, j] and p[i, j] > bound for j in columns) for i in range(N_PROMPTS)])
         leaked = np.array([all(self.blind_right[i, j] and q[i, j] > bound for j in columns) for i in range(N_PROMPTS)])
-        stays = retained(easy, self.options["retain"], seed=self.options["seed"])
+        stays = draw_retained(easy, self.options["retain"], seed=self.options["seed"])
         return easy, leaked, (easy & ~stays) | leaked | self.other
 
     def chosen(self, **others) -> PromptFilter:
         easy, leaked, removed = self.decided(FILTER_MODELS)
-        stays = retained(easy, self.options["retain"], seed=self.options["seed"])
+        stays = draw_retained(easy, self.options["retain"], seed=self.options["seed"])
         order = np.argsort(IDS)
 
         def reason(flagged, kept):

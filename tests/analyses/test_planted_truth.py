@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyses.numerics.filtering.similar_prompts.similar_step import similar_step
-from analyses.numerics.filtering.steps import confidently_right
+from analyses.numerics.filtering.similar_prompts.similar_step import find_similar
+from analyses.numerics.filtering.step_flags import confidently_right
 from tracker.simulation.item_response import Design, Responses, Simulation, simulate
 
 NOTHING = Design(n_easy=0, n_leaked=0, n_groups=0)
@@ -40,7 +40,7 @@ def sure(simulation: Simulation, responses: Responses) -> np.ndarray:
 
 def similar(E: np.ndarray) -> tuple[np.ndarray, str]:
     """What the similar step flags, and why it is refused."""
-    found = similar_step(E, [""] * len(E), seed=0)
+    found = find_similar(E, [""] * len(E), seed=0)
     return found.step.flagged, found.reason
 
 

@@ -60,9 +60,9 @@ class TestDensity:
 
     def test_no_peak_is_lost_between_the_points_of_a_long_grid(self):
         found = density(np.r_[RNG.normal(0.3, 1e-4, 3000), RNG.normal(0.31, 1e-4, 3000), 1.9], 0.02)
-        assert found.grid.size > 10 * similar_prompts.MOST_POINTS
+        assert found.grid.size > 10 * similar_prompts.MAX_POINTS
         x, y = similar_prompts._curve(found, 0.3)
-        assert x.size < 5 * similar_prompts.MOST_POINTS
+        assert x.size < 5 * similar_prompts.MAX_POINTS
         assert y.max() == pytest.approx(found.density.max(), rel=1e-3)
         assert np.trapezoid(y, x) == pytest.approx(1, abs=0.05)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Measure = Literal["length", "n_choices", "distance"]
 
-LEAST_TASKS = 5
+MIN_TASKS = 5
 """Tasks below which none stands out from the rest."""
 TO_SD = 1.4826
 """Standard deviation of a normal distribution, in median absolute deviations."""
@@ -26,13 +26,13 @@ MEAN_TO_SD = 1.2533
 """Standard deviation of a normal distribution, in mean absolute deviations."""
 CLOSE = 1e-9
 """Deviations and lengths of vectors below this are rounding."""
-LEAST_DIFFERENCE: dict[Measure, float] = {"length": float(np.log(1.5)), "n_choices": 0.5, "distance": 0.05}
+MIN_DIFFERENCE: dict[Measure, float] = {"length": float(np.log(1.5)), "n_choices": 0.5, "distance": 0.05}
 """Differences from the median below which a task is not anomalous, however alike the others are: half as long again,
 half a choice, and a twentieth of the distance between two tasks that have nothing in common."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Anomaly:
+class AnomalousTask:
     """A task that stands out from the others in one respect.
 
     Attributes:
@@ -54,7 +54,7 @@ class Anomaly:
 
 def anomalous_tasks(
     tasks: NDArray[np.str_], lengths: Floats, n_choices: Floats, E: NDArray[Any] | None, *, at_least: float = 3.5
-) -> tuple[Anomaly, ...]:
+) -> tuple[AnomalousTask, ...]:
     """Tasks that stand out by length, number of choices, or distance from the rest; largest |z| first.
 
     The robust standard deviation is the median absolute deviation over the tasks, times `TO_SD`. Where more than half
@@ -71,7 +71,7 @@ def anomalous_tasks(
         at_least: absolute z from which a task is named.
 
     Returns:
-        Nothing for a measure with fewer than `LEAST_TASKS` tasks of which it is known.
+        Nothing for a measure with fewer than `MIN_TASKS` tasks of which it is known.
 
     Raises:
         ValueError: ``at_least`` is not above 0.
@@ -86,7 +86,7 @@ def anomalous_tasks(
     if E is not None:
         measured["distance"] = _distances(E, task, len(names))
     found = [
-        Anomaly(
+        AnomalousTask(
             task=str(names[place]),
             measure=measure,
             value=_shown(measure, values[place]),
@@ -94,7 +94,7 @@ def anomalous_tasks(
             z=float(z[place]),
         )
         for measure, values in measured.items()
-        for z in [_robust_z(values, LEAST_DIFFERENCE[measure])]
+        for z in [_robust_z(values, MIN_DIFFERENCE[measure])]
         for place in np.flatnonzero((z if measure == "distance" else np.abs(z)) >= at_least)
     ]
     return tuple(sorted(found, key=lambda anomaly: -abs(anomaly.z)))
@@ -128,7 +128,7 @@ def _robust_z(values: Floats, least: float) -> Floats:
     """``(n_tasks,)``; 0 where the difference is below the least, and everywhere if too few values are known."""
     z = np.zeros(values.size)
     known = ~np.isnan(values)
-    if np.count_nonzero(known) < LEAST_TASKS:
+    if np.count_nonzero(known) < MIN_TASKS:
         return z
     difference = values[known] - np.median(values[known])
     deviation = TO_SD * np.median(np.abs(difference))

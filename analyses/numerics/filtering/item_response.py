@@ -29,7 +29,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.response_curves import (
-    LONGEST_STEP,
+    MAX_STEP,
     ability_slopes,
     information,
     log_likelihood,
@@ -58,7 +58,7 @@ TIE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TwoParameter:
+class TwoParameterFit:
     """Prompts and models on one scale, on which abilities have mean 0 and standard deviation 1.
 
     Standard errors are from the prompt's own block of the observed information of the marginal likelihood, the priors'
@@ -88,7 +88,9 @@ class TwoParameter:
     log_posterior: float
 
 
-def two_parameter(right: NDArray[np.float64], *, max_iterations: int = 500, tolerance: float = 1e-6) -> TwoParameter:
+def fit_two_parameter(
+    right: NDArray[np.float64], *, max_iterations: int = 500, tolerance: float = 1e-6
+) -> TwoParameterFit:
     """Fit the two-parameter logistic model.
 
     Prompts with the same answers get the same numbers, to the last digit, and the order of prompts does not matter.
@@ -105,7 +107,7 @@ def two_parameter(right: NDArray[np.float64], *, max_iterations: int = 500, tole
     asked, answering = ~np.isnan(right).all(axis=1), ~np.isnan(right).all(axis=0)
     prompt, model = (np.full(n, np.nan) for n in (n_prompts, n_models))
     if not asked.any():
-        return TwoParameter(
+        return TwoParameterFit(
             difficulty=prompt, discrimination=prompt, difficulty_stderr=prompt, discrimination_stderr=prompt,
             ability=model, n_iterations=0, converged=True, log_posterior=np.nan,
         )  # fmt: skip
@@ -125,7 +127,7 @@ def two_parameter(right: NDArray[np.float64], *, max_iterations: int = 500, tole
         all_of_them[asked] = values[members.reshape(-1)]
         found.append(all_of_them)
     difficulty, discrimination, difficulty_stderr, discrimination_stderr = found
-    return TwoParameter(
+    return TwoParameterFit(
         difficulty=difficulty,
         discrimination=discrimination,
         difficulty_stderr=difficulty_stderr,
@@ -239,7 +241,7 @@ class _Fit:
         first, second = self._over_prompts(ability_slopes, self.ability, np.zeros((2, len(self.ability))))
         self.spread = 1 / np.sqrt(1 + second)
         step = (first - self.ability) * self.spread**2
-        self.ability = self.ability + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+        self.ability = self.ability + np.clip(step, -MAX_STEP, MAX_STEP)
 
     def _rescale(self, nodes: Floats, weights: Floats) -> tuple[float, float]:
         """Move and stretch the scale so that abilities are as a standard normal sample; chances stay what they are.
@@ -270,8 +272,8 @@ class _Fit:
         self.middle, self.c = self.middle + move, self.c - a * move
 
 
-def too_easy_or_dull(
-    found: TwoParameter, *, percentile: float = 25, combine: Literal["either", "both"] = "either"
+def flag_easy_or_undiscriminating(
+    found: TwoParameterFit, *, percentile: float = 25, combine: Literal["either", "both"] = "either"
 ) -> NDArray[np.bool_]:
     """Prompts that are among the easiest, or among those that tell good models least from bad ones.
 
@@ -279,7 +281,7 @@ def too_easy_or_dull(
     quarter of the prompts has the same lowest difficulty, all of them are easy. Prompts without numbers are neither.
 
     Args:
-        found: as of `two_parameter`.
+        found: as of `fit_two_parameter`.
         percentile: of difficulty and of discrimination, by linear interpolation, in [0, 100].
         combine: whether one of the two is enough, or both must be.
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tracker.statistics.rng_streams import ALIKE, RETAINED, generator
 
 
-def all_but_one(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
-    """Which prompts go so that one of each group stays: the one that `half` takes last of them.
+def remove_all_but_one(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
+    """Which prompts go so that one of each group stays: the one that `remove_half` takes last of them.
 
     Args:
         groups: ``(n,)``, the number of each prompt's group, -1 for none.
@@ -29,7 +29,7 @@ def all_but_one(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
     return place < size - 1
 
 
-def half(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
+def remove_half(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
     """Which prompts go so that half of each group stays, and one more where its size is odd.
 
     Args:
@@ -43,7 +43,7 @@ def half(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
     return place < size // 2
 
 
-def retained(flagged: NDArray[np.bool_], share: float, *, seed: int) -> NDArray[np.bool_]:
+def draw_retained(flagged: NDArray[np.bool_], share: float, *, seed: int) -> NDArray[np.bool_]:
     """Which of the flagged prompts stay all the same: exactly ``round(share * n_flagged)``.
 
     It is Python's `round`, which takes halves to the even neighbour: of 25 flagged, 0.1 retains 2; of 35, 4. A larger

@@ -16,7 +16,7 @@ import numpy as np
 
 from tracker.statistics.jit import jit
 
-LONGEST_STEP = 1.0
+MAX_STEP = 1.0
 """Of either number of a prompt, and of an ability: curves bend too much for a longer one to be trusted."""
 
 
@@ -97,7 +97,7 @@ def step_prompts(
         determinant = h11 * h22 - h12 * h12
         step1, step2 = (h22 * g1 - h12 * g2) / determinant, (h11 * g2 - h12 * g1) / determinant
         length = max(abs(step1), abs(step2))
-        shortened = min(1.0, LONGEST_STEP / length) if length > 0 else 1.0
+        shortened = min(1.0, MAX_STEP / length) if length > 0 else 1.0
         slopes[i] += shortened * step1
         c[i] += shortened * step2
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.removal import retained
-from analyses.numerics.filtering.steps import Step, confidently_right, confidently_wrong, step
+from analyses.numerics.filtering.removal import draw_retained
+from analyses.numerics.filtering.step_flags import StepFlags, confidently_right, confidently_wrong, make_flags
 
 Flags = NDArray[np.bool_]
 Probabilities = NDArray[np.float64] | None
@@ -53,7 +53,7 @@ class Unanimity:
 
 def unanimous_steps(
     said: Unanimity, models: NDArray[np.intp], *, retain: float, with_blind: bool, seed: int
-) -> dict[str, Step]:
+) -> dict[str, StepFlags]:
     """The steps ``easy`` and ``contaminated`` as some models make them; without any model nothing is flagged.
 
     Args:
@@ -66,7 +66,10 @@ def unanimous_steps(
     nothing = np.zeros(len(said.right), dtype=np.bool_)
     easy = said.easy(models) if len(models) else nothing
     contaminated = said.contaminated(models) if len(models) and with_blind else nothing
-    return {"easy": step(easy, easy & ~retained(easy, retain, seed=seed)), "contaminated": step(contaminated)}
+    return {
+        "easy": make_flags(easy, easy & ~draw_retained(easy, retain, seed=seed)),
+        "contaminated": make_flags(contaminated),
+    }
 
 
 def _of(probabilities: Probabilities, models: NDArray[np.intp]) -> Probabilities:

@@ -26,7 +26,7 @@ BLOCK = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Agreement:
+class ModelAgreement:
     """How often every two models give the same answer; symmetric.
 
     Attributes:
@@ -48,14 +48,14 @@ class RandomAgreement:
     """Mean agreement over pairs of models in random subsets of the prompts, of one size.
 
     Attributes:
-        share, kappa: ``(n_draws,)`` the means as of `Agreement`.
+        share, kappa: ``(n_draws,)`` the means as of `ModelAgreement`.
     """
 
     share: Floats
     kappa: Floats
 
 
-def agreement(answers: NDArray[np.int32]) -> Agreement:
+def agreement(answers: NDArray[np.int32]) -> ModelAgreement:
     """How often every two models give the same answer.
 
     Kappa takes an answer's number to mean the same for every prompt, as the letter of an option does or a score of 0
@@ -65,10 +65,12 @@ def agreement(answers: NDArray[np.int32]) -> Agreement:
         answers: ``(n_prompts, n_models)`` small numbers of answers, from 0 up; -1 = none.
     """
     share, kappa = _of_counts(*_counts(_columns(answers), _n_answers(answers)))
-    return Agreement(share=share, kappa=kappa, mean_share=_mean(share), mean_kappa=_mean(kappa))
+    return ModelAgreement(share=share, kappa=kappa, mean_share=_mean(share), mean_kappa=_mean(kappa))
 
 
-def random_agreement(answers: NDArray[np.int32], size: int, *, n_draws: int = 200, seed: int) -> RandomAgreement:
+def measure_random_agreement(
+    answers: NDArray[np.int32], size: int, *, n_draws: int = 200, seed: int
+) -> RandomAgreement:
     """Mean agreement in random subsets of the prompts.
 
     Args:

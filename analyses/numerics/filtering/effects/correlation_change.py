@@ -23,7 +23,7 @@ from tracker.statistics.rng_streams import RESAMPLED_MODELS, generator
 
 Floats = NDArray[np.float64]
 
-LEAST_MODELS = 3
+MIN_MODELS = 3
 """With fewer, every correlation that exists is 1 or -1."""
 UNCHANGED = 1e-12
 """A change no larger than this is rounding, and counts as none."""
@@ -62,7 +62,7 @@ def correlation_changes(
     """Pearson's and Spearman's correlation with other scores, before and after.
 
     Scores are tied, for ranks and for being all the same, as `mean_ranks` ties them among all models; tied scores
-    share the mean of their ranks, and ranks are given anew in every draw. With fewer than `LEAST_MODELS` models
+    share the mean of their ranks, and ranks are given anew in every draw. With fewer than `MIN_MODELS` models
     nothing is defined.
 
     Args:
@@ -77,7 +77,7 @@ def correlation_changes(
     table = np.stack([before, after, other]).astype(np.float64)
     table = table[:, ~np.isnan(table).any(axis=0)]
     m = table.shape[1]
-    if m < LEAST_MODELS:
+    if m < MIN_MODELS:
         observed, drawn = np.full((2, 2), np.nan), np.full((n_draws, 2, 2), np.nan)
     else:
         levels = np.stack([np.unique(mean_ranks(row, higher_is_better=False), return_inverse=True)[1] for row in table])

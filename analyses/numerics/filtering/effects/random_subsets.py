@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.correlation_change import LEAST_MODELS
+from analyses.numerics.filtering.effects.correlation_change import MIN_MODELS
 from tracker.statistics.ranking import TIE, kendall_tau_b, mean_ranks
 from tracker.statistics.resampling import blocks_of, map_blocks
 from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
@@ -34,7 +34,7 @@ class SubsetStatistics:
         tau: ``(n_subsets,)`` Kendall's tau-b of the ranking by these means with that on all prompts, over the models
             that have both; NaN where either ranking ties them all.
         tau_of_others: ``(n_subsets,)`` the same without the models set aside.
-        pearson, spearman: ``(n_subsets,)`` with the models' scores elsewhere; NaN with fewer than `LEAST_MODELS` that
+        pearson, spearman: ``(n_subsets,)`` with the models' scores elsewhere; NaN with fewer than `MIN_MODELS` that
             have both, and where either ties them all.
     """
 
@@ -164,9 +164,9 @@ def _both(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _correlations(a: Floats, b: Floats) -> tuple[float, float]:
-    """Pearson's and Spearman's; NaN with fewer than `LEAST_MODELS`, and where either ties all models."""
+    """Pearson's and Spearman's; NaN with fewer than `MIN_MODELS`, and where either ties all models."""
     ranks = [mean_ranks(scores) for scores in (a, b)]
-    if len(a) < LEAST_MODELS or any(np.ptp(rank) == 0 for rank in ranks):
+    if len(a) < MIN_MODELS or any(np.ptp(rank) == 0 for rank in ranks):
         return float("nan"), float("nan")
     return _pearson(a, b), _pearson(*ranks)
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.steps import Step
+from analyses.numerics.filtering.step_flags import StepFlags
 
 SEVERAL = "several steps"
 """Name of the part that more than one step removes."""
 
 
-def removal_parts(steps: Mapping[str, Step]) -> Mapping[str, NDArray[np.bool_]]:
+def removal_parts(steps: Mapping[str, StepFlags]) -> Mapping[str, NDArray[np.bool_]]:
     """The removed prompts in parts: those that one step alone removes, by its name, then `SEVERAL`.
 
     Every removed prompt is in one part, every kept one in none. Parts that are empty are there too.
@@ -26,7 +26,7 @@ def removal_parts(steps: Mapping[str, Step]) -> Mapping[str, NDArray[np.bool_]]:
     return {name: removed[place] & (times == 1) for place, name in enumerate(steps)} | {SEVERAL: times > 1}
 
 
-def counts_by_task(
+def count_by_task(
     tasks: NDArray[np.str_], parts: Mapping[str, NDArray[np.bool_]]
 ) -> tuple[NDArray[np.str_], NDArray[np.int64], dict[str, NDArray[np.int64]]]:
     """How many prompts of each task are there, and in each part.

@@ -15,14 +15,14 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.removal import retained
+from analyses.numerics.filtering.removal import draw_retained
 from tracker.statistics.resampling import blocks_of, map_blocks
 
 SUBSETS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decisions:
+class SubsetDecisions:
     """What filters by subsets of the models decide, one entry for each subset.
 
     Attributes:
@@ -62,7 +62,7 @@ class Decisions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Population:
+class PopulationSummary:
     """Numbers of all subsets of one size.
 
     Attributes:
@@ -90,7 +90,7 @@ def decisions(
     sizes: Sequence[int],
     retain: float,
     seed: int,
-) -> Decisions:
+) -> SubsetDecisions:
     """Filter by every subset of the models of some sizes.
 
     Fewer models can only agree on more prompts: what a set of models flags, each of its subsets does too. What is
@@ -112,7 +112,7 @@ def decisions(
     def filtered(subset: tuple[int, ...]) -> tuple[NDArray[np.bool_], tuple[int, int, int]]:
         columns = list(subset)
         easy = np.logical_and.reduce(of_model[columns], axis=0)
-        stays = retained(easy, retain, seed=seed)
+        stays = draw_retained(easy, retain, seed=seed)
         leaked = nothing if blind_of_model is None else np.logical_and.reduce(blind_of_model[columns], axis=0)
         return otherwise | (easy & ~stays) | leaked, (int(easy.sum()), int(stays.sum()), int(leaked.sum()))
 
@@ -129,7 +129,7 @@ def decisions(
 
     rows = [row for part in map_blocks(task, len(blocks)) for row in part]
     n_easy, n_retained, n_contaminated, n_removed, n_changed = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-    return Decisions(
+    return SubsetDecisions(
         subsets=subsets,
         n_prompts=n_prompts,
         n_easy=n_easy,
@@ -141,7 +141,7 @@ def decisions(
     )
 
 
-def population(values: NDArray[np.float64]) -> Population:
+def summarize_population(values: NDArray[np.float64]) -> PopulationSummary:
     """Mean, standard deviation and ends.
 
     Args:
@@ -149,5 +149,5 @@ def population(values: NDArray[np.float64]) -> Population:
     """
     low, high = float(values.min()), float(values.max())
     if low == high:  # summing would make them differ by a rounding
-        return Population(mean=low, sd=0.0, min=low, max=low)
-    return Population(mean=float(values.mean()), sd=float(values.std(ddof=0)), min=low, max=high)
+        return PopulationSummary(mean=low, sd=0.0, min=low, max=low)
+    return PopulationSummary(mean=float(values.mean()), sd=float(values.std(ddof=0)), min=low, max=high)

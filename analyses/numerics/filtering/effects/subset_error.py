@@ -23,7 +23,7 @@ from tracker.statistics.rng_streams import SPLITS, generator
 
 Floats = NDArray[np.float64]
 
-LEAST_MODELS = 8
+MIN_MODELS = 8
 """Four models choose and have a line with two degrees of freedom to spare, four are judged; fewer are not split."""
 
 
@@ -84,9 +84,9 @@ def subset_error(
         higher_is_better: whether the largest score is the best.
     """
     n, m = Q.shape
-    if m < LEAST_MODELS:
+    if m < MIN_MODELS:
         nothing = SubsetErrors(raw=np.empty(0), fitted=np.empty(0), tau=np.empty(0))
-        reason = f"models are split in two from {LEAST_MODELS} on; here are {m}"
+        reason = f"models are split in two from {MIN_MODELS} on; here are {m}"
         return SubsetError(
             n_models=m,
             n_choosing=m // 2,

@@ -31,7 +31,7 @@ ROUNDING = 2.0**-24
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Directions:
+class NormalizedVectors:
     """Vectors made ready for products and for distances.
 
     Attributes:
@@ -47,7 +47,7 @@ class Directions:
     slack: float
 
     @classmethod
-    def of(cls, E: NDArray[np.float32]) -> Directions:
+    def of(cls, E: NDArray[np.float32]) -> NormalizedVectors:
         """Prepare vectors.
 
         Args:
@@ -66,7 +66,9 @@ class Directions:
         return cls(E=E, squares=squares, unit=unit, slack=(E.shape[1] + 4) * ROUNDING)
 
 
-def products(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+def iterate_products(
+    rows: NDArray[np.float32], columns: NDArray[np.float32]
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """The products of some vectors with others, a block of rows at a time.
 
     Args:
@@ -82,7 +84,7 @@ def products(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> Iterato
         yield block.start, np.matmul(rows[block.start : block.stop], columns.T, out=held[: len(block)])
 
 
-def products_of_pairs(unit: NDArray[np.float32]) -> Iterator[tuple[int, int, NDArray[np.float32]]]:
+def iterate_pair_products(unit: NDArray[np.float32]) -> Iterator[tuple[int, int, NDArray[np.float32]]]:
     """The products of vectors with each other, most of them once.
 
     Args:
@@ -94,7 +96,7 @@ def products_of_pairs(unit: NDArray[np.float32]) -> Iterator[tuple[int, int, NDA
     """
     for strip in blocks_of(len(unit), ROWS_OF_A_STRIP):
         rest = unit[strip.start :]
-        for start, block in products(rest[: len(strip)], rest):
+        for start, block in iterate_products(rest[: len(strip)], rest):
             yield strip.start + start, strip.start, block
 
 
@@ -138,7 +140,7 @@ def distance_from(wide: Any, square: Any, j: Any, E: Any, squares: Any, sums: An
         wide: ``(d,)`` a row of ``E`` as float64.
         square: its product with itself.
         j: the other row.
-        E, squares: of `Directions`.
+        E, squares: of `NormalizedVectors`.
         sums: ``(LANES,)`` float64, to work in.
     """
     return min(max(1.0 - _dot(wide, E, j, sums) / np.sqrt(square * squares[j]), 0.0), 2.0)

@@ -23,7 +23,7 @@ STEPS = 32
 """Points of the grid in one bandwidth."""
 REACH = 9.0
 """Bandwidths after which the Gaussian has no weight left."""
-MOST_POINTS = 2**24
+MAX_POINTS = 2**24
 """Longest grid: above it the bandwidth is refused."""
 RESOLUTION = 1e-6
 """Share of the largest density by which the density must fall on both sides of a maximum: its own accuracy."""
@@ -86,7 +86,7 @@ def density(distances: NDArray[np.float64], factor: float = 0.15) -> Density:
 
     Raises:
         ValueError: ``factor`` is not a positive number; a distance is infinite; the bandwidth is so much smaller than
-            the range of the distances that the grid would have more than `MOST_POINTS` points.
+            the range of the distances that the grid would have more than `MAX_POINTS` points.
     """
     if not (np.isfinite(factor) and factor > 0):
         raise ValueError(f"The bandwidth factor must be a positive number, not {factor}.")
@@ -98,8 +98,8 @@ def density(distances: NDArray[np.float64], factor: float = 0.15) -> Density:
     step = bandwidth / STEPS
     start = max(0.0, low - REACH * bandwidth)
     points = (high - start) / step + REACH * STEPS
-    if points > MOST_POINTS:
-        enough = 1.1 * factor * points / MOST_POINTS
+    if points > MAX_POINTS:
+        enough = 1.1 * factor * points / MAX_POINTS
         raise ValueError(
             f"A bandwidth of {bandwidth:.3g} is too small for distances between {low:.3g} and {high:.3g}: "
             f"its grid would have {points:.2g} points. Choose a factor of {enough:.2g} or more."

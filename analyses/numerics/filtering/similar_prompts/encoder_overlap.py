@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
-from analyses.numerics.filtering.similar_prompts.similar_groups import nearer
+from analyses.numerics.filtering.similar_prompts.similar_groups import iterate_nearer
 from analyses.numerics.filtering.similar_prompts.similar_step import (
-    MOST_PAIRS,
+    MAX_PAIRS,
     Grouping,
     SimilarStep,
     Unimodal,
-    similar_step,
+    find_similar,
 )
 
 
@@ -62,7 +62,7 @@ class Overlap:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EncoderStep:
+class EncoderResult:
     """The similar step with one encoder's vectors.
 
     Attributes:
@@ -70,7 +70,7 @@ class EncoderStep:
         found: the step; None where it could not be taken.
         reason: why it flags nothing; '' where it flags something.
         pairs: sorted int64 ``i * n + j`` with ``i < j`` for each pair nearer than the threshold; None where there is
-            none, or there are more than `MOST_PAIRS`.
+            none, or there are more than `MAX_PAIRS`.
     """
 
     encoder: str
@@ -97,7 +97,7 @@ class EncoderOverlap:
     reason: str
 
 
-def encoder_step(
+def find_similar_by_encoder(
     encoder: str,
     E: NDArray[np.float32],
     texts: Sequence[str],
@@ -110,10 +110,10 @@ def encoder_step(
     protect_lexical: float,
     largest_group: float,
     seed: int,
-) -> EncoderStep:
-    """The step with an encoder's vectors, as `similar_step` takes it, and the pairs behind it."""
+) -> EncoderResult:
+    """The step with an encoder's vectors, as `find_similar` takes it, and the pairs behind it."""
     near = nearest_neighbours(E, n_neighbours)
-    found = similar_step(
+    found = find_similar(
         E,
         texts,
         n_neighbours=n_neighbours,
@@ -129,17 +129,17 @@ def encoder_step(
     reason = found.reason
     if not reason and not found.step.flagged.any():
         reason = f"no two prompts are called similar below {found.threshold:.4g}"
-    is_listed = not reason and found.threshold is not None and found.n_pairs <= MOST_PAIRS
+    is_listed = not reason and found.threshold is not None and found.n_pairs <= MAX_PAIRS
     pairs = _pairs(E, near, found.threshold) if is_listed and found.threshold is not None else None
-    return EncoderStep(encoder=encoder, found=found, reason=reason, pairs=pairs)
+    return EncoderResult(encoder=encoder, found=found, reason=reason, pairs=pairs)
 
 
-def overlaps(steps: Sequence[EncoderStep]) -> tuple[EncoderOverlap, ...]:
+def compare_encoders(steps: Sequence[EncoderResult]) -> tuple[EncoderOverlap, ...]:
     """Of every two encoders, in the order of the steps."""
     return tuple(_overlap(steps, i, j) for i, j in combinations(range(len(steps)), 2))
 
 
-def _overlap(steps: Sequence[EncoderStep], i: int, j: int) -> EncoderOverlap:
+def _overlap(steps: Sequence[EncoderResult], i: int, j: int) -> EncoderOverlap:
     first, second = steps[i], steps[j]
     without = [one.encoder for one in (first, second) if one.reason]
     reason = f"the similar step flags nothing with {' and '.join(without)}" if without else ""
@@ -156,7 +156,7 @@ def _overlap(steps: Sequence[EncoderStep], i: int, j: int) -> EncoderOverlap:
 def _pairs(E: NDArray[np.float32], near: Neighbours, threshold: float) -> NDArray[np.int64]:
     """Pairs strictly nearer, as numbers, ascending."""
     n, codes = len(E), [np.empty(0, dtype=np.int64)]
-    for i, others in enumerate(nearer(E, near, threshold)):
+    for i, others in enumerate(iterate_nearer(E, near, threshold)):
         codes.append(i * n + np.sort(others[others > i]).astype(np.int64))
     return np.concatenate(codes)
 

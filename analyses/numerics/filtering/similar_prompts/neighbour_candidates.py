@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.similar_prompts.cosine_distances import (
     ROWS_AT_A_TIME,
-    Directions,
-    products,
-    products_of_pairs,
+    NormalizedVectors,
+    iterate_pair_products,
+    iterate_products,
 )
 from tracker.statistics.jit import jit
 from tracker.statistics.resampling import blocks_of
@@ -26,7 +26,7 @@ for more candidates. About one prompt in a hundred has too few or too many candi
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Candidates:
+class NeighbourCandidates:
     """For each of ``n`` prompts all others whose product with it reaches a bar.
 
     Attributes:
@@ -51,7 +51,7 @@ class Candidates:
         return np.where(self.counts <= room, found, -np.float32(np.inf))
 
 
-def candidates(directions: Directions, k: int) -> Candidates | None:
+def find_candidates(directions: NormalizedVectors, k: int) -> NeighbourCandidates | None:
     """Usually some more than ``k`` for each prompt; None if there are too few prompts for that to pay, or ``k`` is 0.
 
     Which they are depends on the rounding of products.
@@ -64,16 +64,16 @@ def candidates(directions: Directions, k: int) -> Candidates | None:
     bars = _bars(directions.unit, expected)
     counts = np.zeros(n, np.int64)
     places, values = np.zeros((n, room), np.int32), np.full((n, room), -np.inf, np.float32)
-    for row, column, near in products_of_pairs(directions.unit):
+    for row, column, near in iterate_pair_products(directions.unit):
         _gather(near, row, column, bars, counts, places, values)
-    return Candidates(bars=bars, counts=counts, places=places, values=values)
+    return NeighbourCandidates(bars=bars, counts=counts, places=places, values=values)
 
 
 def _bars(unit: NDArray[np.float32], rank: int) -> NDArray[np.float32]:
     """``(n,)`` the product of that rank, of each vector with every `STEP`-th."""
     few, bars = unit[::STEP], np.empty(len(unit), np.float32)
     place = len(few) - rank
-    for start, near in products(unit, few):
+    for start, near in iterate_products(unit, few):
         near.partition(place, axis=1)
         bars[start : start + len(near)] = near[:, place]
     return bars
@@ -84,9 +84,9 @@ def _gather(near: Any, row: Any, column: Any, bars: Any, counts: Any, places: An
     """Add the pairs in a block of products to the candidates of both.
 
     Args:
-        near: ``(b, m)`` of `products_of_pairs`.
+        near: ``(b, m)`` of `iterate_pair_products`.
         row, column: numbers of its first row and column.
-        bars, counts, places, values: of `Candidates`.
+        bars, counts, places, values: of `NeighbourCandidates`.
     """
     others, room = bars[column:], places.shape[1]
     reached = np.empty(others.size, np.int32)

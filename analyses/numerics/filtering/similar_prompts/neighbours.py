@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.similar_prompts.cosine_distances import LANES, Directions, distance_from, products
-from analyses.numerics.filtering.similar_prompts.neighbour_candidates import Candidates, candidates
+from analyses.numerics.filtering.similar_prompts.cosine_distances import (
+    LANES,
+    NormalizedVectors,
+    distance_from,
+    iterate_products,
+)
+from analyses.numerics.filtering.similar_prompts.neighbour_candidates import NeighbourCandidates, find_candidates
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.resampling import blocks_of, map_blocks
 
@@ -45,16 +50,16 @@ def nearest_neighbours(E: NDArray[np.float32], k: int = 100) -> Neighbours:
     Raises:
         ValueError: a vector is zero or not finite.
     """
-    directions, n = Directions.of(E), len(E)
+    directions, n = NormalizedVectors.of(E), len(E)
     k = max(0, min(k, n - 1))
     found = Neighbours(indices=np.empty((n, k), np.int32), distances=np.empty((n, k)))
-    few = candidates(directions, k)
+    few = find_candidates(directions, k)
     left = _fill_from(few, directions, found) if few else np.arange(n if k else 0)
     _fill_from_all(left, directions, found)
     return found
 
 
-def _fill_from(few: Candidates, directions: Directions, found: Neighbours) -> NDArray[np.int64]:
+def _fill_from(few: NeighbourCandidates, directions: NormalizedVectors, found: Neighbours) -> NDArray[np.int64]:
     """Fill the rows whose neighbours are certain to be among their candidates; return the others."""
     k = found.indices.shape[1]
     bars = few.kth(k) - np.float32(2 * directions.slack)
@@ -84,10 +89,10 @@ def _fill_from(few: Candidates, directions: Directions, found: Neighbours) -> ND
     return np.flatnonzero(~enough)
 
 
-def _fill_from_all(left: NDArray[np.int64], directions: Directions, found: Neighbours) -> None:
+def _fill_from_all(left: NDArray[np.int64], directions: NormalizedVectors, found: Neighbours) -> None:
     """Fill some rows by comparing them with all prompts."""
     n, k = found.indices.shape
-    for start, near in products(directions.unit[left], directions.unit):
+    for start, near in iterate_products(directions.unit[left], directions.unit):
         rows = left[start : start + len(near)]
         near[np.arange(len(near)), rows] = -np.inf
         bars = np.partition(near, n - k, axis=1)[:, n - k] - np.float32(2 * directions.slack)
@@ -104,8 +109,8 @@ def _select_candidates(
         chosen: their places in the block.
         first: number of the block's first row.
         bars: ``(n,)`` of products.
-        places, values: of `Candidates`.
-        E, squares: of `Directions`.
+        places, values: of `NeighbourCandidates`.
+        E, squares: of `NormalizedVectors`.
         indices, distances: ``(b, k)`` of the block.
     """
     near = np.empty(places.shape[1], np.int32)
@@ -126,7 +131,7 @@ def _select(near: Any, rows: Any, bars: Any, E: Any, squares: Any, indices: Any,
         near: ``(m, n)`` products of the rows with all.
         rows: ``(m,)`` their numbers.
         bars: ``(m,)``.
-        E, squares: of `Directions`.
+        E, squares: of `NormalizedVectors`.
         indices, distances: ``(n, k)`` of all.
     """
     n = near.shape[1]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.similar_prompts.cosine_distances import (
     LANES,
-    Directions,
+    NormalizedVectors,
     distance_from,
-    products,
-    products_of_pairs,
+    iterate_pair_products,
+    iterate_products,
 )
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours
 from tracker.statistics.jit import INT, jit
@@ -30,7 +30,7 @@ OPEN = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Linked:
+class ThresholdComponents:
     """Connected components of the pairs strictly nearer than each of several thresholds.
 
     Attributes:
@@ -45,7 +45,7 @@ class Linked:
     n_pairs: NDArray[np.int64]
 
 
-def linked(E: NDArray[np.float32], neighbours: Neighbours, thresholds: Sequence[float]) -> Linked:
+def find_components(E: NDArray[np.float32], neighbours: Neighbours, thresholds: Sequence[float]) -> ThresholdComponents:
     """Components over all pairs nearer than a threshold, not only those in the lists of neighbours.
 
     A pair that is in neither list is one of two prompts whose lists end before the largest threshold; only such
@@ -66,16 +66,16 @@ def linked(E: NDArray[np.float32], neighbours: Neighbours, thresholds: Sequence[
     counts, cut = np.zeros(len(limits) + 1, np.int64), _cut_short(neighbours, limits[-1])
     _join_lists(neighbours.indices, neighbours.distances, cut, limits, parents, counts)
     rows = np.flatnonzero(cut)
-    few = Directions.of(E[rows])
+    few = NormalizedVectors.of(E[rows])
     cells = _cells(limits, few.slack)
-    for row, column, near in products_of_pairs(few.unit):
+    for row, column, near in iterate_pair_products(few.unit):
         _join_products(near, row, column, rows, few.E, few.squares, cells, few.slack, limits, parents, counts)
     groups = np.empty_like(parents)
     _number(parents, groups)
-    return Linked(thresholds=limits, groups=groups, n_pairs=np.cumsum(counts[:-1]))
+    return ThresholdComponents(thresholds=limits, groups=groups, n_pairs=np.cumsum(counts[:-1]))
 
 
-def stars(
+def find_stars(
     E: NDArray[np.float32],
     neighbours: Neighbours,
     threshold: float,
@@ -95,18 +95,18 @@ def stars(
         neighbours: of the same vectors, however many; pairs beyond the lists count as well.
         threshold: of cosine distance.
         texts: ``n`` questions; without them none is left out for its text.
-        protect: texts are too like each other if `lexical_ratio` of centre and member is above this.
+        protect: texts are too like each other if `is_lexically_similar` of centre and member is above this.
 
     Returns:
         ``(n,)`` number of the star each prompt is in, from 0 in the order in which they are made; -1 in none.
     """
     found, n_stars = np.full(len(E), -1, np.int32), 0
-    for centre, near in enumerate(nearer(E, neighbours, threshold)):
+    for centre, near in enumerate(iterate_nearer(E, neighbours, threshold)):
         members = near[found[near] < 0]
         if len(members) + (found[centre] < 0) < 2:
             continue
         if texts is not None:
-            distinct = [not lexical_ratio(texts[centre], texts[m], protect) for m in members]
+            distinct = [not is_lexically_similar(texts[centre], texts[m], protect) for m in members]
             members = members[np.array(distinct, np.bool_)]
         if found[centre] < 0:
             members = np.append(members, centre)
@@ -116,7 +116,7 @@ def stars(
     return found
 
 
-def lexical_ratio(a: str, b: str, at_least: float) -> bool:
+def is_lexically_similar(a: str, b: str, at_least: float) -> bool:
     """Whether ``difflib.SequenceMatcher(None, a, b).ratio()`` is above a bound; its upper bounds are tried first.
 
     The ratio depends on which text comes first, and from 200 characters on SequenceMatcher takes frequent characters of
@@ -129,10 +129,10 @@ def lexical_ratio(a: str, b: str, at_least: float) -> bool:
     return matcher.quick_ratio() > at_least and matcher.ratio() > at_least
 
 
-def nearer(E: NDArray[np.float32], neighbours: Neighbours, threshold: float) -> Iterator[NDArray[np.int32]]:
+def iterate_nearer(E: NDArray[np.float32], neighbours: Neighbours, threshold: float) -> Iterator[NDArray[np.int32]]:
     """For each prompt in turn, the others that are strictly nearer than the threshold."""
     cut, sizes = _cut_short(neighbours, threshold), (neighbours.distances < threshold).sum(axis=1)
-    directions = Directions.of(E) if cut.any() else None
+    directions = NormalizedVectors.of(E) if cut.any() else None
     for block in blocks_of(len(E), ROWS_AT_A_TIME):
         rows = block.start + np.flatnonzero(cut[block.start : block.stop])
         beyond = _nearer_of(directions, rows, threshold) if directions and rows.size else iter(())
@@ -140,11 +140,11 @@ def nearer(E: NDArray[np.float32], neighbours: Neighbours, threshold: float) -> 
             yield next(beyond) if cut[i] else neighbours.indices[i, : sizes[i]]
 
 
-def _nearer_of(directions: Directions, rows: NDArray[np.int64], threshold: float) -> Iterator[NDArray[np.int32]]:
+def _nearer_of(directions: NormalizedVectors, rows: NDArray[np.int64], threshold: float) -> Iterator[NDArray[np.int32]]:
     """The same for some prompts, among all."""
     E, squares, slack = directions.E, directions.squares, directions.slack
     places = np.empty(len(E), np.int32)
-    for start, near in products(directions.unit[rows], directions.unit):
+    for start, near in iterate_products(directions.unit[rows], directions.unit):
         for r in range(len(near)):
             n_near = _near_places(near[r], rows[start + r], E, squares, float(threshold), slack, places)
             yield places[:n_near].copy()
@@ -180,7 +180,7 @@ def _near_places(near: Any, i: Any, E: Any, squares: Any, threshold: Any, slack:
     Args:
         near: ``(n,)`` products of row ``i`` with all.
         i: the row.
-        E, squares: of `Directions`.
+        E, squares: of `NormalizedVectors`.
         threshold: of distance.
         slack: by how much a product can be off.
         places: ``(n,)`` to fill.
@@ -232,10 +232,10 @@ def _join_products(
     """Join the pairs in a block of products.
 
     Args:
-        near: ``(b, m)`` of `products_of_pairs`.
+        near: ``(b, m)`` of `iterate_pair_products`.
         row, column: numbers of its first row and column.
         rows: ``(w,)`` the prompts they are.
-        E, squares: of their `Directions`.
+        E, squares: of their `NormalizedVectors`.
         cells: of `_cells`, made with this slack.
         limits: ``(t,)`` ascending.
         parents: ``(t, n)`` of all prompts.

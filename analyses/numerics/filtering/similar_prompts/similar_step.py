@@ -14,18 +14,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.removal import half
+from analyses.numerics.filtering.removal import remove_half
 from analyses.numerics.filtering.similar_prompts.density import Density, Threshold, density, threshold
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
-from analyses.numerics.filtering.similar_prompts.similar_groups import lexical_ratio, linked, stars
-from analyses.numerics.filtering.steps import Step, step
+from analyses.numerics.filtering.similar_prompts.similar_groups import find_components, find_stars, is_lexically_similar
+from analyses.numerics.filtering.step_flags import StepFlags, make_flags
 
 Unimodal = Literal["keep", "half"]
 Grouping = Literal["components", "stars"]
 BANDWIDTHS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 """Factors of the path: around the default, from where maxima are many to where one is left."""
 NUMBERS_OF_NEIGHBOURS = (10, 25, 50, 100)
-MOST_PAIRS = 20_000_000
+MAX_PAIRS = 20_000_000
 """Pairs beyond which stars are not formed: each has to be held in memory."""
 
 
@@ -43,7 +43,7 @@ class SimilarStep:
         largest_group: prompts in the largest group there would be.
     """
 
-    step: Step
+    step: StepFlags
     reason: str
     threshold: float | None
     chosen_by: str
@@ -76,7 +76,7 @@ class SimilarPath:
     chosen: tuple[int, int] | None
 
 
-def similar_step(
+def find_similar(
     E: NDArray[np.float32],
     texts: Sequence[str],
     *,
@@ -116,7 +116,7 @@ def similar_step(
     if threshold is None and told.is_unimodal and unimodal == "half":
         chosen_by = "half of the only maximum"
     value = told.value if threshold is None else threshold
-    nothing = step(np.zeros(len(E), dtype=np.bool_))
+    nothing = make_flags(np.zeros(len(E), dtype=np.bool_))
     if value is None:
         return SimilarStep(
             step=nothing,
@@ -127,13 +127,13 @@ def similar_step(
             n_pairs=0,
             largest_group=0,
         )
-    together = linked(E, near, (value,))
+    together = find_components(E, near, (value,))
     n_pairs, numbers = int(together.n_pairs[0]), together.groups[0]
     reason = ""
-    if groups == "stars" and n_pairs > MOST_PAIRS:
+    if groups == "stars" and n_pairs > MAX_PAIRS:
         reason = f"{n_pairs:,} pairs are nearer than {value:.4f}, too many for stars; choose a smaller threshold"
     elif groups == "stars":
-        numbers = stars(E, near, value, texts=texts, protect=protect_lexical)
+        numbers = find_stars(E, near, value, texts=texts, protect=protect_lexical)
     largest = _largest(numbers)
     if not reason and largest > largest_group * len(E):
         reason = (
@@ -142,7 +142,7 @@ def similar_step(
             "picture of the density suggests, or allow a larger group"
         )
     return SimilarStep(
-        step=nothing if reason else step(numbers >= 0, half(numbers, seed=seed), numbers),
+        step=nothing if reason else make_flags(numbers >= 0, remove_half(numbers, seed=seed), numbers),
         reason=reason,
         threshold=value,
         chosen_by=chosen_by,
@@ -152,7 +152,7 @@ def similar_step(
     )
 
 
-def similar_path(
+def trace_similar_path(
     E: NDArray[np.float32],
     neighbours: Neighbours,
     *,
@@ -165,7 +165,7 @@ def similar_path(
     """How threshold and share removed change around what was chosen, by connected components.
 
     Args:
-        E: as for `similar_step`.
+        E: as for `find_similar`.
         neighbours: at least ``n_neighbours`` of each prompt.
         n_neighbours: as chosen; larger numbers are not tried.
         bandwidth: as chosen.
@@ -184,7 +184,7 @@ def similar_path(
             thresholds[i, j] = np.nan if value is None else value
     there = np.unique(thresholds[np.isfinite(thresholds)])
     shares, largest = np.full(thresholds.shape, np.nan), np.full(thresholds.shape, np.nan)
-    groups_of_each = linked(E, neighbours, there.tolist()).groups if there.size else ()
+    groups_of_each = find_components(E, neighbours, there.tolist()).groups if there.size else ()
     for value, groups in zip(there, groups_of_each, strict=True):
         sizes = np.bincount(groups[groups >= 0])
         shares[thresholds == value] = (sizes // 2).sum() / len(E)
@@ -214,6 +214,8 @@ def _beyond_the_lexically_near(
     """Distances from the first neighbour on whose question is not nearly the same text; NaN before it."""
     distances = near.distances[:, :n_neighbours].copy()
     for i, row in enumerate(near.indices[:, :n_neighbours].tolist()):
-        first = next((place for place, j in enumerate(row) if not lexical_ratio(texts[i], texts[j], protect)), len(row))
+        first = next(
+            (place for place, j in enumerate(row) if not is_lexically_similar(texts[i], texts[j], protect)), len(row)
+        )
         distances[i, :first] = np.nan
     return distances

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyses.numerics.filtering.anomalous_tasks import (
-    LEAST_DIFFERENCE,
     MEAN_TO_SD,
+    MIN_DIFFERENCE,
     TO_SD,
-    Anomaly,
+    AnomalousTask,
     anomalous_tasks,
 )
 
@@ -44,7 +44,7 @@ def one_task_after_another(tasks, lengths, n_choices, E, at_least) -> dict[tuple
         deviation = TO_SD * mad if mad > 1e-9 else MEAN_TO_SD * np.mean(np.abs(values - middle))
         for name, value in zip(names, values, strict=True):
             off = abs(value - middle)
-            is_far = off >= LEAST_DIFFERENCE[measure] and off / deviation >= at_least
+            is_far = off >= MIN_DIFFERENCE[measure] and off / deviation >= at_least
             if is_far and (measure != "distance" or value > middle):
                 shown = np.expm1(value) if measure == "length" else value
                 found[name, measure] = shown, (value - middle) / deviation
@@ -88,7 +88,7 @@ class TestAgainstReference:
 class TestLaws:
     def test_a_task_of_long_prompts_is_named_with_its_typical_length(self):
         (found,) = anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 900], [4] * 7), None)
-        assert isinstance(found, Anomaly)
+        assert isinstance(found, AnomalousTask)
         assert (found.task, found.measure) == ("t6", "length")
         assert found.value == pytest.approx(900, rel=0.15)
         assert found.median == pytest.approx(100, rel=0.15)

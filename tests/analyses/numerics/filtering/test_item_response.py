@@ -13,9 +13,9 @@ from analyses.numerics.filtering.item_response import (
     MIDDLE_SD,
     ODDS_SD,
     SLOPE_SD,
-    TwoParameter,
-    too_easy_or_dull,
-    two_parameter,
+    TwoParameterFit,
+    fit_two_parameter,
+    flag_easy_or_undiscriminating,
 )
 
 GRID = np.linspace(-9, 9, 1501)
@@ -64,8 +64,8 @@ def small_table(*, missing: bool) -> np.ndarray:
     return right
 
 
-def same(a: TwoParameter, b: TwoParameter, *, exactly: bool) -> None:
-    for name in TwoParameter.__dataclass_fields__:
+def same(a: TwoParameterFit, b: TwoParameterFit, *, exactly: bool) -> None:
+    for name in TwoParameterFit.__dataclass_fields__:
         if exactly:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
         elif name != "n_iterations":
@@ -76,7 +76,7 @@ class TestAgainstReference:
     @pytest.mark.parametrize("missing", [False, True])
     def test_small_tables_reach_the_top_of_the_posterior_written_out(self, missing):
         right = small_table(missing=missing)
-        found = two_parameter(right)
+        found = fit_two_parameter(right)
         difficulty, discrimination, top, _ = slow_two_parameter(right)
         np.testing.assert_allclose(found.difficulty, difficulty, atol=1e-4)
         np.testing.assert_allclose(found.discrimination, discrimination, atol=1e-4)
@@ -84,7 +84,7 @@ class TestAgainstReference:
 
     def test_standard_errors_are_those_of_numerical_second_derivatives(self):
         right = small_table(missing=True)
-        found = two_parameter(right)
+        found = fit_two_parameter(right)
         *_, numbers = slow_two_parameter(right)
         step, n = 1e-3, len(right)
         for i in range(n):
@@ -109,7 +109,7 @@ class TestAgainstReference:
     @pytest.mark.parametrize("seed", range(3))
     def test_planted_numbers_are_found_among_a_thousand_models(self, seed):
         a, b, ability, right = planted(200, 1000, seed=seed)
-        found = two_parameter(right)
+        found = fit_two_parameter(right)
         assert found.converged
         assert np.corrcoef(found.difficulty, b)[0, 1] >= 0.97
         assert np.corrcoef(found.discrimination, a)[0, 1] >= 0.94
@@ -118,13 +118,13 @@ class TestAgainstReference:
 
     def test_standard_errors_are_as_large_as_the_errors_of_planted_numbers(self):
         a, b, _, right = planted(200, 1000, seed=4)
-        found = two_parameter(right)
+        found = fit_two_parameter(right)
         assert 0.8 < ((found.difficulty - b) / found.difficulty_stderr).std() < 1.25
         assert 0.8 < ((found.discrimination - a) / found.discrimination_stderr).std() < 1.25
 
     def test_few_models_and_many_prompts_keep_a_scale_far_from_that_of_the_priors(self):
         a, _, ability, right = planted(3000, 40, seed=1, typical=3.0)
-        found = two_parameter(right)
+        found = fit_two_parameter(right)
         assert found.converged
         assert np.exp(np.log(found.discrimination / a).mean()) == pytest.approx(ability.std(), rel=0.05)
         assert found.ability.std() == pytest.approx(1.0, abs=0.03)
@@ -136,7 +136,7 @@ class TestLaws:
     def test_the_order_of_prompts_does_not_matter(self, seed):
         right = planted(30, 9, seed=seed)[3]
         order = np.random.default_rng(seed).permutation(30)
-        found, moved = two_parameter(right), two_parameter(right[order])
+        found, moved = fit_two_parameter(right), fit_two_parameter(right[order])
         np.testing.assert_array_equal(found.difficulty[order], moved.difficulty)
         np.testing.assert_array_equal(found.discrimination_stderr[order], moved.discrimination_stderr)
         assert found.log_posterior == moved.log_posterior
@@ -146,7 +146,7 @@ class TestLaws:
     def test_the_order_of_models_does_not_matter(self, seed):
         right = planted(30, 9, seed=seed)[3]
         order = np.random.default_rng(seed).permutation(9)
-        found, moved = two_parameter(right), two_parameter(right[:, order])
+        found, moved = fit_two_parameter(right), fit_two_parameter(right[:, order])
         np.testing.assert_allclose(found.difficulty, moved.difficulty, atol=1e-5)
         np.testing.assert_allclose(found.discrimination, moved.discrimination, atol=1e-5)
         np.testing.assert_allclose(found.ability[order], moved.ability, atol=1e-5)
@@ -156,37 +156,37 @@ class TestLaws:
     def test_right_and_wrong_changed_about_turn_the_scale_round(self, seed):
         right = planted(30, 12, seed=seed)[3]
         right[np.random.default_rng(seed).random(right.shape) < 0.1] = np.nan
-        found, turned = two_parameter(right), two_parameter(1 - right)
+        found, turned = fit_two_parameter(right), fit_two_parameter(1 - right)
         np.testing.assert_allclose(found.difficulty, -turned.difficulty, atol=1e-5)
         np.testing.assert_allclose(found.discrimination, turned.discrimination, atol=1e-5)
         np.testing.assert_allclose(found.ability, -turned.ability, atol=1e-5)
 
     def test_prompts_with_equal_answers_have_equal_numbers(self):
         right = planted(40, 6)[3]
-        found = two_parameter(np.concatenate([right, right]))
+        found = fit_two_parameter(np.concatenate([right, right]))
         for name in ("difficulty", "discrimination", "difficulty_stderr", "discrimination_stderr"):
             numbers = getattr(found, name)
             np.testing.assert_array_equal(numbers[:40], numbers[40:])
 
     def test_abilities_have_mean_0_and_standard_deviation_1(self):
-        found = two_parameter(planted(2500, 60, seed=2)[3])
+        found = fit_two_parameter(planted(2500, 60, seed=2)[3])
         assert found.ability.mean() == pytest.approx(0, abs=0.01)
         assert found.ability.std() == pytest.approx(1, abs=0.01)
 
     def test_any_number_of_workers_finds_the_same_bytes(self):
         right = planted(3000, 14, seed=5)[3]
-        alone = two_parameter(right)
+        alone = fit_two_parameter(right)
         with parallel_config(n_jobs=3, backend="threading"):
-            same(alone, two_parameter(right), exactly=True)
+            same(alone, fit_two_parameter(right), exactly=True)
 
     def test_a_prompt_that_better_models_get_wrong_tells_least(self):
         _, _, ability, right = planted(300, 60, seed=6)
         right[0] = ability < np.median(ability)
-        found = two_parameter(right)
+        found = fit_two_parameter(right)
         assert 0 < found.discrimination[0] == found.discrimination.min()
 
     def test_stopped_early_it_says_so(self):
-        found = two_parameter(planted(40, 20)[3], max_iterations=2)
+        found = fit_two_parameter(planted(40, 20)[3], max_iterations=2)
         assert (found.n_iterations, found.converged) == (2, False)
 
 
@@ -194,7 +194,7 @@ class TestDegenerate:
     def test_all_right_and_all_wrong_have_finite_numbers_at_either_end(self):
         right = planted(50, 10)[3]
         right[0], right[1] = 1.0, 0.0
-        found = two_parameter(right)
+        found = fit_two_parameter(right)
         assert found.converged
         assert found.difficulty[0] == found.difficulty.min()
         assert found.difficulty[1] == found.difficulty.max()
@@ -203,14 +203,14 @@ class TestDegenerate:
     @pytest.mark.parametrize("value", [0.0, 1.0])
     @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (40, 3)])
     def test_a_table_of_one_answer_has_finite_numbers(self, shape, value):
-        found = two_parameter(np.full(shape, value))
+        found = fit_two_parameter(np.full(shape, value))
         assert found.converged
         for numbers in (found.difficulty, found.discrimination, found.difficulty_stderr, found.ability):
             assert np.isfinite(numbers).all()
         assert (found.difficulty < 0).all() if value else (found.difficulty > 0).all()
 
     def test_models_with_equal_answers_have_equal_abilities(self):
-        found = two_parameter(np.repeat(planted(30, 1)[3], 4, axis=1))
+        found = fit_two_parameter(np.repeat(planted(30, 1)[3], 4, axis=1))
         assert found.converged
         np.testing.assert_allclose(found.ability, found.ability[0], atol=1e-9)
 
@@ -219,7 +219,7 @@ class TestDegenerate:
         wide = np.full((23, 9), np.nan)
         rows, columns = [i for i in range(23) if i not in (0, 7, 22)], [j for j in range(9) if j != 4]
         wide[np.ix_(rows, columns)] = right
-        found, within = two_parameter(right), two_parameter(wide)
+        found, within = fit_two_parameter(right), fit_two_parameter(wide)
         np.testing.assert_array_equal(within.difficulty[rows], found.difficulty)
         np.testing.assert_array_equal(within.discrimination_stderr[rows], found.discrimination_stderr)
         np.testing.assert_array_equal(within.ability[columns], found.ability)
@@ -229,38 +229,38 @@ class TestDegenerate:
 
     @pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0), (3, 2)])
     def test_without_any_score_there_are_no_numbers(self, shape):
-        found = two_parameter(np.full(shape, np.nan))
+        found = fit_two_parameter(np.full(shape, np.nan))
         assert found.difficulty.shape == found.discrimination_stderr.shape == shape[:1]
         assert found.ability.shape == shape[1:]
         assert np.isnan(found.difficulty).all()
         assert np.isnan(found.ability).all()
         assert np.isnan(found.log_posterior)
-        assert not too_easy_or_dull(found).any()
+        assert not flag_easy_or_undiscriminating(found).any()
 
 
 class TestTooEasyOrDull:
     @staticmethod
-    def of(difficulty: list[float], discrimination: list[float]) -> TwoParameter:
+    def of(difficulty: list[float], discrimination: list[float]) -> TwoParameterFit:
         b, a = np.array(difficulty), np.array(discrimination)
-        return TwoParameter(
+        return TwoParameterFit(
             difficulty=b, discrimination=a, difficulty_stderr=b, discrimination_stderr=a, ability=np.zeros(2),
             n_iterations=1, converged=True, log_posterior=0.0,
         )  # fmt: skip
 
     def test_either_takes_the_lowest_of_both_and_both_takes_what_is_lowest_twice(self):
         found = self.of([-2, -1, 0, 1, 2], [0.5, 3, 4, 2, 0.6])
-        assert too_easy_or_dull(found).tolist() == [True, True, False, False, True]
-        assert too_easy_or_dull(found, combine="both").tolist() == [True, False, False, False, False]
+        assert flag_easy_or_undiscriminating(found).tolist() == [True, True, False, False, True]
+        assert flag_easy_or_undiscriminating(found, combine="both").tolist() == [True, False, False, False, False]
 
     def test_prompts_that_cannot_be_told_apart_go_together(self):
         found = self.of([-3, -3, -3, -3, 1, 2], [1, 2, 3, 4, 5, 6])
-        assert too_easy_or_dull(found).tolist() == [True, True, True, True, False, False]
+        assert flag_easy_or_undiscriminating(found).tolist() == [True, True, True, True, False, False]
 
     def test_a_quarter_of_different_prompts_is_a_quarter(self):
         found = self.of(list(np.arange(101.0)), list(np.arange(101.0)[::-1]))
-        assert too_easy_or_dull(found, percentile=10).sum() == 22
-        assert too_easy_or_dull(found, percentile=10, combine="both").sum() == 0
+        assert flag_easy_or_undiscriminating(found, percentile=10).sum() == 22
+        assert flag_easy_or_undiscriminating(found, percentile=10, combine="both").sum() == 0
 
     def test_prompts_without_numbers_stay(self):
         found = self.of([np.nan, 0, 1], [np.nan, 1, 2])
-        assert too_easy_or_dull(found, percentile=100).tolist() == [False, True, True]
+        assert flag_easy_or_undiscriminating(found, percentile=100).tolist() == [False, True, True]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from analyses.numerics.filtering.effects.removal_parts import SEVERAL, counts_by_task, removal_parts
-from analyses.numerics.filtering.steps import kept, step
+from analyses.numerics.filtering.effects.removal_parts import SEVERAL, count_by_task, removal_parts
+from analyses.numerics.filtering.step_flags import find_kept, make_flags
 
 FLAGS = arrays(np.bool_, (4, 9))
 
@@ -14,9 +14,9 @@ FLAGS = arrays(np.bool_, (4, 9))
 class TestAgainstReference:
     @given(FLAGS, arrays(np.int64, 9, elements=st.integers(0, 3)))
     def test_counts_are_those_of_plain_loops(self, flags, of_task) -> None:
-        steps = {f"step {i}": step(row) for i, row in enumerate(flags)}
+        steps = {f"step {i}": make_flags(row) for i, row in enumerate(flags)}
         tasks = np.array([f"task {t}" for t in of_task])
-        names, size, inside = counts_by_task(tasks, removal_parts(steps))
+        names, size, inside = count_by_task(tasks, removal_parts(steps))
         assert names.tolist() == sorted(set(tasks.tolist()))
         for place, name in enumerate(names):
             mine = [p for p in range(9) if tasks[p] == name]
@@ -30,17 +30,17 @@ class TestAgainstReference:
 class TestLaws:
     @given(FLAGS)
     def test_every_removed_prompt_is_in_one_part_and_every_kept_one_in_none(self, flags) -> None:
-        steps = {f"step {i}": step(row) for i, row in enumerate(flags)}
+        steps = {f"step {i}": make_flags(row) for i, row in enumerate(flags)}
         parts = removal_parts(steps)
         assert [*parts] == [*steps, SEVERAL]
-        assert np.array_equal(np.sum([*parts.values()], axis=0), ~kept(steps.values(), 9))
+        assert np.array_equal(np.sum([*parts.values()], axis=0), ~find_kept(steps.values(), 9))
 
     def test_what_is_flagged_but_not_removed_is_in_no_part(self) -> None:
-        retained = step(np.ones(3, bool), removed=np.array([True, False, False]))
+        retained = make_flags(np.ones(3, bool), removed=np.array([True, False, False]))
         assert removal_parts({"easy": retained})["easy"].tolist() == [True, False, False]
 
 
 class TestDegenerate:
     def test_without_prompts_there_are_no_tasks(self) -> None:
-        names, size, inside = counts_by_task(np.empty(0, str), removal_parts({"easy": step(np.empty(0, bool))}))
+        names, size, inside = count_by_task(np.empty(0, str), removal_parts({"easy": make_flags(np.empty(0, bool))}))
         assert len(names) == len(size) == inside["easy"].size == 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score
 
-from analyses.numerics.filtering.effects.agreement import Agreement, agreement, random_agreement
+from analyses.numerics.filtering.effects.agreement import ModelAgreement, agreement, measure_random_agreement
 from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
 
 NAN = float("nan")
@@ -24,7 +24,7 @@ tables = st.tuples(st.integers(0, 9), st.integers(0, 5)).flatmap(
 )
 
 
-def by_loops(answers: np.ndarray) -> Agreement:
+def by_loops(answers: np.ndarray) -> ModelAgreement:
     """Prompt by prompt, answer by answer, for every two models."""
     n, m = answers.shape
     share, kappa = np.full((m, m), NAN), np.full((m, m), NAN)
@@ -46,10 +46,10 @@ def by_loops(answers: np.ndarray) -> Agreement:
     for values in (share, kappa):
         known = [values[a, b] for a in range(m) for b in range(a) if not np.isnan(values[a, b])]
         means.append(sum(known) / len(known) if known else NAN)
-    return Agreement(share=share, kappa=kappa, mean_share=means[0], mean_kappa=means[1])
+    return ModelAgreement(share=share, kappa=kappa, mean_share=means[0], mean_kappa=means[1])
 
 
-def assert_same(found: Agreement, expected: Agreement) -> None:
+def assert_same(found: ModelAgreement, expected: ModelAgreement) -> None:
     for name in ("share", "kappa", "mean_share", "mean_kappa"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-12, nan_ok=True)
 
@@ -73,7 +73,7 @@ class TestAgainstReference:
                 assert found.kappa[a, b] == pytest.approx(expected, abs=1e-12)
 
     def test_random_subsets_are_those_of_the_stream_counted_by_loops(self) -> None:
-        found = random_agreement(ANSWERS, 20, n_draws=5, seed=7)
+        found = measure_random_agreement(ANSWERS, 20, n_draws=5, seed=7)
         for draw in range(5):
             chosen = generator(7, RANDOM_SUBSETS, draw).choice(60, 20, replace=False)
             expected = by_loops(ANSWERS[chosen])
@@ -116,21 +116,21 @@ class TestLaws:
         unanimous = (COPIED[:, :1] == COPIED).all(axis=1)
         unanimous[100:] = False
         before, after = agreement(COPIED), agreement(COPIED[~unanimous])
-        drawn = random_agreement(COPIED, int((~unanimous).sum()), n_draws=50, seed=0)
+        drawn = measure_random_agreement(COPIED, int((~unanimous).sum()), n_draws=50, seed=0)
         assert after.mean_share < drawn.share.min()
         assert drawn.share.mean() == pytest.approx(before.mean_share, abs=4 * drawn.share.std() / np.sqrt(50))
 
     def test_any_number_of_workers_and_the_same_seed_give_the_same_bytes(self) -> None:
-        alone = random_agreement(COPIED, 100, n_draws=30, seed=4)
+        alone = measure_random_agreement(COPIED, 100, n_draws=30, seed=4)
         with joblib.parallel_config(n_jobs=2, backend="threading"):
-            beside = random_agreement(COPIED, 100, n_draws=30, seed=4)
-        other = random_agreement(COPIED, 100, n_draws=30, seed=5)
+            beside = measure_random_agreement(COPIED, 100, n_draws=30, seed=4)
+        other = measure_random_agreement(COPIED, 100, n_draws=30, seed=5)
         assert alone.share.tobytes() == beside.share.tobytes()
         assert alone.kappa.tobytes() == beside.kappa.tobytes()
         assert alone.share.tobytes() != other.share.tobytes()
 
     def test_a_subset_of_all_prompts_is_all_of_them(self) -> None:
-        whole, drawn = agreement(ANSWERS), random_agreement(ANSWERS, 60, n_draws=3, seed=0)
+        whole, drawn = agreement(ANSWERS), measure_random_agreement(ANSWERS, 60, n_draws=3, seed=0)
         assert drawn.share.tolist() == [whole.mean_share] * 3
         assert drawn.kappa.tolist() == [whole.mean_kappa] * 3
 
@@ -156,10 +156,10 @@ class TestDegenerate:
     def test_without_prompts_or_with_one_model_there_is_no_mean(self) -> None:
         for answers in (np.empty((0, 3), np.int32), np.zeros((4, 1), np.int32), np.empty((4, 0), np.int32)):
             assert np.isnan([agreement(answers).mean_share, agreement(answers).mean_kappa]).all()
-        assert np.isnan(random_agreement(ANSWERS, 0, n_draws=2, seed=0).share).all()
+        assert np.isnan(measure_random_agreement(ANSWERS, 0, n_draws=2, seed=0).share).all()
 
 
 class TestErrors:
     def test_no_subset_is_larger_than_the_whole(self) -> None:
         with pytest.raises(ValueError, match="larger"):
-            random_agreement(ANSWERS, 61, seed=0)
+            measure_random_agreement(ANSWERS, 61, seed=0)

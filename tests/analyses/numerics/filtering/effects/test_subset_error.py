@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from analyses.numerics.filtering.effects.spread import Spread, spread
-from analyses.numerics.filtering.effects.subset_error import LEAST_MODELS, subset_error
+from analyses.numerics.filtering.effects.subset_error import MIN_MODELS, subset_error
 from tracker.statistics.rng_streams import SPLITS, generator
 
 RNG = np.random.default_rng(8)
@@ -102,11 +102,11 @@ class TestDegenerate:
         def nobody(_: np.ndarray) -> np.ndarray:
             raise AssertionError
 
-        found = subset_error(Q[:, : LEAST_MODELS - 1], nobody, seed=0)
+        found = subset_error(Q[:, : MIN_MODELS - 1], nobody, seed=0)
         assert "8" in found.reason
         assert "7" in found.reason
         assert found.chosen.raw.size == found.random.tau.size == found.n_kept.size == 0
-        assert not subset_error(Q[:, :LEAST_MODELS], not_easy, n_splits=2, seed=0).reason
+        assert not subset_error(Q[:, :MIN_MODELS], not_easy, n_splits=2, seed=0).reason
 
     def test_a_subset_of_no_prompts_foretells_nothing(self) -> None:
         found = subset_error(Q, lambda _: np.zeros(400, bool), n_splits=3, seed=0)

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
 from analyses.numerics.filtering.similar_prompts.encoder_overlap import (
-    EncoderStep,
+    EncoderResult,
     Overlap,
-    encoder_step,
+    compare_encoders,
+    find_similar_by_encoder,
     overlap,
-    overlaps,
 )
 
 OPTIONS = {
@@ -35,7 +35,7 @@ def vectors(seed: int, n: int = 40, noise: float = 0.1) -> np.ndarray:
 
 
 def step_of(E, **options):
-    return encoder_step("an encoder", E, [""] * len(E), **(OPTIONS | options))
+    return find_similar_by_encoder("an encoder", E, [""] * len(E), **(OPTIONS | options))
 
 
 def distances(E):
@@ -78,7 +78,7 @@ class TestAgainstReference:
         first, second = vectors(0), vectors(1)
         second[:20] = first[:20]
         steps = [step_of(first), step_of(second)]
-        (found,) = overlaps(steps)
+        (found,) = compare_encoders(steps)
         near = [distances(E) < 0.1 for E in (first, second)]
         pairs = [{(i, j) for i in range(40) for j in range(i + 1, 40) if one[i, j]} for one in near]
         prompts = [{k for pair in some for k in pair} for some in pairs]
@@ -95,7 +95,7 @@ class TestLaws:
 
     def test_the_same_vectors_share_everything_and_three_encoders_have_three_pairs(self):
         E = vectors(0)
-        found = overlaps([step_of(E), step_of(2 * E), step_of(vectors(1))])
+        found = compare_encoders([step_of(E), step_of(2 * E), step_of(vectors(1))])
         assert [(one.first, one.second) for one in found] == [(0, 1), (0, 2), (1, 2)]
         same, other, also = found
         assert (same.prompts.coefficient, same.prompts.jaccard, same.pairs.jaccard) == (1, 1, 1)
@@ -116,7 +116,7 @@ class TestDegenerate:
     def test_where_one_flags_nothing_there_is_no_overlap_but_a_reason(self):
         nothing, something = step_of(vectors(0), threshold=1e-6), step_of(vectors(0))
         assert nothing.reason == "no two prompts are called similar below 1e-06"
-        (found,) = overlaps([something, nothing])
+        (found,) = compare_encoders([something, nothing])
         assert found.prompts is None
         assert found.pairs is None
         assert found.reason == "the similar step flags nothing with an encoder"
@@ -124,13 +124,17 @@ class TestDegenerate:
     def test_where_one_is_refused_there_is_no_overlap_but_a_reason(self):
         refused = step_of(vectors(0), threshold=1.9)
         assert not refused.found.step.flagged.any()
-        (found,) = overlaps([refused, step_of(vectors(0))])
+        (found,) = compare_encoders([refused, step_of(vectors(0))])
         assert found.prompts is None
         assert "one group would hold" in refused.reason
         assert found.reason == "the similar step flags nothing with an encoder"
 
     def test_an_encoder_without_vectors_says_so_in_every_pair_and_one_alone_has_none(self):
-        missing = EncoderStep(encoder="another", found=None, reason="3 prompts have no vector", pairs=None)
-        assert overlaps([missing, step_of(vectors(0))])[0].reason == "the similar step flags nothing with another"
-        assert overlaps([missing, missing])[0].reason == "the similar step flags nothing with another and another"
-        assert overlaps([missing]) == ()
+        missing = EncoderResult(encoder="another", found=None, reason="3 prompts have no vector", pairs=None)
+        assert (
+            compare_encoders([missing, step_of(vectors(0))])[0].reason == "the similar step flags nothing with another"
+        )
+        assert (
+            compare_encoders([missing, missing])[0].reason == "the similar step flags nothing with another and another"
+        )
+        assert compare_encoders([missing]) == ()

@@ -11,8 +11,8 @@ import pytest
 from small_benchmarks import USUAL, Small, asked_of_all, small
 
 from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
-from analyses.presentation.filter_effects import effects_in_words
-from analyses.presentation.other_scores import few_to_draw
+from analyses.presentation.filter_effects import describe_effects
+from analyses.presentation.other_scores import warn_of_narrow_draws
 from analyses.smart_filtering import analyze
 from tracker.errors import NotFoundError, SelectionError
 from tracker.recording.finding import Undefined
@@ -124,15 +124,15 @@ class TestWords:
         numbers = {"change": change, "low": low, "high": high, "share_not_above": 0.5}
         one = CorrelationChange(n_models=29, before=0.5, after=0.5 + change, n_draws=100, n_undefined=0, **numbers)
         effects = replace(complete.asked(**USUAL).finding.effects, changes={"pearson": one})
-        said = " ".join(effects_in_words(effects, agreement_of="answers", against="arena (elo)"))
+        said = " ".join(describe_effects(effects, agreement_of="answers", against="arena (elo)"))
         assert re.search(words, said)
 
     def test_the_range_of_a_change_over_few_models_is_said_to_be_too_narrow(self, complete: Small) -> None:
         other = {name: float(j * j % 7) for j, name in enumerate(complete.models)}
         warnings = complete.but(other=other).asked(**USUAL).warnings
         assert sum("the range of a change is too narrow" in note for note in warnings) == 1
-        assert few_to_draw(15)
-        assert not few_to_draw(16)
+        assert warn_of_narrow_draws(15)
+        assert not warn_of_narrow_draws(16)
 
     def test_the_prompts_by_which_models_of_the_other_half_are_judged_are_counted(self, complete: Small) -> None:
         found = complete.asked(**USUAL, n_splits=4).finding

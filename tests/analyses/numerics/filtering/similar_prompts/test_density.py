@@ -257,7 +257,7 @@ class TestErrors:
     def test_a_bandwidth_without_end_is_refused_with_one_that_works(self, monkeypatch):
         with pytest.raises(ValueError, match="Choose a factor of"):
             density(SAMPLES["two crowds"], 1e-7)
-        monkeypatch.setattr("analyses.numerics.filtering.similar_prompts.density.MOST_POINTS", 20_000)
+        monkeypatch.setattr("analyses.numerics.filtering.similar_prompts.density.MAX_POINTS", 20_000)
         with pytest.raises(ValueError, match="Choose a factor of") as refused:
             density(SAMPLES["two crowds"], 1e-4)
         enough = float(str(refused.value).split("Choose a factor of ")[1].split()[0])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class StepFlags:
     """A step's flags.
 
     Attributes:
@@ -28,18 +28,18 @@ class Step:
     groups: NDArray[np.int32]
 
 
-def step(
+def make_flags(
     flagged: NDArray[np.bool_], removed: NDArray[np.bool_] | None = None, groups: NDArray[np.int32] | None = None
-) -> Step:
+) -> StepFlags:
     """A step that removes what it flags, and knows no groups, unless told otherwise."""
-    return Step(
+    return StepFlags(
         flagged=flagged,
         removed=flagged if removed is None else removed,
         groups=np.full(len(flagged), -1, dtype=np.int32) if groups is None else groups,
     )
 
 
-def kept(steps: Iterable[Step], n_prompts: int) -> NDArray[np.bool_]:
+def find_kept(steps: Iterable[StepFlags], n_prompts: int) -> NDArray[np.bool_]:
     """``(n_prompts,)`` whether no step removes the prompt."""
     stays = np.ones(n_prompts, dtype=np.bool_)
     for step in steps:
@@ -47,7 +47,9 @@ def kept(steps: Iterable[Step], n_prompts: int) -> NDArray[np.bool_]:
     return stays
 
 
-def sure(right: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float) -> NDArray[np.bool_]:
+def confident_answers(
+    right: NDArray[np.bool_], probabilities: NDArray[np.float64] | None, confidence: float
+) -> NDArray[np.bool_]:
     """``(n_prompts, n_models)`` whether each model is right, and gives that answer more than this probability.
 
     Args:
@@ -65,9 +67,9 @@ def confidently_right(
     """``(n_prompts,)`` whether every model is right, and gives the gold answer more than this probability.
 
     Args:
-        right, probabilities, confidence: of the filter models, as for `sure`.
+        right, probabilities, confidence: of the filter models, as for `confident_answers`.
     """
-    return np.asarray(sure(right, probabilities, confidence).all(axis=1))
+    return np.asarray(confident_answers(right, probabilities, confidence).all(axis=1))
 
 
 def confidently_wrong(

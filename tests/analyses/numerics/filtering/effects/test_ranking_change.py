@@ -13,7 +13,7 @@ from scipy import stats
 from analyses.numerics.filtering.effects.ranking_change import ranking_change
 from tracker.statistics.ranking import kendall_tau_b, mean_ranks
 
-GOLDEN = Path(__file__).parents[3] / "golden"
+GOLDEN = Path(__file__).parents[4] / "golden"
 RNG = np.random.default_rng(6)
 Q = (RNG.random((80, 9)) < RNG.random((80, 1)) * 0.5 + np.linspace(0, 0.5, 9)).astype(float)
 NOBODY = np.zeros(9, bool)

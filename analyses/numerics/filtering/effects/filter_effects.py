@@ -11,7 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.agreement import Agreement, RandomAgreement, agreement, random_agreement
+from analyses.numerics.filtering.effects.agreement import (
+    ModelAgreement,
+    RandomAgreement,
+    agreement,
+    measure_random_agreement,
+)
 from analyses.numerics.filtering.effects.correlation_change import CorrelationChange, correlation_changes
 from analyses.numerics.filtering.effects.ranking_change import RankingChange, ranking_change
 from analyses.numerics.filtering.effects.spread import spread
@@ -22,7 +27,7 @@ Numbers = Mapping[str, tuple[float, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consequences:
+class FilterEffects:
     """A filter's effects on models with a score for every prompt.
 
     Attributes:
@@ -34,8 +39,8 @@ class Consequences:
     """
 
     ranking: RankingChange
-    before: Agreement
-    after: Agreement
+    before: ModelAgreement
+    after: ModelAgreement
     random: RandomAgreement
     changes: Mapping[str, CorrelationChange]
     error: SubsetError
@@ -95,7 +100,7 @@ class Consequences:
         return found
 
 
-def consequences(
+def measure_effects(
     Q: NDArray[np.float64],
     kept: NDArray[np.bool_],
     is_filter_model: NDArray[np.bool_],
@@ -107,7 +112,7 @@ def consequences(
     n_splits: int,
     n_draws: int,
     seed: int,
-) -> Consequences:
+) -> FilterEffects:
     """Everything that follows from a filter.
 
     Args:
@@ -124,11 +129,11 @@ def consequences(
     changes: Mapping[str, CorrelationChange] = {}
     if other is not None:
         changes = correlation_changes(ranking.score_before, ranking.score_after, other, n_draws=n_draws, seed=seed)
-    return Consequences(
+    return FilterEffects(
         ranking=ranking,
         before=agreement(answers),
         after=agreement(answers[kept]),
-        random=random_agreement(answers, int(kept.sum()), n_draws=n_subsets, seed=seed),
+        random=measure_random_agreement(answers, int(kept.sum()), n_draws=n_subsets, seed=seed),
         changes=changes,
         error=subset_error(Q, choose, n_splits=n_splits, seed=seed),
     )

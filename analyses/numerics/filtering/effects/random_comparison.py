@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.filtering.effects.agreement import agreement, random_agreement
+from analyses.numerics.filtering.effects.agreement import agreement, measure_random_agreement
 from analyses.numerics.filtering.effects.random_subsets import (
     SubsetStatistics,
     position,
@@ -28,7 +28,7 @@ STATISTICS = ("tau", "tau_without_filter_models", "pearson", "spearman", "agreem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Beside:
+class SelectionComparison:
     """What a selection of prompts says of the models, and what random ones of its size say.
 
     Attributes:
@@ -59,7 +59,7 @@ class Beside:
         return position(self.values[name], self.random[name])
 
 
-def beside_random(
+def compare_with_random(
     Q: Floats,
     kept: Mask,
     answers: NDArray[np.int32] | None,
@@ -68,7 +68,7 @@ def beside_random(
     elsewhere: Floats | None,
     n_subsets: int = 1000,
     seed: int,
-) -> Beside:
+) -> SelectionComparison:
     """Compare a selection with random ones, each without replacement.
 
     Args:
@@ -88,11 +88,11 @@ def beside_random(
     agreed, drawn = float("nan"), nowhere
     if answers is not None:
         agreed = agreement(answers[kept]).mean_share
-        drawn = random_agreement(answers, size, n_draws=n_subsets, seed=seed).share
+        drawn = measure_random_agreement(answers, size, n_draws=n_subsets, seed=seed).share
     values, random = _named(one), _named(many)
     if not set_aside.any():
         values["tau_without_filter_models"], random["tau_without_filter_models"] = nowhere[:1], nowhere
-    return Beside(
+    return SelectionComparison(
         kept=kept,
         values={name: float(found[0]) for name, found in values.items()} | {"agreement": agreed},
         random={**random, "agreement": drawn},
@@ -101,11 +101,11 @@ def beside_random(
     )
 
 
-def of_all(Q: Floats, answers: NDArray[np.int32] | None, *, elsewhere: Floats | None) -> Mapping[str, float]:
+def full_statistics(Q: Floats, answers: NDArray[np.int32] | None, *, elsewhere: Floats | None) -> Mapping[str, float]:
     """The statistics of all prompts that are no comparison with themselves.
 
     Args:
-        Q, answers, elsewhere: as for `beside_random`.
+        Q, answers, elsewhere: as for `compare_with_random`.
     """
     found = _named(subset_statistics(Q, np.ones((1, len(Q)), np.bool_), elsewhere=elsewhere))
     return {name: float(found[name][0]) for name in ("pearson", "spearman")} | {

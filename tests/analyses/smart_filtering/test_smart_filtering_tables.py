@@ -7,7 +7,7 @@ import pytest
 from analyses.numerics.filtering.effects.agreement import agreement
 from analyses.numerics.filtering.effects.correlation_change import correlation_changes
 from analyses.numerics.filtering.effects.ranking_change import ranking_change
-from analyses.numerics.filtering.steps import kept, step
+from analyses.numerics.filtering.step_flags import find_kept, make_flags
 from analyses.smart_filtering import tables
 
 RNG = np.random.default_rng(9)
@@ -16,11 +16,13 @@ EASY = np.array([1, 1, 0, 1, 1, 0, 0, 1], bool)
 REMOVED = np.array([1, 1, 0, 1, 0, 0, 0, 0], bool)
 SIMILAR = np.array([1, 0, 1, 1, 0, 0, 0, 0], bool)
 STEPS = {
-    "easy": step(EASY, REMOVED),
-    "similar": step(SIMILAR, np.array([0, 0, 1, 1, 0, 0, 0, 0], bool), np.array([0, -1, 0, 7, *[-1] * 4], np.int32)),
-    "suspect-label": step(np.arange(8) == 6, np.zeros(8, bool)),
+    "easy": make_flags(EASY, REMOVED),
+    "similar": make_flags(
+        SIMILAR, np.array([0, 0, 1, 1, 0, 0, 0, 0], bool), np.array([0, -1, 0, 7, *[-1] * 4], np.int32)
+    ),
+    "suspect-label": make_flags(np.arange(8) == 6, np.zeros(8, bool)),
 }
-KEPT = kept(STEPS.values(), 8)
+KEPT = find_kept(STEPS.values(), 8)
 
 
 def rows(table) -> list[dict]:
@@ -50,7 +52,7 @@ class TestBySteps:
         assert found["easy"]["n_flagged"] == 5
 
     def test_without_prompts_all_shares_are_nought(self) -> None:
-        found = tables.by_step({"easy": step(np.zeros(0, bool))}, np.zeros(0, bool))
+        found = tables.by_step({"easy": make_flags(np.zeros(0, bool))}, np.zeros(0, bool))
         assert [row["share_removed"] for row in rows(found)] == [0, 0]
 
 
@@ -133,12 +135,12 @@ class TestDecisions:
 
     def test_many_prompts_are_what_a_loop_makes_of_them(self) -> None:
         flags = RNG.random((3, 500)) < 0.4
-        steps = dict(zip("abc", map(step, flags), strict=True))
-        found = tables.decisions([""] * 500, np.full(500, "t"), steps, kept(steps.values(), 500)).to_pandas()
+        steps = dict(zip("abc", map(make_flags, flags), strict=True))
+        found = tables.decisions([""] * 500, np.full(500, "t"), steps, find_kept(steps.values(), 500)).to_pandas()
         expected = ["; ".join(name for name, flag in zip("abc", flags[:, p], strict=True) if flag) for p in range(500)]
         pd.testing.assert_series_equal(found["reasons"], pd.Series(expected), check_names=False, check_dtype=False)
         assert (found["kept"] == ~flags.any(axis=0)).all()
 
     def test_without_prompts_the_table_is_empty(self) -> None:
         nobody = np.zeros(0, bool)
-        assert tables.decisions([], np.empty(0, str), {"easy": step(nobody)}, nobody).num_rows == 0
+        assert tables.decisions([], np.empty(0, str), {"easy": make_flags(nobody)}, nobody).num_rows == 0

@@ -6,9 +6,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from analyses.numerics.filtering.effects.agreement import agreement, random_agreement
+from analyses.numerics.filtering.effects.agreement import agreement, measure_random_agreement
 from analyses.numerics.filtering.effects.ranking_change import ranking_change
-from analyses.numerics.filtering.steps import kept, step
+from analyses.numerics.filtering.step_flags import find_kept, make_flags
 from analyses.smart_filtering import figures
 
 RNG = np.random.default_rng(10)
@@ -16,9 +16,9 @@ RNG = np.random.default_rng(10)
 
 TASKS = np.array(["law"] * 4 + ["art"] * 5 + [""])
 STEPS = {
-    "easy": step(np.array([1, 1, 0, 0, 1, 0, 0, 0, 0, 0], bool)),
-    "contaminated": step(np.zeros(10, bool)),
-    "similar": step(np.array([1, 0, 1, 0, 0, 0, 0, 0, 0, 0], bool)),
+    "easy": make_flags(np.array([1, 1, 0, 0, 1, 0, 0, 0, 0, 0], bool)),
+    "contaminated": make_flags(np.zeros(10, bool)),
+    "similar": make_flags(np.array([1, 0, 1, 0, 0, 0, 0, 0, 0, 0], bool)),
 }
 
 
@@ -29,7 +29,7 @@ def answered(k: int, n: int = 60) -> np.ndarray:
 def heatmaps(k: int, **options):
     answers = answered(k)
     before, after = agreement(answers), agreement(answers[:30])
-    random = random_agreement(answers, 30, n_draws=20, seed=0)
+    random = measure_random_agreement(answers, 30, n_draws=20, seed=0)
     return before, after, figures.agreement(names(k), before, after, random, "answers", **options)
 
 
@@ -81,7 +81,7 @@ class TestAgreement:
 
     def test_where_no_two_models_have_an_agreement_that_is_said(self) -> None:
         nothing = agreement(np.full((5, 3), -1, np.int32))
-        random = random_agreement(np.full((5, 3), -1, np.int32), 2, n_draws=3, seed=0)
+        random = measure_random_agreement(np.full((5, 3), -1, np.int32), 2, n_draws=3, seed=0)
         figure = figures.agreement(names(3), nothing, nothing, random, "answers")
         assert_drawn(figure)
         assert "none" in figure.axes[0].get_title()
@@ -112,7 +112,7 @@ class TestAccuracy:
         change = ranking_change(Q, np.arange(50) % 2 == 0, np.zeros(k, bool))
         figure = figures.accuracy(names(k), change, np.zeros(k, bool))
         assert_drawn(figure)
-        assert len(figure.axes[0].get_yticks()) == min(k, figures.MOST_MODELS)
+        assert len(figure.axes[0].get_yticks()) == min(k, figures.MAX_MODELS)
         assert ("of 130" in figure.axes[0].get_ylabel()) == (k == 130)
 
     def test_where_nothing_is_kept_the_ranks_before_are_shown(self) -> None:
@@ -124,7 +124,7 @@ class TestAccuracy:
 
 class TestSharesByTask:
     def test_parts_of_each_bar_add_up_to_what_is_written(self) -> None:
-        figure = figures.shares_by_task(TASKS, STEPS, kept(STEPS.values(), 10))
+        figure = figures.shares_by_task(TASKS, STEPS, find_kept(STEPS.values(), 10))
         assert_drawn(figure)
         axes = figure.axes[0]
         assert [text.get_text() for text in axes.get_yticklabels()] == ["law", "art", "no task"]
@@ -136,19 +136,19 @@ class TestSharesByTask:
 
     def test_a_step_has_its_colour_whichever_others_remove_something(self) -> None:
         def colours(steps) -> dict:
-            figure = figures.shares_by_task(TASKS, steps, kept(steps.values(), 10))
+            figure = figures.shares_by_task(TASKS, steps, find_kept(steps.values(), 10))
             return {bars.get_label(): bars[0].get_facecolor() for bars in figure.axes[0].containers}
 
-        without = STEPS | {"easy": step(np.zeros(10, bool))}
+        without = STEPS | {"easy": make_flags(np.zeros(10, bool))}
         assert colours(without)["similar"] == colours(STEPS)["similar"]
 
     @pytest.mark.parametrize("n_tasks", [1, 130])
     def test_any_number_of_tasks_can_be_drawn(self, n_tasks) -> None:
         tasks = np.array([f"a task of many words and with a long name, number {i}" for i in range(n_tasks)]).repeat(3)
-        steps = {"easy": step(RNG.random(len(tasks)) < 0.5)}
+        steps = {"easy": make_flags(RNG.random(len(tasks)) < 0.5)}
         figure = figures.shares_by_task(tasks, steps, ~steps["easy"].removed)
         assert_drawn(figure)
-        assert len(figure.axes[0].texts) == min(n_tasks, figures.MOST_TASKS)
+        assert len(figure.axes[0].texts) == min(n_tasks, figures.MAX_TASKS)
 
     def test_a_filter_that_removes_nothing_can_be_drawn(self) -> None:
-        assert_drawn(figures.shares_by_task(TASKS, {"easy": step(np.zeros(10, bool))}, np.ones(10, bool)))
+        assert_drawn(figures.shares_by_task(TASKS, {"easy": make_flags(np.zeros(10, bool))}, np.ones(10, bool)))

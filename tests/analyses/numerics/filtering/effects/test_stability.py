@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from analyses.numerics.filtering.effects.stability import decisions, n_subsets, population
-from analyses.numerics.filtering.removal import retained
-from analyses.numerics.filtering.steps import confidently_right, kept, step
+from analyses.numerics.filtering.effects.stability import decisions, n_subsets, summarize_population
+from analyses.numerics.filtering.removal import draw_retained
+from analyses.numerics.filtering.step_flags import confidently_right, find_kept, make_flags
 
 N_PROMPTS, N_MODELS = 24, 5
 SHARES = st.sampled_from([0.0, 0.1, 0.5, 1.0])
@@ -28,10 +28,10 @@ def evidence(draw):
 def slow(sure, sure_blind, otherwise, subset, retain, seed):
     """The steps of one filter, as the definitions say."""
     easy = confidently_right(sure[:, subset], None, 0)
-    steps = [step(easy, easy & ~retained(easy, retain, seed=seed)), step(otherwise)]
+    steps = [make_flags(easy, easy & ~draw_retained(easy, retain, seed=seed)), make_flags(otherwise)]
     if sure_blind is not None:
-        steps.append(step(confidently_right(sure_blind[:, subset], None, 0)))
-    return easy, ~kept(steps, len(sure))
+        steps.append(make_flags(confidently_right(sure_blind[:, subset], None, 0)))
+    return easy, ~find_kept(steps, len(sure))
 
 
 class TestAgainstReference:
@@ -54,7 +54,7 @@ class TestAgainstReference:
 
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
     def test_the_spread_is_that_of_the_whole_population(self, values):
-        found = population(np.array(values))
+        found = summarize_population(np.array(values))
         assert found.mean == pytest.approx(statistics.fmean(values))
         assert found.sd == pytest.approx(statistics.pstdev(values), abs=1e-9)
         assert (found.min, found.max) == (min(values), max(values))
@@ -90,4 +90,4 @@ class TestDegenerate:
     def test_a_single_model_is_its_only_subset(self):
         found = decisions(np.ones((3, 1), bool), None, np.zeros(3, bool), sizes=(1,), retain=0.0, seed=0)
         assert found.share_removed.tolist() == [1.0]
-        assert population(found.share_removed).sd == 0
+        assert summarize_population(found.share_removed).sd == 0

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
 
-from analyses.numerics.filtering.similar_prompts.cosine_distances import LANES, Directions, products
-from analyses.numerics.filtering.similar_prompts.neighbour_candidates import STEP, candidates
+from analyses.numerics.filtering.similar_prompts.cosine_distances import LANES, NormalizedVectors, iterate_products
+from analyses.numerics.filtering.similar_prompts.neighbour_candidates import STEP, find_candidates
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
 
 
@@ -67,7 +67,7 @@ class TestAgainstReference:
         E[:, 0] += 8 * (np.arange(800) % STEP == 0)  # those looked at first are alike, and unlike the rest
         E[400:480] = E[401]
         E = np.round(E * 16)  # exact products
-        found = candidates(Directions.of(E), 10)
+        found = find_candidates(NormalizedVectors.of(E), 10)
         assert found is not None
         many, few = found.counts > found.places.shape[1], found.counts < 10
         assert many.any()
@@ -101,10 +101,10 @@ class TestAgainstReference:
     def test_nor_do_they_mislead_the_choice_of_candidates(self, k):
         rng = np.random.default_rng(2)
         E = (64 * rng.integers(-9, 10, 70) + rng.integers(-1, 2, (500, 70))).astype(np.float32)  # exact products
-        assert candidates(Directions.of(E), k) is not None
+        assert find_candidates(NormalizedVectors.of(E), k) is not None
         reference = sorted_in_full(all_distances(E), k)
         assert same(nearest_neighbours(E, k), reference)
-        unit = Directions.of(E).unit
+        unit = NormalizedVectors.of(E).unit
         by_products = sorted_in_full(-np.asarray(unit @ unit.T, np.float64), k)
         assert (by_products.indices != reference.indices).any()
 
@@ -140,8 +140,8 @@ class TestLaws:
     @given(seed=st.integers(0, 999), scale=st.sampled_from([1e-30, 1.0, 1e30]))
     def test_products_are_off_by_no_more_than_the_slack(self, seed, scale):
         E = (topics(60, 384, seed) * np.float32(scale)).astype(np.float32)
-        directions = Directions.of(E)
-        (_, near), *_ = products(directions.unit, directions.unit)
+        directions = NormalizedVectors.of(E)
+        (_, near), *_ = iterate_products(directions.unit, directions.unit)
         off = np.abs(1 - near.astype(np.float64) - all_distances(E / np.float32(scale)))
         assert off.max() <= directions.slack
 
