@@ -23,8 +23,8 @@ from analyses.numerics.elections.diversity.concordance import diversity
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
-from analyses.numerics.elections.ordinal.ordinal_sensitivity import leading_models, ordinal_sensitivity
-from analyses.numerics.elections.win_rates import RULES, win_rates
+from analyses.numerics.elections.ordinal.ordinal_sensitivity import ordinal_sensitivity, select_leading_models
+from analyses.numerics.elections.win_rates import WIN_RATE_RULES, win_rates
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._peers import peer
 
@@ -110,11 +110,11 @@ def _scale() -> float:
 def _everything(T: np.ndarray) -> None:
     scores = exact_scores(T)
     diversity(scores)
-    for rule in RULES:
+    for rule in WIN_RATE_RULES:
         win_rates(scores, rule=rule)
     cardinal_sensitivity(scores, epsilon=EPSILON, standardised=True, time_limit=0.0)
     names = [f"{n:04}" for n in range(T.shape[1])]
-    leading = leading_models(scores, names, top=10, rule="pairwise")
+    leading = select_leading_models(scores, names, top=10, rule="pairwise")
     ordinal_sensitivity(scores, leading=leading, time_limit=0.0)
 
 

@@ -17,18 +17,23 @@ import numpy as np
 from scipy.stats import kendalltau, rankdata
 
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.subsets.task_sets import TaskSets
-from analyses.numerics.elections.subsets.task_subsets import examined, greedy_order, held_out, standard_by_all
-from analyses.numerics.elections.voting.task_votes import Rule, TaskVotes, task_votes
+from analyses.numerics.elections.subsets.subset_sampling import SubsetSample
+from analyses.numerics.elections.subsets.task_subsets import (
+    choose_greedily,
+    measure_subsets,
+    rank_by_all_tasks,
+    validate_on_holdout,
+)
+from analyses.numerics.elections.voting.task_votes import AggregationRule, TaskVotes, task_votes
 from benchmarks._costs import seconds
 from benchmarks._tables import continuous_table
 
 
 def _all_sets(votes: TaskVotes, sizes: range) -> None:
-    standard = standard_by_all(votes)
+    standard = rank_by_all_tasks(votes)
     for size in sizes:
-        sets = TaskSets.of_size(votes.n_tasks, size, largest_enumeration=200_000, n_samples=1000, seed=0)
-        examined(votes, standard, sets)
+        sets = SubsetSample.enumerate_or_draw(votes.n_tasks, size, largest_enumeration=200_000, n_samples=1000, seed=0)
+        measure_subsets(votes, standard, sets)
 
 
 def _peer(T: np.ndarray, sizes: range, most: int) -> float:
@@ -60,15 +65,15 @@ def _beside(n_tasks: int, n_models: int, sizes: range, most: int) -> dict[str, A
     }
 
 
-def _whole(n_tasks: int, n_models: int, rule: Rule, share_missing: float = 0.0) -> dict[str, Any]:
+def _whole(n_tasks: int, n_models: int, rule: AggregationRule, share_missing: float = 0.0) -> dict[str, Any]:
     T = continuous_table(n_tasks, n_models).round(4)
     T[np.random.default_rng(0).random(T.shape) < share_missing] = np.nan
 
     def run() -> None:
         votes = task_votes(exact_scores(T), rule)
         _all_sets(votes, range(1, 7))
-        greedy_order(votes, standard_by_all(votes), n_steps=n_tasks)
-        held_out(votes, n_steps=6, n_splits=20, seed=0)
+        choose_greedily(votes, rank_by_all_tasks(votes), n_steps=n_tasks)
+        validate_on_holdout(votes, n_steps=6, n_splits=20, seed=0)
 
     gaps = f", {share_missing:.0%} missing" if share_missing else ""
     return {

@@ -14,9 +14,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.voting.kemeny import kemeny
-from analyses.numerics.elections.voting.pivotal import fewest_models, fewest_tasks, leaders
-from analyses.numerics.elections.voting.rules import RULES, Election, Rule, points
+from analyses.numerics.elections.voting.kemeny import find_kemeny_order
+from analyses.numerics.elections.voting.pivotal import find_leaders, find_pivotal_models, find_pivotal_tasks
+from analyses.numerics.elections.voting.rules import VOTING_RULES, Election, VotingRule, count_points
 from benchmarks._costs import seconds
 from benchmarks._tables import continuous_table
 
@@ -36,15 +36,15 @@ def _plain_program(wins: np.ndarray) -> int:
 
 
 def _kemeny(name: str, T: np.ndarray) -> dict[str, Any]:
-    codes = Election.of_scores(exact_scores(T)).codes
+    codes = Election.from_scores(exact_scores(T)).codes
     wins = (T[:, :, None] > T[:, None, :]).sum(axis=0)
-    found = kemeny(codes, deadline=time.monotonic() + 60, with_uniqueness=False)
+    found = find_kemeny_order(codes, deadline=time.monotonic() + 60, with_uniqueness=False)
     started = time.perf_counter()
     peer = _plain_program(wins)
     peer_s = time.perf_counter() - started
     assert found.is_exact
     assert found.distance == peer
-    ours = seconds(lambda: kemeny(codes, deadline=time.monotonic() + 60, with_uniqueness=False), 3)
+    ours = seconds(lambda: find_kemeny_order(codes, deadline=time.monotonic() + 60, with_uniqueness=False), 3)
     return {
         "name": f"Kemeny's order, {name}",
         "ours_s": round(ours, 3),
@@ -54,21 +54,21 @@ def _kemeny(name: str, T: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _rule(rule: Rule, T: np.ndarray) -> dict[str, Any]:
+def _rule(rule: VotingRule, T: np.ndarray) -> dict[str, Any]:
     def run() -> None:
-        found = points(rule, Election.of_scores(exact_scores(T)))
+        found = count_points(rule, Election.from_scores(exact_scores(T)))
         assert len(found.ranks) == T.shape[1]
 
     return {"name": f"{rule}, {len(T)} tasks, {T.shape[1]} models", "ours_s": round(seconds(run), 3)}
 
 
-def _removals(rule: Rule, T: np.ndarray) -> dict[str, Any]:
-    field = Election.of_scores(exact_scores(T))
+def _removals(rule: VotingRule, T: np.ndarray) -> dict[str, Any]:
+    field = Election.from_scores(exact_scores(T))
 
     def run() -> None:
-        first = leaders(rule, field, deadline=time.monotonic() + 10)
+        first = find_leaders(rule, field, deadline=time.monotonic() + 10)
         assert first is not None
-        for search in (fewest_tasks, fewest_models):
+        for search in (find_pivotal_tasks, find_pivotal_models):
             search(rule, field, first, deadline=time.monotonic() + 10)
 
     return {"name": f"removals by {rule}, {len(T)} tasks, {T.shape[1]} models", "ours_s": round(seconds(run), 3)}
@@ -81,14 +81,14 @@ def measurements() -> Iterator[dict[str, Any]]:
         yield _kemeny(f"9 random tasks, one cycle of {n_models} models", rng.random((9, n_models)))
     yield _kemeny("27 tasks, 40 models", continuous_table(27, 40).round(3))
     large = continuous_table(100, 1000).round(4)
-    for rule in RULES:
+    for rule in VOTING_RULES:
         if rule not in ("kemeny", "bradley-terry"):
             yield _rule(rule, large)
-    shown: tuple[Rule, ...] = ("mean", "borda")
+    shown: tuple[VotingRule, ...] = ("mean", "borda")
     for rule in shown:
         yield _removals(rule, large)
-    codes = Election.of_scores(exact_scores(large)).codes
-    search = partial(kemeny, codes, deadline=time.monotonic() + 30)
+    codes = Election.from_scores(exact_scores(large)).codes
+    search = partial(find_kemeny_order, codes, deadline=time.monotonic() + 30)
     yield {
         "name": "Kemeny's order, 100 tasks, 1,000 models",
         "ours_s": round(seconds(search, 1), 2),

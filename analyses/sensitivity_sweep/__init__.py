@@ -64,17 +64,17 @@ class SensitivitySweep(Finding):
             "exact": float(n_exact == len(at)),
         }
         limits = self.path.limits
-        found["epsilon.first_safe"] = self._limit(limits.largest())
-        found["epsilon.first_safe_leader"] = self._limit(limits.largest(limits.of_first))
+        found["epsilon.first_safe"] = self._limit(limits.max_limit())
+        found["epsilon.first_safe_leader"] = self._limit(limits.max_limit(limits.involves_leader))
         named = zip(self.labels, at, strict=True)
         return found | {
             f"{name}.at_{label}": value
             for label, one in named
             for name, value in (
                 ("tau", one.tau.value),
-                ("tau_upper", one.tau.at_most),
+                ("tau_upper", one.tau.upper_bound),
                 ("mrc", one.mrc.value),
-                ("mrc_upper", one.mrc.at_most),
+                ("mrc_upper", one.mrc.upper_bound),
             )
         }
 
@@ -102,7 +102,7 @@ class SensitivitySweep(Finding):
         for name, changes in (("tau", [one.tau for one in at]), ("mrc", [one.mrc for one in at])):
             found |= {
                 name: np.array([change.value for change in changes]),
-                f"{name}_upper": np.array([change.at_most for change in changes]),
+                f"{name}_upper": np.array([change.upper_bound for change in changes]),
                 f"{name}_weights": np.array([change.witness for change in changes]),
                 f"{name}_ranks": np.array([change.after for change in changes]),
             }

@@ -49,7 +49,7 @@ def sweep(path: Sequence[CardinalSensitivity], limits: PairLimits, labels: Seque
         axes.grid(color="#dddddd", linewidth=0.6)
         style_axes(axes)
     _label_epsilons(lower, at, labels)
-    safe = float(limits.largest())
+    safe = float(limits.max_limit())
     if at[0] < safe < at[-1]:
         for axes in (upper, lower):
             axes.axvline(safe, color=INK, linewidth=0.8, linestyle=":", zorder=1)
@@ -66,7 +66,7 @@ def sweep(path: Sequence[CardinalSensitivity], limits: PairLimits, labels: Seque
 
 def _curve(axes: Axes, at: NDArray[np.float64], changes: Sequence[LargestChange]) -> None:
     value = np.array([change.value for change in changes])
-    at_most = np.array([change.at_most for change in changes])
+    upper_bound = np.array([change.upper_bound for change in changes])
     proven = np.array([change.is_exact for change in changes])
     axes.plot(at, value, color=OBSERVED, linewidth=1.4, zorder=3, clip_on=False)
     if proven.any():
@@ -76,7 +76,7 @@ def _curve(axes: Axes, at: NDArray[np.float64], changes: Sequence[LargestChange]
         axes.scatter(
             at[~proven], value[~proven], s=22, facecolor="white", edgecolor=OBSERVED, zorder=4, label="largest found"
         )
-        axes.fill_between(at, value, at_most, color=DRAWN, alpha=0.35, linewidth=0, label="… to its upper bound")
+        axes.fill_between(at, value, upper_bound, color=DRAWN, alpha=0.35, linewidth=0, label="… to its upper bound")
 
 
 def _label_epsilons(axes: Axes, at: NDArray[np.float64], labels: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from analyses.numerics.elections.cardinal.pair_limits import PairLimits
 from analyses.numerics.elections.largest_change import CardinalSensitivity
-from analyses.presentation.least_weights import epsilon_of
+from analyses.presentation.epsilon_option import parse_epsilon
 from analyses.presentation.name_lists import join_names
 from analyses.presentation.validation import ValidationErrors, check_time_limit
 from tracker.errors import SelectionError
@@ -35,7 +35,7 @@ def least_weights(said: Sequence[str]) -> list[tuple[str, Fraction]]:
     """
     found: dict[Fraction, str] = {}
     for one in said:
-        number = epsilon_of(one)
+        number = parse_epsilon(one)
         if number is None:
             raise SelectionError(f"epsilons has {one!r}; each must be a decimal number from 1e-9 to 1, such as 0.01.")
         found[Fraction(number)] = f"{number.normalize():f}"
@@ -82,10 +82,10 @@ def safety(limits: PairLimits, leading: Sequence[str], *, is_raw: bool) -> list[
     """
     if not len(limits.limit):
         return ["The mean ties all models, so there is no order to reverse."]
-    largest = limits.largest()
+    largest = limits.max_limit()
     if largest == 0:
         return ["No weights reverse any two models: on no task is the model that is behind by the mean ahead."]
-    first = limits.largest(limits.of_first)
+    first = limits.max_limit(limits.involves_leader)
     if largest > 1:
         said = "Equal weights of standardised tasks already reverse some pairs that the mean of the scores orders"
     else:
@@ -101,7 +101,7 @@ def safety(limits: PairLimits, leading: Sequence[str], *, is_raw: bool) -> list[
 
 def warnings(
     path: Sequence[CardinalSensitivity],
-    n_left_out: int,
+    n_excluded: int,
     constant: Sequence[str],
     n_weights: int,
     *,
@@ -119,10 +119,10 @@ def warnings(
         time_limit: seconds that were given.
     """
     said = []
-    if n_left_out:
-        lack, are = ("task lacks", "is") if n_left_out == 1 else ("tasks lack", "are")
+    if n_excluded:
+        lack, are = ("task lacks", "is") if n_excluded == 1 else ("tasks lack", "are")
         said.append(
-            f"{n_left_out:,} {lack} the score of some model and {are} left out; the mean is over the tasks that remain."
+            f"{n_excluded:,} {lack} the score of some model and {are} left out; the mean is over the tasks that remain."
         )
     if constant:
         said.append(f"The same score for all models, so without weight: {join_names(constant)}.")
@@ -147,8 +147,10 @@ def _change(found: CardinalSensitivity, m: int) -> str:
     tau, mrc = found.tau, found.mrc
     if found.is_exact and tau.value == 0 and mrc.value == 0:
         return "none and nowhere"
-    pairs = (f"{tau.value:.2%}" if tau.value else "none") if tau.is_exact else f"{tau.value:.2%} to {tau.at_most:.2%}"
-    places, most = _places(mrc.value, m), _places(mrc.at_most, m)
+    pairs = (
+        (f"{tau.value:.2%}" if tau.value else "none") if tau.is_exact else f"{tau.value:.2%} to {tau.upper_bound:.2%}"
+    )
+    places, most = _places(mrc.value, m), _places(mrc.upper_bound, m)
     return f"{pairs} and {places if mrc.is_exact else f'{places} to {most}'} of {m - 1} places"
 
 

@@ -17,10 +17,10 @@ def by_epsilon(path: Sequence[CardinalSensitivity], limits: PairLimits) -> pa.Ta
         {
             "epsilon": [float(one.epsilon) for one in path],
             "tau": [one.tau.value for one in path],
-            "tau_upper": [one.tau.at_most for one in path],
+            "tau_upper": [one.tau.upper_bound for one in path],
             "tau_exact": [one.tau.is_exact for one in path],
             "mrc": [one.mrc.value for one in path],
-            "mrc_upper": [one.mrc.at_most for one in path],
+            "mrc_upper": [one.mrc.upper_bound for one in path],
             "mrc_exact": [one.mrc.is_exact for one in path],
             "n_reversed": [one.tau.distance.n_reversed for one in path],
             "n_reversible": [limits.n_reversible(one.epsilon) for one in path],

@@ -16,16 +16,25 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.least_weight import least_weight_by_spread
+from analyses.numerics.elections.cardinal.epsilon import automatic_epsilon
 from analyses.numerics.elections.diversity.concordance import task_distances
-from analyses.numerics.elections.diversity.diversities import LEAST_TASKS, Diversities, diversities
+from analyses.numerics.elections.diversity.diversity_variants import (
+    MIN_COMPLETE_TASKS,
+    DiversityVariants,
+    diversity_variants,
+)
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
 from analyses.numerics.elections.reranking import Reranking
-from analyses.numerics.elections.sensitivities import Cardinal, Ordinal, cardinal, ordinal
-from analyses.numerics.elections.win_rates import Rule
-from analyses.presentation.least_weights import least_weight
+from analyses.numerics.elections.sensitivity_results import (
+    CardinalResult,
+    OrdinalResult,
+    compute_cardinal,
+    compute_ordinal,
+)
+from analyses.numerics.elections.win_rates import WinRateRule
+from analyses.presentation.epsilon_option import parse_epsilon_option
 from analyses.presentation.validation import validate
 from analyses.social_choice import figures, tables
 from analyses.social_choice import summary as wording
@@ -52,9 +61,9 @@ class SocialChoice(Finding):
     n_tasks: int
     n_models: int
     n_missing: int
-    diversities: Diversities
-    cardinal: Cardinal | Undefined | None
-    ordinal: Ordinal | None
+    diversities: DiversityVariants
+    cardinal: CardinalResult | Undefined | None
+    ordinal: OrdinalResult | None
     method: str
 
     @property
@@ -83,11 +92,13 @@ class SocialChoice(Finding):
             c = self.cardinal
             said += wording.cardinal(c.sensitivity, c.reranking, c.tasks, is_standardised=c.is_standardised)
         if self.ordinal:
-            said += wording.ordinal(self.ordinal.sensitivity, self.ordinal.reranking, is_named=self.ordinal.is_named)
+            said += wording.ordinal(
+                self.ordinal.sensitivity, self.ordinal.reranking, is_explicit=self.ordinal.is_explicit
+            )
         return " ".join([*said, wording.no_test(self.method)])
 
 
-def _diversities(found: Diversities) -> Mapping[str, Metric]:
+def _diversities(found: DiversityVariants) -> Mapping[str, Metric]:
     tasks: Metric = Undefined(f"{found.n_complete_tasks} tasks have a score from every model: too few")
     models: Metric = Undefined(f"{found.n_complete_models} models have a score on every task: too few")
     corrected = tasks
@@ -106,7 +117,7 @@ def _diversities(found: Diversities) -> Mapping[str, Metric]:
 
 def _sensitivity(system: str, found: CardinalSensitivity | OrdinalSensitivity) -> dict[str, Metric]:
     tau, mrc = found.tau, found.mrc
-    values = (tau.value, tau.at_most, mrc.value, mrc.at_most, float(found.is_exact), tau.distance.tau_paper)
+    values = (tau.value, tau.upper_bound, mrc.value, mrc.upper_bound, float(found.is_exact), tau.distance.tau_paper)
     one_tied = "one of the two rankings ties all models, the other does not"
     named = zip(SENSITIVITY, (*values, finite_or_undefined(tau.distance.tau_b, one_tied)), strict=True)
     return {f"{system}.{name}": value for name, value in named}
@@ -159,29 +170,29 @@ def analyze(
             **wording.problems(table.models, top=top, top_models=top_models, time_limit=time_limit, seed=seed),
         }
     )
-    least = least_weight(epsilon)
+    least = parse_epsilon_option(epsilon)
     exact = exact_scores(table.T, table.n_prompts, higher_is_better=table.higher_is_better)
     drawn_with = None if method == "exact" else seed
-    by_weights: Cardinal | Undefined | None = None
-    by_models: Ordinal | None = None
+    by_weights: CardinalResult | Undefined | None = None
+    by_models: OrdinalResult | None = None
     if system != "ordinal":
         complete = np.asarray(exact.present.all(axis=1), dtype=np.bool_)
         by_weights = Undefined(f"{complete.sum()} tasks have a score from every model, which leaves nothing to weigh")
-        if exact.is_complete or complete.sum() >= LEAST_TASKS:
+        if exact.is_complete or complete.sum() >= MIN_COMPLETE_TASKS:
             kept, of_kept = table.rows(complete), exact.rows(complete)
-            by_weights = cardinal(
+            by_weights = compute_cardinal(
                 of_kept,
                 kept.T,
                 kept.tasks,
                 kept.models,
-                epsilon=least_weight_by_spread(of_kept) if least is None else least,
+                epsilon=automatic_epsilon(of_kept) if least is None else least,
                 is_standardised=columns == "standardised",
                 time_limit=time_limit,
                 seed=drawn_with,
             )
     if system != "cardinal":
-        rule: Rule = "pairwise" if win_rate == "pairwise" else "per_task"
-        by_models = ordinal(
+        rule: WinRateRule = "pairwise" if win_rate == "pairwise" else "per_task"
+        by_models = compute_ordinal(
             exact,
             table.models,
             leading=top_models or top,
@@ -193,7 +204,7 @@ def analyze(
         n_tasks=table.n_tasks,
         n_models=table.n_models,
         n_missing=int((~exact.present).sum()),
-        diversities=diversities(exact),
+        diversities=diversity_variants(exact),
         cardinal=by_weights,
         ordinal=by_models,
         method=method,
@@ -210,7 +221,7 @@ def analyze(
 
 def _task_values(found: SocialChoice) -> Mapping[str, Mapping[str, float]]:
     c = found.cardinal
-    if not isinstance(c, Cardinal):
+    if not isinstance(c, CardinalResult):
         return {}
     changes = {"tau": c.sensitivity.tau, "mrc": c.sensitivity.mrc}
     return {
@@ -221,7 +232,7 @@ def _task_values(found: SocialChoice) -> Mapping[str, Mapping[str, float]]:
 
 def _rankings(found: SocialChoice, table: TaskMatrix) -> Mapping[str, RankedModels]:
     rankings: dict[str, RankedModels] = {}
-    if isinstance(found.cardinal, Cardinal):
+    if isinstance(found.cardinal, CardinalResult):
         rankings |= _before_and_after("mean", "cardinal", found.cardinal.reranking)
     if found.ordinal:
         rates: NDArray[Any] = np.array(found.ordinal.rates, dtype=object)
@@ -240,11 +251,11 @@ def _before_and_after(before: str, system: str, r: Reranking) -> Mapping[str, Ra
 
 def _notes(found: SocialChoice, table: TaskMatrix, exact: ExactScores, time_limit: float) -> list[str]:
     said = wording.warnings(exact, table.tasks, found.diversities.n_complete_tasks)
-    if found.ordinal and not found.ordinal.is_named:
+    if found.ordinal and not found.ordinal.is_explicit:
         said += wording.boundary(found.ordinal.rates, found.ordinal.sensitivity.leading, table.models)
     if found.method == "paper":
         return [*said, wording.DESCENT]
-    if isinstance(found.cardinal, Cardinal):
+    if isinstance(found.cardinal, CardinalResult):
         said += wording.unproven(found.cardinal.sensitivity, "Cardinal", time_limit)
     if found.ordinal:
         is_open = found.ordinal.rule == "per_task" and found.n_missing > 0 and not found.ordinal.sensitivity.is_exact
@@ -255,7 +266,7 @@ def _notes(found: SocialChoice, table: TaskMatrix, exact: ExactScores, time_limi
 
 def _tables(found: SocialChoice) -> Mapping[str, Any]:
     drawn: dict[str, Any] = {}
-    if isinstance(found.cardinal, Cardinal):
+    if isinstance(found.cardinal, CardinalResult):
         c = found.cardinal
         drawn["cardinal"] = tables.by_task(c.tasks, c.sensitivity)
         drawn["cardinal_ranking"] = tables.by_model(c.reranking, "mean")
@@ -267,7 +278,7 @@ def _tables(found: SocialChoice) -> Mapping[str, Any]:
 
 def _figures(found: SocialChoice, table: TaskMatrix) -> Mapping[str, Callable[[], Any]]:
     drawn: dict[str, Callable[[], Any]] = {}
-    if isinstance(found.cardinal, Cardinal):
+    if isinstance(found.cardinal, CardinalResult):
         c, said = found.cardinal, ("by a weighted mean", "by a weighted mean")
         drawn["cardinal_ranking"] = lambda: figures.slopes(c.reranking, "by mean", said, wording.titles(c.sensitivity))
     if found.ordinal:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.reranking import Reranked, Reranking
+from analyses.numerics.elections.reranking import ChangedRanking, Reranking
 from analyses.presentation.canvas import (
     DIVERGING,
     FAINT,
@@ -60,7 +60,7 @@ def slopes(r: Reranking, before: str, after: tuple[str, str], titles: tuple[str,
     return figure
 
 
-def _slope(axes: Axes, r: Reranking, to: Reranked, height: float) -> None:
+def _slope(axes: Axes, r: Reranking, to: ChangedRanking, height: float) -> None:
     from matplotlib.collections import LineCollection
 
     m, end = len(r.models), to.change.after

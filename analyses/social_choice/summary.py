@@ -9,10 +9,10 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.diversity.diversities import Diversities
+from analyses.numerics.elections.diversity.diversity_variants import DiversityVariants
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
-from analyses.numerics.elections.reranking import Reranked, Reranking
+from analyses.numerics.elections.reranking import ChangedRanking, Reranking
 from analyses.presentation.name_lists import MAX_NAMES, first_ranked, join_names
 from analyses.presentation.validation import ValidationErrors, check_minimum, check_time_limit
 
@@ -64,7 +64,7 @@ def unknown(**chosen: str) -> ValidationErrors:
     }
 
 
-def diversity(found: Diversities, n_models: int, n_tasks: int, n_missing: int) -> list[str]:
+def diversity(found: DiversityVariants, n_models: int, n_tasks: int, n_missing: int) -> list[str]:
     """How far tasks disagree."""
     whole = found.whole.raw
     if n_tasks == 1:
@@ -112,10 +112,12 @@ def cardinal(found: CardinalSensitivity, r: Reranking, tasks: Sequence[str], *, 
     return said
 
 
-def ordinal(found: OrdinalSensitivity, r: Reranking, *, is_named: bool) -> list[str]:
+def ordinal(found: OrdinalSensitivity, r: Reranking, *, is_explicit: bool) -> list[str]:
     """What added models can do to the ranking by win rates."""
     k, n_others = len(found.leading), len(found.others)
-    among = f"Among the {k} named models, ranked by win rate" if is_named else f"Among the first {k} models by win rate"
+    among = (
+        f"Among the {k} named models, ranked by win rate" if is_explicit else f"Among the first {k} models by win rate"
+    )
     others = f"the other {n_others}" if n_others > 1 else "the one other model"
     if found.tau.value == 0 and found.mrc.value == 0 and found.is_exact:
         return [f"{among}, none is moved by the presence of {'any of ' * (n_others > 1)}{others}."]
@@ -143,7 +145,7 @@ def titles(found: CardinalSensitivity | OrdinalSensitivity) -> tuple[str, str]:
 
 def _title(change: LargestChange, name: str, m: int) -> str:
     what, unit = ("most reversals", "pairs") if name == "tau" else ("largest change of rank", "places")
-    sure = "proven" if change.is_exact else f"at most {_count(change.at_most, name, m):,g}"
+    sure = "proven" if change.is_exact else f"at most {_count(change.upper_bound, name, m):,g}"
     return f"{what}: {_count(change.value, name, m):,g} of {_most(name, m):,} {unit} ({sure})"
 
 
@@ -179,10 +181,10 @@ def _counted(number: int, what: str) -> str:
 def _sure(change: LargestChange) -> str:
     if change.is_exact:
         return f"{change.value:.4f}, proven to be the largest"
-    return f"at least {change.value:.4f}, at most {change.at_most:.4f}"
+    return f"at least {change.value:.4f}, at most {change.upper_bound:.4f}"
 
 
-def _leader(r: Reranking, to: Reranked) -> str:
+def _leader(r: Reranking, to: ChangedRanking) -> str:
     before, after = first_ranked(r.rank, r.models), first_ranked(to.change.after, r.models)
     won = [name for name in after if name not in before]
     lost = [name for name in before if name not in after]
@@ -199,7 +201,7 @@ def _s(verb: str, who: Sequence[str]) -> str:
     return verb if len(who) > 1 else f"{verb}s"
 
 
-def _mover(r: Reranking, to: Reranked) -> str:
+def _mover(r: Reranking, to: ChangedRanking) -> str:
     moves = to.change.after - r.rank
     model = int(np.abs(moves).argmax())
     way = "up" if moves[model] < 0 else "down"

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
-from analyses.numerics.elections.reranking import Reranking, preserved
+from analyses.numerics.elections.reranking import Reranking, preserved_shares
 
 
 def by_task(tasks: Sequence[str], found: CardinalSensitivity) -> pa.Table:
@@ -17,7 +17,7 @@ def by_task(tasks: Sequence[str], found: CardinalSensitivity) -> pa.Table:
     numbers = (
         {f"{name}_weight": weights for name, weights in changes.items()}
         | {"scale": found.scale}
-        | {f"{name}_alpha": preserved(weights, found.scale) for name, weights in changes.items()}
+        | {f"{name}_alpha": preserved_shares(weights, found.scale) for name, weights in changes.items()}
     )
     columns = {name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()}
     return pa.table({"task": pa.array(tasks, pa.string())} | columns)

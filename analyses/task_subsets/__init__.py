@@ -16,21 +16,21 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.diversity.distance_counts import Standard
+from analyses.numerics.elections.diversity.distance_counts import ReferenceRanking
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
-from analyses.numerics.elections.subsets.task_sets import TaskSets
+from analyses.numerics.elections.subsets.subset_sampling import SubsetSample
 from analyses.numerics.elections.subsets.task_subsets import (
-    LEAST_MODELS,
+    MIN_MODELS,
     GreedyOrder,
-    HeldOut,
-    SubsetsOfSize,
-    examined,
-    greedy_order,
-    held_out,
-    standard_by_all,
+    HoldoutDistances,
+    SubsetDistances,
+    choose_greedily,
+    measure_subsets,
+    rank_by_all_tasks,
+    validate_on_holdout,
 )
-from analyses.numerics.elections.voting.task_votes import Rule, TaskVotes, as_integers, task_votes
+from analyses.numerics.elections.voting.task_votes import AggregationRule, TaskVotes, combine_digits, task_votes
 from analyses.numerics.elections.win_rates import win_rates
 from analyses.presentation.validation import validate
 from analyses.task_subsets import figures, tables
@@ -41,7 +41,7 @@ from tracker.recording.finding import Finding, Metric, RankedModels, Report, Und
 
 HEADLINE_SIZES = 6
 """Sizes up to which numbers are worth comparing across findings."""
-NO_HALVES = Undefined(f"two halves need at least {LEAST_MODELS} models")
+NO_HALVES = Undefined(f"two halves need at least {MIN_MODELS} models")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +61,13 @@ class TaskSubsets(Finding):
 
     models: tuple[str, ...]
     tasks: tuple[str, ...]
-    rule: Rule
+    rule: AggregationRule
     within: float
     n_tied_tasks: int
-    standard: Standard
-    sizes: tuple[SubsetsOfSize, ...]
+    standard: ReferenceRanking
+    sizes: tuple[SubsetDistances, ...]
     greedy: GreedyOrder
-    held: HeldOut | None
+    held: HoldoutDistances | None
 
     @property
     def greedy_size_within(self) -> int:
@@ -167,7 +167,7 @@ def few_tasks(
     *,
     models: tuple[str, ...],
     tasks: tuple[str, ...],
-    rule: Rule = "mean",
+    rule: AggregationRule = "mean",
     max_size: int = 6,
     n_samples: int = 1000,
     largest_enumeration: int = 200_000,
@@ -189,16 +189,16 @@ def few_tasks(
         seed: of all draws.
     """
     votes = task_votes(scores, rule)
-    standard = standard_by_all(votes)
+    standard = rank_by_all_tasks(votes)
     last = min(max_size, scores.n_tasks - 1)
 
-    def of_size(size: int) -> SubsetsOfSize:
-        sets = TaskSets.of_size(
+    def of_size(size: int) -> SubsetDistances:
+        sets = SubsetSample.enumerate_or_draw(
             scores.n_tasks, size, largest_enumeration=largest_enumeration, n_samples=n_samples, seed=seed
         )
-        return examined(votes, standard, sets)
+        return measure_subsets(votes, standard, sets)
 
-    splittable = scores.n_models >= LEAST_MODELS
+    splittable = scores.n_models >= MIN_MODELS
     return TaskSubsets(
         models=models,
         tasks=tasks,
@@ -207,8 +207,8 @@ def few_tasks(
         n_tied_tasks=int(_ties_everyone(scores).sum()),
         standard=standard,
         sizes=tuple(of_size(size) for size in range(1, last + 1)),
-        greedy=greedy_order(votes, standard, n_steps=scores.n_tasks),
-        held=held_out(votes, n_steps=last, n_splits=n_splits, seed=seed) if splittable else None,
+        greedy=choose_greedily(votes, standard, n_steps=scores.n_tasks),
+        held=validate_on_holdout(votes, n_steps=last, n_splits=n_splits, seed=seed) if splittable else None,
     )
 
 
@@ -305,7 +305,7 @@ def _ties_everyone(scores: ExactScores) -> NDArray[np.bool_]:
 def _ranked(scores: ExactScores, found: TaskSubsets, tasks: NDArray[np.int64], higher_is_better: bool) -> RankedModels:
     """The models by some of the tasks; means in the direction in which they were measured."""
     votes: TaskVotes = task_votes(scores, found.rule)
-    ranks = average_ranks(as_integers(votes.totals(tasks[None])[0]))
+    ranks = average_ranks(combine_digits(votes.totals(tasks[None])[0]))
     some = scores.rows(tasks)
     if found.rule == "mean":
         value = some.T.mean(axis=0) * (1 if higher_is_better else -1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analyses.numerics.elections.subsets.task_subsets import GreedyOrder, HeldOut, SubsetsOfSize
+from analyses.numerics.elections.subsets.task_subsets import GreedyOrder, HoldoutDistances, SubsetDistances
 from analyses.presentation.canvas import (
     DRAWN,
     FAINT,
@@ -34,7 +34,9 @@ PANELS = {
 }
 
 
-def distance(sizes: Sequence[SubsetsOfSize], greedy: GreedyOrder, held: HeldOut | None, within: float) -> Figure:
+def distance(
+    sizes: Sequence[SubsetDistances], greedy: GreedyOrder, held: HoldoutDistances | None, within: float
+) -> Figure:
     """How far rankings by sets of each size are from the ranking by all tasks.
 
     Args:
@@ -65,7 +67,7 @@ def distance(sizes: Sequence[SubsetsOfSize], greedy: GreedyOrder, held: HeldOut 
     return figure
 
 
-def _curves(axes: Axes, sizes: Sequence[SubsetsOfSize], measure: str) -> None:
+def _curves(axes: Axes, sizes: Sequence[SubsetDistances], measure: str) -> None:
     at = np.array([size.sets.size for size in sizes])
     levels = [np.quantile(getattr(size.distances, measure), [0, 0.25, 0.5, 0.75, 1]) for size in sizes]
     best, lower, median, upper, worst = np.array(levels).T

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
-from analyses.numerics.elections.subsets.task_subsets import LEAST_MODELS, GreedyOrder, HeldOut, SubsetsOfSize
+from analyses.numerics.elections.subsets.task_subsets import MIN_MODELS, GreedyOrder, HoldoutDistances, SubsetDistances
 from analyses.presentation.validation import ValidationErrors, check_minimum
 from tracker.queries.performance import TaskMatrix
 
@@ -105,8 +105,8 @@ def warnings(
         said.append("All tasks together tie all models, so there is no order that a few tasks could give.")
     if max_size >= kept.n_tasks:
         said.append(f"Sets of all {kept.n_tasks} tasks give the ranking itself; sizes end at {kept.n_tasks - 1}.")
-    if kept.n_models < LEAST_MODELS:
-        said.append(f"No model is held out: two halves need at least {LEAST_MODELS} models.")
+    if kept.n_models < MIN_MODELS:
+        said.append(f"No model is held out: two halves need at least {MIN_MODELS} models.")
     return said
 
 
@@ -124,7 +124,7 @@ def enough(
     return f"{ranked}; {known} enough to leave {near}: {listed(names)}."
 
 
-def best_and_median(found: SubsetsOfSize, median_changed: float, median_moved: float) -> str:
+def best_and_median(found: SubsetDistances, median_changed: float, median_moved: float) -> str:
     """The nearest set of a size beside the median one."""
     sets, d = found.sets, found.distances
     tasks = f"{sets.size} task{'s' * (sets.size != 1)}"
@@ -148,7 +148,7 @@ def one_by_one(greedy: GreedyOrder, tasks: Sequence[str], size: int, within: flo
     )
 
 
-def judged_apart(held: HeldOut, size: int) -> str:
+def judged_apart(held: HoldoutDistances, size: int) -> str:
     """What becomes of the choice on models that had no say in it."""
     chosen, judged, unchosen = (getattr(held, name)[:, size - 1].mean() for name in ("chosen", "judged", "unchosen"))
     tasks = "a task chosen so changes" if size == 1 else f"{size} tasks chosen so change"

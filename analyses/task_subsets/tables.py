@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analyses.numerics.elections.diversity.distance_counts import Distances
-from analyses.numerics.elections.subsets.task_subsets import GreedyOrder, HeldOut, SubsetsOfSize
+from analyses.numerics.elections.diversity.distance_counts import RankingDistances
+from analyses.numerics.elections.subsets.task_subsets import GreedyOrder, HoldoutDistances, SubsetDistances
 from analyses.presentation.table_columns import number_column
 
 MEASURES = ("tau", "tau_paper", "tau_b", "mrc")
@@ -20,7 +20,7 @@ BETWEEN = " + "
 """Between the tasks of a set."""
 
 
-def quantiles(found: Distances, measure: str) -> dict[str, float]:
+def quantiles(found: RankingDistances, measure: str) -> dict[str, float]:
     """Best, quartiles and worst; rankings for which a distance does not exist are passed over, NaN where all are."""
     values = getattr(found, measure)
     values = values[~np.isnan(values)]
@@ -29,7 +29,7 @@ def quantiles(found: Distances, measure: str) -> dict[str, float]:
     return dict(zip(LEVELS, np.quantile(values, list(LEVELS.values())).tolist(), strict=True))
 
 
-def by_size(sizes: Sequence[SubsetsOfSize], tasks: Sequence[str]) -> pa.Table:
+def by_size(sizes: Sequence[SubsetDistances], tasks: Sequence[str]) -> pa.Table:
     """One row for each size."""
     columns: dict[str, Any] = {
         "size": [size.sets.size for size in sizes],
@@ -46,7 +46,7 @@ def by_size(sizes: Sequence[SubsetsOfSize], tasks: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def one_by_one(greedy: GreedyOrder, held: HeldOut | None, tasks: Sequence[str]) -> pa.Table:
+def one_by_one(greedy: GreedyOrder, held: HoldoutDistances | None, tasks: Sequence[str]) -> pa.Table:
     """One row for each task, in the order in which they are added."""
     n = len(greedy.order)
     columns: dict[str, Any] = {"size": np.arange(1, n + 1), "task": [tasks[task] for task in greedy.order]}

@@ -16,8 +16,8 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, Panel
-from analyses.presentation.least_weights import least_weight
+from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, TradeoffPanel
+from analyses.presentation.epsilon_option import parse_epsilon_option
 from analyses.presentation.validation import validate
 from analyses.tradeoff import figures, tables
 from analyses.tradeoff import summary as wording
@@ -49,14 +49,14 @@ class Tradeoff(Finding):
         n_left_out: benchmarks with findings of which none suits.
     """
 
-    panels: tuple[Panel, ...]
-    n_left_out: int
+    panels: tuple[TradeoffPanel, ...]
+    n_excluded: int
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """Counts, then correlations and lines by panel."""
         names = {name for panel in self.panels for name in panel.names}
-        found: dict[str, Metric] = {"n_points": float(len(names)), "n_left_out": float(self.n_left_out)}
+        found: dict[str, Metric] = {"n_points": float(len(names)), "n_left_out": float(self.n_excluded)}
         for panel in self.panels:
             found |= {f"{panel.system}.{panel.change}.{name}": value for name, value in _numbers(panel).items()}
         return found
@@ -67,9 +67,9 @@ class Tradeoff(Finding):
         return " ".join([*map(wording.panel, self.panels), *ends, wording.NO_TEST])
 
 
-def _numbers(panel: Panel) -> Mapping[str, Metric]:
-    every, real = panel.association, panel.association_of_benchmarks
-    line, place = panel.between_baselines(panel.found), panel.place
+def _numbers(panel: TradeoffPanel) -> Mapping[str, Metric]:
+    every, real = panel.association, panel.benchmark_association
+    line, place = panel.baseline_line(panel.found), panel.place
     absent = Undefined(wording.no_line(panel))
     return {
         "n": float(every.n),
@@ -119,7 +119,7 @@ def analyze(
     """
     options: dict[str, object] = {
         "columns": columns,
-        "epsilon": least_weight(epsilon),
+        "epsilon": parse_epsilon_option(epsilon),
         "top": top,
         "top_models": [],
         "win_rate": win_rate,
@@ -149,14 +149,14 @@ def analyze(
     numbers = {name: number for number, name in enumerate(_in_order(panels), start=1)}
     unasked = set() if which else set(findings.benchmarks) - set(names)
     return Report(
-        Tradeoff(panels=panels, n_left_out=len(left_out)),
+        Tradeoff(panels=panels, n_excluded=len(left_out)),
         tables={"points": tables.points(panels, numbers, chosen)},
         figures={"tradeoff": lambda: figures.tradeoff(panels, numbers, diversity)},
         warnings=wording.warnings(panels, passed_over, unasked, list(shown.values()), is_chosen=bool(which)),
     )
 
 
-def _in_order(panels: Sequence[Panel]) -> Sequence[str]:
+def _in_order(panels: Sequence[TradeoffPanel]) -> Sequence[str]:
     """Names of all points: benchmarks, then what is simulated."""
     simulated = {
         name: bool(is_so) for panel in panels for name, is_so in zip(panel.names, panel.is_simulated, strict=True)
@@ -188,7 +188,7 @@ def _unsuited(record: FindingRecord, *, system: str, diversity: str, options: Ma
     simulated = bool(record.parameters.get(SIMULATED))
     for name in OPTIONS[system]:
         value = record.parameters.get(name)
-        asked = least_weight(str(value)) if name == "epsilon" else value
+        asked = parse_epsilon_option(str(value)) if name == "epsilon" else value
         if asked != options[name] and not (simulated and name in OWN_SIZE):
             return f"was made with {wording.option(name, value)}"
     chosen = [name for name, value in record.selection.items() if name not in DATA and value]
@@ -210,17 +210,17 @@ def _labels(records: Sequence[FindingRecord], *, tell_apart: bool) -> Mapping[in
 
 def _panel(
     system: str, change: str, records: Sequence[FindingRecord], labels: Mapping[int, str], diversity: str
-) -> Panel:
+) -> TradeoffPanel:
     values = [_values(record) for record in records]
     names = tuple(labels[record.id] for record in records)
-    return Panel(
+    return TradeoffPanel(
         system=system,
         change=change,
         names=names,
         is_simulated=np.array([bool(record.parameters.get(SIMULATED)) for record in records], dtype=np.bool_),
         diversity=np.array([one[diversity] for one in values], dtype=np.float64),
         found=np.array([one[f"{system}.{change}"] for one in values], dtype=np.float64),
-        at_most=np.array([one[f"{system}.{change}_upper"] for one in values], dtype=np.float64),
+        upper_bound=np.array([one[f"{system}.{change}_upper"] for one in values], dtype=np.float64),
         constant=_only(records, "constant"),
         random=_only(records, "random"),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.tradeoff_panel import Panel, written
+from analyses.numerics.elections.tradeoff_panel import TradeoffPanel, format_correlation
 from analyses.presentation.canvas import FAINT, INK, OBSERVED, SERIES, create_figure, shorten, style_axes
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LETTER, MARK = (3.6, 7.0), 5.0
 """Half a digit's and a line's extent, and that of a mark with some air, in points."""
 
 
-def tradeoff(panels: Sequence[Panel], numbers: Mapping[str, int], diversity: str) -> Figure:
+def tradeoff(panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], diversity: str) -> Figure:
     """Systems side by side, tau above MRC.
 
     Args:
@@ -57,8 +57,8 @@ def tradeoff(panels: Sequence[Panel], numbers: Mapping[str, int], diversity: str
     return figure
 
 
-def _draw(axes: Axes, panel: Panel) -> None:
-    x, low, high, end = panel.diversity, panel.found, panel.at_most, 1.04
+def _draw(axes: Axes, panel: TradeoffPanel) -> None:
+    x, low, high, end = panel.diversity, panel.found, panel.upper_bound, 1.04
     axes.vlines(x, low, high, color=FAINT, linewidth=1.2, zorder=2)
     for simulated, marker, colour in ((False, "o", BENCHMARK), (True, "s", SIMULATED)):
         for exact in (False, True):
@@ -77,7 +77,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     if np.isfinite(slope):
         along = np.linspace(0, end, ALONG)
         axes.plot(along, slope * along, color=FITTED, linewidth=1.6, zorder=1)
-    if panel.constant is not None and panel.random is not None and panel.between_baselines(low):
+    if panel.constant is not None and panel.random is not None and panel.baseline_line(low):
         (x0, x1), (y0, y1) = x[[panel.constant, panel.random]], low[[panel.constant, panel.random]]
         axes.plot(
             np.linspace(x0, x1, ALONG),
@@ -88,8 +88,8 @@ def _draw(axes: Axes, panel: Panel) -> None:
             zorder=1,
         )
     a = panel.association
-    said = f"r = {written(a.pearson)}" if np.isfinite(a.pearson) else "no correlation"
-    said += f" (95 %: {written(a.low)} to {written(a.high)})" if np.isfinite(a.low) else ""
+    said = f"r = {format_correlation(a.pearson)}" if np.isfinite(a.pearson) else "no correlation"
+    said += f" (95 %: {format_correlation(a.low)} to {format_correlation(a.high)})" if np.isfinite(a.low) else ""
     axes.set_title(f"{panel.system}, {panel.change.replace('mrc', 'MRC')}: {said}, n = {a.n}", fontsize=9, color=INK)
     axes.set_xlim(-0.04, end)
     axes.set_ylim(-0.04, end)
@@ -98,7 +98,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     style_axes(axes)
 
 
-def _name(figure: Figure, axes: Axes, panels: Sequence[Panel], numbers: Mapping[str, int]) -> None:
+def _name(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], numbers: Mapping[str, int]) -> None:
     """The legend: what lines and marks mean, and whose point each number is."""
     from matplotlib.lines import Line2D
 
@@ -114,7 +114,7 @@ def _name(figure: Figure, axes: Axes, panels: Sequence[Panel], numbers: Mapping[
     if not all(panel.is_exact.all() for panel in panels):
         handles.append((mark("o", BENCHMARK, False), "found, with a bar\nup to the bound"))
     handles.append((Line2D([], [], color=FITTED), "least squares\nthrough the origin"))
-    if any(panel.between_baselines(panel.found) for panel in panels):
+    if any(panel.baseline_line(panel.found) for panel in panels):
         handles.append((Line2D([], [], color=INK, linestyle=(0, (4, 3))), "Constant to Random"))
     nothing = Line2D([], [], linestyle="")
     named = [
@@ -131,11 +131,11 @@ def _name(figure: Figure, axes: Axes, panels: Sequence[Panel], numbers: Mapping[
         text.set_x(-2.2 * size)
 
 
-def _number(axes: Axes, panel: Panel, numbers: Mapping[str, int]) -> None:
+def _number(axes: Axes, panel: TradeoffPanel, numbers: Mapping[str, int]) -> None:
     """Write each point's number where it hides no mark, no bar and no other number, as near as can be."""
     scale = 72 / axes.figure.dpi
     marks = axes.transData.transform(np.column_stack([panel.diversity, panel.found])) * scale
-    tops = axes.transData.transform(np.column_stack([panel.diversity, panel.at_most])) * scale
+    tops = axes.transData.transform(np.column_stack([panel.diversity, panel.upper_bound])) * scale
     lines = (
         np.vstack([axes.transData.transform(line.get_xydata()) for line in axes.lines] or [np.empty((0, 2))]) * scale
     )

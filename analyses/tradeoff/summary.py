@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, LEAST_POINTS, Association, Panel, written
+from analyses.numerics.elections.tradeoff_panel import (
+    ABOVE,
+    BELOW,
+    MIN_POINTS,
+    Association,
+    TradeoffPanel,
+    format_correlation,
+)
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.findings.finding_records import FindingRecord
 
@@ -57,31 +64,31 @@ def option(name: str, value: Any) -> str:
 
 def no_correlation(n: int) -> str:
     """Why there is no correlation."""
-    return _too_few(n) if n < LEAST_POINTS else "diversity or sensitivity is the same in all points"
+    return _too_few(n) if n < MIN_POINTS else "diversity or sensitivity is the same in all points"
 
 
 def no_interval(found: Association) -> str:
     """Why there is no interval around a correlation."""
     if not np.isfinite(found.pearson):
         return no_correlation(found.n)
-    return _too_few(found.n) if found.n == LEAST_POINTS else "all points lie on a straight line"
+    return _too_few(found.n) if found.n == MIN_POINTS else "all points lie on a straight line"
 
 
 def no_slope(n: int) -> str:
     """Why there is no line through the origin."""
-    return _too_few(n) if n < LEAST_POINTS else "all points have diversity 0"
+    return _too_few(n) if n < MIN_POINTS else "all points have diversity 0"
 
 
-def no_line(panel: Panel) -> str:
+def no_line(panel: TradeoffPanel) -> str:
     """Why there is no line from Constant to Random."""
     ends = (("constant", panel.constant), ("random", panel.random))
     missing = [f"`suffrage simulate {name}`" for name, place in ends if place is None]
     return f"run {' and '.join(missing)} first" if missing else "Constant and Random have the same diversity"
 
 
-def panel(p: Panel) -> str:
+def panel(p: TradeoffPanel) -> str:
     """One sentence or two on a panel."""
-    a, real = p.association, p.association_of_benchmarks
+    a, real = p.association, p.benchmark_association
     n_simulated = int(p.is_simulated.sum())
     said = f"{p.system.capitalize()} sensitivity as {CHANGE[p.change]} against diversity, {_points(a.n)}"
     said += f", {n_simulated} of them simulated" if n_simulated else ""
@@ -89,12 +96,12 @@ def panel(p: Panel) -> str:
         said += f" ({open_ones} known as {'an interval' if open_ones == 1 else 'intervals'}, taken at the lower end)"
     if not np.isfinite(a.pearson):
         return f"{said}: no correlation ({no_correlation(a.n)})."
-    said += f": Pearson's r {written(a.pearson)}"
+    said += f": Pearson's r {format_correlation(a.pearson)}"
     if np.isfinite(a.low):
-        said += f" (95 % interval {written(a.low)} to {written(a.high)})"
-    said += f", Spearman's {written(a.spearman)}"
+        said += f" (95 % interval {format_correlation(a.low)} to {format_correlation(a.high)})"
+    said += f", Spearman's {format_correlation(a.spearman)}"
     if n_simulated:
-        without = f"r {written(real.pearson)}" if np.isfinite(real.pearson) else "none"
+        without = f"r {format_correlation(real.pearson)}" if np.isfinite(real.pearson) else "none"
         said += f"; of the {real.n} real benchmarks alone {without}"
     place = p.place
     if place is None:
@@ -105,7 +112,7 @@ def panel(p: Panel) -> str:
 
 
 def warnings(
-    panels: Sequence[Panel],
+    panels: Sequence[TradeoffPanel],
     passed_over: Mapping[str, Mapping[str, str]],
     unasked: Collection[str],
     shown: Sequence[FindingRecord],
@@ -125,7 +132,7 @@ def warnings(
     said += dict.fromkeys(
         f"No line from Constant to Random among the {p.system} points: {no_line(p)}."
         for p in panels
-        if p.between_baselines(p.found) is None
+        if p.baseline_line(p.found) is None
     )
     if is_chosen:
         said.append("Findings were chosen by ID: whether their options agree is for you to see in the table of points.")

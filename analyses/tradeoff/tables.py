@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, Panel
+from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, TradeoffPanel
 from tracker.queries.findings.finding_records import FindingRecord
 
 PLACES = {BELOW: "below", ABOVE: "above"}
@@ -17,7 +17,7 @@ PARAMETERS = ("columns", "epsilon", "top", "top_models", "win_rate", "method", "
 
 
 def points(
-    panels: Sequence[Panel], numbers: Mapping[str, int], records: Mapping[str, Sequence[FindingRecord]]
+    panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], records: Mapping[str, Sequence[FindingRecord]]
 ) -> pa.Table:
     """One row for each benchmark and system.
 
@@ -40,7 +40,7 @@ def points(
         add("diversity", tau.diversity)
         for panel in (tau, mrc):
             add(panel.change, panel.found)
-            add(f"{panel.change}_upper", panel.at_most)
+            add(f"{panel.change}_upper", panel.upper_bound)
             add(f"{panel.change}_against_baselines", _places(panel))
         add("finding", [record.id for record in found])
         add("metric", [record.selection.get("metric") or "" for record in found])
@@ -54,7 +54,7 @@ def points(
     return pa.table(columns)
 
 
-def _places(panel: Panel) -> list[str | None]:
+def _places(panel: TradeoffPanel) -> list[str | None]:
     place = panel.place
     return [None] * len(panel.names) if place is None else [PLACES.get(one, "open") for one in place.tolist()]
 

@@ -18,12 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
-from analyses.numerics.elections.voting.condorcet import Duels
-from analyses.numerics.elections.voting.kemeny import Consensus
-from analyses.numerics.elections.voting.outcomes import Agreement, Outcome, agreements, counted_out, outcomes
-from analyses.numerics.elections.voting.pivotal import fewest_models, fewest_tasks, leaders
-from analyses.numerics.elections.voting.removals import Fall
-from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Election, Rule
+from analyses.numerics.elections.voting.condorcet import PairwiseDuels
+from analyses.numerics.elections.voting.kemeny import KemenyOrder
+from analyses.numerics.elections.voting.pivotal import find_leaders, find_pivotal_models, find_pivotal_tasks
+from analyses.numerics.elections.voting.removals import PivotalSet
+from analyses.numerics.elections.voting.rule_rankings import (
+    RuleAgreement,
+    RuleRanking,
+    compare_rules,
+    rank_by_rules,
+    redundant_rules,
+)
+from analyses.numerics.elections.voting.rules import COMPLETE_TASK_RULES, VOTING_RULES, Election, VotingRule
 from analyses.presentation.validation import validate
 from analyses.voting_rules import figures, tables
 from analyses.voting_rules import summary as wording
@@ -53,34 +59,34 @@ class VotingRules(Finding):
     models: tuple[str, ...]
     tasks: tuple[str, ...]
     n_complete: int
-    rule: Rule
-    outcomes: Mapping[Rule, Outcome]
-    absent: Mapping[Rule, str]
-    duels: Duels
-    consensus: Consensus
-    agreements: tuple[Agreement, ...]
-    same: frozenset[Rule]
-    removal: Mapping[str, Fall | str]
+    rule: VotingRule
+    outcomes: Mapping[VotingRule, RuleRanking]
+    absent: Mapping[VotingRule, str]
+    duels: PairwiseDuels
+    consensus: KemenyOrder
+    agreements: tuple[RuleAgreement, ...]
+    same: frozenset[VotingRule]
+    removal: Mapping[str, PivotalSet | str]
 
-    def leaders(self, rule: Rule) -> tuple[str, ...]:
+    def leaders(self, rule: VotingRule) -> tuple[str, ...]:
         """Models in the first place by a rule."""
         rank = self.outcomes[rule].ranks
         return tuple(self.models[model] for model in np.flatnonzero(rank == rank.min()))
 
     @property
-    def shown_rule(self) -> Rule:
+    def shown_rule(self) -> VotingRule:
         """By which models are shown in order: the rule at hand, or one that needs no complete tasks."""
         return self.rule if self.rule in self.outcomes else "win-rate"
 
     @property
-    def independent(self) -> tuple[Agreement, ...]:
+    def independent(self) -> tuple[RuleAgreement, ...]:
         """Agreements of rules that are not the same by definition here."""
         return tuple(agreement for agreement in self.agreements if not agreement.is_by_definition)
 
-    def not_ahead(self, rule: Rule) -> NDArray[np.bool_]:
+    def not_ahead(self, rule: VotingRule) -> NDArray[np.bool_]:
         """``(n_models, n_models)``: the row is nowhere worse and somewhere better than the column, yet not ahead."""
         rank = self.outcomes[rule].ranks
-        return np.asarray(self.duels.dominates & (rank[:, None] >= rank[None, :]))
+        return np.asarray(self.duels.pareto_dominates & (rank[:, None] >= rank[None, :]))
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -96,25 +102,25 @@ class VotingRules(Finding):
             "n_rules": float(len(self.outcomes)),
             "leader.n_distinct": float(len({name for rule in self.outcomes for name in self.leaders(rule)})),
             "leader.n_rules": hand,
-            "condorcet.exists": float(self.duels.winner is not None),
-            "condorcet.n_weak": float(len(self.duels.weak_winners)),
-            "smith.size": float(len(self.duels.smith)),
+            "condorcet.exists": float(self.duels.condorcet_winner is not None),
+            "condorcet.n_weak": float(len(self.duels.weak_condorcet_winners)),
+            "smith.size": float(len(self.duels.smith_set)),
             "duels.n_drawn": float(np.triu(self.duels.margins == 0, 1).sum()),
             "duels.n_without_tasks": float(np.triu(shared == 0, 1).sum()),
             "agreement.mean": float(np.mean(found)) if found else Undefined("fewer than two rules"),
             "agreement.least": float(min(found)) if found else Undefined("fewer than two rules"),
             "kemeny.exact": float(best.is_exact),
             "kemeny.distance": float(best.distance),
-            "kemeny.distance_at_least": float(best.at_least),
+            "kemeny.distance_at_least": float(best.lower_bound),
             "kemeny.contradicted": best.distance / n_compared
             if n_compared
             else Undefined("every task ties all models"),
             "kemeny.unique": Undefined("not known: not proven in time")
             if best.is_unique is None
             else float(best.is_unique),
-            "pareto.n_pairs": float(self.duels.dominates.sum()),
+            "pareto.n_pairs": float(self.duels.pareto_dominates.sum()),
         }
-        for rule in RULES:
+        for rule in VOTING_RULES:
             there = rule in self.outcomes
             metrics[f"pareto.{tables.scheme(rule)}"] = (
                 float(self.not_ahead(rule).sum()) if there else Undefined(self.absent[rule])
@@ -150,7 +156,9 @@ class VotingRules(Finding):
             wording.agreement(self.independent),
             wording.duels(self.duels, self.models),
             wording.order(self.consensus, int(self.duels.wins.sum())),
-            wording.pareto({rule: int(self.not_ahead(rule).sum()) for rule in led}, int(self.duels.dominates.sum())),
+            wording.pareto(
+                {rule: int(self.not_ahead(rule).sum()) for rule in led}, int(self.duels.pareto_dominates.sum())
+            ),
         ]
         for what, known in self.removal.items():
             words.append(wording.removal(what, known, self.rule))
@@ -162,7 +170,7 @@ def count_by_rules(
     *,
     models: tuple[str, ...],
     tasks: tuple[str, ...],
-    rule: Rule = "mean",
+    rule: VotingRule = "mean",
     time_limit: float = 30.0,
 ) -> VotingRules:
     """Count the same scores by every rule.
@@ -173,12 +181,12 @@ def count_by_rules(
         rule: whose leader is put to the test of removals.
         time_limit: seconds for Kemeny's order, and again for each search of removals.
     """
-    election = Election.of_scores(scores)
+    election = Election.from_scores(scores)
     complete = election.complete()
-    found, absent, consensus = outcomes(election, complete, deadline=time.monotonic() + time_limit)
+    found, absent, consensus = rank_by_rules(election, complete, deadline=time.monotonic() + time_limit)
     if rule in absent:
-        removal: Mapping[str, Fall | str] = dict.fromkeys(("tasks", "models"), absent[rule])
-    elif rule in WHOLE_BALLOTS:
+        removal: Mapping[str, PivotalSet | str] = dict.fromkeys(("tasks", "models"), absent[rule])
+    elif rule in COMPLETE_TASK_RULES:
         whole = tuple(task for task, there in zip(tasks, np.asarray(scores.present.all(axis=1)), strict=True) if there)
         removal = _falls(rule, complete, whole, models, time_limit)
     else:
@@ -192,15 +200,15 @@ def count_by_rules(
         absent=absent,
         duels=election.duels,
         consensus=consensus,
-        agreements=agreements(found, counted_out(election)),
-        same=counted_out(election),
+        agreements=compare_rules(found, redundant_rules(election)),
+        same=redundant_rules(election),
         removal=removal,
     )
 
 
 def _falls(
-    rule: Rule, election: Election, tasks: tuple[str, ...], models: tuple[str, ...], time_limit: float
-) -> Mapping[str, Fall | str]:
+    rule: VotingRule, election: Election, tasks: tuple[str, ...], models: tuple[str, ...], time_limit: float
+) -> Mapping[str, PivotalSet | str]:
     """What the first place hangs on.
 
     Args:
@@ -209,37 +217,41 @@ def _falls(
         tasks, models: names.
         time_limit: seconds for each search.
     """
-    leading = leaders(rule, election, deadline=time.monotonic() + time_limit)
+    leading = find_leaders(rule, election, deadline=time.monotonic() + time_limit)
     if leading is None:
         return dict.fromkeys(("tasks", "models"), "the leader is not known: the best order is not proven in time")
-    falls: dict[str, Fall | str] = {}
-    for what, names, search in (("tasks", tasks, fewest_tasks), ("models", models, fewest_models)):
+    falls: dict[str, PivotalSet | str] = {}
+    for what, names, search in (("tasks", tasks, find_pivotal_tasks), ("models", models, find_pivotal_models)):
         found = search(rule, election, leading, deadline=time.monotonic() + time_limit)
         if found.removed is None:
-            falls[what] = Fall(removed=None, at_least=found.at_least)
+            falls[what] = PivotalSet(removed=None, lower_bound=found.lower_bound)
             continue
         kept = np.setdiff1d(np.arange(len(names)), found.removed)
-        rest = election.among_tasks(kept) if what == "tasks" else election.among_models(kept)
-        heirs = leaders(rule, rest, deadline=time.monotonic() + time_limit)
+        rest = election.select_tasks(kept) if what == "tasks" else election.select_models(kept)
+        new_leaders = find_leaders(rule, rest, deadline=time.monotonic() + time_limit)
         left = models if what == "tasks" else tuple(models[model] for model in kept)
-        falls[what] = Fall(
+        falls[what] = PivotalSet(
             removed=tuple(names[one] for one in found.removed),
-            at_least=found.at_least,
-            heirs=() if heirs is None else tuple(left[model] for model in heirs),
+            lower_bound=found.lower_bound,
+            new_leaders=() if new_leaders is None else tuple(left[model] for model in new_leaders),
         )
     return falls
 
 
-def _fall_metrics(what: str, known: Fall | str) -> Mapping[str, Metric]:
+def _fall_metrics(what: str, known: PivotalSet | str) -> Mapping[str, Metric]:
     """How many must go, how many at least, and whether that is the same number."""
     name = f"removal.{what}"
     if isinstance(known, str):
         return dict.fromkeys((name, f"{name}.at_least", f"{name}.exact"), Undefined(known))
     never = Undefined(f"no set of {what} takes the first place away")
-    more = never if known.at_least is None else Undefined(f"no set found; at least {known.at_least} would have to go")
+    more = (
+        never
+        if known.lower_bound is None
+        else Undefined(f"no set found; at least {known.lower_bound} would have to go")
+    )
     return {
         name: more if known.removed is None else float(len(known.removed)),
-        f"{name}.at_least": never if known.at_least is None else float(known.at_least),
+        f"{name}.at_least": never if known.lower_bound is None else float(known.lower_bound),
         f"{name}.exact": float(known.is_exact),
     }
 
@@ -248,7 +260,7 @@ def _fall_metrics(what: str, known: Fall | str) -> Mapping[str, Metric]:
 def analyze(
     scores: TaskMatrix,
     *,
-    rule: Annotated[Rule, "whose leader is put to the test of removing tasks and models"] = "mean",
+    rule: Annotated[VotingRule, "whose leader is put to the test of removing tasks and models"] = "mean",
     time_limit: Annotated[float, "seconds for Kemeny's order, and for each search of what to remove"] = 30.0,
 ) -> Report:
     """Count the scores of a benchmark by every rule.
@@ -274,7 +286,7 @@ def analyze(
         found,
         rankings={tables.scheme(outcome): _ranked(found, outcome, kept.higher_is_better) for outcome in found.outcomes},
         tables={
-            "rules": tables.by_rule(found.outcomes, found.absent, found.models, found.duels.dominates),
+            "rules": tables.by_rule(found.outcomes, found.absent, found.models, found.duels.pareto_dominates),
             "ranks": tables.by_model(names, ranks),
             "agreement": tables.by_pair_of_rules(found.agreements),
             "duels": tables.duels(found.duels, found.models, order),
@@ -301,7 +313,7 @@ def analyze(
     )
 
 
-def _ranked(found: VotingRules, rule: Rule, higher_is_better: bool) -> RankedModels:
+def _ranked(found: VotingRules, rule: VotingRule, higher_is_better: bool) -> RankedModels:
     """The models by one rule; means and medians in the direction in which they were measured."""
     outcome = found.outcomes[rule]
     turned = -1 if rule in ("mean", "median") and not higher_is_better else 1

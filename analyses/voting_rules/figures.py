@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.voting.condorcet import Duels
-from analyses.numerics.elections.voting.outcomes import Agreement
-from analyses.numerics.elections.voting.rules import Rule
+from analyses.numerics.elections.voting.condorcet import PairwiseDuels
+from analyses.numerics.elections.voting.rule_rankings import RuleAgreement
+from analyses.numerics.elections.voting.rules import VotingRule
 from analyses.presentation.canvas import (
     DIVERGING,
     FAINT,
@@ -34,7 +34,7 @@ WRITTEN_CELLS = 16
 """Up to so many models, each duel says its number."""
 
 
-def ranks(models: Sequence[str], found: Mapping[Rule, NDArray[np.float64]], rule: Rule) -> Figure:
+def ranks(models: Sequence[str], found: Mapping[VotingRule, NDArray[np.float64]], rule: VotingRule) -> Figure:
     """The rank of each model by each rule.
 
     Args:
@@ -79,7 +79,7 @@ def ranks(models: Sequence[str], found: Mapping[Rule, NDArray[np.float64]], rule
     return figure
 
 
-def agreement(rules: Sequence[Rule], found: Sequence[Agreement]) -> Figure:
+def agreement(rules: Sequence[VotingRule], found: Sequence[RuleAgreement]) -> Figure:
     """How far every two rules agree.
 
     Args:
@@ -90,7 +90,7 @@ def agreement(rules: Sequence[Rule], found: Sequence[Agreement]) -> Figure:
     shares = np.ones((n, n))
     same = np.zeros((n, n), dtype=bool)
     for one in found:
-        i, j = rules.index(one.rule), rules.index(one.other)
+        i, j = rules.index(one.rule), rules.index(one.other_rule)
         shares[i, j] = shares[j, i] = one.agreement
         same[i, j] = same[j, i] = one.is_by_definition
     least = min(0.9, float(np.floor(shares.min() * 10) / 10))
@@ -112,7 +112,7 @@ def agreement(rules: Sequence[Rule], found: Sequence[Agreement]) -> Figure:
     return figure
 
 
-def duels(found: Duels, models: Sequence[str], rank: NDArray[np.float64]) -> Figure:
+def duels(found: PairwiseDuels, models: Sequence[str], rank: NDArray[np.float64]) -> Figure:
     """Who wins how clearly against whom, among the first by duels won.
 
     Args:
@@ -140,7 +140,7 @@ def duels(found: Duels, models: Sequence[str], rank: NDArray[np.float64]) -> Fig
     axes.set_xticks(range(k), names, rotation=90, fontsize=7.5)
     axes.tick_params(length=0)
     n_smith = int((found.tiers[order] == 0).sum())
-    if n_smith == len(found.smith) and n_smith > 1 and (found.tiers[order[:n_smith]] == 0).all():
+    if n_smith == len(found.smith_set) and n_smith > 1 and (found.tiers[order[:n_smith]] == 0).all():
         axes.plot([-0.5, n_smith - 0.5, n_smith - 0.5], [n_smith - 0.5, n_smith - 0.5, -0.5], color=INK, linewidth=1.6)
         axes.set_title(f"framed: the {n_smith} models caught in cycles or draws at the top", fontsize=8, color=INK)
     of = f" (first {k} of {len(models):,})" if k < len(models) else ""

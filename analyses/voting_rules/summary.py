@@ -7,14 +7,14 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from analyses.numerics.elections.voting.condorcet import Duels
-from analyses.numerics.elections.voting.kemeny import Consensus
-from analyses.numerics.elections.voting.outcomes import Agreement
-from analyses.numerics.elections.voting.removals import Fall
-from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Rule
+from analyses.numerics.elections.voting.condorcet import PairwiseDuels
+from analyses.numerics.elections.voting.kemeny import KemenyOrder
+from analyses.numerics.elections.voting.removals import PivotalSet
+from analyses.numerics.elections.voting.rule_rankings import RuleAgreement
+from analyses.numerics.elections.voting.rules import COMPLETE_TASK_RULES, VOTING_RULES, VotingRule
 from analyses.presentation.validation import ValidationErrors, check_time_limit
 
-CALLED: Mapping[Rule, str] = {
+CALLED: Mapping[VotingRule, str] = {
     "mean": "mean",
     "median": "median",
     "win-rate": "pairwise win rate",
@@ -35,18 +35,18 @@ LISTED = 6
 def problems(*, rule: str, time_limit: float) -> ValidationErrors:
     """Which options make no sense, and what to do about it."""
     return {
-        f"No rule {rule!r}. Known: {', '.join(RULES)}.": rule not in RULES,
+        f"No rule {rule!r}. Known: {', '.join(VOTING_RULES)}.": rule not in VOTING_RULES,
         **check_time_limit(time_limit),
     }
 
 
 def warnings(
-    absent: Mapping[Rule, str],
-    rule: Rule,
+    absent: Mapping[VotingRule, str],
+    rule: VotingRule,
     *,
     n_tasks: int,
     n_complete: int,
-    same: AbstractSet[Rule],
+    same: AbstractSet[VotingRule],
     n_unshared: int,
     is_cut: bool,
 ) -> list[str]:
@@ -62,8 +62,10 @@ def warnings(
     """
     said = []
     if n_complete < n_tasks:
-        whole = listed([CALLED[one] for one in RULES if one in WHOLE_BALLOTS])
-        pairs = listed([CALLED[one] for one in RULES if one not in WHOLE_BALLOTS and one != "win-rate-per-task"])
+        whole = listed([CALLED[one] for one in VOTING_RULES if one in COMPLETE_TASK_RULES])
+        pairs = listed(
+            [CALLED[one] for one in VOTING_RULES if one not in COMPLETE_TASK_RULES and one != "win-rate-per-task"]
+        )
         on = f"only the {n_complete} of {n_tasks} tasks" if n_complete else "tasks"
         said.append(
             f"Scores are missing. {whole} look at {on} that every model has; {pairs} compare two models on the tasks "
@@ -73,11 +75,11 @@ def warnings(
     if n_unshared:
         said.append(f"{n_unshared:,} pairs of models have no task in common: their duels count as drawn.")
     for why in dict.fromkeys(absent.values()):
-        without = listed([CALLED[one] for one in RULES if absent.get(one) == why], len(RULES))
+        without = listed([CALLED[one] for one in VOTING_RULES if absent.get(one) == why], len(VOTING_RULES))
         said.append(f"Left out: {without}: {why}.")
     if rule in absent:
         said.append(f"The rule at hand, {CALLED[rule]}, cannot be applied. Choose another with --rule.")
-    names = [CALLED[one] for one in RULES if one in same and one not in absent]
+    names = [CALLED[one] for one in VOTING_RULES if one in same and one not in absent]
     if names:
         give, have, their = ("gives", "has", "its") if len(names) == 1 else ("give", "have", "their")
         said.append(
@@ -89,7 +91,7 @@ def warnings(
     return said
 
 
-def who_leads(rule: Rule, led: Mapping[Rule, Sequence[str]], *, n_tasks: int, n_models: int) -> str:
+def who_leads(rule: VotingRule, led: Mapping[VotingRule, Sequence[str]], *, n_tasks: int, n_models: int) -> str:
     """Who leads, by which rules; the rule at hand comes first."""
     field = f"{n_models:,} models are ranked by {n_tasks} task{'s' * (n_tasks != 1)}."
     by_leader: dict[tuple[str, ...], list[str]] = {}
@@ -99,7 +101,7 @@ def who_leads(rule: Rule, led: Mapping[Rule, Sequence[str]], *, n_tasks: int, n_
         [(names, _)] = by_leader.items()
         return f"{field} All {len(led)} rules put {_first(names)} first."
     groups = sorted(by_leader.items(), key=lambda item: (CALLED[rule] not in item[1], -len(item[1])))
-    each = "; ".join(f"{_first(names)} by {listed(rules, len(RULES))}" for names, rules in groups)
+    each = "; ".join(f"{_first(names)} by {listed(rules, len(VOTING_RULES))}" for names, rules in groups)
     return f"{field} The first place goes to {each}."
 
 
@@ -109,7 +111,7 @@ def _first(names: Sequence[str]) -> str:
     return f"{len(names)} models tied ({listed(names, 3)})"
 
 
-def agreement(found: Sequence[Agreement]) -> str:
+def agreement(found: Sequence[RuleAgreement]) -> str:
     """How far rules agree."""
     if not found:
         return ""
@@ -117,15 +119,15 @@ def agreement(found: Sequence[Agreement]) -> str:
     mean = float(np.mean([one.agreement for one in found]))
     return (
         f"Two rules put {mean:.1%} of the pairs of models in the same order on average, and {least.agreement:.1%} at "
-        f"least ({CALLED[least.rule]} and {CALLED[least.other]}); a pair that only one of them ties counts half."
+        f"least ({CALLED[least.rule]} and {CALLED[least.other_rule]}); a pair that only one of them ties counts half."
     )
 
 
-def duels(found: Duels, models: Sequence[str]) -> str:
+def duels(found: PairwiseDuels, models: Sequence[str]) -> str:
     """Who wins every duel, or who is in the top cycle."""
-    if found.winner is not None:
-        return f"{models[found.winner]} wins its duel with every other model (Condorcet winner)."
-    weak, smith = found.weak_winners, found.smith
+    if found.condorcet_winner is not None:
+        return f"{models[found.condorcet_winner]} wins its duel with every other model (Condorcet winner)."
+    weak, smith = found.weak_condorcet_winners, found.smith_set
     names = [models[model] for model in smith]
     head = "No model wins every duel"
     if len(weak):
@@ -137,7 +139,7 @@ def duels(found: Duels, models: Sequence[str]) -> str:
     return f"{head}. The smallest set whose members each beat everyone outside it {inner}."
 
 
-def order(found: Consensus, n_compared: int) -> str:
+def order(found: KemenyOrder, n_compared: int) -> str:
     """What Kemeny's order contradicts, and what is proven."""
     if not n_compared:
         return "Every task ties all models, so no order contradicts any."
@@ -145,13 +147,13 @@ def order(found: Consensus, n_compared: int) -> str:
     if not found.is_exact:
         return (
             f"The best order found contradicts {share}. It is not proven to be Kemeny's; proven is that no order "
-            f"contradicts fewer than {found.at_least:,}."
+            f"contradicts fewer than {found.lower_bound:,}."
         )
     others = {True: ", and no other order does as well", False: "; other orders do as well", None: ""}
     return f"Kemeny's order contradicts {share}, proven to be the fewest{others[found.is_unique]}."
 
 
-def pareto(counts: Mapping[Rule, int], n_pairs: int) -> str:
+def pareto(counts: Mapping[VotingRule, int], n_pairs: int) -> str:
     """Which rules do not put a model ahead of one that it matches or beats everywhere."""
     if not n_pairs:
         return "No model is nowhere worse and somewhere better than another."
@@ -163,22 +165,26 @@ def pareto(counts: Mapping[Rule, int], n_pairs: int) -> str:
     return f"{head}; it is tied or behind by {each}."
 
 
-def removal(what: str, known: Fall | str, rule: Rule) -> str:
+def removal(what: str, known: PivotalSet | str, rule: VotingRule) -> str:
     """What the first place hangs on."""
     one = what[:-1]
     if isinstance(known, str):
         return f"What {what} the first place by {CALLED[rule]} hangs on is not known: {known}."
     by = f"by {CALLED[rule]}"
-    if known.at_least is None:
+    if known.lower_bound is None:
         which = "other models" if what == "models" else what
         return f"No removal of {which} leaves the first place {by} to others alone."
     if known.removed is None:
-        return f"No set of {what} was found without which others alone lead {by}; {known.at_least} or more must go."
+        return f"No set of {what} was found without which others alone lead {by}; {known.lower_bound} or more must go."
     n = len(known.removed)
-    heirs = f" {_first(known.heirs)} {'leads' if len(known.heirs) == 1 else 'lead'}" if known.heirs else " others lead"
-    proven = "no smaller set does it" if known.is_exact else f"at least {known.at_least} must go"
+    new_leaders = (
+        f" {_first(known.new_leaders)} {'leads' if len(known.new_leaders) == 1 else 'lead'}"
+        if known.new_leaders
+        else " others lead"
+    )
+    proven = "no smaller set does it" if known.is_exact else f"at least {known.lower_bound} must go"
     kind = one if n == 1 else what
-    return f"Without {n} {kind} ({listed(known.removed)}){heirs} {by}; {proven}."
+    return f"Without {n} {kind} ({listed(known.removed)}){new_leaders} {by}; {proven}."
 
 
 def listed(names: Sequence[str], most: int = LISTED) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.voting.condorcet import Duels
-from analyses.numerics.elections.voting.outcomes import Agreement, Outcome
-from analyses.numerics.elections.voting.removals import Fall
-from analyses.numerics.elections.voting.rules import RULES, Rule
+from analyses.numerics.elections.voting.condorcet import PairwiseDuels
+from analyses.numerics.elections.voting.removals import PivotalSet
+from analyses.numerics.elections.voting.rule_rankings import RuleAgreement, RuleRanking
+from analyses.numerics.elections.voting.rules import VOTING_RULES, VotingRule
 
 BETWEEN = " | "
 """Between names in one cell."""
@@ -19,20 +19,20 @@ MOST_PAIRS = 10_000
 """Rows of the table of pairs that a rule does not put in the order of all tasks."""
 
 
-def scheme(rule: Rule) -> str:
+def scheme(rule: VotingRule) -> str:
     """A rule's name in metrics, rankings and columns."""
     return rule.replace("-", "_")
 
 
 def by_rule(
-    outcomes: Mapping[Rule, Outcome],
-    absent: Mapping[Rule, str],
+    outcomes: Mapping[VotingRule, RuleRanking],
+    absent: Mapping[VotingRule, str],
     models: Sequence[str],
     dominates: NDArray[np.bool_],
 ) -> pa.Table:
     """One row for each rule."""
     rows = []
-    for rule in RULES:
+    for rule in VOTING_RULES:
         row: dict[str, object] = dict.fromkeys(("leaders", "n_leaders", "n_ranks", "n_reversed", "n_tied"))
         row |= {"rule": rule, "left_out": absent.get(rule)}
         if rule in outcomes:
@@ -51,14 +51,14 @@ def by_rule(
     return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("left_out", pa.string())]))
 
 
-def by_model(models: Sequence[str], ranks: Mapping[Rule, NDArray[np.float64]]) -> pa.Table:
+def by_model(models: Sequence[str], ranks: Mapping[VotingRule, NDArray[np.float64]]) -> pa.Table:
     """One row for each model: its rank by each rule, and by how many rules it is first."""
     first = np.sum([rank == rank.min() for rank in ranks.values()], axis=0)
     columns = {scheme(rule): rank for rule, rank in ranks.items()}
     return pa.table({"model": pa.array(models, pa.string())} | columns | {"n_first": first})
 
 
-def by_pair_of_rules(agreements: Sequence[Agreement]) -> pa.Table:
+def by_pair_of_rules(agreements: Sequence[RuleAgreement]) -> pa.Table:
     """One row for every two rules."""
     measures = {
         name: [getattr(agreement.distance, name) for agreement in agreements] for name in ("tau", "tau_paper", "mrc")
@@ -67,7 +67,7 @@ def by_pair_of_rules(agreements: Sequence[Agreement]) -> pa.Table:
     return pa.table(
         {
             "rule": [agreement.rule for agreement in agreements],
-            "other": [agreement.other for agreement in agreements],
+            "other": [agreement.other_rule for agreement in agreements],
             "agreement": [agreement.agreement for agreement in agreements],
         }
         | measures
@@ -75,7 +75,7 @@ def by_pair_of_rules(agreements: Sequence[Agreement]) -> pa.Table:
     )
 
 
-def duels(found: Duels, models: Sequence[str], order: NDArray[np.int64]) -> pa.Table:
+def duels(found: PairwiseDuels, models: Sequence[str], order: NDArray[np.int64]) -> pa.Table:
     """One row for each model, in an order of columns: its duels, and its worst one."""
     margins, n = found.margins, len(models)
     won, lost = (margins > 0).sum(axis=1), (margins < 0).sum(axis=1)
@@ -96,7 +96,7 @@ def duels(found: Duels, models: Sequence[str], order: NDArray[np.int64]) -> pa.T
 
 
 def pareto(
-    models: Sequence[str], not_ahead: Mapping[Rule, NDArray[np.bool_]], outcomes: Mapping[Rule, Outcome]
+    models: Sequence[str], not_ahead: Mapping[VotingRule, NDArray[np.bool_]], outcomes: Mapping[VotingRule, RuleRanking]
 ) -> pa.Table:
     """One row for each pair that a rule does not rank as all tasks do; the first `MOST_PAIRS`."""
     names = np.array(models, dtype=object)
@@ -119,12 +119,12 @@ def pareto(
     return pa.concat_tables(parts).slice(0, MOST_PAIRS)
 
 
-def removals(found: Mapping[str, Fall | str]) -> pa.Table:
+def removals(found: Mapping[str, PivotalSet | str]) -> pa.Table:
     """One row for each task or model of the sets without which somebody else leads."""
     rows = [
-        {"set": what, "removed": name, "leaders_then": BETWEEN.join(known.heirs), "exact": known.is_exact}
+        {"set": what, "removed": name, "leaders_then": BETWEEN.join(known.new_leaders), "exact": known.is_exact}
         for what, known in found.items()
-        if isinstance(known, Fall)
+        if isinstance(known, PivotalSet)
         for name in known.removed or ()
     ]
     text = pa.string()

@@ -10,7 +10,7 @@ import pytest
 from performance_matrices import task_matrix
 
 from analyses.numerics.elections.voting import bradley_terry
-from analyses.numerics.elections.voting.rules import RULES
+from analyses.numerics.elections.voting.rules import VOTING_RULES
 from analyses.voting_rules import analyze
 from analyses.voting_rules.tables import scheme
 from tracker.errors import SelectionError
@@ -69,7 +69,7 @@ class TestAgainstReference:
         ahead = [(i, j) for i in range(4) for j in range(4) if (T[:, i] >= T[:, j]).all() and (T[:, i] > T[:, j]).any()]
         assert report.finding.metrics["pareto.n_pairs"] == len(ahead)
         counted = report.tables["rules"].to_pylist()
-        assert [row["rule"] for row in counted] == list(RULES)
+        assert [row["rule"] for row in counted] == list(VOTING_RULES)
         counted = [row for row in counted if row["left_out"] is None]
         for row in counted:
             rule = row["rule"]
@@ -141,7 +141,9 @@ class TestLaws:
 
     def test_rules_that_are_one_by_definition_have_one_vote(self):
         found = analyze(task_matrix(RNG.random((5, 6)))).finding
-        assert {one.rule for one in found.independent} | {one.other for one in found.independent} == set(RULES) - {
+        assert {one.rule for one in found.independent} | {one.other_rule for one in found.independent} == set(
+            VOTING_RULES
+        ) - {
             "win-rate",
             "win-rate-per-task",
             "bradley-terry",

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SUMMATION = 4
+MAX_SUMMATION_ULPS = 4
 """Units in the last place by which a mean may be off for having been summed in floats."""
 
-MOST_PARTS = 10_000
+MAX_PARTS = 10_000
 """Of a prompt, into which its score divides: tenths of a point, thirds of three trials. Sums of such parts lie far
 apart beside what summing leaves off."""
 
@@ -94,7 +94,7 @@ def exact_scores(
     return ExactScores(T=np.ascontiguousarray(T * sign), numerators=scaled[places], denominator=common // shared)
 
 
-def as_printed(value: float) -> Fraction:
+def decimal_fraction(value: float) -> Fraction:
     """The number that a float is printed as: 0.1 is a tenth, so that what is read off a table can be re-checked."""
     return Fraction(repr(float(value)))
 
@@ -103,11 +103,11 @@ def _fraction(value: float, n: int) -> tuple[int, int]:
     """Numerator and denominator, not in lowest terms."""
     total = value * n
     if n > 0 and isfinite(total):
-        near = SUMMATION * ulp(total)
+        near = MAX_SUMMATION_ULPS * ulp(total)
         if abs(total - round(total)) <= near:
             return round(total), n
-        parts = Fraction(total).limit_denominator(MOST_PARTS)
-        if near < MOST_PARTS**-2 and abs(total - parts) <= near:
+        parts = Fraction(total).limit_denominator(MAX_PARTS)
+        if near < MAX_PARTS**-2 and abs(total - parts) <= near:
             return parts.numerator, parts.denominator * n
     shortest, _, exponent = repr(value).partition("e")
     whole, _, behind = shortest.partition(".")

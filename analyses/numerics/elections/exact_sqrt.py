@@ -14,7 +14,7 @@ from math import isqrt
 
 
 @lru_cache(maxsize=1 << 16)
-def square_free(n: int) -> tuple[int, int]:
+def square_free_factors(n: int) -> tuple[int, int]:
     """``(f, g)`` with ``n == f * g * g`` and ``f`` free of squares, for ``n >= 1``."""
     free, root, p = n, 1, 2
     while p * p <= free:
@@ -25,7 +25,7 @@ def square_free(n: int) -> tuple[int, int]:
     return free, root
 
 
-class Surd:
+class ExactSqrtSum:
     """``sum(fraction * sqrt(f))`` over square-free integers ``f``; a fraction is the case ``f = 1``."""
 
     __slots__ = ("terms",)
@@ -34,33 +34,33 @@ class Surd:
         self.terms = {f: q for f, q in terms.items() if q}
 
     @classmethod
-    def of(cls, number: int | Fraction) -> Surd:
-        """A fraction as a surd."""
+    def from_number(cls, number: int | Fraction) -> ExactSqrtSum:
+        """The sum of one rational term."""
         return cls({1: Fraction(number)})
 
     @classmethod
-    def cosine(cls, both: int, left: int, right: int) -> Surd:
+    def cosine(cls, both: int, left: int, right: int) -> ExactSqrtSum:
         """``both / sqrt(left * right)``, for ``left, right >= 1``."""
-        free, root = square_free(left * right)
+        free, root = square_free_factors(left * right)
         return cls({free: Fraction(both, free * root)})
 
-    def __add__(self, other: Surd) -> Surd:
+    def __add__(self, other: ExactSqrtSum) -> ExactSqrtSum:
         terms = dict(self.terms)
         for f, q in other.terms.items():
             terms[f] = terms.get(f, Fraction(0)) + q
-        return Surd(terms)
+        return ExactSqrtSum(terms)
 
-    def __mul__(self, other: Surd | Fraction | int) -> Surd:
-        if not isinstance(other, Surd):
-            return Surd({f: q * other for f, q in self.terms.items()})
+    def __mul__(self, other: ExactSqrtSum | Fraction | int) -> ExactSqrtSum:
+        if not isinstance(other, ExactSqrtSum):
+            return ExactSqrtSum({f: q * other for f, q in self.terms.items()})
         terms: dict[int, Fraction] = {}
         for f, p in self.terms.items():
             for g, q in other.terms.items():
-                free, root = square_free(f * g)
+                free, root = square_free_factors(f * g)
                 terms[free] = terms.get(free, Fraction(0)) + p * q * root
-        return Surd(terms)
+        return ExactSqrtSum(terms)
 
-    def __sub__(self, other: Surd) -> Surd:
+    def __sub__(self, other: ExactSqrtSum) -> ExactSqrtSum:
         return self + other * -1
 
     def sign(self) -> int:

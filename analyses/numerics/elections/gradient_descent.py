@@ -17,19 +17,19 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.least_weight import as_float
-from analyses.numerics.elections.cardinal.weighted_sums import weighed_sums
+from analyses.numerics.elections.cardinal.epsilon import round_up
+from analyses.numerics.elections.cardinal.weighted_sums import weighted_sums
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
-from analyses.numerics.elections.exact_scores import ExactScores, as_printed
+from analyses.numerics.elections.exact_scores import ExactScores, decimal_fraction
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
-from analyses.numerics.elections.win_rates import Rule, pairwise_wins, rank_codes, win_rates
+from analyses.numerics.elections.win_rates import WinRateRule, pairwise_wins, rank_codes, win_rates
 from tracker.statistics.rng_streams import DESCENT, generator
 
 CARDINAL_STEP, ORDINAL_STEP = 10.0, 30.0
 """Default step sizes; see the module."""
 
 
-def cardinal_by_descent(
+def descend_cardinal_sensitivity(
     scores: ExactScores,
     *,
     epsilon: Fraction,
@@ -48,7 +48,7 @@ def cardinal_by_descent(
         step_size: see the module.
         seed: of the start.
     """
-    sums = weighed_sums(scores, standardised=standardised)
+    sums = weighted_sums(scores, standardised=standardised)
     weighed, scale, before = sums.group >= 0, sums.scale, sums.before
     witness = np.full(scores.n_tasks, np.nan)
     if weighed.any():
@@ -56,17 +56,17 @@ def cardinal_by_descent(
         T = np.ldexp(T, -np.frexp(np.abs(T).max())[1])  # so that no square overflows or vanishes
         T = (T - T.mean(axis=1, keepdims=True)) / T.std(axis=1).mean()
         witness[weighed] = _weights(T, before, float(epsilon), n_steps, step_size, seed)
-        witness = np.maximum(witness, as_float(epsilon))
+        witness = np.maximum(witness, round_up(epsilon))
     after = average_ranks(_totals(scores, witness, scale))
     tau, mrc = _lower_bounds(before, after, witness)
     return CardinalSensitivity(tau=tau, mrc=mrc, before=before, epsilon=epsilon, scale=scale)
 
 
-def ordinal_by_descent(
+def descend_ordinal_sensitivity(
     scores: ExactScores,
     *,
     leading: NDArray[np.int64],
-    rule: Rule,
+    rule: WinRateRule,
     n_steps: int = 100,
     margin: float = 0.01,
     step_size: float = ORDINAL_STEP,
@@ -85,7 +85,7 @@ def ordinal_by_descent(
     """
     others = np.setdiff1d(np.arange(scores.n_models), leading)
     before = average_ranks(np.array(win_rates(scores, leading, rule=rule), dtype=object))
-    smooth = SmoothRates.of(scores, np.concatenate([leading, others]), len(leading), rule)
+    smooth = SmoothWinRates.from_scores(scores, np.concatenate([leading, others]), len(leading), rule)
     theta = generator(seed, DESCENT, 0).standard_normal(len(others))
     draws = generator(seed, DESCENT, 1)
     for _ in range(n_steps if len(others) else 0):
@@ -96,7 +96,7 @@ def ordinal_by_descent(
             * scores.n_models
             * q
             * (1 - q)
-            * np.einsum("i,ij->j", hinge_slopes(rates, before, margin), gradient)
+            * np.einsum("i,ij->j", hinge_gradient(rates, before, margin), gradient)
         )
     added = np.asarray(_sigmoid(theta) > 0.5)
     field = np.concatenate([leading, others[added]])
@@ -105,7 +105,7 @@ def ordinal_by_descent(
     return OrdinalSensitivity(tau=tau, mrc=mrc, leading=leading, others=others, before=before)
 
 
-def hinge_slopes(scores: NDArray[np.float64], before: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
+def hinge_gradient(scores: NDArray[np.float64], before: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
     """``(m,)`` derivative of the mean over ordered pairs of max(score of i − score of j, −margin), i ahead before.
 
     Args:
@@ -130,7 +130,7 @@ def normalised_weights(theta: NDArray[np.float64], epsilon: float) -> tuple[NDAr
     return raw / raw.sum(), raw
 
 
-def weight_slopes(
+def weight_gradient(
     T: NDArray[np.float64], theta: NDArray[np.float64], before: NDArray[np.float64], epsilon: float
 ) -> NDArray[np.float64]:
     """``(n,)`` derivative of the mean hinge by theta.
@@ -142,7 +142,7 @@ def weight_slopes(
         epsilon: in (0, 1).
     """
     weights, raw = normalised_weights(theta, epsilon)
-    slopes = hinge_slopes(np.einsum("j,ji->i", weights, T), before, 0.0)
+    slopes = hinge_gradient(np.einsum("j,ji->i", weights, T), before, 0.0)
     by_weight = np.einsum("ji,i->j", T, slopes)
     by_raw = (by_weight - np.einsum("j,j->", weights, by_weight)) / raw.sum()
     q = _sigmoid(theta)
@@ -156,7 +156,7 @@ def _weights(
         return np.ones(len(T))
     theta = generator(seed, DESCENT, 0).standard_normal(len(T))
     for _ in range(n_steps):
-        theta -= step_size * len(T) * weight_slopes(T, theta, before, epsilon)
+        theta -= step_size * len(T) * weight_gradient(T, theta, before, epsilon)
     raw = normalised_weights(theta, epsilon)[1]
     return np.asarray(raw / raw.max())
 
@@ -164,7 +164,7 @@ def _weights(
 def _totals(scores: ExactScores, weights: NDArray[np.float64], scale: NDArray[np.float64]) -> list[int]:
     """Integers in the order of Σ weight · score / scale, for weights that differ among merged tasks too; NaN is 0."""
     shares = [
-        Fraction(0) if np.isnan(weight) else as_printed(weight) / as_printed(unit)
+        Fraction(0) if np.isnan(weight) else decimal_fraction(weight) / decimal_fraction(unit)
         for weight, unit in zip(weights.tolist(), scale.tolist(), strict=True)
     ]
     whole = lcm(1, *(share.denominator for share in shares))
@@ -180,8 +180,8 @@ def _lower_bounds(
     n_ordered, n_pairs = int((before[:, None] < before[None, :]).sum()), m * (m - 1) // 2
     farthest = float(np.maximum(before - 1, m - before).max() / (m - 1))
     return (
-        LargestChange.between(before, after, "tau", witness=witness, at_most=n_ordered / n_pairs),
-        LargestChange.between(before, after, "mrc", witness=witness, at_most=farthest),
+        LargestChange.between(before, after, "tau", witness=witness, upper_bound=n_ordered / n_pairs),
+        LargestChange.between(before, after, "mrc", witness=witness, upper_bound=farthest),
     )
 
 
@@ -190,7 +190,7 @@ def _sigmoid(theta: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothRates:
+class SmoothWinRates:
     """Win rates of the leading models as a smooth function of who is added.
 
     Attributes:
@@ -205,7 +205,7 @@ class SmoothRates:
     counts_itself: bool
 
     @classmethod
-    def of(cls, scores: ExactScores, columns: NDArray[np.int64], k: int, rule: Rule) -> SmoothRates:
+    def from_scores(cls, scores: ExactScores, columns: NDArray[np.int64], k: int, rule: WinRateRule) -> SmoothWinRates:
         """Of the first ``k`` of these columns against all of them."""
         field = scores.columns(columns)
         if rule == "pairwise":

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-ROUNDING = 1e-3
+INTEGRALITY_TOLERANCE = 1e-3
 """A bound this little below a whole number may be that number."""
 _OPTIMAL, _LIMIT, _INFEASIBLE = 0, 1, 2
 _ONE_AT_A_TIME = threading.Lock()
@@ -23,7 +23,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerSolution:
-    """What was found. It is HiGHS's word, in floats: evaluate ``x`` exactly, take bounds from ``whole_at_most``.
+    """What was found. It is HiGHS's word, in floats: evaluate ``x`` exactly, take bounds from ``integer_bound``.
 
     Attributes:
         x: ``(n,)`` the best point found, whole variables rounded to whole numbers; None where none was found.
@@ -35,14 +35,14 @@ class IntegerSolution:
 
     x: NDArray[np.float64] | None
     value: float
-    at_most: float
+    upper_bound: float
     is_optimal: bool
     is_infeasible: bool
 
     @property
-    def whole_at_most(self) -> int:
-        """The bound where all values are whole numbers and ``at_most`` is finite."""
-        return int(np.floor(self.at_most + ROUNDING))
+    def integer_bound(self) -> int:
+        """The bound where all values are whole numbers and ``upper_bound`` is finite."""
+        return int(np.floor(self.upper_bound + INTEGRALITY_TOLERANCE))
 
 
 def maximize(
@@ -67,7 +67,7 @@ def maximize(
     """
     gains = np.asarray(objective, dtype=np.float64)
     if time_limit <= 0:
-        return IntegerSolution(x=None, value=-np.inf, at_most=np.inf, is_optimal=False, is_infeasible=False)
+        return IntegerSolution(x=None, value=-np.inf, upper_bound=np.inf, is_optimal=False, is_infeasible=False)
     whole = np.broadcast_to(np.asarray(integrality), gains.shape)
     with _silence():
         found = milp(
@@ -78,13 +78,17 @@ def maximize(
             options={"time_limit": float(time_limit), "mip_rel_gap": 0.0},
         )
     if found.status == _INFEASIBLE:
-        return IntegerSolution(x=None, value=-np.inf, at_most=-np.inf, is_optimal=False, is_infeasible=True)
+        return IntegerSolution(x=None, value=-np.inf, upper_bound=-np.inf, is_optimal=False, is_infeasible=True)
     x = None if found.x is None else np.where(whole == 1, np.round(found.x), found.x)
     value = -np.inf if x is None else float(gains @ x)
     dual = found.mip_dual_bound if whole.any() else found.fun
-    at_most = -float(dual) if dual is not None and found.status in (_OPTIMAL, _LIMIT) else np.inf
+    upper_bound = -float(dual) if dual is not None and found.status in (_OPTIMAL, _LIMIT) else np.inf
     return IntegerSolution(
-        x=x, value=value, at_most=at_most, is_optimal=found.status == _OPTIMAL and x is not None, is_infeasible=False
+        x=x,
+        value=value,
+        upper_bound=upper_bound,
+        is_optimal=found.status == _OPTIMAL and x is not None,
+        is_infeasible=False,
     )
 
 

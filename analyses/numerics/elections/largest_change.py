@@ -28,7 +28,7 @@ class LargestChange:
     """
 
     value: float
-    at_most: float
+    upper_bound: float
     witness: NDArray[Any]
     after: NDArray[np.float64]
     distance: RankingDistance
@@ -41,7 +41,7 @@ class LargestChange:
         measure: Measure,
         *,
         witness: NDArray[Any],
-        at_most: float,
+        upper_bound: float,
     ) -> LargestChange:
         """The change from one ranking to another.
 
@@ -53,12 +53,12 @@ class LargestChange:
         """
         distance = ranking_distance(before, after)
         value = distance.tau if measure == "tau" else distance.mrc
-        return cls(value=value, at_most=at_most, witness=witness, after=after, distance=distance)
+        return cls(value=value, upper_bound=upper_bound, witness=witness, after=after, distance=distance)
 
     @property
     def is_exact(self) -> bool:
         """Whether nothing larger exists."""
-        return self.at_most <= self.value
+        return self.upper_bound <= self.value
 
 
 @dataclass(frozen=True, kw_only=True)

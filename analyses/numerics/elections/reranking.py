@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
-from analyses.numerics.elections.win_rates import Rule, win_rates
+from analyses.numerics.elections.win_rates import WinRateRule, win_rates
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reranked:
+class ChangedRanking:
     """Models after one change.
 
     Attributes:
@@ -39,11 +39,11 @@ class Reranking:
     models: tuple[str, ...]
     rank: NDArray[np.float64]
     score: NDArray[np.float64]
-    tau: Reranked
-    mrc: Reranked
+    tau: ChangedRanking
+    mrc: ChangedRanking
 
 
-def preserved(witness: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+def preserved_shares(witness: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
     """``(n_tasks,)`` what each raw score is multiplied by, the largest 1; NaN for a task without weight.
 
     Args:
@@ -56,7 +56,7 @@ def preserved(witness: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArr
     return share / share[weighed].max() if weighed.any() else share
 
 
-def reranked_by_weights(T: NDArray[np.float64], models: Sequence[str], found: CardinalSensitivity) -> Reranking:
+def rerank_by_weights(T: NDArray[np.float64], models: Sequence[str], found: CardinalSensitivity) -> Reranking:
     """Models by their mean, and by the weighted means of both witnesses.
 
     Args:
@@ -65,17 +65,17 @@ def reranked_by_weights(T: NDArray[np.float64], models: Sequence[str], found: Ca
         found: of these scores.
     """
 
-    def after(change: LargestChange) -> Reranked:
-        share = np.nan_to_num(preserved(change.witness, found.scale))
-        return Reranked(change=change, score=share @ T / share.sum() if share.any() else T.mean(axis=0))
+    def after(change: LargestChange) -> ChangedRanking:
+        share = np.nan_to_num(preserved_shares(change.witness, found.scale))
+        return ChangedRanking(change=change, score=share @ T / share.sum() if share.any() else T.mean(axis=0))
 
     return Reranking(
         models=tuple(models), rank=found.before, score=T.mean(axis=0), tau=after(found.tau), mrc=after(found.mrc)
     )
 
 
-def reranked_by_additions(
-    scores: ExactScores, models: Sequence[str], found: OrdinalSensitivity, rule: Rule
+def rerank_with_additions(
+    scores: ExactScores, models: Sequence[str], found: OrdinalSensitivity, rule: WinRateRule
 ) -> Reranking:
     """The leading models by their win rate among themselves, and with the models of both witnesses added.
 
@@ -90,8 +90,8 @@ def reranked_by_additions(
         field = np.concatenate([found.leading, added])
         return np.array([float(one) for one in win_rates(scores, field, rule=rule)[: len(found.leading)]])
 
-    def after(change: LargestChange) -> Reranked:
-        return Reranked(change=change, score=rates(found.others[change.witness]))
+    def after(change: LargestChange) -> ChangedRanking:
+        return ChangedRanking(change=change, score=rates(found.others[change.witness]))
 
     return Reranking(
         models=tuple(models[column] for column in found.leading.tolist()),

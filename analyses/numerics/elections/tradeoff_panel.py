@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_POINTS = 3
+MIN_POINTS = 3
 """Fewer lie on any line."""
 NORMAL_975 = 1.959963984540054
 BELOW, OPEN, ABOVE = -1, 0, 1
@@ -37,7 +37,7 @@ class Association:
     slope: float
 
 
-def written(correlation: float) -> str:
+def format_correlation(correlation: float) -> str:
     """A correlation in digits; 1 is written only where it is 1."""
     if 0.9995 <= abs(correlation) < 1:
         return "above 0.999" if correlation > 0 else "below -0.999"
@@ -54,11 +54,11 @@ def association(x: NDArray[np.float64], y: NDArray[np.float64]) -> Association:
     from scipy.stats import rankdata
 
     n, nan = len(x), float("nan")
-    if n < LEAST_POINTS:
+    if n < MIN_POINTS:
         return Association(n=n, pearson=nan, low=nan, high=nan, spearman=nan, slope=nan)
     r, squares = _pearson(x, y), float(x @ x)
     low = high = nan
-    if n > LEAST_POINTS and abs(r) < 1:
+    if n > MIN_POINTS and abs(r) < 1:
         low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * NORMAL_975 / np.sqrt(n - 3)).tolist()
     slope = float(x @ y) / squares if squares > 0 else nan
     return Association(n=n, pearson=r, low=low, high=high, spearman=_pearson(rankdata(x), rankdata(y)), slope=slope)
@@ -75,7 +75,7 @@ def _pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class TradeoffPanel:
     """Benchmarks as points: diversity, and the largest change of one kind that was found.
 
     Attributes:
@@ -95,14 +95,14 @@ class Panel:
     is_simulated: NDArray[np.bool_]
     diversity: NDArray[np.float64]
     found: NDArray[np.float64]
-    at_most: NDArray[np.float64]
+    upper_bound: NDArray[np.float64]
     constant: int | None = None
     random: int | None = None
 
     @property
     def is_exact(self) -> NDArray[np.bool_]:
         """``(n,)`` whether the sensitivity is known."""
-        return np.asarray(self.at_most <= self.found)
+        return np.asarray(self.upper_bound <= self.found)
 
     @cached_property
     def association(self) -> Association:
@@ -110,16 +110,16 @@ class Panel:
         return association(self.diversity, self.found)
 
     @cached_property
-    def association_of_benchmarks(self) -> Association:
+    def benchmark_association(self) -> Association:
         """The same without what was simulated."""
         real = ~self.is_simulated
         return association(self.diversity[real], self.found[real])
 
-    def between_baselines(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
+    def baseline_line(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
         """Slope and intercept of the line from Constant to Random; None where one is missing or they do not differ.
 
         Args:
-            values: ``found`` or ``at_most``.
+            values: ``found`` or ``upper_bound``.
         """
         if self.constant is None or self.random is None:
             return None
@@ -135,12 +135,12 @@ class Panel:
 
         Open is what the bounds leave open, those of the baselines included, and the baselines themselves.
         """
-        lower, upper = self.between_baselines(self.found), self.between_baselines(self.at_most)
+        lower, upper = self.baseline_line(self.found), self.baseline_line(self.upper_bound)
         if lower is None or upper is None:
             return None
         heights = np.stack([slope * self.diversity + intercept for slope, intercept in (lower, upper)])
         place = np.where(
-            self.at_most < heights.min(axis=0), BELOW, np.where(self.found > heights.max(axis=0), ABOVE, OPEN)
+            self.upper_bound < heights.min(axis=0), BELOW, np.where(self.found > heights.max(axis=0), ABOVE, OPEN)
         )
         place[self.constant] = place[self.random] = OPEN
         return place

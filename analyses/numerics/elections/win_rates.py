@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import ExactScores
 
-Rule = Literal["pairwise", "per_task"]
-RULES: tuple[Rule, ...] = get_args(Rule)
+WinRateRule = Literal["pairwise", "per_task"]
+WIN_RATE_RULES: tuple[WinRateRule, ...] = get_args(WinRateRule)
 
-LARGEST = 2**62
+MAX_INT64_SUM = 2**62
 """Whole numbers whose sums stay below this are kept as int64, others as Python integers."""
 
 
@@ -49,7 +49,7 @@ def rank_codes(scores: ExactScores) -> NDArray[np.int32]:
     return codes
 
 
-def shared_wins(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def count_pairwise_wins(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Tasks won, and tasks shared, model against model.
 
     Args:
@@ -68,7 +68,7 @@ def shared_wins(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np
     return won, np.asarray(there.T @ there, dtype=np.int32)
 
 
-def worth_of_one(shared: NDArray[np.int32], *, n_summands: int) -> tuple[NDArray[Any], int]:
+def task_units(shared: NDArray[np.int32], *, n_summands: int) -> tuple[NDArray[Any], int]:
     """What one task of so many counts, in whole numbers over one denominator.
 
     Args:
@@ -81,7 +81,7 @@ def worth_of_one(shared: NDArray[np.int32], *, n_summands: int) -> tuple[NDArray
     """
     counts = [int(count) for count in np.unique(shared) if count]
     denominator = lcm(1, *counts)
-    kind: Any = np.int64 if denominator * max(n_summands, 1) < LARGEST else object
+    kind: Any = np.int64 if denominator * max(n_summands, 1) < MAX_INT64_SUM else object
     worth = np.zeros(max(counts, default=0) + 1, dtype=kind)
     for count in counts:
         worth[count] = denominator // count
@@ -94,12 +94,12 @@ def pairwise_wins(scores: ExactScores) -> PairwiseWins:
     Args:
         scores: complete or not.
     """
-    won, shared = shared_wins(rank_codes(scores))
-    worth, denominator = worth_of_one(shared, n_summands=scores.n_models)
+    won, shared = count_pairwise_wins(rank_codes(scores))
+    worth, denominator = task_units(shared, n_summands=scores.n_models)
     return PairwiseWins(wins=won.astype(worth.dtype) * worth[shared], denominator=denominator)
 
 
-def models_beaten(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+def count_models_beaten(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """``(n_tasks, n_models)`` how many models each strictly beats on each task.
 
     Args:
@@ -108,7 +108,7 @@ def models_beaten(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     return np.array([np.searchsorted(np.sort(row), row, side="left") for row in codes], dtype=np.int64)
 
 
-def task_wins(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def task_half_points(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Half points of each model on each task: two for each opponent beaten, one for each tie.
 
     Args:
@@ -128,7 +128,7 @@ def task_wins(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def win_rates(
-    scores: ExactScores, columns: Sequence[int] | NDArray[np.int64] | None = None, *, rule: Rule = "pairwise"
+    scores: ExactScores, columns: Sequence[int] | NDArray[np.int64] | None = None, *, rule: WinRateRule = "pairwise"
 ) -> list[Fraction]:
     """Win rates of a field, in [0, 1].
 
@@ -145,7 +145,7 @@ def win_rates(
         pairs = pairwise_wins(field)
         return [Fraction(int(total), pairs.denominator * field.n_models) for total in pairs.wins.sum(axis=1)]
     codes = rank_codes(field)
-    points, n_there = task_wins(codes)
+    points, n_there = task_half_points(codes)
     contested = n_there > 1
     denominator = lcm(1, *{int(count) - 1 for count in n_there[contested]})
     shares = np.array([denominator // (int(count) - 1) for count in n_there[contested]], dtype=object)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.exact_sqrt import Surd
+from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
 from analyses.numerics.similarity.pair_lattice import Lattice
 from tracker.statistics.jit import jit
 
@@ -73,22 +73,22 @@ def describe(counts: Any, values: Any, statistics: Any, ranks: Any) -> None:
             statistics[b, 1 + p] = values[i] + (values[j] - values[i]) * part / denominator
 
 
-def exact_statistic(lattice: Lattice, counts: NDArray[np.int64], statistic: int) -> Surd:
+def exact_statistic(lattice: Lattice, counts: NDArray[np.int64], statistic: int) -> ExactSqrtSum:
     """One of `STATISTICS` without rounding; ``counts`` is ``(m,)`` and counts something."""
     total = int(counts.sum())
     if statistic in (1, 2):
         _, ranks = described(counts[None, :], lattice.values)
         i, j, part = (int(x) for x in ranks[0, statistic - 1])
         weight = Fraction(part, PERCENTILES[statistic - 1][1])
-        return lattice.surd(i) * (1 - weight) + lattice.surd(j) * weight
-    first, second = Surd({}), Fraction(0)
+        return lattice.exact_value(i) * (1 - weight) + lattice.exact_value(j) * weight
+    first, second = ExactSqrtSum({}), Fraction(0)
     for at in np.flatnonzero(counts):
-        value, number = lattice.surd(int(at)), int(counts[at])
+        value, number = lattice.exact_value(int(at)), int(counts[at])
         first = first + value * number
         if statistic == 3:
             second += (value * value).terms.get(1, Fraction(0)) * number
     mean = first * Fraction(1, total)
-    return mean if statistic == 0 else Surd.of(second / total) - mean * mean
+    return mean if statistic == 0 else ExactSqrtSum.from_number(second / total) - mean * mean
 
 
 def described(counts: NDArray[np.int64], values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -137,7 +137,7 @@ def compare_exactly(
         difference[equal] = 0.0
         reference = cache(lambda s=s: exact_statistic(lattice, observed, s))
 
-        def exact(row: int, s: int = s, reference: Callable[[], Surd] = reference) -> int:
+        def exact(row: int, s: int = s, reference: Callable[[], ExactSqrtSum] = reference) -> int:
             return (exact_statistic(lattice, counts[row], s) - reference()).sign()
 
         signs[:, s] = signs_of((np.abs(difference) < NEAR) & ~equal, difference, exact)

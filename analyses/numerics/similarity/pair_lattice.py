@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.exact_sqrt import Surd
+from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
 
 MAX_COSINE_COLUMNS = 300
 """The cells of the cosine grow with the cube of the columns; above this they take more than half a gigabyte."""
@@ -36,25 +36,25 @@ class Lattice:
     values: NDArray[np.float64]
     index: NDArray[np.int32]
     numbers: NDArray[np.int64]
-    exact: Callable[[int, int, int], Surd]
+    exact: Callable[[int, int, int], ExactSqrtSum]
 
     @property
     def size(self) -> int:
         """Number of values."""
         return self.values.size
 
-    def surd(self, i: int) -> Surd:
+    def exact_value(self, i: int) -> ExactSqrtSum:
         """Value ``i`` without rounding."""
         a, b, c = self.numbers[i]
         return self.exact(int(a), int(b), int(c))
 
 
-def _fraction(a: int, b: int, _: int) -> Surd:
-    return Surd.of(Fraction(a, b))
+def _fraction(a: int, b: int, _: int) -> ExactSqrtSum:
+    return ExactSqrtSum.from_number(Fraction(a, b))
 
 
-def _cosine(c: int, s: int, t: int) -> Surd:
-    return Surd.cosine(c, s, t) if c else Surd({})
+def _cosine(c: int, s: int, t: int) -> ExactSqrtSum:
+    return ExactSqrtSum.cosine(c, s, t) if c else ExactSqrtSum({})
 
 
 def _distinct(keys: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from analyses.numerics.elections.exact_sqrt import Surd
+from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
 from analyses.numerics.growth.farthest_first import TIE, farthest_first, grouped
 
 CRITERIA = ("mean", "min")
@@ -25,13 +25,13 @@ def exact_order(table: np.ndarray, start: int, criterion: str) -> list[int]:
     sets = [frozenset(np.flatnonzero(row).tolist()) for row in table]
 
     @cache
-    def cosine(a: frozenset[int], b: frozenset[int]) -> Surd:
-        return Surd.cosine(len(a & b), len(a), len(b)) if a and b else Surd.of(0)
+    def cosine(a: frozenset[int], b: frozenset[int]) -> ExactSqrtSum:
+        return ExactSqrtSum.cosine(len(a & b), len(a), len(b)) if a and b else ExactSqrtSum.from_number(0)
 
-    def similarity(row: int) -> Surd:
+    def similarity(row: int) -> ExactSqrtSum:
         found = [cosine(sets[row], sets[other]) for other in order]
         if criterion == "mean":
-            return sum(found, Surd.of(0)) * Fraction(1, len(found))
+            return sum(found, ExactSqrtSum.from_number(0)) * Fraction(1, len(found))
         most = found[0]
         for one in found[1:]:
             most = one if (one - most).sign() > 0 else most

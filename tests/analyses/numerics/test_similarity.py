@@ -179,7 +179,9 @@ class TestLaws:
             assert (np.diff(lattice.values) > 0).all()
             assert lattice.values[0] == 0
             assert lattice.values[-1] == 1
-            assert [float(lattice.surd(i)) for i in range(lattice.size)] == pytest.approx(lattice.values.tolist())
+            assert [float(lattice.exact_value(i)) for i in range(lattice.size)] == pytest.approx(
+                lattice.values.tolist()
+            )
 
     @settings(max_examples=30)
     @given(binary_tables_with_gaps(), st.randoms(use_true_random=False))

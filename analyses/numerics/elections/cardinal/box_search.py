@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.exact_boxes import most_in_box
-from analyses.numerics.elections.cardinal.weight_boxes import ROUNDING, explore
+from analyses.numerics.elections.cardinal.branch_and_bound import ROUNDING, branch_and_bound
+from analyses.numerics.elections.cardinal.exact_feasibility import maximize_in_box
 
-SMALL, LARGE = 12, 5000
+SMALL_BUDGET, LARGE_BUDGET = 12, 5000
 """Boxes looked at before the most promising one is taken up again; more of them once memory runs short."""
 
-MOST_NUMBERS = 2**24
+MAX_STORED_FLOATS = 2**24
 """Floats kept for open boxes, about."""
 
-FEW = 12
+MAX_EXACT_ROWS = 12
 """Rows that are decided in exact arithmetic, where halving does not end: around points at which several rows are 0."""
 
-NARROW, NARROWEST = 2.0**-8, 2.0**-36
+NARROW_WIDTH, MIN_WIDTH = 2.0**-8, 2.0**-36
 """Width of a box from which on that is tried, and at which a box with more rows is given up."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inequalities:
+class WeightInequalities:
     """Rows d·w < 0, each worth something.
 
     Attributes:
@@ -49,7 +49,7 @@ class Inequalities:
         """``(n_rows,)`` how far a computed sum may be from the true one, for weights in [0, 1]."""
         return np.asarray(ROUNDING * np.abs(self.D).sum(axis=0))
 
-    def exactly(self, row: int) -> list[Fraction]:
+    def exact_row(self, row: int) -> list[Fraction]:
         """A row as fractions."""
         return [int(step) * unit for step, unit in zip(self.steps[:, row], self.units, strict=True)]
 
@@ -79,7 +79,9 @@ class BoxSearch:
         weights: ``(n_weights,)`` that have it; None where none exceeds it.
     """
 
-    def __init__(self, rows: Inequalities, *, epsilon: Fraction, floor: float, best: int, few: int = FEW) -> None:
+    def __init__(
+        self, rows: WeightInequalities, *, epsilon: Fraction, floor: float, best: int, few: int = MAX_EXACT_ROWS
+    ) -> None:
         """Nothing is looked at yet.
 
         Args:
@@ -100,7 +102,7 @@ class BoxSearch:
     weights: NDArray[np.float64] | None
 
     @property
-    def at_most(self) -> int:
+    def upper_bound(self) -> int:
         """No weights do more."""
         return max(self.best, self._given_up, -self._heap[0][0] if self._heap else 0)
 
@@ -115,16 +117,18 @@ class BoxSearch:
         while heap and -heap[0][0] > max(self.best, enough) and monotonic() < until:
             bound, _, box = heapq.heappop(heap)
             width = (box[1] - box[0]).max()
-            if width <= NARROW or len(self._slack) <= self._few:
+            if width <= NARROW_WIDTH or len(self._slack) <= self._few:
                 undecided, sure = rows.undecided(box)
                 if len(undecided) <= self._few:
-                    self._take(*_decided(rows, undecided, sure, box, self._epsilon, self._floor, self.best))
+                    self._take(*_solve_exactly(rows, undecided, sure, box, self._epsilon, self._floor, self.best))
                     continue
-            if width <= NARROWEST:
+            if width <= MIN_WIDTH:
                 self._given_up = max(self._given_up, -bound)
                 continue
-            budget = SMALL if len(heap) * 2 * len(rows.D) < MOST_NUMBERS else LARGE
-            best, found, left, bounds, _ = explore(rows.D, self._slack, rows.worth, box[0], box[1], self.best, budget)
+            budget = SMALL_BUDGET if len(heap) * 2 * len(rows.D) < MAX_STORED_FLOATS else LARGE_BUDGET
+            best, found, left, bounds, _ = branch_and_bound(
+                rows.D, self._slack, rows.worth, box[0], box[1], self.best, budget
+            )
             self._take(best, found if len(found) else None)
             for one, its_bound in zip(left, bounds.tolist(), strict=True):
                 heapq.heappush(heap, (-its_bound, self._n_made, one))
@@ -145,8 +149,8 @@ class BoxSearch:
             self.best, self.weights = int(worth), weights
 
 
-def _decided(
-    rows: Inequalities,
+def _solve_exactly(
+    rows: WeightInequalities,
     undecided: NDArray[np.int64],
     sure: int,
     box: NDArray[np.float64],
@@ -156,8 +160,8 @@ def _decided(
 ) -> tuple[int, NDArray[np.float64] | None]:
     """The best of one box in exact arithmetic, where it exceeds what is known."""
     low, high = ([epsilon if end == floor else Fraction(end) for end in ends] for ends in box.tolist())
-    most, weights = most_in_box(
-        [rows.exactly(row) for row in undecided],
+    most, weights = maximize_in_box(
+        [rows.exact_row(row) for row in undecided],
         rows.worth[undecided].tolist(),
         rows.worth_tied[undecided].tolist(),
         low,

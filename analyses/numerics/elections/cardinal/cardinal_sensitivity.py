@@ -14,29 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.box_search import BoxSearch
-from analyses.numerics.elections.cardinal.least_weight import as_float
-from analyses.numerics.elections.cardinal.rank_moves import furthest_move, moves, widely_moving_weights
-from analyses.numerics.elections.cardinal.reversals import n_reversible, reversal_rows, what_is_possible
-from analyses.numerics.elections.cardinal.weight_programs import weights_by_program
-from analyses.numerics.elections.cardinal.weight_search import good_weights, one_task_each
-from analyses.numerics.elections.cardinal.weighted_sums import WeighedSums, weighed_sums
-from analyses.numerics.elections.diversity.ranking_distance import half_ranks_moved, ranking_distance
+from analyses.numerics.elections.cardinal.epsilon import round_up
+from analyses.numerics.elections.cardinal.rank_moves import list_rank_moves, maximize_rank_move, search_moving_weights
+from analyses.numerics.elections.cardinal.reversals import (
+    count_reversible_pairs,
+    possible_overtakes,
+    reversal_inequalities,
+)
+from analyses.numerics.elections.cardinal.weight_programs import solve_weight_program
+from analyses.numerics.elections.cardinal.weight_search import search_weights, single_task_starts
+from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums, weighted_sums
+from analyses.numerics.elections.diversity.ranking_distance import max_half_rank_change, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, Measure
 
-QUICK, THOROUGH = 2e6, 1e7
+QUICK_EFFORT, THOROUGH_EFFORT = 2e6, 1e7
 """Effort of the search for good weights: without and with time for a proof."""
 
-MANY_WEIGHTS, PER_SECOND = 20, 2e7
+MIN_HARD_WEIGHTS, EFFORT_PER_SECOND = 20, 2e7
 """From so many weights on the proof will hardly end, and the search gets so much effort for each second allowed."""
 
-SHARE_OF_MRC = 0.3
+MRC_TIME_SHARE = 0.3
 """Of the time, for the largest change of rank; what it leaves is for reversals."""
 
-SHARE_BEFORE_PROGRAM, SHARE_OF_PROGRAM = 0.1, 0.2
+TIME_SHARE_BEFORE_PROGRAM, PROGRAM_TIME_SHARE = 0.1, 0.2
 """Of the time for reversals: after the first, an integer program looks for better weights, at most the second long."""
 
-MOST_ENTRIES = 2**24
+MAX_ENTRIES = 2**24
 """Weights times pairs that branch and bound is tried on."""
 
 DIGITS = (2, 3, 4, 6, 9)
@@ -65,39 +69,39 @@ def cardinal_sensitivity(
         start: ``(n_tasks,)`` weights to begin with besides a task alone, each in [epsilon, 1]; NaN counts as 1.
     """
     began = monotonic()
-    sums = weighed_sums(scores, standardised=standardised)
+    sums = weighted_sums(scores, standardised=standardised)
     if sums.n_weights < 2:
-        return _unmovable(sums, epsilon)
-    floor = as_float(epsilon)
-    given = [_by_weight(sums, one) for one in start]
-    starts = np.vstack([one_task_each(sums.n_weights, floor), np.ones((1, sums.n_weights)), *given])
-    effort = QUICK if time_limit <= 0 else THOROUGH
-    if sums.n_weights >= MANY_WEIGHTS:
-        effort = max(effort, PER_SECOND * min(time_limit, 60))
-    weights = good_weights(sums.as_floats(), sums.before, epsilon=floor, starts=starts, effort=effort)
-    possible = what_is_possible(sums, epsilon)
-    n_reversed, most_reversed = _how_far(sums, weights, "tau"), n_reversible(sums, possible)
+        return _unchanged(sums, epsilon)
+    floor = round_up(epsilon)
+    given = [_weights_of_groups(sums, one) for one in start]
+    starts = np.vstack([single_task_starts(sums.n_weights, floor), np.ones((1, sums.n_weights)), *given])
+    effort = QUICK_EFFORT if time_limit <= 0 else THOROUGH_EFFORT
+    if sums.n_weights >= MIN_HARD_WEIGHTS:
+        effort = max(effort, EFFORT_PER_SECOND * min(time_limit, 60))
+    weights = search_weights(sums.to_floats(), sums.before, epsilon=floor, starts=starts, effort=effort)
+    possible = possible_overtakes(sums, epsilon)
+    n_reversed, most_reversed = _measure_change(sums, weights, "tau"), count_reversible_pairs(sums, possible)
 
     candidates = np.vstack([starts, weights])
-    moving = widely_moving_weights(sums, possible, epsilon=floor, candidates=candidates)
-    moved = _how_far(sums, moving, "mrc")
-    most_moved = max(moved, moves(sums, possible)[0].at_most)
+    moving = search_moving_weights(sums, possible, epsilon=floor, candidates=candidates)
+    moved = _measure_change(sums, moving, "mrc")
+    most_moved = max(moved, list_rank_moves(sums, possible)[0].upper_bound)
     if time_limit > 0 and most_moved > moved:
-        until = monotonic() + SHARE_OF_MRC * max(0.0, began + time_limit - monotonic())
-        further, most_moved = furthest_move(sums, possible, epsilon=epsilon, floor=floor, best=moved, until=until)
-        moving = _better(sums, moving, further, "mrc")
+        until = monotonic() + MRC_TIME_SHARE * max(0.0, began + time_limit - monotonic())
+        further, most_moved = maximize_rank_move(sums, possible, epsilon=epsilon, floor=floor, best=moved, until=until)
+        moving = _better_weights(sums, moving, further, "mrc")
 
-    if time_limit > 0 and n_reversed < most_reversed <= MOST_ENTRIES // sums.n_weights:
-        rows = reversal_rows(sums, possible)
+    if time_limit > 0 and n_reversed < most_reversed <= MAX_ENTRIES // sums.n_weights:
+        rows = reversal_inequalities(sums, possible)
         search = BoxSearch(rows, epsilon=epsilon, floor=floor, best=n_reversed)
         left = began + time_limit - monotonic()
-        search.advance(until=monotonic() + SHARE_BEFORE_PROGRAM * left)
-        if search.at_most > search.best:
-            offered = weights_by_program(rows, floor=floor, time_limit=SHARE_OF_PROGRAM * left)
+        search.advance(until=monotonic() + TIME_SHARE_BEFORE_PROGRAM * left)
+        if search.upper_bound > search.best:
+            offered = solve_weight_program(rows, floor=floor, time_limit=PROGRAM_TIME_SHARE * left)
             if offered is not None:
                 search.offer(offered)
             search.advance(until=began + time_limit)
-        weights, most_reversed = _better(sums, weights, search.weights, "tau"), search.at_most
+        weights, most_reversed = _better_weights(sums, weights, search.weights, "tau"), search.upper_bound
     m = sums.n_models
     return CardinalSensitivity(
         tau=_change(sums, weights, floor, most_reversed / (m * (m - 1) // 2), "tau"),
@@ -108,45 +112,45 @@ def cardinal_sensitivity(
     )
 
 
-def _how_far(sums: WeighedSums, weights: NDArray[np.float64], measure: Measure) -> int:
+def _measure_change(sums: WeightedSums, weights: NDArray[np.float64], measure: Measure) -> int:
     """Pairs reversed, or by how many half ranks a model moves."""
     after = sums.after(weights)
     if measure == "tau":
         return ranking_distance(sums.before, after).n_reversed
-    return half_ranks_moved(sums.before, after)
+    return max_half_rank_change(sums.before, after)
 
 
-def _by_weight(sums: WeighedSums, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _weights_of_groups(sums: WeightedSums, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """One weight for all tasks that share it: the first of them; NaN as 1."""
     first = [int(np.flatnonzero(sums.group == place)[0]) for place in range(sums.n_weights)]
     return np.nan_to_num(weights[first], nan=1.0)
 
 
-def _better(
-    sums: WeighedSums, known: NDArray[np.float64], found: NDArray[np.float64] | None, measure: Measure
+def _better_weights(
+    sums: WeightedSums, known: NDArray[np.float64], found: NDArray[np.float64] | None, measure: Measure
 ) -> NDArray[np.float64]:
-    if found is None or _how_far(sums, found, measure) <= _how_far(sums, known, measure):
+    if found is None or _measure_change(sums, found, measure) <= _measure_change(sums, known, measure):
         return known
     return found
 
 
 def _change(
-    sums: WeighedSums, weights: NDArray[np.float64], floor: float, at_most: float, measure: Measure
+    sums: WeightedSums, weights: NDArray[np.float64], floor: float, upper_bound: float, measure: Measure
 ) -> LargestChange:
     """The result for these weights, with as few decimals as do the same."""
-    goal = _how_far(sums, weights, measure)
+    goal = _measure_change(sums, weights, measure)
     for digits in DIGITS:
         rounded = np.clip(np.round(weights, digits), floor, 1.0)
-        if _how_far(sums, rounded, measure) >= goal:
+        if _measure_change(sums, rounded, measure) >= goal:
             weights = rounded
             break
     return LargestChange.between(
-        sums.before, sums.after(weights), measure, witness=sums.by_task(weights), at_most=at_most
+        sums.before, sums.after(weights), measure, witness=sums.task_weights(weights), upper_bound=upper_bound
     )
 
 
-def _unmovable(sums: WeighedSums, epsilon: Fraction) -> CardinalSensitivity:
+def _unchanged(sums: WeightedSums, epsilon: Fraction) -> CardinalSensitivity:
     """Where there is at most one weight, every ranking is that by the mean."""
-    witness = sums.by_task(np.ones(sums.n_weights))
-    none = LargestChange.between(sums.before, sums.before, "tau", witness=witness, at_most=0.0)
+    witness = sums.task_weights(np.ones(sums.n_weights))
+    none = LargestChange.between(sums.before, sums.before, "tau", witness=witness, upper_bound=0.0)
     return CardinalSensitivity(tau=none, mrc=none, before=sums.before, epsilon=epsilon, scale=sums.scale)

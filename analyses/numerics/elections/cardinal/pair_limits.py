@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.weighted_sums import WeighedSums
+from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums
 
-NEAR = 1e-9
+LIMIT_TOLERANCE = 1e-9
 """Limits that differ by less, or by less than this share, are compared exactly; rounding moves them by far less."""
 
-PAIRS_AT_ONCE = 1 << 16
+PAIR_BLOCK = 1 << 16
 """Pairs whose differences by each task are held at a time."""
 
 
@@ -36,14 +36,14 @@ class PairLimits:
     ahead: NDArray[np.int64]
     behind: NDArray[np.int64]
     limit: NDArray[np.float64]
-    sums: WeighedSums
+    sums: WeightedSums
 
     @property
-    def of_first(self) -> NDArray[np.bool_]:
+    def involves_leader(self) -> NDArray[np.bool_]:
         """``(n_pairs,)`` whether the model ahead is first by the mean, alone or with others."""
         return np.asarray(self.sums.before[self.ahead] == self.sums.before.min())
 
-    def exactly(self, pair: int) -> Fraction:
+    def exact_limit(self, pair: int) -> Fraction:
         """N / P of one pair."""
         i, j = self.ahead[pair], self.behind[pair]
         differences = [unit * int(row[i] - row[j]) for row, unit in zip(self.sums.steps, self.sums.units, strict=True)]
@@ -54,10 +54,12 @@ class PairLimits:
     def n_reversible(self, epsilon: Fraction) -> int:
         """Pairs that some weights in [epsilon, 1] reverse."""
         at = float(epsilon)
-        close = np.flatnonzero(np.abs(self.limit - at) <= NEAR)
-        return int((self.limit > at + NEAR).sum()) + sum(self.exactly(int(pair)) > epsilon for pair in close)
+        close = np.flatnonzero(np.abs(self.limit - at) <= LIMIT_TOLERANCE)
+        return int((self.limit > at + LIMIT_TOLERANCE).sum()) + sum(
+            self.exact_limit(int(pair)) > epsilon for pair in close
+        )
 
-    def reversing(self, most: int) -> list[NDArray[np.float64]]:
+    def reversing_directions(self, most: int) -> list[NDArray[np.float64]]:
         """Distinct ``(n_weights,)`` vectors of 0 and 1, those of the pairs with the largest limits first.
 
         Weights epsilon + (1 − epsilon) · u reverse the pair of u at every epsilon below its limit: tasks for the one
@@ -71,15 +73,15 @@ class PairLimits:
                 found.setdefault(u.tobytes(), u)
         return list(found.values())
 
-    def largest(self, chosen: NDArray[np.bool_] | None = None) -> Fraction:
+    def max_limit(self, chosen: NDArray[np.bool_] | None = None) -> Fraction:
         """The largest N / P, of all pairs or of those chosen; 0 where there are none."""
         limit = self.limit if chosen is None else np.where(chosen, self.limit, -1.0)
         top = limit.max(initial=0.0)
-        close = np.flatnonzero((limit >= top - NEAR * max(1.0, top)) & (limit >= 0))
-        return max((self.exactly(int(pair)) for pair in close), default=Fraction(0))
+        close = np.flatnonzero((limit >= top - LIMIT_TOLERANCE * max(1.0, top)) & (limit >= 0))
+        return max((self.exact_limit(int(pair)) for pair in close), default=Fraction(0))
 
 
-def pair_limits(sums: WeighedSums) -> PairLimits:
+def pair_limits(sums: WeightedSums) -> PairLimits:
     """Limits of all pairs.
 
     Args:
@@ -90,10 +92,10 @@ def pair_limits(sums: WeighedSums) -> PairLimits:
     ahead, behind = order[first], order[second]
     ordered = sums.before[ahead] < sums.before[behind]
     ahead, behind = ahead[ordered], behind[ordered]
-    units = sums.shares()[:, None]
+    units = sums.relative_units()[:, None]
     limit = np.empty(len(ahead))
-    for start in range(0, len(ahead), PAIRS_AT_ONCE):
-        some = slice(start, start + PAIRS_AT_ONCE)
+    for start in range(0, len(ahead), PAIR_BLOCK):
+        some = slice(start, start + PAIR_BLOCK)
         differences = sums.differences(ahead[some], behind[some]).astype(np.float64) * units
         limit[some] = -np.minimum(differences, 0).sum(axis=0) / np.maximum(differences, 0).sum(axis=0)
     return PairLimits(ahead=ahead, behind=behind, limit=limit, sums=sums)

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.box_search import BoxSearch, Inequalities
-from analyses.numerics.elections.cardinal.reversals import NEVER, TIE_AT_MOST, rows_of
-from analyses.numerics.elections.cardinal.weighted_sums import WeighedSums
+from analyses.numerics.elections.cardinal.box_search import BoxSearch, WeightInequalities
+from analyses.numerics.elections.cardinal.reversals import CAN_TIE, CANNOT_PASS, build_inequalities
+from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums
 from tracker.statistics.jit import jit
 
-TRIED = 8
+N_TRIED_MOVES = 8
 """Models for which good weights are looked for before anything is proven, the most movable first."""
 
-STARTS = 3
-SWEEPS = 6
+N_STARTS = 3
+MAX_SWEEPS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Move:
+class RankMove:
     """A model going down or up.
 
     Ranks are counted in halves: 2 for each rival ahead, 1 for each that is tied.
@@ -39,12 +39,12 @@ class Move:
 
     model: int
     down: bool
-    at_most: int
-    rows: Inequalities | None
+    upper_bound: int
+    rows: WeightInequalities | None
     offset: int
 
 
-def moves(sums: WeighedSums, possible: NDArray[np.int8]) -> list[Move]:
+def list_rank_moves(sums: WeightedSums, possible: NDArray[np.int8]) -> list[RankMove]:
     """Every model in both directions, the most movable first; without their rows."""
     m, before = sums.n_models, sums.before
     behind_before = np.rint(2 * (m - before)).astype(np.int64)
@@ -52,41 +52,41 @@ def moves(sums: WeighedSums, possible: NDArray[np.int8]) -> list[Move]:
     can_pass = possible.astype(np.int64)
     np.fill_diagonal(can_pass, 0)
     found = [
-        Move(model=i, down=down, at_most=int(most - had), rows=None, offset=-int(had))
+        RankMove(model=i, down=down, upper_bound=int(most - had), rows=None, offset=-int(had))
         for down, passing, had_before in (
             (True, can_pass.sum(axis=1), ahead_before),
             (False, can_pass.sum(axis=0), behind_before),
         )
         for i, (most, had) in enumerate(zip(passing, had_before, strict=True))
     ]
-    return sorted(found, key=lambda move: (-move.at_most, move.model, not move.down))
+    return sorted(found, key=lambda move: (-move.upper_bound, move.model, not move.down))
 
 
-def with_rows(sums: WeighedSums, possible: NDArray[np.int8], move: Move) -> Move:
+def add_inequalities(sums: WeightedSums, possible: NDArray[np.int8], move: RankMove) -> RankMove:
     """The same move with its rows; copies of the model, always tied, are part of the offset."""
     i = move.model
     can_pass = (possible[i] if move.down else possible[:, i]).copy()
-    can_pass[i] = NEVER
+    can_pass[i] = CANNOT_PASS
     copies = (sums.steps == sums.steps[:, i : i + 1]).all(axis=0)
     copies[i] = False
-    rivals = np.flatnonzero((can_pass != NEVER) & ~copies)
+    rivals = np.flatnonzero((can_pass != CANNOT_PASS) & ~copies)
     me = np.full(len(rivals), i)
     ahead, behind = (me, rivals) if move.down else (rivals, me)
-    return Move(
+    return RankMove(
         model=i,
         down=move.down,
-        at_most=move.at_most,
-        rows=rows_of(sums, ahead, behind, can_pass[rivals], TIE_AT_MOST) if len(rivals) else None,
-        offset=move.offset + TIE_AT_MOST * int(copies.sum()),
+        upper_bound=move.upper_bound,
+        rows=build_inequalities(sums, ahead, behind, can_pass[rivals], CAN_TIE) if len(rivals) else None,
+        offset=move.offset + CAN_TIE * int(copies.sum()),
     )
 
 
 @jit
-def _climb_rows(D: Any, worth: Any, weights: Any, epsilon: Any) -> Any:
+def _ascend_rows(D: Any, worth: Any, weights: Any, epsilon: Any) -> Any:
     """Set one weight after the other to the value at which the rows that hold are worth most; that worth."""
     n, n_rows = D.shape
     best = -1
-    for _ in range(SWEEPS):
+    for _ in range(MAX_SWEEPS):
         improved = False
         for j in range(n):
             crossings, steps = np.empty(n_rows), np.zeros(n_rows, np.int64)
@@ -123,8 +123,8 @@ def _float_ranks(totals: NDArray[np.float64]) -> NDArray[np.float64]:
     return ranks
 
 
-def widely_moving_weights(
-    sums: WeighedSums, possible: NDArray[np.int8], *, epsilon: float, candidates: NDArray[np.float64]
+def search_moving_weights(
+    sums: WeightedSums, possible: NDArray[np.int8], *, epsilon: float, candidates: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Weights under which some model moves far.
 
@@ -134,24 +134,24 @@ def widely_moving_weights(
         epsilon: least weight.
         candidates: ``(n, n_weights)`` weights to begin with.
     """
-    X = sums.as_floats()
+    X = sums.to_floats()
     moved = np.array([_float_ranks(weights @ X) for weights in candidates]) - sums.before
     tried = [candidates[int(np.abs(moved).max(axis=1).argmax())]]
-    for move in moves(sums, possible)[:TRIED]:
-        rows = with_rows(sums, possible, move).rows
+    for move in list_rank_moves(sums, possible)[:N_TRIED_MOVES]:
+        rows = add_inequalities(sums, possible, move).rows
         if rows is None:
             continue
         along = moved[:, move.model] if move.down else -moved[:, move.model]
-        for start in np.argsort(-along, kind="stable")[:STARTS]:
+        for start in np.argsort(-along, kind="stable")[:N_STARTS]:
             weights = candidates[start].copy()
-            _climb_rows(rows.D, rows.worth, weights, epsilon)
+            _ascend_rows(rows.D, rows.worth, weights, epsilon)
             tried.append(weights)
     changes = [np.abs(_float_ranks(weights @ X) - sums.before).max() for weights in tried]
     return np.asarray(tried[int(np.argmax(changes))])
 
 
-def furthest_move(
-    sums: WeighedSums, possible: NDArray[np.int8], *, epsilon: Fraction, floor: float, best: int, until: float
+def maximize_rank_move(
+    sums: WeightedSums, possible: NDArray[np.int8], *, epsilon: Fraction, floor: float, best: int, until: float
 ) -> tuple[NDArray[np.float64] | None, int]:
     """Weights that move a model by more half ranks than ``best``, if there are any, and what none exceeds.
 
@@ -164,13 +164,13 @@ def furthest_move(
         until: when to stop, by the monotonic clock.
     """
     weights: NDArray[np.float64] | None = None
-    waiting: list[tuple[int, int, Move, BoxSearch | None]] = [
-        (-move.at_most, number, move, None) for number, move in enumerate(moves(sums, possible))
+    waiting: list[tuple[int, int, RankMove, BoxSearch | None]] = [
+        (-move.upper_bound, number, move, None) for number, move in enumerate(list_rank_moves(sums, possible))
     ]
     while waiting and -waiting[0][0] > best and monotonic() < until:
         _, number, move, search = heapq.heappop(waiting)
         if search is None:
-            move = with_rows(sums, possible, move)
+            move = add_inequalities(sums, possible, move)
             if move.rows is None:
                 continue
             search = BoxSearch(move.rows, epsilon=epsilon, floor=floor, best=best - move.offset)
@@ -179,6 +179,6 @@ def furthest_move(
         search.advance(until=until, enough=max(best, next_bound - 1) - move.offset)
         if search.best + move.offset > best:
             best, weights = search.best + move.offset, search.weights
-        if search.at_most + move.offset > best:
-            heapq.heappush(waiting, (-search.at_most - move.offset, number, move, search))
+        if search.upper_bound + move.offset > best:
+            heapq.heappush(waiting, (-search.upper_bound - move.offset, number, move, search))
     return weights, max(best, -waiting[0][0] if waiting else best)

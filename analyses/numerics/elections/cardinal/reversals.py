@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.box_search import Inequalities
-from analyses.numerics.elections.cardinal.weight_boxes import ROUNDING
-from analyses.numerics.elections.cardinal.weighted_sums import WeighedSums
+from analyses.numerics.elections.cardinal.box_search import WeightInequalities
+from analyses.numerics.elections.cardinal.branch_and_bound import ROUNDING
+from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums
 from tracker.statistics.jit import jit
 
-LEAST = 1e-290
+MIN_ROW_SIZE = 1e-290
 """Rows with smaller entries are made anew, relative to the largest, before floats lose them."""
 
-NEVER, TIE_AT_MOST, CAN_LEAD = 0, 1, 2
+CANNOT_PASS, CAN_TIE, CAN_PASS = 0, 1, 2
 """What the second of two models can do to the first, under some weights; also its worth in half ranks."""
 
 
 @jit
-def _least_leads(X: Any, epsilon: Any, leads: Any, doubt: Any) -> None:
+def _minimum_leads(X: Any, epsilon: Any, leads: Any, doubt: Any) -> None:
     """``leads[i, k]``: least Σ w (x_i − x_k) over w in [epsilon, 1]; ``doubt``: how far rounding can move it."""
     n, m = X.shape
     for i in range(m):
@@ -34,30 +34,30 @@ def _least_leads(X: Any, epsilon: Any, leads: Any, doubt: Any) -> None:
             leads[i, k], doubt[i, k] = lead, ROUNDING * size
 
 
-def what_is_possible(sums: WeighedSums, epsilon: Fraction) -> NDArray[np.int8]:
+def possible_overtakes(sums: WeightedSums, epsilon: Fraction) -> NDArray[np.int8]:
     """``(m, m)``: for models i and k, whether k can get ahead of i, at most tie with it, or neither.
 
     A model is a tie with itself and with its copies. Near zero, it is decided in exact arithmetic.
     """
-    X, m = sums.as_floats(), sums.n_models
+    X, m = sums.to_floats(), sums.n_models
     leads, doubt = np.empty((m, m)), np.empty((m, m))
-    _least_leads(X, float(epsilon), leads, doubt)
-    possible = np.where(leads < 0, CAN_LEAD, NEVER).astype(np.int8)
+    _minimum_leads(X, float(epsilon), leads, doubt)
+    possible = np.where(leads < 0, CAN_PASS, CANNOT_PASS).astype(np.int8)
     seen: dict[tuple[int, ...], int] = {}
     kind = np.array([seen.setdefault(tuple(column), len(seen)) for column in sums.steps.T.tolist()])
     alike = kind[:, None] == kind[None, :]
-    possible[alike] = TIE_AT_MOST
+    possible[alike] = CAN_TIE
     for i, k in np.argwhere((np.abs(leads) <= doubt) & ~alike).tolist():
         apart = (sums.steps[:, i] - sums.steps[:, k]).tolist()
         terms = [int(steps) * unit for steps, unit in zip(apart, sums.units, strict=True)]
         lead = sum((term * epsilon if term > 0 else term for term in terms), Fraction(0))
-        possible[i, k] = CAN_LEAD if lead < 0 else TIE_AT_MOST if lead == 0 else NEVER
+        possible[i, k] = CAN_PASS if lead < 0 else CAN_TIE if lead == 0 else CANNOT_PASS
     return possible
 
 
-def rows_of(
-    sums: WeighedSums, ahead: NDArray[np.int64], behind: NDArray[np.int64], worth: NDArray[Any], worth_tied: int
-) -> Inequalities:
+def build_inequalities(
+    sums: WeightedSums, ahead: NDArray[np.int64], behind: NDArray[np.int64], worth: NDArray[Any], worth_tied: int
+) -> WeightInequalities:
     """Rows that say "the second of the pair gets ahead"; rows that are multiples of one another are one.
 
     Args:
@@ -73,11 +73,11 @@ def rows_of(
         distinct, place = np.unique((steps // common).T, axis=0, return_inverse=True)
         steps = distinct.T
         worth, tied = (np.bincount(place.ravel(), each, len(distinct)).astype(np.int64) for each in (worth, tied))
-    D = steps.astype(np.float64) * sums.shares()[:, None]
-    for row in np.flatnonzero(np.abs(D).sum(axis=0) < LEAST):
+    D = steps.astype(np.float64) * sums.relative_units()[:, None]
+    for row in np.flatnonzero(np.abs(D).sum(axis=0) < MIN_ROW_SIZE):
         terms = [int(one) * unit for one, unit in zip(steps[:, row], sums.units, strict=True)]
         D[:, row] = [float(term / max(map(abs, terms))) for term in terms]
-    return Inequalities(
+    return WeightInequalities(
         D=np.ascontiguousarray(D / np.abs(D).sum(axis=0)),
         worth=worth,
         worth_tied=tied,
@@ -86,14 +86,14 @@ def rows_of(
     )
 
 
-def reversal_rows(sums: WeighedSums, possible: NDArray[np.int8]) -> Inequalities:
+def reversal_inequalities(sums: WeightedSums, possible: NDArray[np.int8]) -> WeightInequalities:
     """A row for each pair that is ordered before and can be reversed; worth the number of such pairs."""
     place = sums.before
-    ahead, behind = np.nonzero((place[:, None] < place[None, :]) & (possible == CAN_LEAD))
-    return rows_of(sums, ahead, behind, np.ones(len(ahead), np.int64), 0)
+    ahead, behind = np.nonzero((place[:, None] < place[None, :]) & (possible == CAN_PASS))
+    return build_inequalities(sums, ahead, behind, np.ones(len(ahead), np.int64), 0)
 
 
-def n_reversible(sums: WeighedSums, possible: NDArray[np.int8]) -> int:
+def count_reversible_pairs(sums: WeightedSums, possible: NDArray[np.int8]) -> int:
     """Pairs that are ordered before and can be reversed, each by some weights of its own."""
     place = sums.before
-    return int(((place[:, None] < place[None, :]) & (possible == CAN_LEAD)).sum())
+    return int(((place[:, None] < place[None, :]) & (possible == CAN_PASS)).sum())

@@ -18,20 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
-from analyses.numerics.elections.cardinal.least_weight import as_float
+from analyses.numerics.elections.cardinal.epsilon import round_up
 from analyses.numerics.elections.cardinal.pair_limits import PairLimits, pair_limits
-from analyses.numerics.elections.cardinal.weighted_sums import WeighedSums, weighed_sums
+from analyses.numerics.elections.cardinal.weighted_sums import WeightedSums, weighted_sums
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, Measure
 
-SINGLE = 24
+N_PAIR_DIRECTIONS = 24
 """Pairs whose own reversing weights are among the first that are tried."""
 
-LEAST_PART = 2.0
+MIN_SEARCH_SECONDS = 2.0
 """Seconds below which a search with proof is not begun while others wait: it would be over before the proof."""
 
-PROGRESS = 1.25
+MIN_TIME_GROWTH = 1.25
 """What is not proven is tried again as long as each part of the time is so many times that of the last attempt."""
 
 
@@ -62,9 +62,9 @@ def sensitivity_path(
     """
     until = monotonic() + time_limit
     ascending = sorted(set(epsilons))
-    sums = weighed_sums(scores, standardised=standardised)
+    sums = weighted_sums(scores, standardised=standardised)
     limits = pair_limits(sums)
-    directions = limits.reversing(SINGLE)
+    directions = limits.reversing_directions(N_PAIR_DIRECTIONS)
     known: dict[Fraction, CardinalSensitivity] = {}
     path: tuple[CardinalSensitivity, ...] = ()
     open_still, part = ascending, 0.0
@@ -77,32 +77,32 @@ def sensitivity_path(
                 scores,
                 epsilon=epsilon,
                 standardised=standardised,
-                time_limit=min(left, max(LEAST_PART, left / (place + 1))) if path else 0.0,
-                start=[sums.by_task(weights_along(u, epsilon)) for u in directions],
+                time_limit=min(left, max(MIN_SEARCH_SECONDS, left / (place + 1))) if path else 0.0,
+                start=[sums.task_weights(interpolate_weights(u, epsilon)) for u in directions],
             )
-            known[epsilon] = here if epsilon not in known else _joined(known[epsilon], here)
+            known[epsilon] = here if epsilon not in known else _merge_searches(known[epsilon], here)
             directions += _new_directions(here, directions, sums)
-        path = _carried([known[epsilon] for epsilon in ascending], directions, sums)
+        path = _propagate_along_path([known[epsilon] for epsilon in ascending], directions, sums)
         open_still = [here.epsilon for here in path if not here.is_exact]
         last_part, part = part, max(0.0, until - monotonic()) / max(1, len(open_still))
-        if part <= PROGRESS * last_part:
+        if part <= MIN_TIME_GROWTH * last_part:
             break
     return SensitivityPath(at=path, limits=limits)
 
 
-def weights_along(u: NDArray[np.float64], epsilon: Fraction) -> NDArray[np.float64]:
+def interpolate_weights(u: NDArray[np.float64], epsilon: Fraction) -> NDArray[np.float64]:
     """``(n,)`` floats epsilon + (1 − epsilon) · u, the least not below epsilon and the largest 1.
 
     Args:
         u: ``(n,)`` in [0, 1], the largest 1.
         epsilon: in (0, 1].
     """
-    least = as_float(epsilon)
+    least = round_up(epsilon)
     return np.clip(least + (1 - least) * u, least, 1.0)
 
 
 def _new_directions(
-    found: CardinalSensitivity, known: Sequence[NDArray[np.float64]], sums: WeighedSums
+    found: CardinalSensitivity, known: Sequence[NDArray[np.float64]], sums: WeightedSums
 ) -> list[NDArray[np.float64]]:
     """The u of both witnesses, stretched so that their least is 0 and their largest 1, unless known."""
     weighed = sums.group >= 0
@@ -117,19 +117,19 @@ def _new_directions(
     return new
 
 
-def _joined(one: CardinalSensitivity, other: CardinalSensitivity) -> CardinalSensitivity:
+def _merge_searches(one: CardinalSensitivity, other: CardinalSensitivity) -> CardinalSensitivity:
     """The better witness and the better bound of two searches at the same epsilon."""
     tau, mrc = (
-        replace(_better(mine, its), at_most=min(mine.at_most, its.at_most))
+        replace(_better_change(mine, its), upper_bound=min(mine.upper_bound, its.upper_bound))
         for mine, its in ((one.tau, other.tau), (one.mrc, other.mrc))
     )
     return replace(one, tau=tau, mrc=mrc)
 
 
-def _carried(
+def _propagate_along_path(
     found: Sequence[CardinalSensitivity],
     directions: Sequence[NDArray[np.float64]],
-    sums: WeighedSums,
+    sums: WeightedSums,
 ) -> tuple[CardinalSensitivity, ...]:
     """The best of all that is known at each epsilon."""
     path = list(found)
@@ -138,30 +138,34 @@ def _carried(
         tau, mrc = here.tau, here.mrc
         if place + 1 < len(path):
             larger = path[place + 1]
-            tau, mrc = _better(tau, larger.tau), _better(mrc, larger.mrc)
+            tau, mrc = _better_change(tau, larger.tau), _better_change(mrc, larger.mrc)
         if not (tau.is_exact and mrc.is_exact):
-            tau, mrc = _improved(tau, mrc, [weights_along(u, here.epsilon) for u in directions], sums)
+            tau, mrc = _improve_with_candidates(
+                tau, mrc, [interpolate_weights(u, here.epsilon) for u in directions], sums
+            )
         path[place] = replace(here, tau=tau, mrc=mrc)
     most_tau = most_mrc = 1.0
     for place, here in enumerate(path):
-        most_tau = min(most_tau, here.tau.at_most)
-        most_mrc = min(most_mrc, here.mrc.at_most)
-        path[place] = replace(here, tau=replace(here.tau, at_most=most_tau), mrc=replace(here.mrc, at_most=most_mrc))
+        most_tau = min(most_tau, here.tau.upper_bound)
+        most_mrc = min(most_mrc, here.mrc.upper_bound)
+        path[place] = replace(
+            here, tau=replace(here.tau, upper_bound=most_tau), mrc=replace(here.mrc, upper_bound=most_mrc)
+        )
     return tuple(path)
 
 
-def _better(one: LargestChange, other: LargestChange) -> LargestChange:
+def _better_change(one: LargestChange, other: LargestChange) -> LargestChange:
     """The witness that does more, with the bound of the first."""
-    return one if one.value >= other.value else replace(other, at_most=one.at_most)
+    return one if one.value >= other.value else replace(other, upper_bound=one.upper_bound)
 
 
-def _improved(
-    tau: LargestChange, mrc: LargestChange, candidates: Sequence[NDArray[np.float64]], sums: WeighedSums
+def _improve_with_candidates(
+    tau: LargestChange, mrc: LargestChange, candidates: Sequence[NDArray[np.float64]], sums: WeightedSums
 ) -> tuple[LargestChange, LargestChange]:
     """The same, or with the best of some weights as the witness."""
     if not candidates:
         return tau, mrc
-    X = sums.as_floats()
+    X = sums.to_floats()
     about = [ranking_distance(sums.before, average_ranks(weights @ X)) for weights in candidates]
 
     def best(known: LargestChange, measure: Measure, values: Sequence[float]) -> LargestChange:
@@ -170,8 +174,8 @@ def _improved(
             return known
         weights = candidates[place]
         found = LargestChange.between(
-            sums.before, sums.after(weights), measure, witness=sums.by_task(weights), at_most=known.at_most
+            sums.before, sums.after(weights), measure, witness=sums.task_weights(weights), upper_bound=known.upper_bound
         )
-        return _better(known, found)
+        return _better_change(known, found)
 
     return best(tau, "tau", [one.tau for one in about]), best(mrc, "mrc", [one.mrc for one in about])

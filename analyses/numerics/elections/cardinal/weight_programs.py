@@ -8,17 +8,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.box_search import Inequalities
+from analyses.numerics.elections.cardinal.box_search import WeightInequalities
 from analyses.numerics.elections.integer_programs import maximize
 
-MOST_ROWS = 400
+MAX_ROWS = 400
 """Beyond, the program finds nothing in time."""
 
 MARGIN = 1e-6
 """By how much a row, its entries adding up to 1, must be below 0: what HiGHS may be off."""
 
 
-def weights_by_program(rows: Inequalities, *, floor: float, time_limit: float) -> NDArray[np.float64] | None:
+def solve_weight_program(rows: WeightInequalities, *, floor: float, time_limit: float) -> NDArray[np.float64] | None:
     """The best weights found in the time; None where there are none, or too many rows.
 
     Args:
@@ -27,7 +27,7 @@ def weights_by_program(rows: Inequalities, *, floor: float, time_limit: float) -
         time_limit: seconds.
     """
     n_weights, n_rows = rows.D.shape
-    if n_rows > MOST_ROWS:
+    if n_rows > MAX_ROWS:
         return None
     largest = np.maximum(rows.D, 0).sum(axis=0) + floor * np.minimum(rows.D, 0).sum(axis=0)
     found = maximize(

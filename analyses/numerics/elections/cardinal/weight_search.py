@@ -16,22 +16,22 @@ from tracker.statistics.jit import INT, jit
 from tracker.statistics.rng_streams import RESTARTS, generator
 
 BINS = 256
-SWEEPS = 12
+MAX_SWEEPS = 12
 """So often all weights are gone through at most."""
 
-LEAST_EFFORT = 1e7
+MIN_EFFORT = 1e7
 """Pairs of models looked at in any case, where all weights cannot be gone through with less."""
 
 MANY_WEIGHTS = 20
 """From so many on, single steps get stuck and a smooth approach is tried as well."""
 
-MOST_RESTARTS, MOST_SEARCHES, MOST_SMOOTH = 500, 100_000, 16
+MAX_RESTARTS, MAX_SEARCHES, MAX_SMOOTH_STARTS = 500, 100_000, 16
 """Of restarts, of searches along one weight, and of smooth approaches, however little each of them costs."""
 
 SMOOTH_COST = 10
 """A step of the smooth approach takes as long as so many looks at every pair of models."""
 
-STEPS, COARSE, FINE = 200, 1.0, 0.02
+SMOOTH_STEPS, INITIAL_BLUNTNESS, FINAL_BLUNTNESS = 200, 1.0, 0.02
 """Of the smooth approach: how many, and how blunt it sees an order, in standard deviations of the sums' differences."""
 
 
@@ -47,7 +47,7 @@ def count_reversed(totals: Any, place: Any) -> Any:
 
 
 @jit
-def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
+def best_weight_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
     """The value of one weight that reverses most pairs, and how many.
 
     Args:
@@ -118,7 +118,7 @@ def best_value(rest: Any, own: Any, place: Any, epsilon: Any) -> Any:
 
 
 @jit
-def climb(X: Any, weights: Any, place: Any, epsilon: Any, most_searches: Any) -> Any:
+def ascend_coordinates(X: Any, weights: Any, place: Any, epsilon: Any, most_searches: Any) -> Any:
     """Set one weight after the other to its best value until none helps; the number of reversed pairs and searches."""
     n = len(weights)
     totals = np.zeros(X.shape[1])
@@ -129,7 +129,7 @@ def climb(X: Any, weights: Any, place: Any, epsilon: Any, most_searches: Any) ->
     j = 0
     while since < n and searches < most_searches:
         rest = totals - weights[j] * X[j]
-        value, n_reversed = best_value(rest, X[j], place, epsilon)
+        value, n_reversed = best_weight_value(rest, X[j], place, epsilon)
         searches += 1
         since += 1
         if n_reversed > best:
@@ -141,14 +141,14 @@ def climb(X: Any, weights: Any, place: Any, epsilon: Any, most_searches: Any) ->
     return best, searches
 
 
-def one_task_each(n_weights: int, epsilon: float) -> NDArray[np.float64]:
+def single_task_starts(n_weights: int, epsilon: float) -> NDArray[np.float64]:
     """``(n_weights, n_weights)`` starts: a task at 1, all others at epsilon."""
     starts = np.full((n_weights, n_weights), epsilon)
     np.fill_diagonal(starts, 1.0)
     return starts
 
 
-def smooth_weights(
+def ascend_smoothed(
     X: NDArray[np.float64], place: NDArray[np.float64], *, epsilon: float, theta: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Weights by gradient ascent of a smooth number of reversed pairs that grows sharper step by step.
@@ -164,10 +164,12 @@ def smooth_weights(
     """
     ahead = (place[:, None] < place[None, :]).astype(np.float64)
     speed, size = np.zeros(len(X)), np.zeros(len(X))
-    for step in range(1, STEPS + 1):
+    for step in range(1, SMOOTH_STEPS + 1):
         share = 1 / (1 + np.exp(-theta))
         totals = (epsilon + (1 - epsilon) * share) @ X
-        blunt = COARSE * (FINE / COARSE) ** (step / STEPS) * (totals.std() or 1.0)
+        blunt = (
+            INITIAL_BLUNTNESS * (FINAL_BLUNTNESS / INITIAL_BLUNTNESS) ** (step / SMOOTH_STEPS) * (totals.std() or 1.0)
+        )
         chance = 1 / (1 + np.exp(np.clip((totals[:, None] - totals[None, :]) / blunt, -50, 50)))
         pull = ahead * chance * (1 - chance) / blunt
         gradient = -(X @ (pull.sum(axis=1) - pull.sum(axis=0))) * (1 - epsilon) * share * (1 - share)
@@ -177,7 +179,7 @@ def smooth_weights(
     return np.asarray(epsilon + (1 - epsilon) / (1 + np.exp(-theta)))
 
 
-def good_weights(
+def search_weights(
     X: NDArray[np.float64],
     place: NDArray[np.float64],
     *,
@@ -202,27 +204,29 @@ def good_weights(
     order = np.argsort(place, kind="stable")
     X, place = np.ascontiguousarray(X[:, order]), place[order]
     rng = generator(seed, RESTARTS)
-    searches_left = int(max(min(n_weights, LEAST_EFFORT / (m * m)), min(effort / (m * m), MOST_SEARCHES)))
-    n_smooth = min(MOST_SMOOTH, int(effort / (SMOOTH_COST * STEPS * m * m))) if n_weights >= MANY_WEIGHTS else 0
+    searches_left = int(max(min(n_weights, MIN_EFFORT / (m * m)), min(effort / (m * m), MAX_SEARCHES)))
+    n_smooth = (
+        min(MAX_SMOOTH_STARTS, int(effort / (SMOOTH_COST * SMOOTH_STEPS * m * m))) if n_weights >= MANY_WEIGHTS else 0
+    )
     thetas = rng.normal(-1, 2, (n_smooth, n_weights))
-    starts = np.vstack([starts, *(smooth_weights(X, place, epsilon=epsilon, theta=theta)[None] for theta in thetas)])
+    starts = np.vstack([starts, *(ascend_smoothed(X, place, epsilon=epsilon, theta=theta)[None] for theta in thetas)])
     reversed_by = np.array([count_reversed(start @ X, place) for start in starts])
     best, found = -1, starts[0]
     for start in np.argsort(-reversed_by, kind="stable"):
         if searches_left <= 0:
             break
         weights = starts[start].copy()
-        n, used = climb(X, weights, place, epsilon, min(searches_left, SWEEPS * n_weights))
+        n, used = ascend_coordinates(X, weights, place, epsilon, min(searches_left, MAX_SWEEPS * n_weights))
         searches_left -= used
         if n > best:
             best, found = int(n), weights
-    for _ in range(MOST_RESTARTS if n_weights > 2 else 0):
+    for _ in range(MAX_RESTARTS if n_weights > 2 else 0):
         if searches_left <= 0:
             break
         weights = found.copy()
         moved = rng.random(n_weights) < max(2 / n_weights, 0.15)
         weights[moved] = np.where(rng.random(moved.sum()) < 0.5, epsilon, rng.uniform(epsilon, 1, moved.sum()))
-        n, used = climb(X, weights, place, epsilon, min(searches_left, SWEEPS * n_weights))
+        n, used = ascend_coordinates(X, weights, place, epsilon, min(searches_left, MAX_SWEEPS * n_weights))
         searches_left -= used
         if n > best:
             best, found = int(n), weights

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.cardinal.spreads import spreads
+from analyses.numerics.elections.cardinal.standard_deviations import exact_standard_deviations
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
-from analyses.numerics.elections.exact_scores import ExactScores, as_printed
+from analyses.numerics.elections.exact_scores import ExactScores, decimal_fraction
 
-LARGEST = 2**62
+MAX_INT64 = 2**62
 """Integers below it can be subtracted from each other in 64 bits."""
 
 BITS = 192
@@ -26,7 +26,7 @@ BITS = 192
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeighedSums:
+class WeightedSums:
     """Scores prepared for weights.
 
     Attributes:
@@ -53,14 +53,14 @@ class WeighedSums:
         """Number of columns."""
         return len(self.before)
 
-    def shares(self) -> NDArray[np.float64]:
+    def relative_units(self) -> NDArray[np.float64]:
         """``(n_weights,)`` units over the largest sum there is: of any scores, numbers that floats can hold."""
         largest = sum((unit * max(row) for unit, row in zip(self.units, self.steps.tolist(), strict=True)), Fraction(0))
         return np.array([float(unit / largest) for unit in self.units])
 
-    def as_floats(self) -> NDArray[np.float64]:
+    def to_floats(self) -> NDArray[np.float64]:
         """``(n_weights, n_models)`` what a model has in the weighed sum at weight 1, above the lowest, as `shares`."""
-        return np.asarray(self.steps.astype(np.float64) * self.shares()[:, None])
+        return np.asarray(self.steps.astype(np.float64) * self.relative_units()[:, None])
 
     def after(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Ranks under weights, decided on integers.
@@ -68,14 +68,14 @@ class WeighedSums:
         Args:
             weights: ``(n_weights,)`` floats, taken as the decimal numbers they are printed as.
         """
-        shares = [as_printed(weight) * unit for weight, unit in zip(weights, self.units, strict=True)]
+        shares = [decimal_fraction(weight) * unit for weight, unit in zip(weights, self.units, strict=True)]
         columns = self.steps.T.tolist()
         rounded = [(share.numerator << BITS) // share.denominator for share in shares]
         totals = [sum(map(int.__mul__, rounded, column)) for column in columns]
         error = sum(map(max, self.steps.tolist()))
         order = sorted(range(self.n_models), key=totals.__getitem__)
         keys = [0] * self.n_models
-        for near in _runs(order, totals, error):
+        for near in _near_ties(order, totals, error):
             exact = [Fraction(0)] * len(near)
             if len(near) > 1:
                 exact = [
@@ -87,28 +87,28 @@ class WeighedSums:
                 keys[model] = totals[near[0]] * self.n_models + places[total]
         return average_ranks(keys)
 
-    def by_task(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def task_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """``(n_tasks,)`` the weight of each task; NaN for one that ties all models."""
         return np.append(weights, np.nan)[self.group]
 
     def differences(self, ahead: NDArray[np.int64], behind: NDArray[np.int64]) -> NDArray[Any]:
         """``(n_weights, n_pairs)`` differences in steps, as int64 where they fit, else Python integers."""
         steps = self.steps
-        if steps.size and steps.max() < LARGEST:
+        if steps.size and steps.max() < MAX_INT64:
             steps = steps.astype(np.int64)
         return np.asarray(steps[:, ahead] - steps[:, behind])
 
 
-def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
+def weighted_sums(scores: ExactScores, *, standardised: bool) -> WeightedSums:
     """Prepare scores.
 
     Args:
         scores: complete, at least one task.
-        standardised: divide each task's scores by their standard deviation (`spreads`).
+        standardised: divide each task's scores by their standard deviation (`exact_standard_deviations`).
     """
     group = np.full(scores.n_tasks, -1)
     rows = scores.numerators.tolist()
-    scale = spreads(rows, scores.denominator) if standardised else [Fraction(1)] * scores.n_tasks
+    scale = exact_standard_deviations(rows, scores.denominator) if standardised else [Fraction(1)] * scores.n_tasks
     found: dict[tuple[int, ...], int] = {}
     units: list[Fraction] = []
     for task, row in enumerate(rows):
@@ -126,7 +126,7 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
     steps = np.empty((len(units), scores.n_models), dtype=object)
     for direction, place in found.items():
         steps[place] = direction
-    return WeighedSums(
+    return WeightedSums(
         group=group,
         steps=steps,
         units=tuple(units),
@@ -135,7 +135,7 @@ def weighed_sums(scores: ExactScores, *, standardised: bool) -> WeighedSums:
     )
 
 
-def _runs(order: list[int], totals: list[int], error: int) -> list[list[int]]:
+def _near_ties(order: list[int], totals: list[int], error: int) -> list[list[int]]:
     """Models in ascending order, those together that are not more than ``error`` from the next."""
     runs: list[list[int]] = []
     for place, model in enumerate(order):

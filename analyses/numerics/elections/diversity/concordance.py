@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import ExactScores
 
-PAIRS_AT_ONCE = 1 << 17
+PAIR_BLOCK = 1 << 17
 """Pairs of models whose order by each task is held at a time."""
 
 
@@ -75,8 +75,8 @@ def task_distances(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
     n, m = ranks.shape
     i, j = np.triu_indices(m, 1)
     ordered, agreement = np.zeros((n, n)), np.zeros((n, n))
-    for start in range(0, len(i), PAIRS_AT_ONCE):
-        some = slice(start, start + PAIRS_AT_ONCE)
+    for start in range(0, len(i), PAIR_BLOCK):
+        some = slice(start, start + PAIR_BLOCK)
         signs = np.nan_to_num(np.sign(ranks[:, i[some]] - ranks[:, j[some]])).astype(np.float32)
         agreement += signs @ signs.T
         if signs.all():

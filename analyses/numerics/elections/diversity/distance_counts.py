@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from tracker.statistics.jit import jit
 
-RUN = 8
+INSERTION_RUN = 8
 """Models sorted by insertion before runs are merged."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standard:
+class ReferenceRanking:
     """The ranking that others are compared with.
 
     Attributes:
@@ -33,7 +33,7 @@ class Standard:
     n_tied: int
 
     @classmethod
-    def of_totals(cls, totals: Sequence[int]) -> Standard:
+    def from_totals(cls, totals: Sequence[int]) -> ReferenceRanking:
         """The ranking by totals; larger is better."""
         ranks = average_ranks(totals)
         sizes = np.unique(ranks, return_counts=True)[1]
@@ -46,7 +46,7 @@ class Standard:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distances:
+class RankingDistances:
     """Distances of ``n`` rankings of ``n_models`` models from the standard; see `RankingDistance`.
 
     Attributes:
@@ -63,10 +63,10 @@ class Distances:
     n_reversed: NDArray[np.int64]
     n_tied: NDArray[np.int64]
     n_tied_both: NDArray[np.int64]
-    twice_moved: NDArray[np.int64]
+    doubled_rank_change: NDArray[np.int64]
 
     @classmethod
-    def joined(cls, parts: Sequence[Distances]) -> Distances:
+    def concatenate(cls, parts: Sequence[RankingDistances]) -> RankingDistances:
         """Distances from the same standard, one after the other."""
         names = [f.name for f in fields(cls)][2:]
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
@@ -105,10 +105,10 @@ class Distances:
     @property
     def mrc(self) -> NDArray[np.float64]:
         """``(n,)`` largest change of rank, over m − 1."""
-        return np.asarray(self.twice_moved / (2 * (self.n_models - 1)))
+        return np.asarray(self.doubled_rank_change / (2 * (self.n_models - 1)))
 
 
-def distances_from(standard: Standard, totals: NDArray[np.int64]) -> Distances:
+def count_distances(standard: ReferenceRanking, totals: NDArray[np.int64]) -> RankingDistances:
     """How far the rankings by totals are from the standard.
 
     Args:
@@ -117,13 +117,13 @@ def distances_from(standard: Standard, totals: NDArray[np.int64]) -> Distances:
     """
     counts = np.empty((4, len(totals)), np.int64)
     _count(totals, standard.order, standard.group_starts, np.rint(2 * standard.ranks).astype(np.int64), counts)
-    return Distances(
+    return RankingDistances(
         n_models=len(standard.order),
         n_tied_before=standard.n_tied,
         n_reversed=counts[0],
         n_tied=counts[1],
         n_tied_both=counts[2],
-        twice_moved=counts[3],
+        doubled_rank_change=counts[3],
     )
 
 
@@ -144,15 +144,15 @@ def _sort(models: Any, spare: Any, totals: Any) -> Any:
     """
     n = models.size
     n_reversed = np.int64(0)
-    for start in range(0, n, RUN):
-        for i in range(start + 1, min(start + RUN, n)):
+    for start in range(0, n, INSERTION_RUN):
+        for i in range(start + 1, min(start + INSERTION_RUN, n)):
             model, j = models[i], i
             while j > start and _below(models[j - 1], model, totals):
                 models[j] = models[j - 1]
                 j -= 1
             models[j] = model
             n_reversed += i - j
-    width = RUN
+    width = INSERTION_RUN
     while width < n:
         for start in range(0, n - width, 2 * width):
             middle, stop = start + width, min(start + 2 * width, n)
@@ -190,7 +190,7 @@ def _count(totals: Any, order: Any, group_starts: Any, twice_rank: Any, counts: 
                 if group_starts[g + 1] - group_starts[g] > 1:
                     _sort(models[group_starts[g] : group_starts[g + 1]], spare, given)
         counts[0, s] = _sort(models, spare, given)
-        n_tied, n_tied_both, twice_moved = np.int64(0), np.int64(0), np.int64(0)
+        n_tied, n_tied_both, doubled_rank_change = np.int64(0), np.int64(0), np.int64(0)
         start = 0
         while start < m:
             stop = start + 1
@@ -202,6 +202,6 @@ def _count(totals: Any, order: Any, group_starts: Any, twice_rank: Any, counts: 
                 before = twice_rank[models[i]]
                 run = run + 1 if i > start and before == twice_rank[models[i - 1]] else 0
                 n_tied_both += run
-                twice_moved = max(twice_moved, abs(before - (start + stop + 1)))
+                doubled_rank_change = max(doubled_rank_change, abs(before - (start + stop + 1)))
             start = stop
-        counts[1, s], counts[2, s], counts[3, s] = n_tied, n_tied_both, twice_moved
+        counts[1, s], counts[2, s], counts[3, s] = n_tied, n_tied_both, doubled_rank_change

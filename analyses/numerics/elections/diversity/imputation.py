@@ -14,7 +14,7 @@ N_NEIGHBOURS = 5
 """As many as Zhang & Hardt 2024 average over."""
 
 
-def knn_imputed(scores: ExactScores, n_neighbours: int = N_NEIGHBOURS) -> ExactScores:
+def impute_knn(scores: ExactScores, n_neighbours: int = N_NEIGHBOURS) -> ExactScores:
     """Each missing score replaced by the mean of the nearest models that have one.
 
     Two models are as far apart as the root of the mean squared difference over the tasks both have. Where models at

@@ -43,7 +43,7 @@ def average_ranks(totals: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(middle[::-1][group.ravel()], dtype=np.float64)
 
 
-def half_ranks_moved(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:
+def max_half_rank_change(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:
     """The largest change of rank of a model, in halves.
 
     Args:

@@ -17,18 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import ExactScores
-from analyses.numerics.elections.win_rates import LARGEST, Rule, pairwise_wins, rank_codes, task_wins
+from analyses.numerics.elections.win_rates import (
+    MAX_INT64_SUM,
+    WinRateRule,
+    pairwise_wins,
+    rank_codes,
+    task_half_points,
+)
 
-EXACT_IN_FLOATS = 2**52
+MAX_EXACT_FLOAT = 2**52
 """Whole numbers whose sums stay below this are searched as floats without rounding."""
-CLOSE = 1e-9
+TOLERANCE = 1e-9
 """Where rounding is possible, differences of rates below this are looked at in exact numbers, or claimed by nobody."""
 _BLOCK = 1 << 20
-MOST_CELLS = 200_000_000
+MAX_CELLS = 200_000_000
 """Bounds that would have to look at more cells are not computed."""
 
 
-class Tally(Protocol):
+class WinTotals(Protocol):
     """Totals of the leading models with some of the others added, ready to ask what one more or fewer would do."""
 
     totals: NDArray[np.float64]
@@ -38,7 +44,7 @@ class Tally(Protocol):
     cells: int
     """Numbers touched to ask about one model."""
 
-    def flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def totals_after_flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """``(k, n_columns)`` totals if that one model were added, or taken away again."""
 
     def flip(self, column: int) -> None:
@@ -52,10 +58,10 @@ class Additions(Protocol):
     def tolerance(self) -> float:
         """Totals closer than this are equal, or not known to differ."""
 
-    def tally(self, added: NDArray[np.bool_]) -> Tally:
+    def initial_totals(self, added: NDArray[np.bool_]) -> WinTotals:
         """Totals to begin with."""
 
-    def least_signs(self) -> NDArray[np.int8]:
+    def minimum_signs(self) -> NDArray[np.int8]:
         """``(k, k)`` -1, 0 or 1: no addition makes the total of row less that of column smaller than this sign says."""
 
 
@@ -77,18 +83,18 @@ class LinearAdditions:
 
     @property
     def _is_exact(self) -> bool:
-        return bool(self._largest * (1 + self.effects.shape[1]) < EXACT_IN_FLOATS)
+        return bool(self._largest * (1 + self.effects.shape[1]) < MAX_EXACT_FLOAT)
 
     @property
     def tolerance(self) -> float:
         """Half of the least difference where floats hold the totals."""
-        return 0.5 if self._is_exact else CLOSE * (1 + self.effects.shape[1])
+        return 0.5 if self._is_exact else TOLERANCE * (1 + self.effects.shape[1])
 
-    def tally(self, added: NDArray[np.bool_]) -> LinearTally:
+    def initial_totals(self, added: NDArray[np.bool_]) -> LinearTotals:
         """Totals to begin with."""
-        return LinearTally(*self._floats, added)
+        return LinearTotals(*self._floats, added)
 
-    def least_signs(self) -> NDArray[np.int8]:
+    def minimum_signs(self) -> NDArray[np.int8]:
         """Exact: each model that can lower the difference is added."""
         base, effects = self._floats
         signs = np.zeros((len(base), len(base)), dtype=np.int8)
@@ -108,14 +114,14 @@ class LinearAdditions:
         return (self.base / unit).astype(np.float64), (self.effects / unit).astype(np.float64)
 
 
-class LinearTally:
+class LinearTotals:
     """Totals of `LinearAdditions`."""
 
     def __init__(self, base: NDArray[np.float64], effects: NDArray[np.float64], added: NDArray[np.bool_]) -> None:
         self.effects, self.added, self.cells = effects, added.copy(), len(base)
         self.totals = base + effects @ added.astype(np.float64)
 
-    def flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def totals_after_flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Totals after each one flip."""
         signs = np.where(self.added[columns], -1.0, 1.0)
         return np.asarray(self.totals[:, None] + signs * self.effects[:, columns])
@@ -141,17 +147,17 @@ class PerTaskAdditions:
     base: NDArray[np.int64]
     points: NDArray[np.int8]
     joins: NDArray[np.bool_]
-    tolerance: float = CLOSE
+    tolerance: float = TOLERANCE
 
-    def tally(self, added: NDArray[np.bool_]) -> PerTaskTally:
+    def initial_totals(self, added: NDArray[np.bool_]) -> PerTaskTotals:
         """Totals to begin with."""
-        return PerTaskTally(self, added)
+        return PerTaskTotals(self, added)
 
-    def least_signs(self) -> NDArray[np.int8]:
+    def minimum_signs(self) -> NDArray[np.int8]:
         """A relaxation: each task chooses its own additions, the best of each number of them."""
         k, n_tasks, n_others = self.points.shape
         signs = np.full((k, k), -1, dtype=np.int8)
-        if k * k * n_tasks * (n_others + 1) > MOST_CELLS:
+        if k * k * n_tasks * (n_others + 1) > MAX_CELLS:
             return signs
         opponents = self.there.sum(axis=0) - 1
         lone = self.there & (opponents == 0)
@@ -180,7 +186,7 @@ class PerTaskAdditions:
         numerators = start[:, None] + prefixes
         ratios = np.where(n_added <= n_joining[:, None], numerators / (divisors[:, None] + n_added), np.inf)
         least = float(ratios.min(axis=1).sum()) / (2 * n_i * n_j)
-        if abs(least) > CLOSE:
+        if abs(least) > TOLERANCE:
             return 1 if least > 0 else -1
         exact = sum(
             (
@@ -192,7 +198,7 @@ class PerTaskAdditions:
         return (exact > 0) - (exact < 0)
 
 
-class PerTaskTally:
+class PerTaskTotals:
     """Totals of `PerTaskAdditions`."""
 
     def __init__(self, additions: PerTaskAdditions, added: NDArray[np.bool_]) -> None:
@@ -209,7 +215,7 @@ class PerTaskTally:
         n_tasks = self._additions.there.astype(np.float64) @ contested.astype(np.float64)
         return np.asarray(np.einsum("ktb,tb->kb", points, shares) / np.maximum(n_tasks, 1))
 
-    def flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def totals_after_flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Totals after each one flip."""
         signs = np.where(self.added[columns], -1, 1)
         points = self._points[:, :, None] + signs * self._additions.points[:, :, columns]
@@ -224,8 +230,8 @@ class PerTaskTally:
         self.totals = self._rates(self._points[:, :, None], self._opponents[:, None])[:, 0]
 
 
-def additions(
-    scores: ExactScores, leading: NDArray[np.int64], others: NDArray[np.int64], rule: Rule
+def build_additions(
+    scores: ExactScores, leading: NDArray[np.int64], others: NDArray[np.int64], rule: WinRateRule
 ) -> LinearAdditions | PerTaskAdditions:
     """Who leads and who may be added.
 
@@ -245,7 +251,7 @@ def additions(
     for into, row in zip(points, ahead, strict=True):
         into[:] = 2 * (row[:, None] > behind) + (row[:, None] == behind)
         into[:] *= (row[:, None] > 0) & (behind > 0)
-    base = task_wins(codes[:, leading])[0].T
+    base = task_half_points(codes[:, leading])[0].T
     if (codes > 0).all():
         return _linear(base.sum(axis=1), points.sum(axis=1, dtype=np.int64))
     return PerTaskAdditions(there=ahead > 0, base=base, points=points, joins=behind > 0)
@@ -256,17 +262,17 @@ def _linear(base: NDArray[Any], effects: NDArray[Any]) -> LinearAdditions:
     divisor = max(gcd(*map(int, base), *map(int, effects.ravel())), 1)
     base, effects = base // divisor, effects // divisor
     most = max(map(int, [*base, *effects.ravel()]), default=0)
-    if most * (1 + effects.shape[1]) < LARGEST:
+    if most * (1 + effects.shape[1]) < MAX_INT64_SUM:
         base, effects = base.astype(np.int64), effects.astype(np.int64)
     return LinearAdditions(base=base, effects=effects)
 
 
-def influences(field: Additions, n_others: int) -> NDArray[np.float64]:
+def addition_effects(field: Additions, n_others: int) -> NDArray[np.float64]:
     """``(k, l)`` by how much each of the other models, added alone, changes the totals."""
-    tally = field.tally(np.zeros(n_others, dtype=np.bool_))
+    tally = field.initial_totals(np.zeros(n_others, dtype=np.bool_))
     block = max(1, _BLOCK // tally.cells)
     parts = [
-        tally.flips(np.arange(first, min(first + block, n_others))) - tally.totals[:, None]
+        tally.totals_after_flips(np.arange(first, min(first + block, n_others))) - tally.totals[:, None]
         for first in range(0, n_others, block)
     ]
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(tally.totals), 0))

@@ -13,22 +13,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.diversity.ranking_distance import average_ranks, half_ranks_moved, ranking_distance
+from analyses.numerics.elections.diversity.ranking_distance import average_ranks, max_half_rank_change, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores
 from analyses.numerics.elections.largest_change import LargestChange, Measure, OrdinalSensitivity
-from analyses.numerics.elections.ordinal.added_models import LinearAdditions, additions, influences
-from analyses.numerics.elections.ordinal.flip_search import Goal, climb, thin
-from analyses.numerics.elections.ordinal.reversal_programs import most_met
-from analyses.numerics.elections.win_rates import Rule, win_rates
+from analyses.numerics.elections.ordinal.added_models import LinearAdditions, addition_effects, build_additions
+from analyses.numerics.elections.ordinal.local_search import PairGoal, maximize_met_pairs, prune_additions
+from analyses.numerics.elections.ordinal.reversal_programs import solve_met_pairs
+from analyses.numerics.elections.win_rates import WinRateRule, win_rates
 
-BUDGET = 6e7
+MAX_SEARCH_CELLS = 6e7
 """Cells the local search looks at, for tau and for MRC each; it decides how long a search without time limit takes."""
-LEAST_LEADING = 2
+MIN_LEADING = 2
 _ROUNDING = 1e-9
 """So that 0.29 of 100 models are 29, although the product of the floats is a little less."""
 
 
-def leading_models(scores: ExactScores, names: Sequence[str], *, top: float, rule: Rule) -> NDArray[np.int64]:
+def select_leading_models(
+    scores: ExactScores, names: Sequence[str], *, top: float, rule: WinRateRule
+) -> NDArray[np.int64]:
     """The best models by win rate over the whole field, best first; of equal ones the first by name.
 
     Args:
@@ -38,14 +40,14 @@ def leading_models(scores: ExactScores, names: Sequence[str], *, top: float, rul
         rule: how win rates are counted.
     """
     wanted = int(scores.n_models * top + _ROUNDING) if top < 1 else int(top)
-    n_leading = min(max(wanted, LEAST_LEADING), scores.n_models)
+    n_leading = min(max(wanted, MIN_LEADING), scores.n_models)
     rates = win_rates(scores, rule=rule)
     order = sorted(range(scores.n_models), key=lambda model: (-rates[model], names[model]))
     return np.array(order[:n_leading], dtype=np.int64)
 
 
 def ordinal_sensitivity(
-    scores: ExactScores, *, leading: NDArray[np.int64], rule: Rule = "pairwise", time_limit: float = 30.0
+    scores: ExactScores, *, leading: NDArray[np.int64], rule: WinRateRule = "pairwise", time_limit: float = 30.0
 ) -> OrdinalSensitivity:
     """The largest changes of the ranking of the leading models that adding any of the others can bring about.
 
@@ -60,7 +62,7 @@ def ordinal_sensitivity(
     """
     deadline = time.monotonic() + time_limit
     others = np.setdiff1d(np.arange(scores.n_models), leading)
-    search = _Search(scores, leading, others, rule)
+    search = _OrdinalSearch(scores, leading, others, rule)
     # Each gets half of the time, and the second what the first has left.
     tau = search.largest_tau(deadline - time_limit / 2)
     return OrdinalSensitivity(
@@ -73,41 +75,47 @@ def ordinal_sensitivity(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Move:
+class _RankGoal:
     """One model moved up or down: met pairs of the goal, less what it has before, are half ranks."""
 
-    goal: Goal
+    goal: PairGoal
     before: int
-    at_most: int
+    upper_bound: int
 
 
-class _Search:
+class _OrdinalSearch:
     """One field, its ranking before, and what is known of additions to it."""
 
-    def __init__(self, scores: ExactScores, leading: NDArray[np.int64], others: NDArray[np.int64], rule: Rule) -> None:
+    def __init__(
+        self, scores: ExactScores, leading: NDArray[np.int64], others: NDArray[np.int64], rule: WinRateRule
+    ) -> None:
         self._scores, self._leading, self._others, self._rule = scores, leading, others, rule
         self._known: dict[bytes, NDArray[np.float64]] = {}
         self._nobody = np.zeros(len(others), dtype=np.bool_)
-        self._additions = additions(scores, leading, others, rule)
-        self._signs = self._additions.least_signs()
-        self._influences = influences(self._additions, len(others))
+        self._additions = build_additions(scores, leading, others, rule)
+        self._signs = self._additions.minimum_signs()
+        self._influences = addition_effects(self._additions, len(others))
         self.before = self._after(self._nobody)
 
     def largest_tau(self, deadline: float) -> LargestChange:
         """Most pairs reversed strictly."""
         better, worse = np.nonzero((self.before[:, None] < self.before) & (self._signs < 0))
-        goal = Goal(behind=better, ahead=worse, tie_will_do=np.zeros(len(better), dtype=np.bool_))
-        best, at_most = self._nobody, len(goal)
-        if at_most and len(self._others):
-            found, _, _ = climb(self._additions, goal, self._starts(goal, pairs=True), budget=BUDGET)
+        goal = PairGoal(behind=better, ahead=worse, allows_tie=np.zeros(len(better), dtype=np.bool_))
+        best, upper_bound = self._nobody, len(goal)
+        if upper_bound and len(self._others):
+            found, _, _ = maximize_met_pairs(
+                self._additions, goal, self._starts(goal, pairs=True), budget=MAX_SEARCH_CELLS
+            )
             best = self._best(self._n_reversed, best, found)
-            if at_most > self._n_reversed(best) and isinstance(self._additions, LinearAdditions):
-                found, at_most = most_met(self._additions, goal, more_than=self._n_reversed(best), deadline=deadline)
+            if upper_bound > self._n_reversed(best) and isinstance(self._additions, LinearAdditions):
+                found, upper_bound = solve_met_pairs(
+                    self._additions, goal, more_than=self._n_reversed(best), deadline=deadline
+                )
                 best = self._best(self._n_reversed, best, found)
             best = self._without_spare(self._n_reversed, goal, best)
         k = len(self._leading)
         n_pairs = k * (k - 1) // 2
-        return self._change(best, "tau", at_most / n_pairs if n_pairs else 0.0)
+        return self._change(best, "tau", upper_bound / n_pairs if n_pairs else 0.0)
 
     def largest_mrc(self, deadline: float, *, also: NDArray[np.bool_]) -> LargestChange:
         """Largest change of rank of one model.
@@ -117,24 +125,26 @@ class _Search:
             also: additions worth a look.
         """
         best = self._best(self._half_ranks, self._nobody, also)
-        moves, budget = [], BUDGET
-        for move in sorted(self._moves(), key=lambda move: -move.at_most):
-            if move.at_most > self._half_ranks(best):
+        moves, budget = [], MAX_SEARCH_CELLS
+        for move in sorted(self._moves(), key=lambda move: -move.upper_bound):
+            if move.upper_bound > self._half_ranks(best):
                 if budget > 0:
-                    found, _, budget = climb(self._additions, move.goal, self._starts(move.goal), budget=budget)
+                    found, _, budget = maximize_met_pairs(
+                        self._additions, move.goal, self._starts(move.goal), budget=budget
+                    )
                     best = self._best(self._half_ranks, best, found)
                 moves.append(move)
-        at_most = 0
+        upper_bound = 0
         for move in moves:
-            bound = move.at_most
+            bound = move.upper_bound
             if bound > self._half_ranks(best) and isinstance(self._additions, LinearAdditions):
-                found, met = most_met(
+                found, met = solve_met_pairs(
                     self._additions, move.goal, more_than=self._half_ranks(best) + move.before, deadline=deadline
                 )
                 bound = min(bound, met - move.before)
                 best = self._best(self._half_ranks, best, found)
-            at_most = max(at_most, bound)
-        at_most = max(at_most, self._half_ranks(best))
+            upper_bound = max(upper_bound, bound)
+        upper_bound = max(upper_bound, self._half_ranks(best))
         if best.any():
             moved = self._after(best) - self.before
             model = int(np.abs(moved).argmax())
@@ -142,15 +152,15 @@ class _Search:
                 self._half_ranks, list(self._moves())[2 * model + int(moved[model] < 0)].goal, best
             )
         k = len(self._leading)
-        return self._change(best, "mrc", at_most / 2 / (k - 1) if k > 1 else 0.0)
+        return self._change(best, "mrc", upper_bound / 2 / (k - 1) if k > 1 else 0.0)
 
-    def _moves(self) -> Iterator[_Move]:
+    def _moves(self) -> Iterator[_RankGoal]:
         """Each model, down and up."""
         for model, rank in enumerate(self.before):
             rivals = np.flatnonzero(np.arange(len(self.before)) != model)
             ranks = self.before[rivals]
             model_, rivals_ = np.full(2 * len(rivals), model), np.tile(rivals, 2)
-            tie_will_do = np.repeat([False, True], len(rivals))
+            allows_tie = np.repeat([False, True], len(rivals))
             n_tied = int((ranks == rank).sum())
             for behind, ahead, signs, n_before in (
                 (model_, rivals_, self._signs[model, rivals], int((ranks < rank).sum())),
@@ -158,10 +168,10 @@ class _Search:
             ):
                 possible = int((signs < 0).sum() + (signs <= 0).sum())
                 standing = 2 * n_before + n_tied
-                goal = Goal(behind=behind, ahead=ahead, tie_will_do=tie_will_do)
-                yield _Move(goal=goal, before=standing, at_most=possible - standing)
+                goal = PairGoal(behind=behind, ahead=ahead, allows_tie=allows_tie)
+                yield _RankGoal(goal=goal, before=standing, upper_bound=possible - standing)
 
-    def _starts(self, goal: Goal, *, pairs: bool = False) -> Iterator[NDArray[np.bool_]]:
+    def _starts(self, goal: PairGoal, *, pairs: bool = False) -> Iterator[NDArray[np.bool_]]:
         """Additions to begin with: who helps on the whole; nobody; everybody; who helps each pair."""
         k = len(self._leading)
         wanted = np.bincount(goal.behind, minlength=k) - np.bincount(goal.ahead, minlength=k)
@@ -178,10 +188,10 @@ class _Search:
         return best if found is None or measure(found) <= measure(best) else found
 
     def _without_spare(
-        self, measure: Callable[[NDArray[np.bool_]], int], goal: Goal, added: NDArray[np.bool_]
+        self, measure: Callable[[NDArray[np.bool_]], int], goal: PairGoal, added: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Fewer additions that do as much, for a witness that is read by people."""
-        fewer = thin(self._additions, goal, added)
+        fewer = prune_additions(self._additions, goal, added)
         return fewer if measure(fewer) >= measure(added) else added
 
     def _after(self, added: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -197,7 +207,7 @@ class _Search:
         return ranking_distance(self.before, self._after(added)).n_reversed
 
     def _half_ranks(self, added: NDArray[np.bool_]) -> int:
-        return half_ranks_moved(self.before, self._after(added))
+        return max_half_rank_change(self.before, self._after(added))
 
-    def _change(self, added: NDArray[np.bool_], measure: Measure, at_most: float) -> LargestChange:
-        return LargestChange.between(self.before, self._after(added), measure, witness=added, at_most=at_most)
+    def _change(self, added: NDArray[np.bool_], measure: Measure, upper_bound: float) -> LargestChange:
+        return LargestChange.between(self.before, self._after(added), measure, witness=added, upper_bound=upper_bound)

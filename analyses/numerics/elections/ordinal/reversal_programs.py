@@ -11,14 +11,14 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from analyses.numerics.elections.integer_programs import maximize
 from analyses.numerics.elections.ordinal.added_models import LinearAdditions
-from analyses.numerics.elections.ordinal.flip_search import Goal
+from analyses.numerics.elections.ordinal.local_search import PairGoal
 
-MOST_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 """Programs with more coefficients are not begun: they would not end in time."""
 
 
-def most_met(
-    additions: LinearAdditions, goal: Goal, *, more_than: int, deadline: float
+def solve_met_pairs(
+    additions: LinearAdditions, goal: PairGoal, *, more_than: int, deadline: float
 ) -> tuple[NDArray[np.bool_] | None, int]:
     """Additions that bring more pairs into the order wanted than ``more_than``, if there are any.
 
@@ -35,8 +35,8 @@ def most_met(
     Returns:
         The best additions found that meet more pairs, None if none was found; and a number of pairs that none exceeds.
     """
-    base = additions.base[goal.behind] - additions.base[goal.ahead] - goal.tie_will_do.astype(int) + 1
-    if base.size * additions.effects.shape[1] > MOST_CELLS or time.monotonic() >= deadline:
+    base = additions.base[goal.behind] - additions.base[goal.ahead] - goal.allows_tie.astype(int) + 1
+    if base.size * additions.effects.shape[1] > MAX_CELLS or time.monotonic() >= deadline:
         return None, len(goal)
     effects = additions.effects[goal.behind] - additions.effects[goal.ahead]
     # A pair is in order when effects @ added + base <= 0. One that never or always is, is settled.
@@ -44,26 +44,26 @@ def most_met(
     never, always = np.asarray(least > 0, dtype=bool), np.asarray(most <= 0, dtype=bool)
     open_ = ~never & ~always
     n_settled, kept = int(always.sum()), np.flatnonzero(open_)
-    at_most, found = n_settled + len(kept), None
-    if at_most <= more_than or not len(kept):
-        return None, max(at_most, more_than) if len(kept) else n_settled
+    upper_bound, found = n_settled + len(kept), None
+    if upper_bound <= more_than or not len(kept):
+        return None, max(upper_bound, more_than) if len(kept) else n_settled
     base, effects = base[open_], effects[open_]
     # Who only helps is added, who only hinders is not.
     helps, hinders = (effects <= 0).all(axis=0), (effects >= 0).all(axis=0)
     free = np.flatnonzero(~helps & ~hinders)
     base, effects = base + effects[:, helps].sum(axis=1), effects[:, free]
-    standing, limits = _rows(base, effects)
-    rules, rule_limits = _rules(goal, never, open_, len(free))
+    standing, limits = _order_constraints(base, effects)
+    rules, rule_limits = _transitivity_constraints(goal, never, open_, len(free))
     matrix, upper = vstack([standing, rules]).tocsr(), np.concatenate([limits, rule_limits])
     n_pairs, best = len(kept), more_than - n_settled
     gains = np.concatenate([np.zeros(len(free)), np.ones(n_pairs)])
     while True:
         solved = maximize(gains, matrix, -np.inf, upper, time_limit=deadline - time.monotonic())
-        if solved.at_most < np.inf:
-            bound = solved.whole_at_most if solved.at_most > -np.inf else 0
-            at_most = min(at_most, n_settled + max(bound, best))
+        if solved.upper_bound < np.inf:
+            bound = solved.integer_bound if solved.upper_bound > -np.inf else 0
+            upper_bound = min(upper_bound, n_settled + max(bound, best))
         if solved.x is None:
-            return found, at_most
+            return found, upper_bound
         added, claimed = solved.x[: len(free)] > 0.5, solved.x[len(free) :] > 0.5
         met = np.asarray(base + effects[:, added].sum(axis=1) <= 0, dtype=bool)
         if int(met.sum()) > best:
@@ -71,8 +71,8 @@ def most_met(
             found = helps.copy()
             found[free[added]] = True
         wrong = np.flatnonzero(claimed & ~met)
-        if at_most <= n_settled + best or not len(wrong):
-            return found, at_most
+        if upper_bound <= n_settled + best or not len(wrong):
+            return found, upper_bound
         cuts = np.zeros((len(wrong), matrix.shape[1]))
         cuts[:, : len(free)] = np.where(added, 1.0, -1.0)
         cuts[np.arange(len(wrong)), len(free) + wrong] = 1.0
@@ -80,7 +80,7 @@ def most_met(
         upper = np.concatenate([upper, np.full(len(wrong), float(added.sum()))])
 
 
-def _rows(base: NDArray[Any], effects: NDArray[Any]) -> tuple[csr_array, NDArray[np.float64]]:
+def _order_constraints(base: NDArray[Any], effects: NDArray[Any]) -> tuple[csr_array, NDArray[np.float64]]:
     """``effects @ added + M x <= M - base`` per pair, in coefficients of at most about 1."""
     divisors = np.maximum(np.gcd.reduce(np.abs(effects), axis=1), 1)
     whole, limits = effects // divisors[:, None], -base // divisors
@@ -92,8 +92,8 @@ def _rows(base: NDArray[Any], effects: NDArray[Any]) -> tuple[csr_array, NDArray
     return hstack([csr_array(coefficients), csr_array(np.diag(reaches))]).tocsr(), upper
 
 
-def _rules(
-    goal: Goal, never: NDArray[np.bool_], open_: NDArray[np.bool_], n_free: int
+def _transitivity_constraints(
+    goal: PairGoal, never: NDArray[np.bool_], open_: NDArray[np.bool_], n_free: int
 ) -> tuple[csr_array, NDArray[np.float64]]:
     """What follows from orders being orders, which spares the solver most of its search.
 
@@ -101,7 +101,7 @@ def _rules(
     if both hold.
     """
     variable = np.cumsum(open_) - 1 + n_free
-    pairs = zip(goal.behind.tolist(), goal.ahead.tolist(), goal.tie_will_do.tolist(), strict=True)
+    pairs = zip(goal.behind.tolist(), goal.ahead.tolist(), goal.allows_tie.tolist(), strict=True)
     # Settled pairs are constants: their place is None where they never stand as wanted.
     place = {pair: int(variable[i]) if open_[i] else None for i, pair in enumerate(pairs) if open_[i] or never[i]}
     rules: list[tuple[list[int], list[float], float]] = []
@@ -112,8 +112,8 @@ def _rules(
             rules.append(([x for x, _ in known], [sign for _, sign in known], limit))
 
     strict = {}
-    for (behind, ahead, tie_will_do), x in place.items():
-        if not tie_will_do:
+    for (behind, ahead, allows_tie), x in place.items():
+        if not allows_tie:
             strict[behind, ahead] = x
             if (behind, ahead, True) in place:
                 rule([(x, 1.0), (place[behind, ahead, True], -1.0)], 0.0)

@@ -15,24 +15,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.elections.diversity.distance_counts import Distances, Standard, distances_from
-from analyses.numerics.elections.subsets.task_sets import TaskSets
-from analyses.numerics.elections.voting.task_votes import TaskVotes, as_integers
+from analyses.numerics.elections.diversity.distance_counts import RankingDistances, ReferenceRanking, count_distances
+from analyses.numerics.elections.subsets.subset_sampling import SubsetSample
+from analyses.numerics.elections.voting.task_votes import TaskVotes, combine_digits
 from tracker.statistics.resampling import blocks_of, map_blocks
 from tracker.statistics.rng_streams import HALVES, generator
 
-BLOCK = 8192
+SUBSET_BLOCK = 8192
 """Sets in one piece of work."""
-HELD = 1 << 18
+MAX_TOTALS = 1 << 18
 """Totals held at a time."""
-N_UNCHOSEN = 100
+N_RANDOM_SUBSETS = 100
 """Random sets of a size that a choice is judged beside."""
-LEAST_MODELS = 4
+MIN_MODELS = 4
 """Two halves with a pair each."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetsOfSize:
+class SubsetDistances:
     """The rankings by sets of one size.
 
     Attributes:
@@ -42,8 +42,8 @@ class SubsetsOfSize:
         nearest_mrc: ``(size,)`` likewise by the largest change of rank, then by changed pairs.
     """
 
-    sets: TaskSets
-    distances: Distances
+    sets: SubsetSample
+    distances: RankingDistances
     nearest: NDArray[np.int64]
     n_nearest: int
     nearest_mrc: NDArray[np.int64]
@@ -59,11 +59,11 @@ class GreedyOrder:
     """
 
     order: NDArray[np.int64]
-    distances: Distances
+    distances: RankingDistances
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOut:
+class HoldoutDistances:
     """Greedy orders found on random halves of the models, and their distances, as ``tau_paper``.
 
     Attributes:
@@ -77,83 +77,87 @@ class HeldOut:
     unchosen: NDArray[np.float64]
 
 
-def standard_by_all(votes: TaskVotes) -> Standard:
+def rank_by_all_tasks(votes: TaskVotes) -> ReferenceRanking:
     """The ranking by all tasks."""
     everything = np.arange(votes.n_tasks, dtype=np.int64)
-    return Standard.of_totals(as_integers(votes.totals(everything[None])[0]))
+    return ReferenceRanking.from_totals(combine_digits(votes.totals(everything[None])[0]))
 
 
-def distances_of(votes: TaskVotes, standard: Standard, subsets: NDArray[np.int64]) -> Distances:
+def subset_distances(votes: TaskVotes, standard: ReferenceRanking, subsets: NDArray[np.int64]) -> RankingDistances:
     """Distances of the rankings by sets of tasks, ``(n_subsets, size)``."""
-    step = max(1, HELD // votes.n_models)
+    step = max(1, MAX_TOTALS // votes.n_models)
     parts = [subsets[start : start + step] for start in range(0, len(subsets), step)]
-    return Distances.joined([distances_from(standard, votes.totals(part)) for part in parts])
+    return RankingDistances.concatenate([count_distances(standard, votes.totals(part)) for part in parts])
 
 
-def examined(votes: TaskVotes, standard: Standard, sets: TaskSets) -> SubsetsOfSize:
+def measure_subsets(votes: TaskVotes, standard: ReferenceRanking, sets: SubsetSample) -> SubsetDistances:
     """The rankings by the sets of one size."""
-    blocks = blocks_of(sets.n_examined, BLOCK)
+    blocks = blocks_of(sets.n_examined, SUBSET_BLOCK)
 
-    def done(block: int) -> Distances:
+    def done(block: int) -> RankingDistances:
         numbers = blocks[block]
-        return distances_of(votes, standard, sets.rows(numbers.start, numbers.stop))
+        return subset_distances(votes, standard, sets.rows(numbers.start, numbers.stop))
 
-    found = Distances.joined(map_blocks(done, len(blocks)))
+    found = RankingDistances.concatenate(map_blocks(done, len(blocks)))
     near, near_mrc = (_first(sets, *keys) for keys in (_by_pairs(found), _by_pairs(found)[::-1]))
-    return SubsetsOfSize(sets=sets, distances=found, nearest=near[0], n_nearest=near[1], nearest_mrc=near_mrc[0])
+    return SubsetDistances(sets=sets, distances=found, nearest=near[0], n_nearest=near[1], nearest_mrc=near_mrc[0])
 
 
-def greedy_order(votes: TaskVotes, standard: Standard, *, n_steps: int) -> GreedyOrder:
+def choose_greedily(votes: TaskVotes, standard: ReferenceRanking, *, n_steps: int) -> GreedyOrder:
     """Begin with no task; add the one with which the ranking is nearest to the standard, as often as asked."""
     order: list[int] = []
     left = list(range(votes.n_tasks))
-    steps: list[Distances] = []
+    steps: list[RankingDistances] = []
     for _ in range(n_steps):
         subsets = np.empty((len(left), len(order) + 1), np.int64)
         subsets[:, :-1], subsets[:, -1] = order, left
-        found = distances_of(votes, standard, subsets)
+        found = subset_distances(votes, standard, subsets)
         best = int(np.lexsort(_by_pairs(found)[::-1])[0])
         order.append(left.pop(best))
-        steps.append(distances_of(votes, standard, subsets[best : best + 1]))
-    return GreedyOrder(order=np.array(order, np.int64), distances=Distances.joined(steps))
+        steps.append(subset_distances(votes, standard, subsets[best : best + 1]))
+    return GreedyOrder(order=np.array(order, np.int64), distances=RankingDistances.concatenate(steps))
 
 
-def held_out(votes: TaskVotes, *, n_steps: int, n_splits: int, seed: int) -> HeldOut:
+def validate_on_holdout(votes: TaskVotes, *, n_steps: int, n_splits: int, seed: int) -> HoldoutDistances:
     """Choose tasks greedily for one random half of the models, and judge them by the other.
 
     Each half is a field of its own: rankings, by all tasks too, are those among its models alone. Of an odd number of
     models, the half that judges has one more.
 
     Args:
-        votes: of at least `LEAST_MODELS` models.
+        votes: of at least `MIN_MODELS` models.
         n_steps: tasks chosen.
         n_splits: random halves.
         seed: of the halves.
     """
 
     drawn = [
-        TaskSets.of_size(votes.n_tasks, size, largest_enumeration=0, n_samples=N_UNCHOSEN, seed=seed)
+        SubsetSample.enumerate_or_draw(
+            votes.n_tasks, size, largest_enumeration=0, n_samples=N_RANDOM_SUBSETS, seed=seed
+        )
         for size in range(1, n_steps + 1)
     ]
 
     def split(number: int) -> tuple[NDArray[np.float64], ...]:
         models = generator(seed, HALVES, number).permutation(votes.n_models).astype(np.int64)
-        choosing, judging = (votes.among(half) for half in np.split(models, [votes.n_models // 2]))
-        greedy = greedy_order(choosing, standard_by_all(choosing), n_steps=n_steps)
-        standard = standard_by_all(judging)
-        judged = [distances_of(judging, standard, greedy.order[None, :size]) for size in range(1, n_steps + 1)]
-        unchosen = [distances_of(judging, standard, sets.rows(0, N_UNCHOSEN)).tau_paper.mean() for sets in drawn]
-        return greedy.distances.tau_paper, Distances.joined(judged).tau_paper, np.array(unchosen)
+        choosing, judging = (votes.select_models(half) for half in np.split(models, [votes.n_models // 2]))
+        greedy = choose_greedily(choosing, rank_by_all_tasks(choosing), n_steps=n_steps)
+        standard = rank_by_all_tasks(judging)
+        judged = [subset_distances(judging, standard, greedy.order[None, :size]) for size in range(1, n_steps + 1)]
+        unchosen = [
+            subset_distances(judging, standard, sets.rows(0, N_RANDOM_SUBSETS)).tau_paper.mean() for sets in drawn
+        ]
+        return greedy.distances.tau_paper, RankingDistances.concatenate(judged).tau_paper, np.array(unchosen)
 
     chosen, judged, unchosen = (np.array(one) for one in zip(*map_blocks(split, n_splits), strict=True))
-    return HeldOut(chosen=chosen, judged=judged, unchosen=unchosen)
+    return HoldoutDistances(chosen=chosen, judged=judged, unchosen=unchosen)
 
 
-def _by_pairs(found: Distances) -> Sequence[NDArray[np.int64]]:
-    return found.n_changed, found.twice_moved
+def _by_pairs(found: RankingDistances) -> Sequence[NDArray[np.int64]]:
+    return found.n_changed, found.doubled_rank_change
 
 
-def _first(sets: TaskSets, key: NDArray[np.int64], then: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def _first(sets: SubsetSample, key: NDArray[np.int64], then: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Of the sets with the least key, and among them the least second, the first by its tasks; and their number."""
     least = np.flatnonzero(key == key.min())
     least = least[then[least] == then[least].min()]

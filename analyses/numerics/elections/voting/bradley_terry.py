@@ -10,11 +10,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from analyses.numerics.elections.voting.condorcet import Duels
+from analyses.numerics.elections.voting.condorcet import PairwiseDuels
 
 TOLERANCE = 1e-12
 """Largest relative change of a strength in the last step."""
-MOST_STEPS = 10_000
+MAX_ITERATIONS = 10_000
 RESIDUAL = 1e-6
 """By so many wins, a model's expected wins may differ from those it has."""
 TIE = 1e-8
@@ -26,19 +26,19 @@ def is_installed() -> bool:
     return find_spec("evalica") is not None
 
 
-def has_strengths(duels: Duels) -> bool:
+def has_finite_strengths(duels: PairwiseDuels) -> bool:
     """Whether finite strengths exist: no group of models wins every task against all others (Ford 1957)."""
-    n_groups, _ = connected_components(csr_array(duels.points > 0), directed=True, connection="strong")
+    n_groups, _ = connected_components(csr_array(duels.half_points > 0), directed=True, connection="strong")
     return bool(n_groups == 1)
 
 
-def strengths(duels: Duels) -> NDArray[np.float64] | None:
+def fit_strengths(duels: PairwiseDuels) -> NDArray[np.float64] | None:
     """Strengths s with P(i beats j) = 1 / (1 + exp(s_j − s_i)) of largest likelihood; their mean is 0.
 
     Each task both models have is one comparison; a tie counts as half a win of each.
 
     Args:
-        duels: with `has_strengths`.
+        duels: with `has_finite_strengths`.
 
     Returns:
         ``(n_models,)``, or None where the equations of the maximum are not met when steps run out.
@@ -47,7 +47,7 @@ def strengths(duels: Duels) -> NDArray[np.float64] | None:
     """
     import evalica
 
-    won = duels.points / 2
+    won = duels.half_points / 2
     i, j = np.nonzero(won)
     found = evalica.bradley_terry(
         i.tolist(),
@@ -55,7 +55,7 @@ def strengths(duels: Duels) -> NDArray[np.float64] | None:
         [evalica.Winner.X] * len(i),
         weights=won[i, j].tolist(),
         tolerance=TOLERANCE,
-        limit=MOST_STEPS,
+        limit=MAX_ITERATIONS,
     )
     worth = found.scores.reindex(range(len(won))).to_numpy(dtype=np.float64)
     if not (worth > 0).all():
@@ -68,11 +68,11 @@ def strengths(duels: Duels) -> NDArray[np.float64] | None:
     return np.asarray(logs - logs.mean())
 
 
-def levels(worth: NDArray[np.float64]) -> NDArray[np.int64]:
+def tie_levels(worth: NDArray[np.float64]) -> NDArray[np.int64]:
     """``(n_models,)`` larger is better, equal is tied.
 
     Args:
-        worth: of `strengths`. They are roots of equations, not rational numbers, so ties need a tolerance.
+        worth: of `fit_strengths`. They are roots of equations, not rational numbers, so ties need a tolerance.
     """
     order = np.argsort(worth)
     steps = np.concatenate([[0], np.cumsum(np.diff(worth[order]) > TIE)])

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from analyses.numerics.elections.win_rates import shared_wins
+from analyses.numerics.elections.win_rates import count_pairwise_wins
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duels:
+class PairwiseDuels:
     """All duels of a field.
 
     Attributes:
@@ -26,13 +26,13 @@ class Duels:
     shared: NDArray[np.int32]
 
     @classmethod
-    def of_codes(cls, codes: NDArray[np.int32]) -> Duels:
+    def from_codes(cls, codes: NDArray[np.int32]) -> PairwiseDuels:
         """Duels over tasks.
 
         Args:
             codes: ``(n_tasks, n_models)`` of `rank_codes`, or some of its rows and columns.
         """
-        wins, shared = shared_wins(codes)
+        wins, shared = count_pairwise_wins(codes)
         return cls(wins=wins, shared=shared)
 
     @cached_property
@@ -41,7 +41,7 @@ class Duels:
         return np.asarray(self.wins - self.wins.T)
 
     @property
-    def points(self) -> NDArray[np.int64]:
+    def half_points(self) -> NDArray[np.int64]:
         """``(n_models, n_models)`` two for each task the row wins, one for each that both tie on; 0 on the diagonal."""
         given = self.margins.astype(np.int64) + self.shared
         np.fill_diagonal(given, 0)
@@ -53,12 +53,12 @@ class Duels:
         return np.asarray(self.margins > 0)
 
     @property
-    def weak_winners(self) -> NDArray[np.int64]:
+    def weak_condorcet_winners(self) -> NDArray[np.int64]:
         """Models that lose no duel."""
         return np.flatnonzero((self.margins >= 0).all(axis=1))
 
     @property
-    def winner(self) -> int | None:
+    def condorcet_winner(self) -> int | None:
         """The Condorcet winner: it wins every duel."""
         winners = np.flatnonzero(self.beats.sum(axis=1) == len(self.wins) - 1)
         return int(winners[0]) if len(winners) else None
@@ -70,20 +70,20 @@ class Duels:
         Every model of a tier wins its duel with every model of a lower one, and tiers are as small as that allows:
         inside a tier of several, models beat each other in cycles or tie.
         """
-        return _in_order(np.asarray(self.margins >= 0))
+        return _ordered_components(np.asarray(self.margins >= 0))
 
     @property
-    def dominates(self) -> NDArray[np.bool_]:
+    def pareto_dominates(self) -> NDArray[np.bool_]:
         """``(n_models, n_models)`` Pareto: the row is nowhere worse and somewhere better, on the tasks both have."""
         return np.asarray((self.wins > 0) & (self.wins.T == 0))
 
     @property
-    def smith(self) -> NDArray[np.int64]:
+    def smith_set(self) -> NDArray[np.int64]:
         """The smallest set of models each of which wins its duel with every model outside."""
         return np.flatnonzero(self.tiers == 0)
 
 
-def _in_order(reaches: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _ordered_components(reaches: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Strongly connected parts of a graph with an edge between every two nodes, by node; the first part is 0."""
     n_parts, part = connected_components(csr_array(reaches), directed=True, connection="strong")
     # Whoever is in an earlier part has an edge to everyone in a later one, and none comes back.

@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from analyses.numerics.elections.voting.condorcet import Duels
-from analyses.numerics.elections.voting.consensus_programs import least_cost, order_cost
+from analyses.numerics.elections.voting.condorcet import PairwiseDuels
+from analyses.numerics.elections.voting.kemeny_program import minimize_order_cost, order_cost
 from tracker.statistics.jit import jit
 
-LARGEST_PROGRAM = 100
+MAX_PROGRAM_MODELS = 100
 """Models of a cycle up to which the integer program is tried."""
-MOST_STARTS = 8
+MAX_STARTS = 8
 """Orders from which the search starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consensus:
+class KemenyOrder:
     """The best order found.
 
     Attributes:
@@ -48,16 +48,16 @@ class Consensus:
     order: NDArray[np.int64]
     ranks: NDArray[np.float64]
     distance: int
-    at_least: int
+    lower_bound: int
     is_unique: bool | None
 
     @property
     def is_exact(self) -> bool:
         """Whether no order is better."""
-        return self.distance == self.at_least
+        return self.distance == self.lower_bound
 
 
-def kemeny(codes: NDArray[np.int32], *, deadline: float, with_uniqueness: bool = True) -> Consensus:
+def find_kemeny_order(codes: NDArray[np.int32], *, deadline: float, with_uniqueness: bool = True) -> KemenyOrder:
     """The order with the fewest contradictions, or the best one found and a bound.
 
     Args:
@@ -66,42 +66,42 @@ def kemeny(codes: NDArray[np.int32], *, deadline: float, with_uniqueness: bool =
         with_uniqueness: whether to find out if it is the only one.
     """
     distinct, which, copies = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
-    duels = Duels.of_codes(distinct)
+    duels = PairwiseDuels.from_codes(distinct)
     # Having the row ahead costs one for each task that the column wins, once for each pair of copies.
     cost = duels.wins.T.astype(np.int64) * copies[:, None] * copies[None, :]
     liked = duels.margins.astype(np.int64) @ copies
-    starts = _starts(distinct, liked)
-    parts = _parts(cost, liked)
-    at_least = _between(cost, parts)
+    starts = _initial_orders(distinct, liked)
+    parts = _ordered_components(cost, liked)
+    lower_bound = _cost_between_components(cost, parts)
     arranged = []
     for part in parts:
         inner = cost[np.ix_(part, part)]
-        found, least = _arranged(inner, [_among(order, part) for order in starts], deadline)
+        found, least = _solve_component(inner, [_restrict_order(order, part) for order in starts], deadline)
         arranged.append(part[found])
-        at_least += least
+        lower_bound += least
     order = np.concatenate(arranged)
     distance = order_cost(cost, order)
     is_unique = None
-    if with_uniqueness and distance == at_least:
+    if with_uniqueness and distance == lower_bound:
         is_unique = _is_unique(cost, arranged, order, deadline)
-    columns, ranks = _with_copies(_interchangeable(cost, order), which.ravel())
-    return Consensus(order=columns, ranks=ranks, distance=distance, at_least=at_least, is_unique=is_unique)
+    columns, ranks = _restore_copies(_interchangeable_runs(cost, order), which.ravel())
+    return KemenyOrder(order=columns, ranks=ranks, distance=distance, lower_bound=lower_bound, is_unique=is_unique)
 
 
-def _starts(codes: NDArray[np.int32], liked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _initial_orders(codes: NDArray[np.int32], liked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Orders to start from: by tasks won less tasks lost, then as single tasks have it."""
-    tasks = codes[np.argsort(-(codes > 0).sum(axis=1), kind="stable")][: MOST_STARTS - 1]
+    tasks = codes[np.argsort(-(codes > 0).sum(axis=1), kind="stable")][: MAX_STARTS - 1]
     return [np.argsort(-liked, kind="stable"), *(np.lexsort((-liked, -row)) for row in tasks)]
 
 
-def _among(order: NDArray[np.int64], part: NDArray[np.int64]) -> NDArray[np.int64]:
+def _restrict_order(order: NDArray[np.int64], part: NDArray[np.int64]) -> NDArray[np.int64]:
     """An order of all as an order of places in a part."""
     place = np.full(len(order), -1)
     place[part] = np.arange(len(part))
     return np.asarray(place[order][place[order] >= 0])
 
 
-def _parts(cost: NDArray[np.int64], liked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _ordered_components(cost: NDArray[np.int64], liked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Strongly connected parts of the graph from winners to losers, in an order that no edge contradicts."""
     beats = cost < cost.T
     n_parts, part = connected_components(csr_array(beats), directed=True, connection="strong")
@@ -122,14 +122,14 @@ def _parts(cost: NDArray[np.int64], liked: NDArray[np.int64]) -> list[NDArray[np
     return ordered
 
 
-def _between(cost: NDArray[np.int64], parts: list[NDArray[np.int64]]) -> int:
+def _cost_between_components(cost: NDArray[np.int64], parts: list[NDArray[np.int64]]) -> int:
     """Cost of all pairs of different parts, each as its duel was won."""
     least = np.minimum(cost, cost.T)
     inside = sum(int(least[np.ix_(part, part)].sum()) for part in parts)
     return (int(least.sum()) - inside) // 2
 
 
-def _arranged(
+def _solve_component(
     cost: NDArray[np.int64], starts: list[NDArray[np.int64]], deadline: float
 ) -> tuple[NDArray[np.int64], int]:
     """The best order found of one part, and a bound that no order is below."""
@@ -138,17 +138,17 @@ def _arranged(
         return np.zeros(1, dtype=np.int64), 0
     best = starts[0]
     for start in starts:
-        best = min(best, _improved(cost, start, deadline), key=lambda order: order_cost(cost, order))
+        best = min(best, _improve_order(cost, start, deadline), key=lambda order: order_cost(cost, order))
     known = order_cost(cost, best)
-    at_least = int(np.triu(np.minimum(cost, cost.T), 1).sum()) + int(_circles(np.maximum(cost.T - cost, 0)))
-    if at_least < known and m <= LARGEST_PROGRAM:
-        found = least_cost(cost, known=known, deadline=deadline)
+    lower_bound = int(np.triu(np.minimum(cost, cost.T), 1).sum()) + int(_cycle_cost_bound(np.maximum(cost.T - cost, 0)))
+    if lower_bound < known and m <= MAX_PROGRAM_MODELS:
+        found = minimize_order_cost(cost, known=known, deadline=deadline)
         best = best if found.order is None else found.order
-        at_least = max(at_least, found.at_least)
-    return best, at_least
+        lower_bound = max(lower_bound, found.lower_bound)
+    return best, lower_bound
 
 
-def _improved(cost: NDArray[np.int64], order: NDArray[np.int64], deadline: float) -> NDArray[np.int64]:
+def _improve_order(cost: NDArray[np.int64], order: NDArray[np.int64], deadline: float) -> NDArray[np.int64]:
     """Move one model at a time to its best place, until none gains or time runs out."""
     order = order.copy()
     has_moved = True
@@ -168,7 +168,7 @@ def _improved(cost: NDArray[np.int64], order: NDArray[np.int64], deadline: float
 
 
 @jit
-def _circles(margins: Any) -> Any:
+def _cycle_cost_bound(margins: Any) -> Any:
     """What circles of three must cost at least: margins of duels are spent on one circle after the other.
 
     Args:
@@ -203,14 +203,14 @@ def _is_unique(
         inner = cost[np.ix_(part, part)]
         best = np.arange(len(part))
         limit = order_cost(inner, best) + 1
-        found = least_cost(inner, known=limit, deadline=deadline, other_than=best)
+        found = minimize_order_cost(inner, known=limit, deadline=deadline, other_than=best)
         if found.order is not None:
             return False
-        known &= found.at_least >= limit
+        known &= found.lower_bound >= limit
     return True if known else None
 
 
-def _interchangeable(cost: NDArray[np.int64], order: NDArray[np.int64]) -> list[list[int]]:
+def _interchangeable_runs(cost: NDArray[np.int64], order: NDArray[np.int64]) -> list[list[int]]:
     """Runs of models next to each other that cost the same in any order among them."""
     runs: list[list[int]] = []
     for model in order.tolist():
@@ -221,7 +221,7 @@ def _interchangeable(cost: NDArray[np.int64], order: NDArray[np.int64]) -> list[
     return runs
 
 
-def _with_copies(runs: list[list[int]], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _restore_copies(runs: list[list[int]], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The order and ranks of all models, copies beside each other."""
     columns: list[int] = []
     ranks = np.empty(len(which))

@@ -8,26 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.voting import bradley_terry
-from analyses.numerics.elections.voting.kemeny import kemeny
-from analyses.numerics.elections.voting.removals import NEVER, Removal, by_search, by_sums, by_worst_duel
+from analyses.numerics.elections.voting.kemeny import find_kemeny_order
+from analyses.numerics.elections.voting.removals import (
+    NO_REMOVAL,
+    Removal,
+    minimize_minimax_removal,
+    minimize_sum_removal,
+    search_removal,
+)
 from analyses.numerics.elections.voting.rules import (
-    ADDITIVE,
+    ADDITIVE_RULES,
     Election,
     PointsRule,
-    Rule,
-    as_counted,
-    defeats,
+    VotingRule,
+    canonical_rule,
+    count_points,
+    defeat_margins,
     opponent_points,
-    points,
     task_points,
 )
-from analyses.numerics.elections.win_rates import models_beaten, pairwise_wins
+from analyses.numerics.elections.win_rates import count_models_beaten, pairwise_wins
 
-RIVALS = 3
+MAX_RIVALS = 3
 """Models after the leaders that are put first in Kemeny's order, to see how close they come."""
 
 
-def leaders(rule: Rule, election: Election, *, deadline: float) -> NDArray[np.int64] | None:
+def find_leaders(rule: VotingRule, election: Election, *, deadline: float) -> NDArray[np.int64] | None:
     """Models in the first place; by Kemeny's rule, those that are first in some best order.
 
     Args:
@@ -38,39 +44,41 @@ def leaders(rule: Rule, election: Election, *, deadline: float) -> NDArray[np.in
     Returns:
         Columns; None where they are not known: the best order is not proven, or strengths do not exist.
     """
-    rule = as_counted(rule, election)
+    rule = canonical_rule(rule, election)
     if rule == "kemeny":
-        return _first_in_order(election, deadline)
-    levels = _levels(rule, election)
+        return _kemeny_leaders(election, deadline)
+    levels = _rule_levels(rule, election)
     return None if levels is None else np.flatnonzero(np.asarray(levels == levels.max(), dtype=bool))
 
 
-def fewest_tasks(rule: Rule, election: Election, leading: NDArray[np.int64], *, deadline: float) -> Removal:
+def find_pivotal_tasks(rule: VotingRule, election: Election, leading: NDArray[np.int64], *, deadline: float) -> Removal:
     """A smallest set of tasks whose removal takes the first place from all who hold it; at least one task is left.
 
     Args:
         rule: by which models are ranked.
         election: complete for the rules that need it.
-        leading: of `leaders`.
+        leading: of `find_leaders`.
         deadline: by `time.monotonic`.
     """
-    if len(leading) == election.n_models or _never_behind(election, leading):
-        return NEVER
-    counted = as_counted(rule, election)
-    if counted in ADDITIVE:
-        return by_sums(task_points(counted, election)[0], leading)
+    if len(leading) == election.n_models or _is_unbeatable(election, leading):
+        return NO_REMOVAL
+    counted = canonical_rule(rule, election)
+    if counted in ADDITIVE_RULES:
+        return minimize_sum_removal(task_points(counted, election)[0], leading)
     if counted == "win-rate" and election.is_complete:
-        return by_sums(models_beaten(election.codes), leading)
+        return minimize_sum_removal(count_models_beaten(election.codes), leading)
     everything = np.arange(election.n_tasks)
 
     def lead(removed: NDArray[np.int64]) -> Any:
         left = np.setdiff1d(everything, removed)
-        return _lead(rule, election.among_tasks(left), leading, deadline) if len(left) else 1
+        return _leader_margin(rule, election.select_tasks(left), leading, deadline) if len(left) else 1
 
-    return by_search(everything, lead, deadline=deadline)
+    return search_removal(everything, lead, deadline=deadline)
 
 
-def fewest_models(rule: Rule, election: Election, leading: NDArray[np.int64], *, deadline: float) -> Removal:
+def find_pivotal_models(
+    rule: VotingRule, election: Election, leading: NDArray[np.int64], *, deadline: float
+) -> Removal:
     """A smallest set of models, none of them leading, without which the leaders are no longer in the first place.
 
     Tasks stay the same. By ``mean`` and ``median`` there is none: other models have no part in a model's score.
@@ -78,89 +86,91 @@ def fewest_models(rule: Rule, election: Election, leading: NDArray[np.int64], *,
     Args:
         rule: by which models are ranked.
         election: complete for the rules that need it.
-        leading: of `leaders`.
+        leading: of `find_leaders`.
         deadline: by `time.monotonic`.
     """
-    counted = as_counted(rule, election)
-    if counted in ("mean", "median") or len(leading) == election.n_models or _never_behind(election, leading):
-        return NEVER
+    counted = canonical_rule(rule, election)
+    if counted in ("mean", "median") or len(leading) == election.n_models or _is_unbeatable(election, leading):
+        return NO_REMOVAL
     if counted == "win-rate":
-        return by_sums(pairwise_wins(election.scores).wins.T, leading, items_are_models=True)
+        return minimize_sum_removal(pairwise_wins(election.scores).wins.T, leading, items_are_models=True)
     if counted in ("borda", "copeland"):
-        return by_sums(opponent_points(counted, election).T, leading, items_are_models=True)
+        return minimize_sum_removal(opponent_points(counted, election).T, leading, items_are_models=True)
     if counted == "minimax":
-        return by_worst_duel(defeats(election.duels)[0], leading)
-    if counted == "kemeny" and np.isin(leading, election.duels.weak_winners).any():
-        return NEVER  # it loses no duel, whoever else stands
+        return minimize_minimax_removal(defeat_margins(election.duels)[0], leading)
+    if counted == "kemeny" and np.isin(leading, election.duels.weak_condorcet_winners).any():
+        return NO_REMOVAL  # it loses no duel, whoever else stands
     others = np.setdiff1d(np.arange(election.n_models), leading)
 
     def lead(removed: NDArray[np.int64]) -> Any:
         left = np.setdiff1d(np.arange(election.n_models), removed)
-        return _lead(rule, election.among_models(left), np.searchsorted(left, leading), deadline)
+        return _leader_margin(rule, election.select_models(left), np.searchsorted(left, leading), deadline)
 
-    return by_search(others, lead, deadline=deadline)
+    return search_removal(others, lead, deadline=deadline)
 
 
-def _never_behind(election: Election, leading: NDArray[np.int64]) -> bool:
+def _is_unbeatable(election: Election, leading: NDArray[np.int64]) -> bool:
     """Whether a leader has the best score on every task, and nobody lacks one: then no rule has anybody ahead of it."""
     first = election.codes == election.codes.max(axis=1, keepdims=True)
     return election.is_complete and bool(first[:, leading].all(axis=0).any())
 
 
-def _levels(rule: PointsRule | Literal["bradley-terry"], election: Election) -> NDArray[Any] | None:
+def _rule_levels(rule: PointsRule | Literal["bradley-terry"], election: Election) -> NDArray[Any] | None:
     """What models are ranked by; None where strengths do not exist."""
     if rule == "bradley-terry":
         duels = election.duels
-        worth = bradley_terry.strengths(duels) if bradley_terry.has_strengths(duels) else None
-        return None if worth is None else bradley_terry.levels(worth)
-    return points(rule, election).points
+        worth = bradley_terry.fit_strengths(duels) if bradley_terry.has_finite_strengths(duels) else None
+        return None if worth is None else bradley_terry.tie_levels(worth)
+    return count_points(rule, election).points
 
 
-def _lead(rule: Rule, election: Election, leading: NDArray[np.int64], deadline: float) -> Any:
+def _leader_margin(rule: VotingRule, election: Election, leading: NDArray[np.int64], deadline: float) -> Any:
     """By how much the foremost of some models is ahead of all others; below 0 it is not first; None = not known."""
     others = np.setdiff1d(np.arange(election.n_models), leading)
     if not len(others):
         return 1
-    rule = as_counted(rule, election)
+    rule = canonical_rule(rule, election)
     if rule == "kemeny":
-        return _lead_in_order(election, leading, deadline)
-    levels = _levels(rule, election)
+        return _kemeny_margin(election, leading, deadline)
+    levels = _rule_levels(rule, election)
     return None if levels is None else max(levels[leading].tolist()) - max(levels[others].tolist())
 
 
-def _first_in_order(election: Election, deadline: float) -> NDArray[np.int64] | None:
+def _kemeny_leaders(election: Election, deadline: float) -> NDArray[np.int64] | None:
     """Models that are first in some best order; None where best orders are not proven."""
-    best, duels = _proven(election, deadline), election.duels
+    best, duels = _proven_kemeny_cost(election, deadline), election.duels
     if best is None:
         return None
     # Whoever loses more than it wins could be moved to the end for less.
-    able = [model for model in duels.smith.tolist() if int(duels.margins[model].sum()) >= 0]
-    costs = [_cost_if_first(election, model, deadline) for model in able] if duels.winner is None else [best]
+    able = [model for model in duels.smith_set.tolist() if int(duels.margins[model].sum()) >= 0]
+    costs: list[int | None] = [best]
+    if duels.condorcet_winner is None:
+        costs = [_kemeny_cost_with_leader(election, model, deadline) for model in able]
     if any(cost is None for cost in costs):
         return None
     return np.array([model for model, cost in zip(able, costs, strict=True) if cost == best], dtype=np.int64)
 
 
-def _lead_in_order(election: Election, leading: NDArray[np.int64], deadline: float) -> int | None:
+def _kemeny_margin(election: Election, leading: NDArray[np.int64], deadline: float) -> int | None:
     """How much more the best order costs with another model first than with one of these; below 0 it is cheaper."""
-    whole = kemeny(election.codes, deadline=deadline, with_uniqueness=False)
-    costs = [_cost_if_first(election, model, deadline) for model in leading.tolist()]
+    whole = find_kemeny_order(election.codes, deadline=deadline, with_uniqueness=False)
+    costs = [_kemeny_cost_with_leader(election, model, deadline) for model in leading.tolist()]
     known = [cost for cost in costs if cost is not None]
     if not whole.is_exact or len(known) < len(costs):
         return None
     if whole.distance < min(known):
         return whole.distance - min(known)
-    rivals = [model for model in whole.order.tolist() if model not in leading][:RIVALS]
-    others = [_cost_if_first(election, model, deadline) for model in rivals]
+    rivals = [model for model in whole.order.tolist() if model not in leading][:MAX_RIVALS]
+    others = [_kemeny_cost_with_leader(election, model, deadline) for model in rivals]
     return min((cost for cost in others if cost is not None), default=min(known)) - min(known)
 
 
-def _cost_if_first(election: Election, model: int, deadline: float) -> int | None:
+def _kemeny_cost_with_leader(election: Election, model: int, deadline: float) -> int | None:
     """Contradictions of the best order that begins with a model; None where it is not proven."""
-    rest = _proven(election.among_models(np.delete(np.arange(election.n_models), model)), deadline)
+    rest = _proven_kemeny_cost(election.select_models(np.delete(np.arange(election.n_models), model)), deadline)
     return None if rest is None else rest + int(election.duels.wins[:, model].sum())
 
 
-def _proven(election: Election, deadline: float) -> int | None:
-    best = kemeny(election.codes, deadline=deadline, with_uniqueness=False)
+def _proven_kemeny_cost(election: Election, deadline: float) -> int | None:
+    best = find_kemeny_order(election.codes, deadline=deadline, with_uniqueness=False)
     return best.distance if best.is_exact else None

@@ -26,16 +26,16 @@ class Removal:
     """
 
     removed: NDArray[np.int64] | None
-    at_least: int | None
+    lower_bound: int | None
 
     @property
     def is_exact(self) -> bool:
         """Whether the set is proven to be a smallest one, or that there is none."""
-        return self.at_least is None if self.removed is None else self.at_least == len(self.removed)
+        return self.lower_bound is None if self.removed is None else self.lower_bound == len(self.removed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fall:
+class PivotalSet:
     """What the first place hangs on, by name.
 
     Attributes:
@@ -45,22 +45,22 @@ class Fall:
     """
 
     removed: tuple[str, ...] | None
-    at_least: int | None
-    heirs: tuple[str, ...] = ()
+    lower_bound: int | None
+    new_leaders: tuple[str, ...] = ()
 
     @property
     def is_exact(self) -> bool:
         """Whether the set is proven to be a smallest one, or that there is none."""
-        return self.at_least is None if self.removed is None else self.at_least == len(self.removed)
+        return self.lower_bound is None if self.removed is None else self.lower_bound == len(self.removed)
 
 
-NEVER = Removal(removed=None, at_least=None)
+NO_REMOVAL = Removal(removed=None, lower_bound=None)
 
-Lead = Callable[[NDArray[np.int64]], Any]
+LeaderMargin = Callable[[NDArray[np.int64]], Any]
 """By how much the leaders are ahead without some items: below 0 somebody else leads; None = not known."""
 
 
-def by_sums(given: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models: bool = False) -> Removal:
+def minimize_sum_removal(given: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models: bool = False) -> Removal:
     """Where what models get from the items that are left is added up.
 
     For one leader and one challenger, the items that favour the leader most are the ones to remove. Of several leaders
@@ -74,7 +74,7 @@ def by_sums(given: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models
     n_items, n_models = given.shape
     challengers = np.setdiff1d(np.arange(n_models), leaders)
     if not len(challengers):
-        return NEVER
+        return NO_REMOVAL
     never = n_items + 1
     needed = np.zeros(len(challengers), dtype=np.int64)
     favours = []
@@ -90,20 +90,20 @@ def by_sums(given: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models
         hardest = np.where(behind.any(axis=0), behind.argmax(axis=0) + 1, never)
         favours.append((favour, movable))
         needed = np.maximum(needed, hardest)
-    at_least = int(needed.min())
-    if at_least == never:
-        return NEVER
+    lower_bound = int(needed.min())
+    if lower_bound == never:
+        return NO_REMOVAL
     found: NDArray[np.int64] | None = None
     for one in np.argsort(needed, kind="stable"):
         if needed[one] == never or (found is not None and needed[one] >= len(found)):
             break
-        tried = _against_all([(favour[:, one], movable[:, one]) for favour, movable in favours])
+        tried = _remove_greedily([(favour[:, one], movable[:, one]) for favour, movable in favours])
         if tried is not None and (found is None or len(tried) < len(found)):
             found = tried
-    return Removal(removed=found, at_least=at_least)
+    return Removal(removed=found, lower_bound=lower_bound)
 
 
-def _against_all(favours: list[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[np.int64] | None:
+def _remove_greedily(favours: list[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[np.int64] | None:
     """Items without which one challenger is ahead of all leaders: each time, the one that keeps the foremost there.
 
     Args:
@@ -126,7 +126,7 @@ def _against_all(favours: list[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[np
     return None
 
 
-def by_worst_duel(lost: NDArray[Any], leaders: NDArray[np.int64]) -> Removal:
+def minimize_minimax_removal(lost: NDArray[Any], leaders: NDArray[np.int64]) -> Removal:
     """Where models are ranked by their worst duel, the fewest models without which somebody else leads.
 
     A challenger leads if its worst defeat is at most u and every leader has a worse one left. For each u among its
@@ -151,10 +151,10 @@ def by_worst_duel(lost: NDArray[Any], leaders: NDArray[np.int64]) -> Removal:
             fewest = int(n_removed[allowed].min())
             if best is None or fewest < len(best):
                 best = np.sort(order[:fewest])
-    return NEVER if best is None else Removal(removed=best, at_least=len(best))
+    return NO_REMOVAL if best is None else Removal(removed=best, lower_bound=len(best))
 
 
-def by_search(items: NDArray[np.int64], lead: Lead, *, deadline: float) -> Removal:
+def search_removal(items: NDArray[np.int64], lead: LeaderMargin, *, deadline: float) -> Removal:
     """Where nothing better is known: one item after the other, then all sets by size while there is time.
 
     Args:
@@ -162,26 +162,26 @@ def by_search(items: NDArray[np.int64], lead: Lead, *, deadline: float) -> Remov
         lead: of the leaders without some of the items.
         deadline: by `time.monotonic`.
     """
-    found = _one_after_the_other(items, lead, time.monotonic() + (deadline - time.monotonic()) / 2)
+    found = _search_greedily(items, lead, time.monotonic() + (deadline - time.monotonic()) / 2)
     largest = len(items) if found is None else len(found) - 1
-    at_least, is_open = 1, False
+    lower_bound, is_open = 1, False
     for size in range(1, largest + 1):
         for some in combinations(items.tolist(), size):
             if time.monotonic() > deadline:
-                return Removal(removed=found, at_least=at_least)
+                return Removal(removed=found, lower_bound=lower_bound)
             removed = np.array(some, dtype=np.int64)
             left = lead(removed)
             if left is not None and left < 0:
-                return Removal(removed=removed, at_least=at_least)
+                return Removal(removed=removed, lower_bound=lower_bound)
             is_open |= left is None
         if not is_open:
-            at_least = size + 1
+            lower_bound = size + 1
     if found is None and not is_open:
-        return NEVER
-    return Removal(removed=found, at_least=at_least)
+        return NO_REMOVAL
+    return Removal(removed=found, lower_bound=lower_bound)
 
 
-def _one_after_the_other(items: NDArray[np.int64], lead: Lead, deadline: float) -> NDArray[np.int64] | None:
+def _search_greedily(items: NDArray[np.int64], lead: LeaderMargin, deadline: float) -> NDArray[np.int64] | None:
     """Each time the item that costs the leaders most; then those that were not needed are put back."""
     removed: list[int] = []
     waiting = items.tolist()
@@ -199,11 +199,11 @@ def _one_after_the_other(items: NDArray[np.int64], lead: Lead, deadline: float) 
         removed.append(worst)
         waiting.remove(worst)
         if leads[worst] < 0:
-            return np.sort(np.array(_needed(removed, lead), dtype=np.int64))
+            return np.sort(np.array(_drop_unnecessary(removed, lead), dtype=np.int64))
     return None
 
 
-def _needed(removed: Iterable[int], lead: Lead) -> list[int]:
+def _drop_unnecessary(removed: Iterable[int], lead: LeaderMargin) -> list[int]:
     kept = list(removed)
     for item in list(kept):
         fewer = [one for one in kept if one != item]

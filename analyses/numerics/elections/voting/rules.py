@@ -1,8 +1,8 @@
 """Rules that turn scores on tasks into one ranking, each decided in whole numbers.
 
 Tasks vote, models stand. ``mean`` and ``median`` use the scores; the others only their order within each task.
-The rules of `WHOLE_BALLOTS` compare models by sums over tasks, which mean nothing where tasks differ from model to
-model: they are for tasks that every model has. The others compare two models on the tasks both have.
+The rules of `COMPLETE_TASK_RULES` compare models by sums over tasks, which mean nothing where tasks differ from model
+to model: they are for tasks that every model has. The others compare two models on the tasks both have.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import ExactScores
-from analyses.numerics.elections.voting.condorcet import Duels
-from analyses.numerics.elections.win_rates import LARGEST, rank_codes, task_wins, win_rates, worth_of_one
+from analyses.numerics.elections.voting.condorcet import PairwiseDuels
+from analyses.numerics.elections.win_rates import MAX_INT64_SUM, rank_codes, task_half_points, task_units, win_rates
 
 PointsRule = Literal[
     "mean", "median", "win-rate", "win-rate-per-task", "borda", "dowdall", "plurality", "copeland", "minimax"
 ]
 """Rules that give each model a number, which ranks it."""
-Rule = Literal[PointsRule, "kemeny", "bradley-terry"]
-RULES: tuple[Rule, ...] = get_args(Rule)
-WHOLE_BALLOTS = frozenset({"mean", "median", "borda", "dowdall", "plurality"})
+VotingRule = Literal[PointsRule, "kemeny", "bradley-terry"]
+VOTING_RULES: tuple[VotingRule, ...] = get_args(VotingRule)
+COMPLETE_TASK_RULES = frozenset({"mean", "median", "borda", "dowdall", "plurality"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Election:
     codes: NDArray[np.int32]
 
     @classmethod
-    def of_scores(cls, scores: ExactScores) -> Election:
+    def from_scores(cls, scores: ExactScores) -> Election:
         """An election of all models by all tasks."""
         return cls(scores=scores, codes=rank_codes(scores))
 
@@ -68,25 +68,25 @@ class Election:
         return any(len(np.unique(row[row > 0])) < np.count_nonzero(row) for row in self.codes)
 
     @cached_property
-    def duels(self) -> Duels:
+    def duels(self) -> PairwiseDuels:
         """Model against model."""
-        return Duels.of_codes(self.codes)
+        return PairwiseDuels.from_codes(self.codes)
 
     def complete(self) -> Election:
         """Only the tasks that every model has."""
-        return self.among_tasks(np.flatnonzero((self.codes > 0).all(axis=1)))
+        return self.select_tasks(np.flatnonzero((self.codes > 0).all(axis=1)))
 
-    def among_tasks(self, tasks: NDArray[np.int64]) -> Election:
+    def select_tasks(self, tasks: NDArray[np.int64]) -> Election:
         """The election if only these tasks voted."""
         return Election(scores=self.scores.rows(tasks), codes=self.codes[tasks])
 
-    def among_models(self, models: NDArray[np.int64]) -> Election:
+    def select_models(self, models: NDArray[np.int64]) -> Election:
         """The election if only these models stood."""
         return Election(scores=self.scores.columns(models), codes=self.codes[:, models])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Points:
+class RulePoints:
     """What a rule gives each model.
 
     Attributes:
@@ -108,7 +108,7 @@ class Points:
         return np.array([float(Fraction(value) * self.unit) for value in self.points.tolist()])
 
 
-def as_counted(rule: Rule, election: Election) -> Rule:
+def canonical_rule(rule: VotingRule, election: Election) -> VotingRule:
     """The rule itself, or ``borda`` where it is known to give the same ranking.
 
     Where no score is missing, win rates per task are Borda points but for a factor, and strengths of Bradley and Terry
@@ -120,7 +120,7 @@ def as_counted(rule: Rule, election: Election) -> Rule:
     return rule if rule == "win-rate" and election.has_ties else "borda"
 
 
-def points(rule: PointsRule, election: Election) -> Points:
+def count_points(rule: PointsRule, election: Election) -> RulePoints:
     """The points of each model.
 
     - ``mean``, ``median``: of the scores; the median of an even number is the mean of the middle two.
@@ -134,29 +134,31 @@ def points(rule: PointsRule, election: Election) -> Points:
 
     Args:
         rule: one of these.
-        election: complete for the rules of `WHOLE_BALLOTS`; at least one task.
+        election: complete for the rules of `COMPLETE_TASK_RULES`; at least one task.
     """
     n = election.n_tasks
-    if rule in ADDITIVE:
+    if rule in ADDITIVE_RULES:
         per_task, below = task_points(rule, election)
-        return Points(points=np.asarray(per_task.sum(axis=0)), unit=Fraction(1, below * n))
+        return RulePoints(points=np.asarray(per_task.sum(axis=0)), unit=Fraction(1, below * n))
     if rule == "median":
         ordered = np.sort(election.scores.numerators, axis=0)
-        return Points(points=ordered[(n - 1) // 2] + ordered[n // 2], unit=Fraction(1, 2 * election.scores.denominator))
+        return RulePoints(
+            points=ordered[(n - 1) // 2] + ordered[n // 2], unit=Fraction(1, 2 * election.scores.denominator)
+        )
     if rule == "copeland":
-        return Points(points=opponent_points("copeland", election).sum(axis=1), unit=Fraction(1, 2))
+        return RulePoints(points=opponent_points("copeland", election).sum(axis=1), unit=Fraction(1, 2))
     if rule == "minimax":
-        return _minimax(election.duels)
+        return _minimax_points(election.duels)
     rates = win_rates(election.scores, rule="pairwise" if rule == "win-rate" else "per_task")
-    return Points(points=np.array(rates, dtype=object), unit=Fraction(1))
+    return RulePoints(points=np.array(rates, dtype=object), unit=Fraction(1))
 
 
-ADDITIVE = frozenset({"mean", "borda", "dowdall", "plurality"})
+ADDITIVE_RULES = frozenset({"mean", "borda", "dowdall", "plurality"})
 """Rules by which a model's points are the sum of what each task gives it, whoever else votes."""
 
 
 def task_points(rule: str, election: Election) -> tuple[NDArray[Any], int]:
-    """What each task gives each model by a rule of `ADDITIVE`.
+    """What each task gives each model by a rule of `ADDITIVE_RULES`.
 
     Args:
         rule: one of them.
@@ -168,24 +170,24 @@ def task_points(rule: str, election: Election) -> tuple[NDArray[Any], int]:
     if rule == "mean":
         return election.scores.numerators, election.scores.denominator
     if rule == "borda":
-        return task_wins(election.codes)[0], 2
+        return task_half_points(election.codes)[0], 2
     m = election.n_models
     if rule == "dowdall":
         whole = lcm(*range(1, m + 1))
         places = [whole // place for place in range(1, m + 1)]
     else:
         whole, places = 1, [1] + [0] * (m - 1)
-    return _positional(election.codes, places, whole)
+    return _positional_points(election.codes, places, whole)
 
 
-def _positional(codes: NDArray[np.int32], places: list[int], whole: int) -> tuple[NDArray[Any], int]:
+def _positional_points(codes: NDArray[np.int32], places: list[int], whole: int) -> tuple[NDArray[Any], int]:
     """Points for places; models that tie share the mean of the places they take."""
     sums = [0]
     for value in places:
         sums.append(sums[-1] + value)
     taken = [np.unique(-row, return_inverse=True, return_counts=True) for row in codes]
     sizes = lcm(*{int(size) for _, _, counts in taken for size in counts})
-    kind: Any = np.int64 if sums[-1] * sizes * len(codes) < LARGEST else object
+    kind: Any = np.int64 if sums[-1] * sizes * len(codes) < MAX_INT64_SUM else object
     given = np.zeros(codes.shape, dtype=kind)
     for into, (_, group, counts) in zip(given, taken, strict=True):
         last = np.cumsum(counts).tolist()
@@ -207,19 +209,19 @@ def opponent_points(rule: str, election: Election) -> NDArray[Any]:
         ``(n_models, n_models)`` int64, 0 on the diagonal.
     """
     if rule == "borda":
-        return election.duels.points
+        return election.duels.half_points
     given = 1 + np.sign(election.duels.margins).astype(np.int64)
     np.fill_diagonal(given, 0)
     return np.asarray(given)
 
 
-def _minimax(duels: Duels) -> Points:
+def _minimax_points(duels: PairwiseDuels) -> RulePoints:
     """The worst margin, over one denominator; where two models share no task, neither loses."""
-    worst, below = defeats(duels)
-    return Points(points=-worst.max(axis=1), unit=Fraction(1, below))
+    worst, below = defeat_margins(duels)
+    return RulePoints(points=-worst.max(axis=1), unit=Fraction(1, below))
 
 
-def defeats(duels: Duels) -> tuple[NDArray[Any], int]:
+def defeat_margins(duels: PairwiseDuels) -> tuple[NDArray[Any], int]:
     """By what share of the tasks both have the row loses to the column, less the share it wins.
 
     Args:
@@ -228,7 +230,7 @@ def defeats(duels: Duels) -> tuple[NDArray[Any], int]:
     Returns:
         ``(n_models, n_models)`` numerators, on the diagonal less than any other number; and the denominator.
     """
-    worth, below = worth_of_one(duels.shared, n_summands=1)
+    worth, below = task_units(duels.shared, n_summands=1)
     lost = -duels.margins.astype(worth.dtype) * worth[duels.shared]
     np.fill_diagonal(lost, -below - 1)
     return lost, below

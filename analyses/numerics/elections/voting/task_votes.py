@@ -1,6 +1,6 @@
 """What each task gives each model, in integers, so that any set of tasks can be added up without rounding.
 
-Totals of any size are kept in 64-bit integers: as one where all sums fit, otherwise as digits of `DIGIT` bits, the
+Totals of any size are kept in 64-bit integers: as one where all sums fit, otherwise as digits of `DIGIT_BITS` bits, the
 most significant first, carried after adding. A sum of digits stays below 2⁶³ for fewer than 2²³ summands.
 """
 
@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import ExactScores
-from analyses.numerics.elections.win_rates import models_beaten, rank_codes
+from analyses.numerics.elections.win_rates import count_models_beaten, rank_codes
 from tracker.statistics.jit import jit, popcount
 
-Rule = Literal["mean", "win-rate"]
+AggregationRule = Literal["mean", "win-rate"]
 """How tasks are aggregated."""
-DIGIT = 40
+DIGIT_BITS = 40
 """Bits of a digit of a total."""
-ONE_DIGIT = 62
+MAX_SINGLE_DIGIT_BITS = 62
 """Bits up to which a total is not split."""
-_MASK = (1 << DIGIT) - 1
+_MASK = (1 << DIGIT_BITS) - 1
 
 
 class TaskVotes(Protocol):
@@ -47,11 +47,11 @@ class TaskVotes(Protocol):
             ``(n_subsets, n_digits, n_models)``; larger is better.
         """
 
-    def among(self, models: NDArray[np.int64]) -> TaskVotes:
+    def select_models(self, models: NDArray[np.int64]) -> TaskVotes:
         """The votes if only these models stood."""
 
 
-def task_votes(scores: ExactScores, rule: Rule) -> TaskVotes:
+def task_votes(scores: ExactScores, rule: AggregationRule) -> TaskVotes:
     """The votes under a rule.
 
     Args:
@@ -60,16 +60,16 @@ def task_votes(scores: ExactScores, rule: Rule) -> TaskVotes:
             (a tie is not won, and without a common task the share is 0).
     """
     if rule == "mean":
-        return PointVotes.of_scores(scores)
+        return PointVotes.from_scores(scores)
     levels = rank_codes(scores).astype(np.int64)
-    return WinVotes.of_levels(levels) if scores.is_complete else DuelVotes.of_levels(levels, scores.present)
+    return WinVotes.from_levels(levels) if scores.is_complete else PairwiseVotes.from_levels(levels, scores.present)
 
 
-def as_integers(totals: NDArray[np.int64]) -> list[int]:
+def combine_digits(totals: NDArray[np.int64]) -> list[int]:
     """The totals of one set of tasks, ``(n_digits, n_models)``, as Python's integers."""
     found = [0] * totals.shape[1]
     for digit in totals.tolist():
-        found = [(high << DIGIT) + low for high, low in zip(found, digit, strict=True)]
+        found = [(high << DIGIT_BITS) + low for high, low in zip(found, digit, strict=True)]
     return found
 
 
@@ -84,11 +84,11 @@ class PointVotes:
     digits: NDArray[np.int64]
 
     @classmethod
-    def of_scores(cls, scores: ExactScores) -> PointVotes:
+    def from_scores(cls, scores: ExactScores) -> PointVotes:
         """Scores above the lowest of their task, in the largest unit of which all are multiples."""
         above = scores.numerators - scores.numerators.min(axis=1, keepdims=True)
         unit = gcd(*above.ravel().tolist()) or 1
-        return cls(digits=_digits(above // unit, len(above)))
+        return cls(digits=_split_digits(above // unit, len(above)))
 
     @property
     def n_tasks(self) -> int:
@@ -103,10 +103,10 @@ class PointVotes:
     def totals(self, subsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """See `TaskVotes`."""
         out = np.empty((len(subsets), len(self.digits), self.n_models), np.int64)
-        _add_up(self.digits, subsets, out)
+        _sum_digits(self.digits, subsets, out)
         return out
 
-    def among(self, models: NDArray[np.int64]) -> PointVotes:
+    def select_models(self, models: NDArray[np.int64]) -> PointVotes:
         """The votes if only these models stood."""
         return PointVotes(digits=np.ascontiguousarray(self.digits[:, :, models]))
 
@@ -124,9 +124,9 @@ class WinVotes:
     points: PointVotes
 
     @classmethod
-    def of_levels(cls, levels: NDArray[np.int64]) -> WinVotes:
+    def from_levels(cls, levels: NDArray[np.int64]) -> WinVotes:
         """Votes from the order of scores in each task."""
-        return cls(levels=levels, points=PointVotes(digits=models_beaten(levels)[None]))
+        return cls(levels=levels, points=PointVotes(digits=count_models_beaten(levels)[None]))
 
     @property
     def n_tasks(self) -> int:
@@ -142,13 +142,13 @@ class WinVotes:
         """See `TaskVotes`."""
         return self.points.totals(subsets)
 
-    def among(self, models: NDArray[np.int64]) -> WinVotes:
+    def select_models(self, models: NDArray[np.int64]) -> WinVotes:
         """The votes if only these models stood."""
-        return WinVotes.of_levels(self.levels[:, models])
+        return WinVotes.from_levels(self.levels[:, models])
 
 
 @dataclass(frozen=True, kw_only=True)
-class DuelVotes:
+class PairwiseVotes:
     """Votes pair by pair, over the tasks that both have a score for.
 
     Attributes:
@@ -162,7 +162,7 @@ class DuelVotes:
     n_tasks: int
 
     @classmethod
-    def of_levels(cls, levels: NDArray[np.int64], present: NDArray[np.bool_]) -> DuelVotes:
+    def from_levels(cls, levels: NDArray[np.int64], present: NDArray[np.bool_]) -> PairwiseVotes:
         """Votes from the order of scores in each task, ``(n_tasks, n_models)``, and where there are any."""
         n_tasks, n_models = levels.shape
         won = np.zeros((n_models, n_models, n_tasks // 64 + 1), np.uint64)
@@ -184,28 +184,28 @@ class DuelVotes:
         size = subsets.shape[1]
         whole = lcm(*range(1, size + 1))
         shares = np.array([[0], *([whole // count] for count in range(1, size + 1))], dtype=object)
-        digits = _digits(shares, size * self.n_models)[:, :, 0]
+        digits = _split_digits(shares, size * self.n_models)[:, :, 0]
         out = np.empty((len(subsets), len(digits), self.n_models), np.int64)
-        _duel(self.won, self.both, digits, subsets, out)
+        _sum_pairwise_wins(self.won, self.both, digits, subsets, out)
         return out
 
-    def among(self, models: NDArray[np.int64]) -> DuelVotes:
+    def select_models(self, models: NDArray[np.int64]) -> PairwiseVotes:
         """The votes if only these models stood."""
         chosen = np.ix_(models, models)
-        return DuelVotes(
+        return PairwiseVotes(
             won=np.ascontiguousarray(self.won[chosen]),
             both=np.ascontiguousarray(self.both[chosen]),
             n_tasks=self.n_tasks,
         )
 
 
-def _digits(values: NDArray[Any], n_summands: int) -> NDArray[np.int64]:
+def _split_digits(values: NDArray[Any], n_summands: int) -> NDArray[np.int64]:
     """Non-negative Python integers ``(n, m)`` as ``(n_digits, n, m)``, such that so many can be added up."""
     largest = int(values.max())
-    if (largest * n_summands).bit_length() <= ONE_DIGIT:
+    if (largest * n_summands).bit_length() <= MAX_SINGLE_DIGIT_BITS:
         return values[None].astype(np.int64)
-    n_digits = -(-largest.bit_length() // DIGIT)
-    places = [DIGIT * place for place in reversed(range(n_digits))]
+    n_digits = -(-largest.bit_length() // DIGIT_BITS)
+    places = [DIGIT_BITS * place for place in reversed(range(n_digits))]
     return np.array([(values >> place) & _MASK for place in places]).astype(np.int64)
 
 
@@ -214,12 +214,12 @@ def _carry(totals: Any) -> None:
     """Bring all digits but the first below 2^DIGIT."""
     for d in range(totals.shape[0] - 1, 0, -1):
         for j in range(totals.shape[1]):
-            totals[d - 1, j] += totals[d, j] >> DIGIT
+            totals[d - 1, j] += totals[d, j] >> DIGIT_BITS
             totals[d, j] &= _MASK
 
 
 @jit
-def _add_up(digits: Any, subsets: Any, out: Any) -> None:
+def _sum_digits(digits: Any, subsets: Any, out: Any) -> None:
     """Sums over the tasks of each set; what a set begins with like the one before it is not added again."""
     n_digits, m, size = digits.shape[0], digits.shape[2], subsets.shape[1]
     sums = np.zeros((size + 1, n_digits, m), np.int64)
@@ -237,7 +237,7 @@ def _add_up(digits: Any, subsets: Any, out: Any) -> None:
 
 
 @jit
-def _duel(won: Any, both: Any, shares: Any, subsets: Any, out: Any) -> None:
+def _sum_pairwise_wins(won: Any, both: Any, shares: Any, subsets: Any, out: Any) -> None:
     """Sums of the shares of duels won; ``shares``, ``(n_digits, size + 1)``: one win among so many common tasks."""
     m, n_words = won.shape[0], won.shape[2]
     chosen = np.empty(n_words, np.uint64)

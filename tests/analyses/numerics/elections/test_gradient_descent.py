@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.gradient_descent import (
-    SmoothRates,
-    cardinal_by_descent,
-    hinge_slopes,
+    SmoothWinRates,
+    descend_cardinal_sensitivity,
+    descend_ordinal_sensitivity,
+    hinge_gradient,
     normalised_weights,
-    ordinal_by_descent,
-    weight_slopes,
+    weight_gradient,
 )
-from analyses.numerics.elections.win_rates import RULES, Rule, win_rates
+from analyses.numerics.elections.win_rates import WIN_RATE_RULES, WinRateRule, win_rates
 
 EPSILONS = st.sampled_from([Fraction(1, 1000), Fraction(1, 100), Fraction(1, 3), Fraction(1)])
 LEADING = np.array([0, 1, 2])
@@ -51,7 +51,7 @@ class TestAgainstReference:
 
         step = 1e-6
         quotients = [(loss(theta + step * e) - loss(theta - step * e)) / (2 * step) for e in np.eye(4)]
-        assert weight_slopes(T, theta, before, 0.01) == pytest.approx(quotients, abs=1e-8)
+        assert weight_gradient(T, theta, before, 0.01) == pytest.approx(quotients, abs=1e-8)
 
     def test_the_slope_of_the_hinge_knows_the_margin(self) -> None:
         rng = np.random.default_rng(6)
@@ -60,13 +60,13 @@ class TestAgainstReference:
             (hinge(scores + step * e, before, 0.05) - hinge(scores - step * e, before, 0.05)) / (2 * step)
             for e in np.eye(8)
         ]
-        assert hinge_slopes(scores, before, 0.05) == pytest.approx(quotients, abs=1e-6)
+        assert hinge_gradient(scores, before, 0.05) == pytest.approx(quotients, abs=1e-6)
 
-    @pytest.mark.parametrize("rule", RULES)
-    def test_win_rates_of_every_subset_are_those_counted_exactly(self, rule: Rule) -> None:
+    @pytest.mark.parametrize("rule", WIN_RATE_RULES)
+    def test_win_rates_of_every_subset_are_those_counted_exactly(self, rule: WinRateRule) -> None:
         scores = exact_scores(table(11, missing=0.3))
         n_others = scores.n_models - 3
-        smooth = SmoothRates.of(scores, np.arange(scores.n_models), 3, rule)
+        smooth = SmoothWinRates.from_scores(scores, np.arange(scores.n_models), 3, rule)
         for added in itertools.product([False, True], repeat=n_others):
             field = np.concatenate([LEADING, 3 + np.flatnonzero(added)])
             exact = [float(rate) for rate in win_rates(scores, field, rule=rule)[:3]]
@@ -74,7 +74,7 @@ class TestAgainstReference:
 
     def test_the_slopes_of_win_rates_are_those_of_the_printed_quotient(self) -> None:
         scores = exact_scores(table(4))
-        smooth = SmoothRates.of(scores, np.arange(scores.n_models), 3, "pairwise")
+        smooth = SmoothWinRates.from_scores(scores, np.arange(scores.n_models), 3, "pairwise")
         won = smooth.points[0]
         added = np.zeros(scores.n_models - 3, bool)
         added[0] = True
@@ -94,7 +94,7 @@ class TestLaws:
         self, seed: int, epsilon: Fraction, standardised: bool
     ) -> None:
         scores = exact_scores(table(seed))
-        found = cardinal_by_descent(scores, epsilon=epsilon, standardised=standardised, n_steps=20, seed=seed)
+        found = descend_cardinal_sensitivity(scores, epsilon=epsilon, standardised=standardised, n_steps=20, seed=seed)
         weights = found.tau.witness
         constant = (scores.T[:, :1] == scores.T).all(axis=1)
         assert (np.isnan(weights) == constant).all()
@@ -104,31 +104,33 @@ class TestLaws:
             assert most == 1
         assert (found.before == average_ranks(scores.numerators.sum(axis=0))).all()
         assert found.tau.distance == ranking_distance(found.before, found.tau.after)
-        assert 0 <= found.tau.value <= found.tau.at_most <= 1
-        assert 0 <= found.mrc.value <= found.mrc.at_most <= 1
+        assert 0 <= found.tau.value <= found.tau.upper_bound <= 1
+        assert 0 <= found.mrc.value <= found.mrc.upper_bound <= 1
         if epsilon == 1 and not standardised:
             assert (found.tau.value, found.mrc.value) == (0, 0)
 
-    @given(st.integers(0, 10**6), st.sampled_from(RULES), st.sampled_from([0.0, 0.3]))
+    @given(st.integers(0, 10**6), st.sampled_from(WIN_RATE_RULES), st.sampled_from([0.0, 0.3]))
     @settings(max_examples=30)
-    def test_no_subset_does_more_than_the_largest_over_all_subsets(self, seed: int, rule: Rule, missing: float) -> None:
+    def test_no_subset_does_more_than_the_largest_over_all_subsets(
+        self, seed: int, rule: WinRateRule, missing: float
+    ) -> None:
         scores = exact_scores(table(seed, missing=missing))
-        found = ordinal_by_descent(scores, leading=LEADING, rule=rule, n_steps=20, seed=seed)
+        found = descend_ordinal_sensitivity(scores, leading=LEADING, rule=rule, n_steps=20, seed=seed)
         taus, mrcs = _over_all_subsets(scores, rule)
-        assert found.tau.value <= max(taus) <= found.tau.at_most
-        assert found.mrc.value <= max(mrcs) <= found.mrc.at_most
+        assert found.tau.value <= max(taus) <= found.tau.upper_bound
+        assert found.mrc.value <= max(mrcs) <= found.mrc.upper_bound
         assert (found.tau.value, found.mrc.value) in zip(taus, mrcs, strict=True)
 
     def test_descent_finds_what_a_plain_case_offers(self) -> None:
         scores = exact_scores(np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 0.9, 1.8, 2.7]]))
-        found = cardinal_by_descent(scores, epsilon=Fraction(1, 100), standardised=False, seed=0)
+        found = descend_cardinal_sensitivity(scores, epsilon=Fraction(1, 100), standardised=False, seed=0)
         assert (found.tau.value, found.mrc.value) == (1.0, 1.0)
 
     @pytest.mark.parametrize("unit", [128.0, 2.0**900, 2.0**-900])
     def test_the_unit_of_the_scores_does_not_matter(self, unit: float) -> None:
         scores, percent = exact_scores(table(8)), exact_scores(unit * table(8))
         one, other = (
-            cardinal_by_descent(given, epsilon=Fraction(1, 100), standardised=False, seed=1)
+            descend_cardinal_sensitivity(given, epsilon=Fraction(1, 100), standardised=False, seed=1)
             for given in (scores, percent)
         )
         assert one.tau.witness == pytest.approx(other.tau.witness, rel=1e-6, nan_ok=True)
@@ -136,11 +138,13 @@ class TestLaws:
     def test_the_same_seed_gives_the_same_bytes(self) -> None:
         scores = exact_scores(np.random.default_rng(0).random((12, 30)))
         weights = [
-            cardinal_by_descent(scores, epsilon=Fraction(1, 100), standardised=True, n_steps=1, seed=seed).tau.witness
+            descend_cardinal_sensitivity(
+                scores, epsilon=Fraction(1, 100), standardised=True, n_steps=1, seed=seed
+            ).tau.witness
             for seed in (1, 1, 2)
         ]
         added = [
-            ordinal_by_descent(scores, leading=LEADING, rule="pairwise", n_steps=1, seed=seed).tau.witness
+            descend_ordinal_sensitivity(scores, leading=LEADING, rule="pairwise", n_steps=1, seed=seed).tau.witness
             for seed in (1, 1, 2)
         ]
         for first, again, other in (weights, added):
@@ -149,17 +153,19 @@ class TestLaws:
 
 class TestDegenerate:
     def test_where_every_task_ties_all_nothing_moves(self) -> None:
-        found = cardinal_by_descent(exact_scores(np.ones((3, 4))), epsilon=Fraction(1, 100), standardised=True, seed=0)
+        found = descend_cardinal_sensitivity(
+            exact_scores(np.ones((3, 4))), epsilon=Fraction(1, 100), standardised=True, seed=0
+        )
         assert np.isnan(found.tau.witness).all()
-        assert (found.tau.value, found.tau.at_most, found.mrc.value) == (0, 0, 0)
+        assert (found.tau.value, found.tau.upper_bound, found.mrc.value) == (0, 0, 0)
 
     def test_without_other_models_nothing_is_added(self) -> None:
         scores = exact_scores(np.array([[1.0, 2.0, 3.0]]))
-        found = ordinal_by_descent(scores, leading=np.array([2, 1, 0]), rule="pairwise", seed=0)
+        found = descend_ordinal_sensitivity(scores, leading=np.array([2, 1, 0]), rule="pairwise", seed=0)
         assert (found.tau.value, len(found.tau.witness)) == (0, 0)
 
 
-def _over_all_subsets(scores: ExactScores, rule: Rule) -> tuple[list[float], list[float]]:
+def _over_all_subsets(scores: ExactScores, rule: WinRateRule) -> tuple[list[float], list[float]]:
     before = average_ranks(win_rates(scores, LEADING, rule=rule))
     taus, mrcs = [], []
     for added in itertools.product([False, True], repeat=scores.n_models - 3):

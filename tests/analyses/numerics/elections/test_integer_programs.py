@@ -11,8 +11,8 @@ import pytest
 from analyses.numerics.elections.integer_programs import _silence as silence
 from analyses.numerics.elections.integer_programs import maximize
 from analyses.numerics.elections.ordinal.added_models import LinearAdditions
-from analyses.numerics.elections.ordinal.flip_search import Goal
-from analyses.numerics.elections.ordinal.reversal_programs import most_met
+from analyses.numerics.elections.ordinal.local_search import PairGoal
+from analyses.numerics.elections.ordinal.reversal_programs import solve_met_pairs
 
 FOREVER = float("inf")
 
@@ -31,14 +31,14 @@ class TestAgainstReference:
                 assert (matrix @ found.x <= upper).all()
                 assert found.value == objective @ found.x == (points[fits] @ objective).max()
                 assert found.is_optimal
-                assert found.at_most == pytest.approx(found.value)
+                assert found.upper_bound == pytest.approx(found.value)
             else:
-                assert (found.x, found.at_most) == (None, -np.inf)
+                assert (found.x, found.upper_bound) == (None, -np.inf)
 
     def test_fractions_are_left_where_they_are_allowed(self) -> None:
         found = maximize([1, 1.5], np.array([[1, 1]]), -np.inf, [1.2], integrality=0, time_limit=9)
         assert found.x == pytest.approx([0.2, 1.0])
-        assert found.value == pytest.approx(1.7) == found.at_most
+        assert found.value == pytest.approx(1.7) == found.upper_bound
 
     def test_most_pairs_are_those_of_all_additions(self) -> None:
         n_better = 0
@@ -55,20 +55,20 @@ class TestAgainstReference:
             behind, ahead = np.nonzero(~np.eye(k, dtype=bool))
             chosen = rng.random(len(behind)) < 0.7
             chosen[0] = True
-            goal = Goal(behind=behind[chosen], ahead=ahead[chosen], tie_will_do=rng.random(int(chosen.sum())) < 0.3)
+            goal = PairGoal(behind=behind[chosen], ahead=ahead[chosen], allows_tie=rng.random(int(chosen.sum())) < 0.3)
 
             def met(
-                added: np.ndarray, goal: Goal = goal, base: np.ndarray = base, effects: np.ndarray = effects
+                added: np.ndarray, goal: PairGoal = goal, base: np.ndarray = base, effects: np.ndarray = effects
             ) -> int:
                 totals = base + effects[:, added].sum(axis=1)
                 lacks = totals[goal.behind] - totals[goal.ahead]
-                return int(((lacks < 0) | (goal.tie_will_do & (lacks == 0))).sum())
+                return int(((lacks < 0) | (goal.allows_tie & (lacks == 0))).sum())
 
             best = max(met(np.array(added, dtype=bool)) for added in product([False, True], repeat=n_others))
             additions = LinearAdditions(base=base, effects=effects)
             start = met(np.zeros(n_others, dtype=bool))
-            found, at_most = most_met(additions, goal, more_than=start, deadline=FOREVER)
-            assert at_most == best, seed
+            found, upper_bound = solve_met_pairs(additions, goal, more_than=start, deadline=FOREVER)
+            assert upper_bound == best, seed
             assert found is None if best == start else found is not None and met(found) == best, seed
             n_better += best > start
         assert n_better > 60
@@ -98,7 +98,7 @@ class TestSilence:
 class TestTimeLimit:
     def test_without_time_nothing_is_known(self) -> None:
         found = maximize([1, 1], np.array([[1, 1]]), -np.inf, [1], time_limit=0)
-        assert (found.x, found.at_most, found.is_optimal, found.is_infeasible) == (None, np.inf, False, False)
+        assert (found.x, found.upper_bound, found.is_optimal, found.is_infeasible) == (None, np.inf, False, False)
 
     def test_a_bound_remains_when_time_runs_out(self) -> None:
         # A market split: hard for its size.
@@ -112,4 +112,4 @@ class TestTimeLimit:
         found = maximize(objective, slack, half, half, bounds=bounds, integrality=whole, time_limit=0.3)
         assert not found.is_optimal
         assert not found.is_infeasible
-        assert found.value <= found.at_most <= 1e-6
+        assert found.value <= found.upper_bound <= 1e-6

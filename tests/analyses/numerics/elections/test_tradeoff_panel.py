@@ -9,24 +9,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, OPEN, Panel, association, written
+from analyses.numerics.elections.tradeoff_panel import (
+    ABOVE,
+    BELOW,
+    OPEN,
+    TradeoffPanel,
+    association,
+    format_correlation,
+)
 
 RNG = np.random.default_rng(3)
 POINTS = [(RNG.random(n), RNG.random(n)) for n in (4, 7, 20)] + [(np.arange(5.0), np.array([1, 1, 0, 3, 2.0]))]
 NUMBERS = st.floats(0, 1).map(lambda x: round(x, 3))
 
 
-def panel(diversity, found, at_most=None, *, constant=None, random=None) -> Panel:
+def panel(diversity, found, upper_bound=None, *, constant=None, random=None) -> TradeoffPanel:
     n = len(diversity)
     simulated = np.array([i in (constant, random) for i in range(n)], dtype=np.bool_)
-    return Panel(
+    return TradeoffPanel(
         system="cardinal",
         change="tau",
         names=tuple(f"b{i}" for i in range(n)),
         is_simulated=simulated,
         diversity=np.asarray(diversity, float),
         found=np.asarray(found, float),
-        at_most=np.asarray(found if at_most is None else at_most, float),
+        upper_bound=np.asarray(found if upper_bound is None else upper_bound, float),
         constant=constant,
         random=random,
     )
@@ -99,11 +106,11 @@ class TestDegenerate:
 
     def test_without_both_baselines_or_with_equal_ones_there_is_no_line_between_them(self) -> None:
         assert panel([0, 1], [0, 1], constant=0).place is None
-        assert panel([0, 1], [0, 1], random=1).between_baselines(np.ones(2)) is None
+        assert panel([0, 1], [0, 1], random=1).baseline_line(np.ones(2)) is None
         assert panel([1, 1], [0, 1], constant=0, random=1).place is None
 
     def test_a_correlation_is_written_as_one_only_where_it_is(self) -> None:
-        assert [written(r) for r in (1.0, 0.99996, 0.9994, -0.9999, -1.0)] == [
+        assert [format_correlation(r) for r in (1.0, 0.99996, 0.9994, -0.9999, -1.0)] == [
             "1.000",
             "above 0.999",
             "0.999",
@@ -115,5 +122,5 @@ class TestDegenerate:
 def test_benchmarks_are_below_or_above_the_line_or_left_open_by_bounds() -> None:
     drawn = panel([0, 1, 0.5, 0.5, 0.5], [0, 0.6, 0.1, 0.9, 0.4], [0, 0.8, 0.2, 0.9, 0.5], constant=0, random=1)
     assert drawn.place.tolist() == [OPEN, OPEN, BELOW, ABOVE, OPEN]
-    assert drawn.between_baselines(drawn.found) == pytest.approx((0.6, 0.0))
-    assert drawn.association_of_benchmarks.n == 3
+    assert drawn.baseline_line(drawn.found) == pytest.approx((0.6, 0.0))
+    assert drawn.benchmark_association.n == 3

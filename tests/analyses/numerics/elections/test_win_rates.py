@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.win_rates import RULES, Rule, pairwise_wins, rank_codes, win_rates
+from analyses.numerics.elections.win_rates import WIN_RATE_RULES, WinRateRule, pairwise_wins, rank_codes, win_rates
 
 NAN = np.nan
 
@@ -66,15 +66,15 @@ class TestAgainstReference:
 
 
 class TestLaws:
-    @given(st.integers(0, 10**6), st.sampled_from(RULES))
-    def test_rates_belong_to_models_whatever_their_order(self, seed: int, rule: Rule) -> None:
+    @given(st.integers(0, 10**6), st.sampled_from(WIN_RATE_RULES))
+    def test_rates_belong_to_models_whatever_their_order(self, seed: int, rule: WinRateRule) -> None:
         T = gappy(seed)
         order = np.random.default_rng(seed).permutation(T.shape[1])
         rates = win_rates(exact_scores(T), rule=rule)
         assert win_rates(exact_scores(T), order, rule=rule) == [rates[model] for model in order]
 
-    @given(st.integers(0, 10**6), st.sampled_from(RULES))
-    def test_who_does_not_stand_has_no_influence(self, seed: int, rule: Rule) -> None:
+    @given(st.integers(0, 10**6), st.sampled_from(WIN_RATE_RULES))
+    def test_who_does_not_stand_has_no_influence(self, seed: int, rule: WinRateRule) -> None:
         T = gappy(seed)
         field = np.flatnonzero(np.random.default_rng(seed).random(T.shape[1]) < 0.6)
         alone = win_rates(exact_scores(T[:, field]), rule=rule)
@@ -112,8 +112,8 @@ class TestTies:
 
 
 class TestDegenerateInput:
-    @pytest.mark.parametrize("rule", RULES)
-    def test_without_rivals_nobody_wins(self, rule: Rule) -> None:
+    @pytest.mark.parametrize("rule", WIN_RATE_RULES)
+    def test_without_rivals_nobody_wins(self, rule: WinRateRule) -> None:
         for T in (np.array([[1.0], [2.0]]), np.array([[1.0, NAN], [NAN, 2.0]]), np.full((2, 3), NAN), np.zeros((0, 2))):
             assert win_rates(exact_scores(T), rule=rule) == [Fraction(0)] * T.shape[1]
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.diversity.ranking_distance import ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import LargestChange, OrdinalSensitivity
-from analyses.numerics.elections.ordinal.ordinal_sensitivity import leading_models, ordinal_sensitivity
-from analyses.numerics.elections.win_rates import RULES, Rule
+from analyses.numerics.elections.ordinal.ordinal_sensitivity import ordinal_sensitivity, select_leading_models
+from analyses.numerics.elections.win_rates import WIN_RATE_RULES, WinRateRule
 
 NAN = np.nan
 THE_PAPERS = (
@@ -45,7 +45,7 @@ def small_table(seed: int, *, missing: float) -> tuple[NDArray[np.float64], NDAr
     return T, rng.permutation(n_models)[: rng.integers(2, 5)]
 
 
-def plain_rates(T: NDArray[np.float64], field: list[int], rule: Rule) -> list[Fraction]:
+def plain_rates(T: NDArray[np.float64], field: list[int], rule: WinRateRule) -> list[Fraction]:
     """Win rates by the words of their definition."""
     rates = []
     for i in field:
@@ -69,7 +69,7 @@ def plain_ranks(rates: list[Fraction]) -> list[Fraction]:
     return [1 + Fraction(sum((b > a) * 2 + (b == a) for b in rates) - 1, 2) for a in rates]
 
 
-def every_subset(T: NDArray[np.float64], leading: list[int], rule: Rule) -> tuple[Fraction, Fraction]:
+def every_subset(T: NDArray[np.float64], leading: list[int], rule: WinRateRule) -> tuple[Fraction, Fraction]:
     """Largest tau and largest MRC over all additions."""
     others = [j for j in range(T.shape[1]) if j not in leading]
     k, tau, mrc = len(leading), Fraction(0), Fraction(0)
@@ -82,16 +82,16 @@ def every_subset(T: NDArray[np.float64], leading: list[int], rule: Rule) -> tupl
     return tau, mrc
 
 
-def bears_out(T: NDArray[np.float64], found: OrdinalSensitivity, change: LargestChange, rule: Rule) -> bool:
+def bears_out(T: NDArray[np.float64], found: OrdinalSensitivity, change: LargestChange, rule: WinRateRule) -> bool:
     """Whether the witness does what is claimed, by the plain definition."""
     field = [*found.leading.tolist(), *found.others[change.witness].tolist()]
     return bool(plain_ranks(plain_rates(T, field, rule)[: len(found.leading)]) == change.after.tolist())
 
 
 class TestAgainstReference:
-    @pytest.mark.parametrize("rule", RULES)
+    @pytest.mark.parametrize("rule", WIN_RATE_RULES)
     @pytest.mark.parametrize("missing", [0.0, 0.3])
-    def test_it_is_the_largest_over_all_subsets(self, rule: Rule, missing: float) -> None:
+    def test_it_is_the_largest_over_all_subsets(self, rule: WinRateRule, missing: float) -> None:
         n_exact = n_moved = 0
         for seed in range(200):
             T, leading = small_table(seed, missing=missing)
@@ -103,13 +103,13 @@ class TestAgainstReference:
                 assert found.is_exact
                 assert (found.tau.value, found.mrc.value) == (float(tau), float(mrc)), seed
             else:
-                assert found.tau.value <= float(tau) <= found.tau.at_most, seed
-                assert found.mrc.value <= float(mrc) <= found.mrc.at_most, seed
+                assert found.tau.value <= float(tau) <= found.tau.upper_bound, seed
+                assert found.mrc.value <= float(mrc) <= found.mrc.upper_bound, seed
             n_exact += found.is_exact
             n_moved += found.mrc.value > 0
             quick = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=0)
-            assert quick.tau.value <= float(tau) <= quick.tau.at_most, seed
-            assert quick.mrc.value <= float(mrc) <= quick.mrc.at_most, seed
+            assert quick.tau.value <= float(tau) <= quick.tau.upper_bound, seed
+            assert quick.mrc.value <= float(mrc) <= quick.mrc.upper_bound, seed
         assert n_exact > 60
         assert n_moved > 80
 
@@ -117,7 +117,7 @@ class TestAgainstReference:
         known = json.loads((shared / "reference" / "social_choice.json").read_text())["ordinal"]
         for name in THE_PAPERS:
             scores, names = leaderboard(shared, name)
-            leading = leading_models(scores, names, top=0.2, rule="pairwise")
+            leading = select_leading_models(scores, names, top=0.2, rule="pairwise")
             found = ordinal_sensitivity(scores, leading=leading, rule="pairwise", time_limit=30)
             assert found.is_exact, name
             if values := known.get(f"ordinal_{name}.csv"):
@@ -128,11 +128,11 @@ class TestAgainstReference:
     def test_the_local_search_alone_stays_below_and_its_bound_above(self, shared: Path) -> None:
         for name in THE_PAPERS:
             scores, names = leaderboard(shared, name)
-            leading = leading_models(scores, names, top=0.2, rule="pairwise")
+            leading = select_leading_models(scores, names, top=0.2, rule="pairwise")
             exact = ordinal_sensitivity(scores, leading=leading, rule="pairwise", time_limit=30)
             quick = ordinal_sensitivity(scores, leading=leading, rule="pairwise", time_limit=0)
-            assert quick.tau.value <= exact.tau.value <= quick.tau.at_most
-            assert quick.mrc.value <= exact.mrc.value <= quick.mrc.at_most
+            assert quick.tau.value <= exact.tau.value <= quick.tau.upper_bound
+            assert quick.mrc.value <= exact.mrc.value <= quick.mrc.upper_bound
 
     def test_the_authors_package_finds_no_more_reversals(self, shared: Path) -> None:
         # Strict reversals of the additions that benchbench 1.0.1 returns; its own figures are in another definition.
@@ -145,7 +145,7 @@ class TestAgainstReference:
         }
         for name, n_reversed in theirs.items():
             scores, names = leaderboard(shared, name)
-            leading = leading_models(scores, names, top=0.2, rule="pairwise")
+            leading = select_leading_models(scores, names, top=0.2, rule="pairwise")
             quick = ordinal_sensitivity(scores, leading=leading, rule="pairwise", time_limit=0)
             assert quick.tau.distance.n_reversed >= n_reversed, name
 
@@ -158,10 +158,10 @@ class TestAgainstReference:
         # A tie that is broken is half a rank, and no reversal.
         assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.25, True)
 
-    @pytest.mark.parametrize("rule", RULES)
-    def test_models_without_skill_can_be_put_in_the_opposite_order(self, rule: Rule) -> None:
+    @pytest.mark.parametrize("rule", WIN_RATE_RULES)
+    def test_models_without_skill_can_be_put_in_the_opposite_order(self, rule: WinRateRule) -> None:
         scores = exact_scores(np.random.default_rng(0).random((100, 1000)).round(6))
-        leading = leading_models(scores, [f"{n:04}" for n in range(1000)], top=10, rule=rule)
+        leading = select_leading_models(scores, [f"{n:04}" for n in range(1000)], top=10, rule=rule)
         found = ordinal_sensitivity(scores, leading=leading, rule=rule, time_limit=30)
         first, second = np.triu_indices(10, 1)
         n_strict = np.count_nonzero(found.before[first] != found.before[second])
@@ -187,26 +187,26 @@ class TestLeadingModels:
         scores = exact_scores(np.arange(29.0)[None, :])
         names = [f"{n:02}" for n in range(29)]
         for top, n_leading in ((0.2, 5), (0.01, 2), (1, 2), (7, 7), (40, 29), (0.9999, 28)):
-            leading = leading_models(scores, names, top=top, rule="pairwise")
+            leading = select_leading_models(scores, names, top=top, rule="pairwise")
             assert leading.tolist() == list(range(28, 28 - n_leading, -1))
         hundred = exact_scores(np.arange(100.0)[None, :])
-        assert len(leading_models(hundred, [str(n) for n in range(100)], top=0.29, rule="per_task")) == 29
+        assert len(select_leading_models(hundred, [str(n) for n in range(100)], top=0.29, rule="per_task")) == 29
 
     def test_equal_models_go_by_name(self) -> None:
         scores = exact_scores(np.array([[1.0, 1.0, 2.0, 1.0]]))
-        assert leading_models(scores, ["d", "b", "c", "a"], top=3, rule="pairwise").tolist() == [2, 3, 1]
+        assert select_leading_models(scores, ["d", "b", "c", "a"], top=3, rule="pairwise").tolist() == [2, 3, 1]
 
     def test_the_rule_decides_who_leads(self) -> None:
         # The first ties where the second has nothing to lose.
         T = np.array([[1.0, 0.0, 1.0, 1.0], [1.0, 2.0, 1.0, 1.0], [1.0, 0.0, 1.0, 1.0]])
         names = ["b", "c", "a", "d"]
-        assert leading_models(exact_scores(T), names, top=2, rule="pairwise").tolist() == [1, 2]
-        assert leading_models(exact_scores(T), names, top=2, rule="per_task").tolist() == [2, 0]
+        assert select_leading_models(exact_scores(T), names, top=2, rule="pairwise").tolist() == [1, 2]
+        assert select_leading_models(exact_scores(T), names, top=2, rule="per_task").tolist() == [2, 0]
 
 
 class TestLaws:
-    @given(st.integers(0, 10**6), st.sampled_from(RULES))
-    def test_the_order_of_models_and_tasks_does_not_matter(self, seed: int, rule: Rule) -> None:
+    @given(st.integers(0, 10**6), st.sampled_from(WIN_RATE_RULES))
+    def test_the_order_of_models_and_tasks_does_not_matter(self, seed: int, rule: WinRateRule) -> None:
         T, leading = small_table(seed, missing=0.0)
         rng = np.random.default_rng(seed)
         tasks, models = rng.permutation(T.shape[0]), rng.permutation(T.shape[1])
@@ -215,13 +215,13 @@ class TestLaws:
         other = ordinal_sensitivity(exact_scores(T[tasks][:, models]), leading=place[leading], rule=rule, time_limit=30)
         assert (found.tau.value, found.mrc.value) == (other.tau.value, other.mrc.value)
 
-    @given(st.integers(0, 10**6), st.sampled_from(RULES))
-    def test_tasks_that_count_twice_change_nothing(self, seed: int, rule: Rule) -> None:
+    @given(st.integers(0, 10**6), st.sampled_from(WIN_RATE_RULES))
+    def test_tasks_that_count_twice_change_nothing(self, seed: int, rule: WinRateRule) -> None:
         T, leading = small_table(seed, missing=0.2)
         found = ordinal_sensitivity(exact_scores(T), leading=leading, rule=rule, time_limit=0)
         other = ordinal_sensitivity(exact_scores(np.repeat(T, 2, axis=0)), leading=leading, rule=rule, time_limit=0)
         assert (found.tau.value, found.mrc.value) == (other.tau.value, other.mrc.value)
-        assert (found.tau.at_most, found.mrc.at_most) == (other.tau.at_most, other.mrc.at_most)
+        assert (found.tau.upper_bound, found.mrc.upper_bound) == (other.tau.upper_bound, other.mrc.upper_bound)
 
     def test_the_same_search_gives_the_same_witness(self) -> None:
         T = np.random.default_rng(5).random((7, 40))
@@ -245,7 +245,7 @@ class TestLaws:
 
 
 class TestDegenerateInput:
-    @pytest.mark.parametrize("rule", RULES)
+    @pytest.mark.parametrize("rule", WIN_RATE_RULES)
     @pytest.mark.parametrize(
         "T",
         [
@@ -257,12 +257,12 @@ class TestDegenerateInput:
         ],
         ids=["all tied", "one task", "no score", "an empty task", "no task"],
     )
-    def test_nothing_to_disagree_about_is_exactly_zero(self, T: NDArray[np.float64], rule: Rule) -> None:
+    def test_nothing_to_disagree_about_is_exactly_zero(self, T: NDArray[np.float64], rule: WinRateRule) -> None:
         found = ordinal_sensitivity(exact_scores(T), leading=np.array([4, 1, 0]), rule=rule, time_limit=9)
         assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.0, True)
 
-    @pytest.mark.parametrize("rule", RULES)
-    def test_nobody_to_add_is_exactly_zero(self, rule: Rule) -> None:
+    @pytest.mark.parametrize("rule", WIN_RATE_RULES)
+    def test_nobody_to_add_is_exactly_zero(self, rule: WinRateRule) -> None:
         T = np.array([[1.0, 2.0, 3.0], [3.0, NAN, 1.0], [NAN, 5.0, NAN]])
         found = ordinal_sensitivity(exact_scores(T), leading=np.array([2, 0, 1]), rule=rule, time_limit=9)
         assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.0, True)
@@ -276,8 +276,8 @@ class TestDegenerateInput:
     def test_a_model_without_scores_that_joins_or_leads(self) -> None:
         T = np.array([[1.0, 2.0, NAN, 3.0], [3.0, 2.0, NAN, 2.5]])
         for leading in ([0, 1], [0, 2]):
-            for rule in RULES:
+            for rule in WIN_RATE_RULES:
                 found = ordinal_sensitivity(exact_scores(T), leading=np.array(leading), rule=rule, time_limit=9)
                 tau, mrc = every_subset(T, leading, rule)
-                assert found.tau.value <= float(tau) <= found.tau.at_most
-                assert found.mrc.value <= float(mrc) <= found.mrc.at_most
+                assert found.tau.value <= float(tau) <= found.tau.upper_bound
+                assert found.mrc.value <= float(mrc) <= found.mrc.upper_bound

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from analyses.numerics.elections.exact_scores import ExactScores, as_printed
+from analyses.numerics.elections.exact_scores import ExactScores, decimal_fraction
 
-USUAL = Fraction(1, 100)
+DEFAULT_EPSILON = Fraction(1, 100)
 """What Zhang & Hardt 2024 begin with."""
 
 
-def least_weight_by_spread(scores: ExactScores) -> Fraction:
+def automatic_epsilon(scores: ExactScores) -> Fraction:
     """The least of 0.01 and the smallest over the largest standard deviation of a task.
 
     Args:
@@ -22,7 +22,7 @@ def least_weight_by_spread(scores: ExactScores) -> Fraction:
     """
     ties = np.asarray((scores.numerators == scores.numerators[:, :1]).all(axis=1), dtype=np.bool_)
     if ties.all():
-        return USUAL
+        return DEFAULT_EPSILON
     T = scores.T[~ties]
     # Each task by its own power of two, so that no square overflows or vanishes.
     exponents = np.frexp(np.abs(T).max(axis=1))[1]
@@ -30,14 +30,14 @@ def least_weight_by_spread(scores: ExactScores) -> Fraction:
     sd: list[Fraction] = [
         Fraction(one) * Fraction(2) ** power for one, power in zip(deviations.tolist(), exponents.tolist(), strict=True)
     ]
-    return min(USUAL, min(sd) / max(sd))
+    return min(DEFAULT_EPSILON, min(sd) / max(sd))
 
 
-def as_float(epsilon: Fraction) -> float:
+def round_up(epsilon: Fraction) -> float:
     """The smallest float that is not printed as less than epsilon.
 
     Args:
         epsilon: in (0, 1].
     """
     nearest = float(epsilon)
-    return nearest if as_printed(nearest) >= epsilon else float(np.nextafter(nearest, 2.0))
+    return nearest if decimal_fraction(nearest) >= epsilon else float(np.nextafter(nearest, 2.0))

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.elections.diversity.distance_counts import Standard, distances_from
+from analyses.numerics.elections.diversity.distance_counts import ReferenceRanking, count_distances
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import exact_scores
-from analyses.numerics.elections.subsets.task_sets import TaskSets
+from analyses.numerics.elections.subsets.subset_sampling import SubsetSample
 from analyses.numerics.elections.subsets.task_subsets import (
-    distances_of,
-    examined,
-    greedy_order,
-    held_out,
-    standard_by_all,
+    choose_greedily,
+    measure_subsets,
+    rank_by_all_tasks,
+    subset_distances,
+    validate_on_holdout,
 )
 from analyses.numerics.elections.voting import task_votes as votes_module
-from analyses.numerics.elections.voting.task_votes import DuelVotes, as_integers, task_votes
+from analyses.numerics.elections.voting.task_votes import PairwiseVotes, combine_digits, task_votes
 from analyses.numerics.elections.win_rates import win_rates
 
 NAN = float("nan")
@@ -68,10 +68,10 @@ def table(kind, rng):
 
 def every_size(scores, rule):
     votes = task_votes(scores, rule)
-    standard = standard_by_all(votes)
+    standard = rank_by_all_tasks(votes)
     for size in range(1, scores.n_tasks + 1):
-        sets = TaskSets.of_size(scores.n_tasks, size, largest_enumeration=1000, n_samples=1, seed=0)
-        yield size, examined(votes, standard, sets)
+        sets = SubsetSample.enumerate_or_draw(scores.n_tasks, size, largest_enumeration=1000, n_samples=1, seed=0)
+        yield size, measure_subsets(votes, standard, sets)
 
 
 class TestAgainstReference:
@@ -98,7 +98,7 @@ class TestAgainstReference:
         rng = np.random.default_rng(9)
         for kind in KINDS:
             scores = exact_scores(table(kind, rng))
-            standard = standard_by_all(task_votes(scores, "win-rate"))
+            standard = rank_by_all_tasks(task_votes(scores, "win-rate"))
             assert standard.ranks.tolist() == average_ranks(win_rates(scores)).tolist()
 
     def test_the_greedy_order_is_that_of_the_plain_search(self):
@@ -107,7 +107,7 @@ class TestAgainstReference:
             scores = exact_scores(table(kind, rng))
             rule = "mean" if scores.is_complete else "win-rate"
             votes = task_votes(scores, rule)
-            found = greedy_order(votes, standard_by_all(votes), n_steps=scores.n_tasks)
+            found = choose_greedily(votes, rank_by_all_tasks(votes), n_steps=scores.n_tasks)
             chosen, left = [], list(range(scores.n_tasks))
             for step in range(scores.n_tasks):
                 plain = [plain_distance(scores, rule, [*chosen, task]) for task in left]
@@ -123,7 +123,7 @@ class TestAgainstReference:
         for m in (7, 8, 9, 17, 100):
             before = rng.integers(0, m, m)
             totals = rng.integers(0, m // 2, (20, 1, m))
-            found = distances_from(Standard.of_totals(before.tolist()), totals)
+            found = count_distances(ReferenceRanking.from_totals(before.tolist()), totals)
             plain = [ranking_distance(average_ranks(before), average_ranks(total[0])) for total in totals]
             for measure in ("n_reversed", "tau_paper", "tau_b", "mrc"):
                 wanted = [getattr(one, measure) for one in plain]
@@ -136,8 +136,8 @@ class TestExactness:
         scores = exact_scores(np.array([[0.1, 0.3, 0.3], [0.2, 0.0, 0.0], [1e12, 1e12, 1e12], [0, 0, 1e-12]]))
         votes = task_votes(scores, "mean")
         totals = votes.totals(np.array([[0, 1, 2]]))[0]
-        assert len(set(as_integers(totals))) == 1
-        assert standard_by_all(votes).ranks.tolist() == [2.5, 2.5, 1.0]
+        assert len(set(combine_digits(totals))) == 1
+        assert rank_by_all_tasks(votes).ranks.tolist() == [2.5, 2.5, 1.0]
 
     def test_totals_of_any_size_are_whole_numbers_without_loss(self):
         rng = np.random.default_rng(2)
@@ -147,8 +147,8 @@ class TestExactness:
         for size in (1, 4, 9):
             for tasks in itertools.islice(itertools.combinations(range(9), size), 20):
                 digits = votes.totals(np.array([tasks]))[0]
-                assert (digits[1:] < 2**votes_module.DIGIT).all()
-                found = as_integers(digits)
+                assert (digits[1:] < 2**votes_module.DIGIT_BITS).all()
+                found = combine_digits(digits)
                 wanted = plain_totals(scores, "mean", tasks)
                 for i, j in itertools.combinations(range(5), 2):
                     scale = Fraction(found[i] - found[j]) * (wanted[0] - wanted[1])
@@ -159,12 +159,12 @@ class TestLaws:
     def test_duels_without_gaps_order_models_as_wins_do(self):
         rng = np.random.default_rng(8)
         levels = rng.integers(0, 5, (70, 9))
-        duels = DuelVotes.of_levels(levels, np.ones((70, 9), dtype=bool))
-        wins = votes_module.WinVotes.of_levels(levels)
+        duels = PairwiseVotes.from_levels(levels, np.ones((70, 9), dtype=bool))
+        wins = votes_module.WinVotes.from_levels(levels)
         for size in (1, 3, 69, 70):
             sets = np.sort([rng.permutation(70)[:size] for _ in range(5)], axis=1)
             for one, other in zip(duels.totals(sets), wins.totals(sets), strict=True):
-                assert average_ranks(as_integers(one)).tolist() == average_ranks(as_integers(other)).tolist()
+                assert average_ranks(combine_digits(one)).tolist() == average_ranks(combine_digits(other)).tolist()
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_votes_among_some_models_are_votes_of_a_table_of_these(self, kind):
@@ -172,15 +172,15 @@ class TestLaws:
         scores = exact_scores(table(kind, rng))
         for rule in ("mean", "win-rate") if scores.is_complete else ("win-rate",):
             models = rng.permutation(scores.n_models)[: max(2, scores.n_models // 2)]
-            some, again = task_votes(scores, rule).among(models), task_votes(scores.columns(models), rule)
+            some, again = task_votes(scores, rule).select_models(models), task_votes(scores.columns(models), rule)
             assert (some.n_tasks, some.n_models) == (again.n_tasks, again.n_models) == (scores.n_tasks, len(models))
-            assert standard_by_all(some).ranks.tolist() == standard_by_all(again).ranks.tolist()
+            assert rank_by_all_tasks(some).ranks.tolist() == rank_by_all_tasks(again).ranks.tolist()
 
     @settings(max_examples=40)
     @given(st.integers(1, 9), st.data())
     def test_sets_are_numbered_in_lexicographic_order(self, n, data):
         size = data.draw(st.integers(1, n))
-        sets = TaskSets.of_size(n, size, largest_enumeration=1000, n_samples=1, seed=0)
+        sets = SubsetSample.enumerate_or_draw(n, size, largest_enumeration=1000, n_samples=1, seed=0)
         start = data.draw(st.integers(0, sets.n_examined - 1))
         stop = data.draw(st.integers(start + 1, sets.n_examined))
         everything = list(itertools.combinations(range(n), size))
@@ -188,33 +188,42 @@ class TestLaws:
         assert sets.rows(start, stop).tolist() == [list(one) for one in everything[start:stop]]
 
     def test_drawn_sets_are_uniform_and_the_first_do_not_depend_on_how_many(self):
-        many = TaskSets.of_size(6, 3, largest_enumeration=0, n_samples=20_000, seed=1)
+        many = SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=20_000, seed=1)
         rows = many.rows(0, 20_000)
         assert not many.is_exhaustive
         assert many.rows(500, 520).tolist() == rows[500:520].tolist()
         assert (
-            TaskSets.of_size(6, 3, largest_enumeration=0, n_samples=7, seed=1).rows(0, 7).tolist() == rows[:7].tolist()
+            SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=7, seed=1).rows(0, 7).tolist()
+            == rows[:7].tolist()
         )
         counts = np.unique(rows, axis=0, return_counts=True)[1]
         assert len(counts) == 20
         assert np.abs(counts - 1000).max() < 5 * np.sqrt(950)
-        assert (TaskSets.of_size(6, 3, largest_enumeration=0, n_samples=50, seed=2).rows(0, 50) != rows[:50]).any()
+        assert (
+            SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=50, seed=2).rows(0, 50) != rows[:50]
+        ).any()
 
     def test_of_a_sample_the_first_of_the_nearest_sets_is_named_once(self):
         scores = exact_scores(np.arange(8.0) * np.ones((5, 1)))
         votes = task_votes(scores, "mean")
-        sets = TaskSets.of_size(5, 2, largest_enumeration=0, n_samples=400, seed=0)
-        found = examined(votes, standard_by_all(votes), sets)
+        sets = SubsetSample.enumerate_or_draw(5, 2, largest_enumeration=0, n_samples=400, seed=0)
+        found = measure_subsets(votes, rank_by_all_tasks(votes), sets)
         assert (found.nearest.tolist(), found.n_nearest) == ([0, 1], 10)
 
     def test_any_number_of_workers_finds_the_same(self):
         scores = exact_scores(np.random.default_rng(1).random((16, 30)).round(2))
         votes = task_votes(scores, "mean")
-        standard = standard_by_all(votes)
-        sets = TaskSets.of_size(16, 6, largest_enumeration=0, n_samples=20_000, seed=3)
-        alone, alone_held = examined(votes, standard, sets), held_out(votes, n_steps=3, n_splits=6, seed=3)
+        standard = rank_by_all_tasks(votes)
+        sets = SubsetSample.enumerate_or_draw(16, 6, largest_enumeration=0, n_samples=20_000, seed=3)
+        alone, alone_held = (
+            measure_subsets(votes, standard, sets),
+            validate_on_holdout(votes, n_steps=3, n_splits=6, seed=3),
+        )
         with joblib.parallel_config(n_jobs=3, backend="threading"):
-            shared, shared_held = examined(votes, standard, sets), held_out(votes, n_steps=3, n_splits=6, seed=3)
+            shared, shared_held = (
+                measure_subsets(votes, standard, sets),
+                validate_on_holdout(votes, n_steps=3, n_splits=6, seed=3),
+            )
         assert shared.distances.n_changed.tolist() == alone.distances.n_changed.tolist()
         assert shared.nearest.tolist() == alone.nearest.tolist()
         assert shared_held.judged.tolist() == alone_held.judged.tolist()
@@ -223,7 +232,7 @@ class TestLaws:
         for kind in KINDS:
             scores = exact_scores(table(kind, np.random.default_rng(6)))
             votes = task_votes(scores, "mean" if scores.is_complete else "win-rate")
-            found = greedy_order(votes, standard_by_all(votes), n_steps=scores.n_tasks)
+            found = choose_greedily(votes, rank_by_all_tasks(votes), n_steps=scores.n_tasks)
             assert sorted(found.order.tolist()) == list(range(scores.n_tasks))
             last = [getattr(found.distances, name)[-1] for name in ("tau", "tau_paper", "tau_b", "mrc")]
             assert last == pytest.approx([0, 0, 0, 0], abs=1e-15)
@@ -234,12 +243,12 @@ class TestHeldOut:
         """Tasks 0 to 3 rank half of the models as all do; with models exchangeable, both halves see the same."""
         scores = exact_scores(np.random.default_rng(0).random((8, 40)).round(3))
         votes = task_votes(scores, "mean")
-        found = held_out(votes, n_steps=4, n_splits=30, seed=0)
+        found = validate_on_holdout(votes, n_steps=4, n_splits=30, seed=0)
         assert found.chosen.shape == found.judged.shape == found.unchosen.shape == (30, 4)
         assert (found.chosen.mean(axis=0) < found.judged.mean(axis=0)).all()
         random = [
-            distances_of(
-                votes, standard_by_all(votes), np.array(list(itertools.combinations(range(8), size)))
+            subset_distances(
+                votes, rank_by_all_tasks(votes), np.array(list(itertools.combinations(range(8), size)))
             ).tau_paper
             for size in (1, 2, 3, 4)
         ]
@@ -249,7 +258,7 @@ class TestHeldOut:
 
     def test_where_one_task_is_the_whole_benchmark_selection_costs_nothing(self):
         scores = exact_scores(np.vstack([np.arange(12.0) * 1000, np.random.default_rng(0).random((4, 12)).round(2)]))
-        found = held_out(task_votes(scores, "mean"), n_steps=2, n_splits=5, seed=1)
+        found = validate_on_holdout(task_votes(scores, "mean"), n_steps=2, n_splits=5, seed=1)
         assert (found.chosen == 0).all()
         assert (found.judged == 0).all()
         assert (found.unchosen.mean(axis=0) > 0.2).all()
@@ -276,4 +285,4 @@ class TestDegenerate:
     def test_a_model_without_a_score_in_the_set_comes_last(self):
         scores = exact_scores(np.array([[3.0, 2, 1, NAN], [1, 1, 1, 9]]))
         totals = task_votes(scores, "win-rate").totals(np.array([[0]]))[0]
-        assert average_ranks(as_integers(totals)).tolist() == [1, 2, 3.5, 3.5]
+        assert average_ranks(combine_digits(totals)).tolist() == [1, 2, 3.5, 3.5]

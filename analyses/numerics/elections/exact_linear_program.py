@@ -8,7 +8,7 @@ from fractions import Fraction
 ZERO = Fraction(0)
 
 
-def maximum(
+def maximize_exactly(
     objective: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], limits: Sequence[Fraction]
 ) -> tuple[Fraction, list[Fraction]] | None:
     """The x ≥ 0 with rows · x ≤ limits that has the largest objective · x, and that number; None where there is no x.

@@ -7,20 +7,20 @@ from fractions import Fraction
 
 from tracker.errors import SelectionError
 
-LEAST_EPSILON = Decimal("1e-9")
+MIN_EPSILON = Decimal("1e-9")
 """Smaller weights are none beside those of 1."""
 
 
-def epsilon_of(said: str) -> Decimal | None:
-    """The number from `LEAST_EPSILON` to 1 that was written, exactly; None where none was."""
+def parse_epsilon(said: str) -> Decimal | None:
+    """The number from `MIN_EPSILON` to 1 that was written, exactly; None where none was."""
     try:
         number = Decimal(said)
     except InvalidOperation:
         return None
-    return number if number.is_finite() and LEAST_EPSILON <= number <= 1 else None
+    return number if number.is_finite() and MIN_EPSILON <= number <= 1 else None
 
 
-def least_weight(said: str) -> Fraction | None:
+def parse_epsilon_option(said: str) -> Fraction | None:
     """The number behind ``--epsilon``, None for auto.
 
     Raises:
@@ -28,7 +28,7 @@ def least_weight(said: str) -> Fraction | None:
     """
     if said.strip() == "auto":
         return None
-    number = epsilon_of(said)
+    number = parse_epsilon(said)
     if number is None:
         raise SelectionError(f"epsilon is {said!r}; it must be a decimal number from 1e-9 to 1, such as 0.01, or auto.")
     return Fraction(number)

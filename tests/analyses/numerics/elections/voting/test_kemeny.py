@@ -8,18 +8,18 @@ import pytest
 
 from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.numerics.elections.voting import kemeny as kemeny_module
-from analyses.numerics.elections.voting.kemeny import kemeny
+from analyses.numerics.elections.voting.kemeny import find_kemeny_order
 from analyses.numerics.elections.voting.rules import Election
 
 NAN = float("nan")
 
 
 def codes_of(T) -> np.ndarray:
-    return Election.of_scores(exact_scores(np.asarray(T, dtype=float))).codes
+    return Election.from_scores(exact_scores(np.asarray(T, dtype=float))).codes
 
 
 def found(T, *, seconds=20.0):
-    return kemeny(codes_of(T), deadline=time.monotonic() + seconds)
+    return find_kemeny_order(codes_of(T), deadline=time.monotonic() + seconds)
 
 
 def contradictions(T, order) -> int:
@@ -93,7 +93,7 @@ class TestAgainstReference:
         for _ in range(8):
             T = rng.random((5, 14))
             by_search = found(T)
-            monkeypatch.setattr(kemeny_module, "_improved", lambda cost, order, deadline: order)
+            monkeypatch.setattr(kemeny_module, "_improve_order", lambda cost, order, deadline: order)
             by_program = found(T)
             monkeypatch.undo()
             assert by_search.is_exact
@@ -118,7 +118,7 @@ class TestLaws:
         n_winners = 0
         for _ in range(60):
             T = rng.random((5, 6))
-            winner = Election.of_scores(exact_scores(T)).duels.winner
+            winner = Election.from_scores(exact_scores(T)).duels.condorcet_winner
             if winner is not None:
                 n_winners += 1
                 assert found(T).ranks[winner] == 1
@@ -147,7 +147,7 @@ class TestLaws:
         for _ in range(6):
             T = rng.random((7, 30))
             hasty, patient = found(T, seconds=-1.0), found(T)
-            assert hasty.at_least <= patient.distance <= hasty.distance
+            assert hasty.lower_bound <= patient.distance <= hasty.distance
             assert patient.is_exact
             n_open += not hasty.is_exact
             assert hasty.is_exact or hasty.is_unique is None

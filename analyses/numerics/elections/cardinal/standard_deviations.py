@@ -9,10 +9,10 @@ from math import isqrt
 
 import numpy as np
 
-from analyses.numerics.elections.exact_scores import as_printed
+from analyses.numerics.elections.exact_scores import decimal_fraction
 
 
-def spreads(rows: Sequence[Sequence[int]], denominator: int) -> list[Fraction]:
+def exact_standard_deviations(rows: Sequence[Sequence[int]], denominator: int) -> list[Fraction]:
     """Standard deviation (ddof 1) of each row; 1 for a row of equal numbers.
 
     A standard deviation is the root of a fraction. The first of a kind is rounded to a float and is what that is
@@ -39,7 +39,7 @@ def spreads(rows: Sequence[Sequence[int]], denominator: int) -> list[Fraction]:
                 found.append(spread * Fraction(root, known))
                 break
         else:
-            found.append(as_printed(_rounded(above, denominator)))
+            found.append(decimal_fraction(_rounded(above, denominator)))
             kinds.append((variance, found[-1]))
     return found
 

@@ -10,14 +10,21 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.diversity.ranking_distance import RankingDistance, average_ranks, ranking_distance
 from analyses.numerics.elections.voting import bradley_terry
-from analyses.numerics.elections.voting.kemeny import Consensus, kemeny
-from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Election, Rule, as_counted, points
+from analyses.numerics.elections.voting.kemeny import KemenyOrder, find_kemeny_order
+from analyses.numerics.elections.voting.rules import (
+    COMPLETE_TASK_RULES,
+    VOTING_RULES,
+    Election,
+    VotingRule,
+    canonical_rule,
+    count_points,
+)
 
 INSTALL = "pip install 'suffrage[voting]'"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class RuleRanking:
     """A ranking by one rule.
 
     Attributes:
@@ -30,7 +37,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class RuleAgreement:
     """How two rules agree.
 
     Attributes:
@@ -40,8 +47,8 @@ class Agreement:
         is_by_definition: whether one of them is known beforehand to give the ranking of another rule.
     """
 
-    rule: Rule
-    other: Rule
+    rule: VotingRule
+    other_rule: VotingRule
     distance: RankingDistance
     is_by_definition: bool
 
@@ -51,9 +58,9 @@ class Agreement:
         return 1 - (self.distance.tau + self.distance.tau_paper) / 2
 
 
-def outcomes(
+def rank_by_rules(
     election: Election, complete: Election, *, deadline: float
-) -> tuple[Mapping[Rule, Outcome], Mapping[Rule, str], Consensus]:
+) -> tuple[Mapping[VotingRule, RuleRanking], Mapping[VotingRule, str], KemenyOrder]:
     """Rankings by all rules that can be applied.
 
     Args:
@@ -64,59 +71,59 @@ def outcomes(
     Returns:
         By rule; why other rules cannot be applied; and Kemeny's order.
     """
-    found: dict[Rule, Outcome] = {}
-    absent: dict[Rule, str] = {}
-    consensus = kemeny(election.codes, deadline=deadline)
-    for rule in RULES:
+    found: dict[VotingRule, RuleRanking] = {}
+    absent: dict[VotingRule, str] = {}
+    consensus = find_kemeny_order(election.codes, deadline=deadline)
+    for rule in VOTING_RULES:
         if rule == "kemeny":
             places = np.empty(election.n_models)
             places[consensus.order] = np.arange(1, election.n_models + 1)
-            found[rule] = Outcome(scores=places, ranks=consensus.ranks)
+            found[rule] = RuleRanking(scores=places, ranks=consensus.ranks)
         elif rule == "bradley-terry":
-            outcome = _by_strengths(election)
+            outcome = _rank_by_strengths(election)
             if isinstance(outcome, str):
                 absent[rule] = outcome
             else:
                 found[rule] = outcome
-        elif rule in WHOLE_BALLOTS and not complete.n_tasks:
+        elif rule in COMPLETE_TASK_RULES and not complete.n_tasks:
             absent[rule] = "no task has a score from every model"
         else:
-            given = points(rule, complete if rule in WHOLE_BALLOTS else election)
-            found[rule] = Outcome(scores=given.scores, ranks=given.ranks)
+            given = count_points(rule, complete if rule in COMPLETE_TASK_RULES else election)
+            found[rule] = RuleRanking(scores=given.scores, ranks=given.ranks)
     return found, absent, consensus
 
 
-def _by_strengths(election: Election) -> Outcome | str:
+def _rank_by_strengths(election: Election) -> RuleRanking | str:
     """The ranking by strengths, or why there is none."""
     if not bradley_terry.is_installed():
         return f"evalica is not installed; {INSTALL}"
-    if not bradley_terry.has_strengths(election.duels):
+    if not bradley_terry.has_finite_strengths(election.duels):
         return "some models win every comparison with all others, or were never compared: strengths would be infinite"
-    worth = bradley_terry.strengths(election.duels)
+    worth = bradley_terry.fit_strengths(election.duels)
     if worth is None:
         return "the fit of strengths does not converge"
-    if as_counted("bradley-terry", election) == "borda":
-        return Outcome(scores=worth, ranks=points("borda", election).ranks)
-    return Outcome(scores=worth, ranks=average_ranks(bradley_terry.levels(worth)))
+    if canonical_rule("bradley-terry", election) == "borda":
+        return RuleRanking(scores=worth, ranks=count_points("borda", election).ranks)
+    return RuleRanking(scores=worth, ranks=average_ranks(bradley_terry.tie_levels(worth)))
 
 
-def counted_out(election: Election) -> frozenset[Rule]:
+def redundant_rules(election: Election) -> frozenset[VotingRule]:
     """Rules that are known beforehand to give the ranking of another one here."""
-    return frozenset(rule for rule in RULES if as_counted(rule, election) != rule)
+    return frozenset(rule for rule in VOTING_RULES if canonical_rule(rule, election) != rule)
 
 
-def agreements(found: Mapping[Rule, Outcome], same: frozenset[Rule]) -> tuple[Agreement, ...]:
+def compare_rules(found: Mapping[VotingRule, RuleRanking], same: frozenset[VotingRule]) -> tuple[RuleAgreement, ...]:
     """Agreement of every two rules.
 
     Args:
         found: rankings.
-        same: of `counted_out`.
+        same: of `redundant_rules`.
     """
     rules = list(found)
     return tuple(
-        Agreement(
+        RuleAgreement(
             rule=rule,
-            other=other,
+            other_rule=other,
             distance=ranking_distance(found[rule].ranks, found[other].ranks),
             is_by_definition=rule in same or other in same,
         )

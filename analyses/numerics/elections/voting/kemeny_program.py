@@ -11,14 +11,14 @@ from scipy.sparse import csr_array
 
 from analyses.numerics.elections.integer_programs import IntegerSolution, maximize
 
-BROKEN = 1e-6
+MIN_VIOLATION = 1e-6
 """By so much a constraint of three must be broken to be added."""
-MOST_ADDED = 5_000
+MAX_ADDED = 5_000
 """Constraints added at once, the most broken ones first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeastCost:
+class OrderSearchResult:
     """What was found about orders of a few models.
 
     Attributes:
@@ -27,16 +27,16 @@ class LeastCost:
     """
 
     order: NDArray[np.int64] | None
-    at_least: int
+    lower_bound: int
 
 
-def least_cost(
+def minimize_order_cost(
     cost: NDArray[np.int64],
     *,
     known: int,
     deadline: float,
     other_than: NDArray[np.int64] | None = None,
-) -> LeastCost:
+) -> OrderSearchResult:
     """Look for an order that costs less than what is known, or prove that there is none.
 
     A variable x_ij in {0, 1} for i < j says that i is ahead of j. It is an order if no three are in a circle:
@@ -52,31 +52,31 @@ def least_cost(
     above, below = np.triu_indices(m, 1)
     gains = (cost[below, above] - cost[above, below]).astype(np.float64)
     base = int(cost[below, above].sum())
-    at_least = int(np.minimum(cost[above, below], cost[below, above]).sum())
-    rows = _Triangles(m)
-    forbidden = None if other_than is None else _agreement(other_than, above, below)
+    lower_bound = int(np.minimum(cost[above, below], cost[below, above]).sum())
+    rows = _CycleConstraints(m)
+    forbidden = None if other_than is None else _exclusion_row(other_than, above, below)
     is_whole = False
-    while at_least < known:
+    while lower_bound < known:
         solved = _solve(gains, rows, forbidden, is_whole, deadline)
         if solved.is_infeasible:
-            return LeastCost(order=None, at_least=known)
-        if solved.at_most < np.inf and (is_whole or solved.is_optimal):
-            at_least = max(at_least, base - solved.whole_at_most)
-        if solved.x is None or at_least >= known:
+            return OrderSearchResult(order=None, lower_bound=known)
+        if solved.upper_bound < np.inf and (is_whole or solved.is_optimal):
+            lower_bound = max(lower_bound, base - solved.integer_bound)
+        if solved.x is None or lower_bound >= known:
             break
         ahead = np.zeros((m, m))
         ahead[above, below], ahead[below, above] = solved.x, 1 - solved.x
         if rows.add_broken(ahead):
             continue
-        if np.abs(solved.x - np.round(solved.x)).max() > BROKEN:
+        if np.abs(solved.x - np.round(solved.x)).max() > MIN_VIOLATION:
             is_whole = True
             continue
         order = np.argsort(-ahead.sum(axis=1), kind="stable")
         found = order_cost(cost, order)
         # In floats an order that is not allowed, or no cheaper, can pass for one that is; nothing follows from it.
         is_new = other_than is None or bool((order != other_than).any())
-        return LeastCost(order=order if found < known and is_new else None, at_least=min(at_least, found))
-    return LeastCost(order=None, at_least=min(at_least, known))
+        return OrderSearchResult(order=order if found < known and is_new else None, lower_bound=min(lower_bound, found))
+    return OrderSearchResult(order=None, lower_bound=min(lower_bound, known))
 
 
 def order_cost(cost: NDArray[np.int64], order: NDArray[np.int64]) -> int:
@@ -87,7 +87,7 @@ def order_cost(cost: NDArray[np.int64], order: NDArray[np.int64]) -> int:
 
 def _solve(
     gains: NDArray[np.float64],
-    rows: _Triangles,
+    rows: _CycleConstraints,
     forbidden: tuple[NDArray[np.float64], float] | None,
     is_whole: bool,
     deadline: float,
@@ -100,7 +100,7 @@ def _solve(
     return maximize(gains, matrix, lower, upper, integrality=int(is_whole), time_limit=deadline - time.monotonic())
 
 
-def _agreement(
+def _exclusion_row(
     order: NDArray[np.int64], above: NDArray[np.int64], below: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], float]:
     """A row whose sum is larger than the limit for that order only."""
@@ -109,7 +109,7 @@ def _agreement(
     return np.where(agrees, 1.0, -1.0), float(agrees.sum() - 1)
 
 
-class _Triangles:
+class _CycleConstraints:
     """Constraints of three models each, so far."""
 
     def __init__(self, m: int) -> None:
@@ -130,10 +130,10 @@ class _Triangles:
         for i in range(self._m - 2):
             sums = ahead[i, i + 1 :, None] + ahead[i + 1 :, i + 1 :] - ahead[i, None, i + 1 :]
             broken = np.maximum(sums - 1, -sums)
-            for j, k in zip(*np.nonzero(np.triu(broken, 1) > BROKEN), strict=True):
+            for j, k in zip(*np.nonzero(np.triu(broken, 1) > MIN_VIOLATION), strict=True):
                 found.append((-float(broken[j, k]), (i, i + 1 + int(j), i + 1 + int(k))))
         found.sort()
-        new = [triangle for _, triangle in found if triangle not in self._known][:MOST_ADDED]
+        new = [triangle for _, triangle in found if triangle not in self._known][:MAX_ADDED]
         self._known.update(new)
         return bool(new)
 

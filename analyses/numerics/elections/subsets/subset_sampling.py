@@ -14,7 +14,7 @@ from tracker.statistics.rng_streams import SUBSETS, fill_below, stream_key
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskSets:
+class SubsetSample:
     """Sets of one size, numbered: all of them in lexicographic order, or independent uniform draws.
 
     Attributes:
@@ -31,7 +31,9 @@ class TaskSets:
     seed: int
 
     @classmethod
-    def of_size(cls, n_tasks: int, size: int, *, largest_enumeration: int, n_samples: int, seed: int) -> TaskSets:
+    def enumerate_or_draw(
+        cls, n_tasks: int, size: int, *, largest_enumeration: int, n_samples: int, seed: int
+    ) -> SubsetSample:
         """All sets where there are at most ``largest_enumeration``, else ``n_samples`` draws."""
         n_subsets = comb(n_tasks, size)
         everything = n_subsets <= largest_enumeration

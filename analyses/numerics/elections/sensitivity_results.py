@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
 from analyses.numerics.elections.exact_scores import ExactScores
-from analyses.numerics.elections.gradient_descent import cardinal_by_descent, ordinal_by_descent
+from analyses.numerics.elections.gradient_descent import descend_cardinal_sensitivity, descend_ordinal_sensitivity
 from analyses.numerics.elections.largest_change import CardinalSensitivity, OrdinalSensitivity
-from analyses.numerics.elections.ordinal.ordinal_sensitivity import leading_models, ordinal_sensitivity
-from analyses.numerics.elections.reranking import Reranking, reranked_by_additions, reranked_by_weights
-from analyses.numerics.elections.win_rates import Rule, win_rates
+from analyses.numerics.elections.ordinal.ordinal_sensitivity import ordinal_sensitivity, select_leading_models
+from analyses.numerics.elections.reranking import Reranking, rerank_by_weights, rerank_with_additions
+from analyses.numerics.elections.win_rates import WinRateRule, win_rates
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cardinal:
+class CardinalResult:
     """Cardinal sensitivity with what it was found of.
 
     Attributes:
@@ -36,7 +36,7 @@ class Cardinal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ordinal:
+class OrdinalResult:
     """Ordinal sensitivity with what it was found of.
 
     Attributes:
@@ -50,13 +50,13 @@ class Ordinal:
 
     others: tuple[str, ...]
     rates: tuple[Fraction, ...]
-    rule: Rule
-    is_named: bool
+    rule: WinRateRule
+    is_explicit: bool
     sensitivity: OrdinalSensitivity
     reranking: Reranking
 
 
-def cardinal(
+def compute_cardinal(
     scores: ExactScores,
     T: NDArray[np.float64],
     tasks: tuple[str, ...],
@@ -66,7 +66,7 @@ def cardinal(
     is_standardised: bool,
     time_limit: float,
     seed: int | None = None,
-) -> Cardinal:
+) -> CardinalResult:
     """What weights of tasks can do.
 
     Args:
@@ -81,24 +81,24 @@ def cardinal(
     if seed is None:
         found = cardinal_sensitivity(scores, epsilon=epsilon, standardised=is_standardised, time_limit=time_limit)
     else:
-        found = cardinal_by_descent(scores, epsilon=epsilon, standardised=is_standardised, seed=seed)
-    return Cardinal(
+        found = descend_cardinal_sensitivity(scores, epsilon=epsilon, standardised=is_standardised, seed=seed)
+    return CardinalResult(
         tasks=tasks,
         is_standardised=is_standardised,
         sensitivity=found,
-        reranking=reranked_by_weights(T, models, found),
+        reranking=rerank_by_weights(T, models, found),
     )
 
 
-def ordinal(
+def compute_ordinal(
     scores: ExactScores,
     models: Sequence[str],
     *,
     leading: float | Sequence[str],
-    rule: Rule,
+    rule: WinRateRule,
     time_limit: float,
     seed: int | None = None,
-) -> Ordinal:
+) -> OrdinalResult:
     """What the presence of other models can do to the leading ones.
 
     Args:
@@ -110,21 +110,21 @@ def ordinal(
         seed: of the paper's algorithm; None searches exactly.
     """
     rates = win_rates(scores, rule=rule)
-    is_named = not isinstance(leading, (int, float))
+    is_explicit = not isinstance(leading, (int, float))
     if isinstance(leading, (int, float)):
-        first = leading_models(scores, models, top=leading, rule=rule)
+        first = select_leading_models(scores, models, top=leading, rule=rule)
     else:
         chosen = {models.index(name) for name in leading}
         first = np.array(sorted(chosen, key=lambda model: (-rates[model], models[model])), dtype=np.int64)
     if seed is None:
         found = ordinal_sensitivity(scores, leading=first, rule=rule, time_limit=time_limit)
     else:
-        found = ordinal_by_descent(scores, leading=first, rule=rule, seed=seed)
-    return Ordinal(
+        found = descend_ordinal_sensitivity(scores, leading=first, rule=rule, seed=seed)
+    return OrdinalResult(
         others=tuple(models[model] for model in found.others.tolist()),
         rates=tuple(rates),
         rule=rule,
-        is_named=is_named,
+        is_explicit=is_explicit,
         sensitivity=found,
-        reranking=reranked_by_additions(scores, models, found, rule),
+        reranking=rerank_with_additions(scores, models, found, rule),
     )

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from analyses.numerics.elections.cardinal.exact_boxes import most_in_box, weights_that_fulfil
-from analyses.numerics.elections.exact_program import maximum
+from analyses.numerics.elections.cardinal.exact_feasibility import find_feasible_weights, maximize_in_box
+from analyses.numerics.elections.exact_linear_program import maximize_exactly
 
 small = st.integers(-4, 4).map(Fraction)
 
@@ -32,7 +32,7 @@ class TestAgainstReference:
     @given(programs())
     def test_the_maximum_is_that_of_a_linear_program_in_floats(self, program) -> None:
         objective, rows, limits = program
-        found = maximum(objective, rows, limits)
+        found = maximize_exactly(objective, rows, limits)
         peer = linprog(-np.array(objective, dtype=float), np.array(rows, dtype=float), np.array(limits, dtype=float))
         assert (found is None) == (peer.status == 2)
         if found is not None:
@@ -51,9 +51,9 @@ class TestAgainstReference:
         for kinds in itertools.product(range(3 if ties_count else 2), repeat=len(rows)):
             strictly = [row for row, kind in zip(rows, kinds, strict=True) if kind == 1]
             weakly = [row for row, kind in zip(rows, kinds, strict=True) if kind == 2]
-            if weights_that_fulfil(strictly, weakly, low, high) is not None:
+            if find_feasible_weights(strictly, weakly, low, high) is not None:
                 most = max(most, 2 * len(strictly) + len(weakly))
-        found, weights = most_in_box(rows, worth, tied, low, high, best=-1)
+        found, weights = maximize_in_box(rows, worth, tied, low, high, best=-1)
         assert found == most
         sums = [sum(map(Fraction.__mul__, row, weights)) for row in rows]
         assert sum(2 if one < 0 else int(ties_count and one == 0) for one in sums) == most
@@ -63,8 +63,8 @@ class TestDefinitions:
     def test_what_only_a_corner_allows_is_a_tie_and_no_reversal(self) -> None:
         row = [Fraction(1), Fraction(-1, 10)]
         low, high = [Fraction(1, 10)] * 2, [Fraction(1)] * 2
-        assert weights_that_fulfil([row], [], low, high) is None
-        assert weights_that_fulfil([], [row], low, high) == [Fraction(1, 10), Fraction(1)]
+        assert find_feasible_weights([row], [], low, high) is None
+        assert find_feasible_weights([], [row], low, high) == [Fraction(1, 10), Fraction(1)]
 
     def test_nothing_is_returned_where_nothing_exceeds_what_is_known(self) -> None:
-        assert most_in_box([[Fraction(-1)]], [1], [0], [Fraction(0)], [Fraction(1)], best=1) == (1, None)
+        assert maximize_in_box([[Fraction(-1)]], [1], [0], [Fraction(0)], [Fraction(1)], best=1) == (1, None)

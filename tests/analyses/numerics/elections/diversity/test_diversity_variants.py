@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.diversity.concordance import diversity
-from analyses.numerics.elections.diversity.diversities import diversities
-from analyses.numerics.elections.diversity.imputation import knn_imputed
+from analyses.numerics.elections.diversity.diversity_variants import diversity_variants
+from analyses.numerics.elections.diversity.imputation import impute_knn
 from analyses.numerics.elections.exact_scores import exact_scores
 
 NAN = float("nan")
@@ -17,15 +17,15 @@ T = np.array([[1.0, 2, 3, 4, 5], [2, 1, 4, 3, 5], [5, 1, NAN, 2, 3], [1, 5, 4, 2
 
 def test_each_way_to_do_without_missing_scores_is_that_part_of_the_table() -> None:
     scores = exact_scores(T)
-    found = diversities(scores)
-    assert found.whole == diversity(knn_imputed(scores))
+    found = diversity_variants(scores)
+    assert found.whole == diversity(impute_knn(scores))
     assert found.complete_tasks == diversity(exact_scores(T[:2]))
     assert found.complete_models == diversity(exact_scores(T[:, [0, 1, 3]]))
     assert (found.n_complete_tasks, found.n_complete_models) == (2, 3)
 
 
 def test_without_gaps_all_are_the_same() -> None:
-    found = diversities(exact_scores(T[:1]))
+    found = diversity_variants(exact_scores(T[:1]))
     assert found.whole == found.complete_tasks == found.complete_models
     assert (found.n_complete_tasks, found.n_complete_models) == (1, 5)
 
@@ -34,6 +34,6 @@ def test_without_gaps_all_are_the_same() -> None:
 def test_too_few_complete_tasks_or_models_are_not_taken_for_the_whole(
     part: NDArray[np.float64], is_tasks: bool
 ) -> None:
-    found = diversities(exact_scores(part))
+    found = diversity_variants(exact_scores(part))
     assert (found.complete_tasks is None) == is_tasks
     assert (found.complete_models is None) != is_tasks

@@ -8,20 +8,26 @@ import pytest
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
 from analyses.numerics.elections.exact_scores import exact_scores
 from analyses.numerics.elections.voting import bradley_terry
-from analyses.numerics.elections.voting.rules import RULES, WHOLE_BALLOTS, Election, as_counted, points
+from analyses.numerics.elections.voting.rules import (
+    COMPLETE_TASK_RULES,
+    VOTING_RULES,
+    Election,
+    canonical_rule,
+    count_points,
+)
 from analyses.numerics.elections.win_rates import win_rates
 
 NAN = float("nan")
-POINTS_RULES = tuple(rule for rule in RULES if rule not in ("kemeny", "bradley-terry"))
+POINTS_RULES = tuple(rule for rule in VOTING_RULES if rule not in ("kemeny", "bradley-terry"))
 ORDINAL = tuple(rule for rule in POINTS_RULES if rule not in ("mean", "median"))
 
 
 def election(T) -> Election:
-    return Election.of_scores(exact_scores(np.asarray(T, dtype=float)))
+    return Election.from_scores(exact_scores(np.asarray(T, dtype=float)))
 
 
 def shown(rule, T) -> list[Fraction]:
-    found = points(rule, election(T))
+    found = count_points(rule, election(T))
     return [Fraction(value) * found.unit for value in found.points.tolist()]
 
 
@@ -70,7 +76,7 @@ class TestAgainstReference:
     def test_points_are_those_of_the_definition(self, rule):
         rng = np.random.default_rng(1)
         for _ in range(60):
-            T = table(rng, gaps=rule not in WHOLE_BALLOTS)
+            T = table(rng, gaps=rule not in COMPLETE_TASK_RULES)
             assert shown(rule, T) == [literally(rule, T, j) for j in range(T.shape[1])]
 
     def test_win_rates_are_those_of_the_field(self):
@@ -90,14 +96,14 @@ class TestAgainstReference:
 
         three = tasks((4, (0, 1, 2)), (3, (1, 2, 0)), (2, (2, 0, 1)))
         assert shown("win-rate", three) == [Fraction(10, 27), Fraction(10, 27), Fraction(7, 27)]
-        assert points("win-rate", election(three)).ranks.tolist() == [1.5, 1.5, 3]
+        assert count_points("win-rate", election(three)).ranks.tolist() == [1.5, 1.5, 3]
         four = tasks((4, (0, 1, 3, 2)), (3, (1, 3, 2, 0)), (2, (2, 0, 1, 3)))
         assert shown("win-rate", four)[:3] == [Fraction(16, 36), Fraction(19, 36), Fraction(9, 36)]
         assert sum(shown("win-rate", four)) == Fraction(54, 36)
-        assert points("win-rate", election(four)).ranks[:3].tolist() == [2, 1, 4]
+        assert count_points("win-rate", election(four)).ranks[:3].tolist() == [2, 1, 4]
         # All three are in a cycle before; the duels among them are the same after.
-        assert election(three).duels.winner is None
-        assert election(three).duels.smith.tolist() == [0, 1, 2]
+        assert election(three).duels.condorcet_winner is None
+        assert election(three).duels.smith_set.tolist() == [0, 1, 2]
         assert election(four).duels.wins[:3, :3].tolist() == election(three).duels.wins.tolist()
 
     def test_many_models_and_long_decimals_are_counted_exactly(self):
@@ -114,10 +120,10 @@ class TestAgainstReference:
             T = rng.integers(0, 6, (9, 5)).astype(float)
             T[rng.random(T.shape) < 0.1] = NAN
             duels = election(T).duels
-            if not bradley_terry.has_strengths(duels):
+            if not bradley_terry.has_finite_strengths(duels):
                 continue
             n_fitted += 1
-            s = bradley_terry.strengths(duels)
+            s = bradley_terry.fit_strengths(duels)
             for i in range(5):
                 won = expected = 0.0
                 for j in range(5):
@@ -138,12 +144,12 @@ class TestDuels:
             m = len(duels.wins)
             beats = duels.wins > duels.wins.T
             winners = [i for i in range(m) if all(beats[i, j] for j in range(m) if j != i)]
-            assert duels.winner == (winners[0] if winners else None)
-            assert duels.weak_winners.tolist() == [i for i in range(m) if not beats[:, i].any()]
+            assert duels.condorcet_winner == (winners[0] if winners else None)
+            assert duels.weak_condorcet_winners.tolist() == [i for i in range(m) if not beats[:, i].any()]
             sets = [[i for i in range(m) if bits >> i & 1] for bits in range(1, 2**m)]
             closed = [some for some in sets if all(beats[i, j] for i in some for j in range(m) if j not in some)]
             nested = sorted(closed, key=len)
-            assert duels.smith.tolist() == nested[0]
+            assert duels.smith_set.tolist() == nested[0]
             n_cycles += len(nested[0]) > 1
             # Sets that beat everyone outside lie in each other, like Russian dolls; tiers are what each adds.
             assert duels.tiers.tolist() == [
@@ -153,7 +159,7 @@ class TestDuels:
 
     def test_a_model_dominates_where_it_is_never_worse_and_once_better(self):
         T = np.array([[3, 2, 3, NAN], [1, 1, 1, 1], [5, 4, 2, 6]], dtype=float)
-        assert election(T).duels.dominates.astype(int).tolist() == [
+        assert election(T).duels.pareto_dominates.astype(int).tolist() == [
             [0, 1, 1, 0],
             [0, 0, 0, 0],
             [0, 0, 0, 0],
@@ -166,7 +172,7 @@ class TestLaws:
     def test_names_of_models_and_order_of_tasks_do_not_matter(self, rule):
         rng = np.random.default_rng(6)
         for _ in range(20):
-            T = table(rng, gaps=rule not in WHOLE_BALLOTS)
+            T = table(rng, gaps=rule not in COMPLETE_TASK_RULES)
             columns = rng.permutation(T.shape[1])
             one, other = shown(rule, T), shown(rule, T[rng.permutation(len(T))][:, columns])
             assert [one[j] for j in columns] == other
@@ -174,7 +180,7 @@ class TestLaws:
     @pytest.mark.parametrize("rule", ORDINAL)
     def test_only_the_order_within_a_task_counts(self, rule):
         rng = np.random.default_rng(7)
-        T = table(rng, gaps=rule not in WHOLE_BALLOTS)
+        T = table(rng, gaps=rule not in COMPLETE_TASK_RULES)
         assert shown(rule, T) == shown(rule, np.exp(T) * 1000)
 
     @pytest.mark.parametrize("rule", ["copeland", "minimax"])
@@ -183,10 +189,10 @@ class TestLaws:
         n_winners = 0
         for _ in range(60):
             field = election(rng.random((5, 5)))
-            winner = field.duels.winner
+            winner = field.duels.condorcet_winner
             if winner is not None:
                 n_winners += 1
-                ranks = points(rule, field).ranks
+                ranks = count_points(rule, field).ranks
                 assert np.flatnonzero(ranks == 1).tolist() == [winner]
         assert n_winners > 10
 
@@ -198,7 +204,7 @@ class TestLaws:
             one, other = rng.integers(0, 4, (3, 4)).astype(float), rng.integers(0, 4, (4, 4)).astype(float)
             first = []
             for T in (one, other, np.vstack([one, other])):
-                given = points(rule, election(T)).points
+                given = count_points(rule, election(T)).points
                 first.append(set(np.flatnonzero(given == given.max()).tolist()))
             if first[0] & first[1]:
                 n_shared += 1
@@ -211,8 +217,8 @@ class TestLaws:
         n_pairs = 0
         for _ in range(40):
             field = election(table(rng))
-            ranks = points(rule, field).ranks
-            for i, j in np.argwhere(field.duels.dominates):
+            ranks = count_points(rule, field).ranks
+            for i, j in np.argwhere(field.duels.pareto_dominates):
                 n_pairs += 1
                 assert ranks[i] < ranks[j]
         assert n_pairs > 50
@@ -223,8 +229,8 @@ class TestLaws:
         n_tied = 0
         for _ in range(40):
             field = election(table(rng))
-            ranks = points(rule, field).ranks
-            for i, j in np.argwhere(field.duels.dominates):
+            ranks = count_points(rule, field).ranks
+            for i, j in np.argwhere(field.duels.pareto_dominates):
                 assert ranks[i] <= ranks[j]
                 n_tied += ranks[i] == ranks[j]
         assert n_tied > 5
@@ -232,24 +238,26 @@ class TestLaws:
     def test_without_gaps_four_rules_can_be_one(self):
         rng = np.random.default_rng(11)
         with_ties, without = election(rng.integers(0, 3, (5, 6))), election(rng.random((5, 6)))
-        borda = points("borda", with_ties).ranks.tolist()
-        assert points("win-rate-per-task", with_ties).ranks.tolist() == borda
-        assert as_counted("win-rate", with_ties) == "win-rate"
-        assert as_counted("win-rate", without) == "borda"
-        assert points("win-rate", without).ranks.tolist() == points("borda", without).ranks.tolist()
+        borda = count_points("borda", with_ties).ranks.tolist()
+        assert count_points("win-rate-per-task", with_ties).ranks.tolist() == borda
+        assert canonical_rule("win-rate", with_ties) == "win-rate"
+        assert canonical_rule("win-rate", without) == "borda"
+        assert count_points("win-rate", without).ranks.tolist() == count_points("borda", without).ranks.tolist()
         fields = (election(rng.integers(0, 9, (9, 4))) for _ in range(99))
-        field = next(field for field in fields if bradley_terry.has_strengths(field.duels))
-        levels = bradley_terry.levels(bradley_terry.strengths(field.duels))
-        assert average_ranks(levels).tolist() == points("borda", field).ranks.tolist()
+        field = next(field for field in fields if bradley_terry.has_finite_strengths(field.duels))
+        levels = bradley_terry.tie_levels(bradley_terry.fit_strengths(field.duels))
+        assert average_ranks(levels).tolist() == count_points("borda", field).ranks.tolist()
 
     def test_strengths_do_not_exist_where_a_model_wins_everything(self):
-        assert not bradley_terry.has_strengths(election([[3, 1, 2], [3, 2, 1]]).duels)
-        assert bradley_terry.has_strengths(election([[3, 1, 2], [3, 2, 1], [1, 3, 2]]).duels)
-        assert not bradley_terry.has_strengths(election([[1, 2, NAN, NAN], [2, 1, 3, 4], [NAN, NAN, 4, 3]]).duels)
+        assert not bradley_terry.has_finite_strengths(election([[3, 1, 2], [3, 2, 1]]).duels)
+        assert bradley_terry.has_finite_strengths(election([[3, 1, 2], [3, 2, 1], [1, 3, 2]]).duels)
+        assert not bradley_terry.has_finite_strengths(
+            election([[1, 2, NAN, NAN], [2, 1, 3, 4], [NAN, NAN, 4, 3]]).duels
+        )
 
     def test_a_duel_without_a_common_task_is_drawn(self):
         duels = election([[1, NAN], [NAN, 2]]).duels
-        assert duels.winner is None
-        assert duels.weak_winners.tolist() == [0, 1]
+        assert duels.condorcet_winner is None
+        assert duels.weak_condorcet_winners.tolist() == [0, 1]
         assert shown("copeland", [[1, NAN], [NAN, 2]]) == [Fraction(1, 2)] * 2
         assert shown("minimax", [[1, NAN], [NAN, 2]]) == [0, 0]

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyses.numerics.elections.diversity.concordance import Diversity, diversity
-from analyses.numerics.elections.diversity.imputation import knn_imputed
+from analyses.numerics.elections.diversity.imputation import impute_knn
 from analyses.numerics.elections.exact_scores import ExactScores
 
-LEAST_TASKS, LEAST_MODELS = 2, 3
+MIN_COMPLETE_TASKS, MIN_COMPLETE_MODELS = 2, 3
 """Of a table with gaps, fewer complete tasks or models than these are not taken for the whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diversities:
+class DiversityVariants:
     """How far tasks disagree, with each way to do without missing scores; without gaps all are the same.
 
     Attributes:
@@ -32,7 +32,7 @@ class Diversities:
     n_complete_models: int
 
 
-def diversities(scores: ExactScores) -> Diversities:
+def diversity_variants(scores: ExactScores) -> DiversityVariants:
     """How far tasks disagree on a table that may have gaps; without gaps all are the same.
 
     Args:
@@ -40,13 +40,13 @@ def diversities(scores: ExactScores) -> Diversities:
     """
     there = scores.present
     tasks, models = np.flatnonzero(there.all(axis=1)), np.flatnonzero(there.all(axis=0))
-    whole = diversity(knn_imputed(scores))
+    whole = diversity(impute_knn(scores))
     by_tasks = by_models = whole if scores.is_complete else None
-    if by_tasks is None and len(tasks) >= LEAST_TASKS:
+    if by_tasks is None and len(tasks) >= MIN_COMPLETE_TASKS:
         by_tasks = diversity(scores.rows(tasks))
-    if by_models is None and len(models) >= LEAST_MODELS:
+    if by_models is None and len(models) >= MIN_COMPLETE_MODELS:
         by_models = diversity(scores.columns(models))
-    return Diversities(
+    return DiversityVariants(
         whole=whole,
         complete_tasks=by_tasks,
         complete_models=by_models,

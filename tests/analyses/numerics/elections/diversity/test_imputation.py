@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.impute import KNNImputer
 
-from analyses.numerics.elections.diversity.imputation import N_NEIGHBOURS, knn_imputed
+from analyses.numerics.elections.diversity.imputation import N_NEIGHBOURS, impute_knn
 from analyses.numerics.elections.exact_scores import exact_scores
 
 NAN = float("nan")
@@ -19,7 +19,7 @@ NAN = float("nan")
 
 def filled(T: NDArray[np.float64], n_neighbours: int = N_NEIGHBOURS) -> NDArray[np.float64]:
     """``(n_tasks, n_models)`` from the exact numbers."""
-    found = knn_imputed(exact_scores(T), n_neighbours)
+    found = impute_knn(exact_scores(T), n_neighbours)
     exact = (found.numerators / found.denominator).astype(np.float64)
     np.testing.assert_allclose(found.T, exact, rtol=1e-15)
     return exact
@@ -66,15 +66,15 @@ class TestLaws:
 
     def test_what_was_measured_stays_and_nothing_stays_missing(self) -> None:
         scores = exact_scores(with_gaps(6, 12, 0.5, seed=1))
-        found, there = knn_imputed(scores), scores.present
+        found, there = impute_knn(scores), scores.present
         assert np.array_equal(found.T[there], scores.T[there])
         assert found.is_complete
         assert not there.all()
-        assert knn_imputed(found) is found
+        assert impute_knn(found) is found
 
     def test_two_models_with_the_same_neighbours_tie_exactly(self) -> None:
         T = np.array([[0.1, 0.1, 0.1, 0.1, 0.1], [0.1, 0.2, 0.3, NAN, NAN]])
-        found = knn_imputed(exact_scores(T), 3)
+        found = impute_knn(exact_scores(T), 3)
         assert found.numerators[1, 3] == found.numerators[1, 4] == found.numerators[1, 1]
 
     def test_models_at_the_same_distance_share_the_last_place(self) -> None:

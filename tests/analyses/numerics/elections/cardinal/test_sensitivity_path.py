@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from analyses.numerics.elections.cardinal.pair_limits import pair_limits
-from analyses.numerics.elections.cardinal.sensitivity_path import SensitivityPath, sensitivity_path, weights_along
-from analyses.numerics.elections.cardinal.weighted_sums import weighed_sums
+from analyses.numerics.elections.cardinal.sensitivity_path import SensitivityPath, interpolate_weights, sensitivity_path
+from analyses.numerics.elections.cardinal.weighted_sums import weighted_sums
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks, ranking_distance
 from analyses.numerics.elections.exact_scores import ExactScores, exact_scores
 from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange
@@ -76,35 +76,35 @@ class TestAgainstReference:
         steps = np.linspace(0, 1, 21)
         grid = [np.array(u) for u in itertools.product(steps, repeat=3) if max(u) == 1]
         for standardised in (False, True):
-            sums = weighed_sums(scores, standardised=standardised)
+            sums = weighted_sums(scores, standardised=standardised)
             path = sensitivity_path(scores, epsilons=EPSILONS, standardised=standardised, time_limit=20.0).at
             for one in path:
                 assert one.is_exact
-                reached = [ranking_distance(sums.before, sums.after(weights_along(u, one.epsilon))) for u in grid]
+                reached = [ranking_distance(sums.before, sums.after(interpolate_weights(u, one.epsilon))) for u in grid]
                 assert max(distance.tau for distance in reached) <= one.tau.value
                 assert max(distance.mrc for distance in reached) <= one.mrc.value
 
     @given(SEEDS)
     def test_limits_are_plain_quotients(self, seed: int) -> None:
         T = table(seed)
-        limits = pair_limits(weighed_sums(exact_scores(T), standardised=False))
+        limits = pair_limits(weighted_sums(exact_scores(T), standardised=False))
         plain = {}
         for i, j in itertools.permutations(range(T.shape[1]), 2):
             d = [Fraction(a) - Fraction(b) for a, b in zip(T[:, i].tolist(), T[:, j].tolist(), strict=True)]
             if sum(d) > 0:
                 plain[i, j] = -sum(x for x in d if x < 0) / Fraction(sum(x for x in d if x > 0))
         pairs = zip(limits.ahead.tolist(), limits.behind.tolist(), strict=True)
-        assert {pair: limits.exactly(place) for place, pair in enumerate(pairs)} == plain
-        assert limits.largest() == max(plain.values(), default=0)
+        assert {pair: limits.exact_limit(place) for place, pair in enumerate(pairs)} == plain
+        assert limits.max_limit() == max(plain.values(), default=0)
         for epsilon in {*EPSILONS, *plain.values()} - {0}:
             assert limits.n_reversible(epsilon) == sum(limit > epsilon for limit in plain.values())
 
     def test_one_direction_reverses_a_pair_below_one_threshold_only(self) -> None:
         T = np.random.default_rng(2).integers(0, 9, (4, 6)).astype(float)
-        sums = weighed_sums(exact_scores(T), standardised=False)
+        sums = weighted_sums(exact_scores(T), standardised=False)
         for u in (np.array([1, 0, 0.5, 0.25]), np.array([0, 1, 1, 0])):
             for epsilon in (Fraction(1, 64), Fraction(1, 8), Fraction(1, 2)):
-                after = sums.after(weights_along(u, epsilon))
+                after = sums.after(interpolate_weights(u, epsilon))
                 for i, j in itertools.permutations(range(6), 2):
                     d = T[:, i] - T[:, j]
                     if d.sum() > 0:
@@ -124,38 +124,40 @@ class TestLaws:
                 weights = change.witness[~np.isnan(change.witness)]
                 assert all(one.epsilon <= Fraction(repr(weight)) <= 1 for weight in weights.tolist())
                 assert change.after.tolist() == ranks_under(scores, change, one.scale).tolist()
-                assert getattr(ranking_distance(one.before, change.after), name) == change.value <= change.at_most <= 1
+                assert (
+                    getattr(ranking_distance(one.before, change.after), name) == change.value <= change.upper_bound <= 1
+                )
         for smaller, larger in itertools.pairwise(path):
             for name in ("tau", "mrc"):
                 here, there = getattr(smaller, name), getattr(larger, name)
                 assert here.value >= there.value
-                assert here.at_most >= there.at_most
+                assert here.upper_bound >= there.upper_bound
         if not standardised:
-            assert (path[-1].tau.at_most, path[-1].mrc.at_most) == (0, 0)
+            assert (path[-1].tau.upper_bound, path[-1].mrc.upper_bound) == (0, 0)
 
     @given(SEEDS)
     @settings(max_examples=25)
     def test_a_pair_below_its_limit_is_reversed_by_its_own_weights(self, seed: int) -> None:
-        sums = weighed_sums(exact_scores(table(seed)), standardised=False)
+        sums = weighted_sums(exact_scores(table(seed)), standardised=False)
         limits = pair_limits(sums)
-        top = limits.largest()
-        directions = limits.reversing(1)
+        top = limits.max_limit()
+        directions = limits.reversing_directions(1)
         assert len(directions) == (top > 0)
         for u in directions:
             pair = int(np.argmax(limits.limit))
             i, j = limits.ahead[pair], limits.behind[pair]
-            below, above = (sums.after(weights_along(u, epsilon)) for epsilon in (top * Fraction(999, 1000), top))
+            below, above = (sums.after(interpolate_weights(u, epsilon)) for epsilon in (top * Fraction(999, 1000), top))
             assert below[i] > below[j]
             assert above[i] <= above[j]
 
     def test_where_a_pair_can_be_reversed_a_reversal_is_found(self) -> None:
         T = np.random.default_rng(3).random((12, 20)).round(3)
-        largest = pair_limits(weighed_sums(exact_scores(T), standardised=False)).largest()
+        largest = pair_limits(weighted_sums(exact_scores(T), standardised=False)).max_limit()
         epsilons = [largest * Fraction(999_999, 1_000_000), largest]
         just_below, at = sensitivity_path(exact_scores(T), epsilons=epsilons, standardised=False, time_limit=0.0).at
         assert just_below.tau.distance.n_reversed == 1
         assert just_below.tau.is_exact
-        assert (at.tau.value, at.tau.at_most) == (0, 0)
+        assert (at.tau.value, at.tau.upper_bound) == (0, 0)
 
     def test_equal_weights_of_standardised_tasks_are_a_change_of_their_own(self) -> None:
         T = np.array([[0.0, 10.0, 20.0], [3.0, 2.0, 1.0], [3.0, 2.5, 1.0]])
@@ -174,13 +176,13 @@ class TestDegenerate:
     @pytest.mark.parametrize("T", [np.ones((3, 4)), np.array([[1.0, 2.0, 2.0]]), np.array([[1.0, 2.0], [0.0, 5.0]])])
     def test_what_weights_cannot_move_is_zero_and_proven(self, T: NDArray[np.float64]) -> None:
         for one in found_along(T).at:
-            assert (one.tau.at_most, one.mrc.at_most) == (0, 0)
+            assert (one.tau.upper_bound, one.mrc.upper_bound) == (0, 0)
 
     def test_a_pair_tied_before_moves_without_a_reversal(self) -> None:
         path = found_along(np.array([[1.0, 0.0, -3.0], [0.0, 1.0, -3.0]]))
-        assert path.limits.largest() == 0
+        assert path.limits.max_limit() == 0
         for one in path.at[:-1]:
-            assert (one.tau.at_most, one.mrc.value) == (0, 0.25)
+            assert (one.tau.upper_bound, one.mrc.value) == (0, 0.25)
 
 
 def _bytes(one: CardinalSensitivity) -> tuple[bytes, bytes]:

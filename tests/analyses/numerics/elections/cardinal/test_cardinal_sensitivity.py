@@ -5,20 +5,20 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-import every_order
 import numpy as np
 import pytest
+import weak_orders
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyses.numerics.elections.cardinal.box_search import BoxSearch
 from analyses.numerics.elections.cardinal.cardinal_sensitivity import cardinal_sensitivity
-from analyses.numerics.elections.cardinal.reversals import reversal_rows, what_is_possible
-from analyses.numerics.elections.cardinal.spreads import spreads
-from analyses.numerics.elections.cardinal.weight_programs import weights_by_program
-from analyses.numerics.elections.cardinal.weighted_sums import weighed_sums
+from analyses.numerics.elections.cardinal.reversals import possible_overtakes, reversal_inequalities
+from analyses.numerics.elections.cardinal.standard_deviations import exact_standard_deviations
+from analyses.numerics.elections.cardinal.weight_programs import solve_weight_program
+from analyses.numerics.elections.cardinal.weighted_sums import weighted_sums
 from analyses.numerics.elections.diversity.ranking_distance import average_ranks
-from analyses.numerics.elections.exact_scores import as_printed, exact_scores
+from analyses.numerics.elections.exact_scores import decimal_fraction, exact_scores
 
 FOREVER = 30.0
 EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(1))
@@ -43,7 +43,7 @@ def check_against_every_order(rng: np.random.Generator) -> None:
     T = small_table(rng)
     epsilon, standardised = EPSILONS[rng.integers(len(EPSILONS))], bool(rng.random() < 0.5)
     found = sensitivity(T, epsilon=epsilon, standardised=standardised)
-    tau, mrc = every_order.largest_distances(T, found.before, found.scale, epsilon)
+    tau, mrc = weak_orders.largest_distances(T, found.before, found.scale, epsilon)
     assert (found.tau.value, found.mrc.value) == pytest.approx((tau, mrc), abs=1e-12)
     assert found.is_exact
 
@@ -65,32 +65,32 @@ class TestAgainstReference:
     @pytest.mark.parametrize("seed", range(6))
     def test_halving_boxes_alone_finds_what_exact_arithmetic_finds(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        sums = weighed_sums(exact_scores(rng.random((4, 5)).round(3)), standardised=True)
-        rows = reversal_rows(sums, what_is_possible(sums, EPSILONS[0]))
+        sums = weighted_sums(exact_scores(rng.random((4, 5)).round(3)), standardised=True)
+        rows = reversal_inequalities(sums, possible_overtakes(sums, EPSILONS[0]))
         searches = [BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0, few=few) for few in (0, 12)]
         for search in searches:
             search.advance(until=np.inf)
-        assert searches[0].best == searches[0].at_most == searches[1].best == searches[1].at_most
+        assert searches[0].best == searches[0].upper_bound == searches[1].best == searches[1].upper_bound
 
     def test_a_search_that_is_taken_up_again_ends_as_one_that_is_not(self) -> None:
-        sums = weighed_sums(exact_scores(np.random.default_rng(9).random((5, 12)).round(3)), standardised=True)
-        rows = reversal_rows(sums, what_is_possible(sums, EPSILONS[0]))
+        sums = weighted_sums(exact_scores(np.random.default_rng(9).random((5, 12)).round(3)), standardised=True)
+        rows = reversal_inequalities(sums, possible_overtakes(sums, EPSILONS[0]))
         at_once, in_steps = (BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0) for _ in range(2))
         at_once.advance(until=np.inf)
         bounds = []
-        for enough in range(in_steps.at_most, -1, -3):
+        for enough in range(in_steps.upper_bound, -1, -3):
             in_steps.advance(until=np.inf, enough=enough)
-            bounds.append(in_steps.at_most)
+            bounds.append(in_steps.upper_bound)
         assert bounds == sorted(bounds, reverse=True)
-        assert in_steps.best == in_steps.at_most == at_once.best == at_once.at_most
+        assert in_steps.best == in_steps.upper_bound == at_once.best == at_once.upper_bound
 
     @pytest.mark.parametrize("seed", range(3))
     def test_an_integer_program_finds_weights_as_good_as_the_proven_ones(self, seed: int) -> None:
-        sums = weighed_sums(exact_scores(np.random.default_rng(seed).random((5, 9)).round(3)), standardised=True)
-        rows = reversal_rows(sums, what_is_possible(sums, EPSILONS[0]))
+        sums = weighted_sums(exact_scores(np.random.default_rng(seed).random((5, 9)).round(3)), standardised=True)
+        rows = reversal_inequalities(sums, possible_overtakes(sums, EPSILONS[0]))
         proven, offered = (BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0) for _ in range(2))
         proven.advance(until=np.inf)
-        weights = weights_by_program(rows, floor=0.01, time_limit=20.0)
+        weights = solve_weight_program(rows, floor=0.01, time_limit=20.0)
         offered.offer(weights)
         assert offered.best == proven.best
         assert np.array_equal(offered.weights, weights)
@@ -115,16 +115,20 @@ class TestLaws:
         T = small_table(rng)
         found = sensitivity(T, standardised=standardised, limit=0.0)
         exact = exact_scores(T)
-        scale = spreads(exact.numerators.tolist(), exact.denominator) if standardised else [Fraction(1)] * len(T)
+        scale = (
+            exact_standard_deviations(exact.numerators.tolist(), exact.denominator)
+            if standardised
+            else [Fraction(1)] * len(T)
+        )
         assert found.scale.tolist() == [float(one) for one in scale]
         for change in (found.tau, found.mrc):
             weighed = [task for task, weight in enumerate(change.witness) if weight == weight]
-            shares = {task: as_printed(change.witness[task]) / scale[task] for task in weighed}
-            assert all(Fraction(1, 100) <= as_printed(change.witness[task]) <= 1 for task in weighed)
+            shares = {task: decimal_fraction(change.witness[task]) / scale[task] for task in weighed}
+            assert all(Fraction(1, 100) <= decimal_fraction(change.witness[task]) <= 1 for task in weighed)
             columns = exact.numerators.T.tolist()
             totals = [sum(share * column[task] for task, share in shares.items()) for column in columns]
             assert np.array_equal(average_ranks([Fraction(total) for total in totals]), change.after)
-            assert change.value <= change.at_most
+            assert change.value <= change.upper_bound
         assert found.tau.value == found.tau.distance.tau
         assert found.mrc.value == found.mrc.distance.mrc
 
@@ -162,8 +166,8 @@ class TestLaws:
     def test_time_only_narrows_the_interval(self) -> None:
         T = np.random.default_rng(4).random((8, 20)).round(3)
         quick, proven = sensitivity(T, limit=0.0), sensitivity(T)
-        assert quick.tau.value <= proven.tau.value <= proven.tau.at_most <= quick.tau.at_most
-        assert quick.mrc.value <= proven.mrc.value <= proven.mrc.at_most <= quick.mrc.at_most
+        assert quick.tau.value <= proven.tau.value <= proven.tau.upper_bound <= quick.tau.upper_bound
+        assert quick.mrc.value <= proven.mrc.value <= proven.mrc.upper_bound <= quick.mrc.upper_bound
 
     def test_weights_given_to_begin_with_are_not_lost(self) -> None:
         T = np.random.default_rng(5).random((30, 40))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analyses.numerics.elections.diversity.concordance import diversity, task_distances, task_ranks
-from analyses.numerics.elections.diversity.imputation import knn_imputed
+from analyses.numerics.elections.diversity.imputation import impute_knn
 from analyses.numerics.elections.exact_scores import exact_scores
 
 TABLES = st.tuples(st.integers(2, 6), st.integers(2, 8), st.integers(0, 10**6)).map(
@@ -61,7 +61,7 @@ class TestAgainstReference:
             found = {
                 "W": lambda scores=scores: diversity(scores).raw,
                 "W_tie_corrected": lambda scores=scores: diversity(scores).tie_corrected,
-                "W_knn_imputed": lambda scores=scores: diversity(knn_imputed(scores)).raw,
+                "W_knn_imputed": lambda scores=scores: diversity(impute_knn(scores)).raw,
                 "W_complete_tasks": lambda complete=complete: diversity(complete).raw,
             }
             for name in found.keys() & values.keys():

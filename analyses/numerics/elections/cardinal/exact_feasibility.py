@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from analyses.numerics.elections.exact_program import ZERO, maximum
+from analyses.numerics.elections.exact_linear_program import ZERO, maximize_exactly
 
 Vector = Sequence[Fraction]
 
 
-def weights_that_fulfil(
+def find_feasible_weights(
     strictly: Sequence[Vector], weakly: Sequence[Vector], low: Vector, high: Vector
 ) -> list[Fraction] | None:
     """Weights in a box with d·w < 0 for some rows and d·w ≤ 0 for others; None where there are none.
@@ -27,13 +27,13 @@ def weights_that_fulfil(
         limits.append(high[place] - low[place])
     rows.append([ZERO] * n + [Fraction(1)])
     limits.append(Fraction(1))
-    found = maximum([ZERO] * n + [Fraction(1)], rows, limits)
+    found = maximize_exactly([ZERO] * n + [Fraction(1)], rows, limits)
     if found is None or (strictly and found[0] <= 0):
         return None
     return [at + above for at, above in zip(low, found[1], strict=False)]
 
 
-def most_in_box(
+def maximize_in_box(
     rows: Sequence[Vector],
     worth: Sequence[int],
     worth_tied: Sequence[int],
@@ -59,14 +59,14 @@ def most_in_box(
         if sure + sum(worth[row] for row in order[depth:]) <= best:
             return
         if depth == len(order):
-            best, weights = sure, weights_that_fulfil(strictly, weakly, low, high)
+            best, weights = sure, find_feasible_weights(strictly, weakly, low, high)
             return
         row = order[depth]
         for gain, more_strictly, more_weakly in (
             (worth[row], [*strictly, rows[row]], weakly),
             (worth_tied[row], strictly, [*weakly, rows[row]]),
         ):
-            if gain and weights_that_fulfil(more_strictly, more_weakly, low, high) is not None:
+            if gain and find_feasible_weights(more_strictly, more_weakly, low, high) is not None:
                 choose(depth + 1, sure + gain, more_strictly, more_weakly)
         choose(depth + 1, sure, strictly, weakly)
 

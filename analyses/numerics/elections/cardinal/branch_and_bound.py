@@ -16,10 +16,10 @@ from tracker.statistics.jit import INT, jit
 ROUNDING = 1e-13
 """Sums of at most some hundred terms, each of them correctly rounded, are known to this share of Σ|d|."""
 
-DEEPEST = 400
+MAX_DEPTH = 400
 """So often a box is halved at most before it is handed back as it is."""
 
-SAMPLED = 48
+N_SAMPLED_ROWS = 48
 """Rows by which the direction to halve is chosen."""
 
 
@@ -40,7 +40,7 @@ def _sums_in_box(D: Any, box: Any, rows: Any) -> None:
 
 
 @jit
-def _open_in_half(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, from_above: Any, rows: Any) -> Any:
+def _filter_open_rows(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, from_above: Any, rows: Any) -> Any:
     """Fill ``rows`` with those that stay open once weight ``j`` of a box has lost ``by`` at its upper or lower end.
 
     Returns:
@@ -71,9 +71,9 @@ def _open_in_half(D: Any, slack: Any, worth: Any, parent: Any, j: Any, by: Any, 
 
 
 @jit
-def _where_to_halve(D: Any, worth: Any, box: Any, rows: Any) -> Any:
+def _choose_branching_weight(D: Any, worth: Any, box: Any, rows: Any) -> Any:
     """The weight along which the sums of some of the rows vary most, as a share of how much they vary at all."""
-    step = max(1, len(rows) // SAMPLED)
+    step = max(1, len(rows) // N_SAMPLED_ROWS)
     chosen, widest = -1, 0.0
     for j in range(D.shape[0]):
         spread = 0.0
@@ -87,7 +87,7 @@ def _where_to_halve(D: Any, worth: Any, box: Any, rows: Any) -> Any:
 
 
 @jit
-def _with_room(array: Any, size: Any) -> Any:
+def _ensure_capacity(array: Any, size: Any) -> Any:
     """The array, or a copy with room for as many entries."""
     if size <= len(array):
         return array
@@ -97,7 +97,7 @@ def _with_room(array: Any, size: Any) -> Any:
 
 
 @jit
-def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budget: Any) -> Any:
+def branch_and_bound(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budget: Any) -> Any:
     """Halve a box again and again, following the better half first, and drop what cannot exceed ``best``.
 
     Args:
@@ -114,8 +114,8 @@ def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budg
     """
     n, n_rows = D.shape
     # Boxes wait on a stack; the open rows of each lie in one arena, those of the uppermost box last.
-    boxes = np.empty((DEEPEST + 2, 2, n))
-    start, sure, bound, depth = np.zeros((4, DEEPEST + 3), np.int64)
+    boxes = np.empty((MAX_DEPTH + 2, 2, n))
+    start, sure, bound, depth = np.zeros((4, MAX_DEPTH + 3), np.int64)
     arena, halves = np.empty((4 * n_rows, 3)), np.empty((2, n_rows, 3))
     size, sure_in, bound_of = np.zeros((3, 2), np.int64)
     left_over, left_bound, n_left = np.empty((16, 2, n)), np.empty(16, np.int64), 0
@@ -123,7 +123,7 @@ def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budg
 
     boxes[0, 0], boxes[0, 1] = low, high
     _sums_in_box(D, boxes[0], halves[0])
-    start[1], sure[0], bound[0], at_middle = _open_in_half(D, slack, worth, halves[0], 0, 0.0, True, arena)
+    start[1], sure[0], bound[0], at_middle = _filter_open_rows(D, slack, worth, halves[0], 0, 0.0, True, arena)
     if at_middle > best:
         best, witness = at_middle, (low + high) / 2
     looked, top = 1, 0
@@ -132,9 +132,9 @@ def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budg
             top -= 1
             continue
         box, rows = boxes[top].copy(), arena[start[top] : start[top + 1]]
-        chosen = _where_to_halve(D, worth, box, rows)
-        if looked >= budget or depth[top] >= DEEPEST or top + 1 >= DEEPEST or chosen < 0:
-            left_over, left_bound = _with_room(left_over, n_left + 1), _with_room(left_bound, n_left + 1)
+        chosen = _choose_branching_weight(D, worth, box, rows)
+        if looked >= budget or depth[top] >= MAX_DEPTH or top + 1 >= MAX_DEPTH or chosen < 0:
+            left_over, left_bound = _ensure_capacity(left_over, n_left + 1), _ensure_capacity(left_bound, n_left + 1)
             left_over[n_left], left_bound[n_left] = box, bound[top]
             n_left += 1
             top -= 1
@@ -142,7 +142,7 @@ def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budg
         cut = (box[0, chosen] + box[1, chosen]) / 2
         for side in range(2):
             by = box[1, chosen] - cut if side == 0 else cut - box[0, chosen]
-            size[side], more, possible, at_middle = _open_in_half(
+            size[side], more, possible, at_middle = _filter_open_rows(
                 D, slack, worth, rows, chosen, by, side == 0, halves[side]
             )
             sure_in[side], bound_of[side] = sure[top] + more, sure[top] + possible
@@ -160,7 +160,7 @@ def explore(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budg
             boxes[top] = box
             boxes[top, 1 - side, chosen] = cut
             sure[top], bound[top], depth[top] = sure_in[side], bound_of[side], deeper
-            arena = _with_room(arena, end + size[side])
+            arena = _ensure_capacity(arena, end + size[side])
             arena[end : end + size[side]] = halves[side, : size[side]]
             start[top], start[top + 1] = end, end + size[side]
             end += size[side]
