@@ -36,6 +36,7 @@ from tracker.ingest.write.live.live_runs import (
 from tracker.queries.catalogue.listing import means_of_runs
 from tracker.run_settings import USAGE
 from tracker.schema import Run
+from tracker.schema.run_fields import RunFields
 
 SECONDS_PER_PORTION = 1.0
 MOST_PER_PORTION = 500
@@ -148,11 +149,13 @@ class _Evaluation:
                 session,
                 benchmark_id=self.prepared.benchmark.id,
                 model=self.who.name,
-                condition=self.condition,
-                variant=self.plan.variant,
-                few_shot=self.asked.few_shot,
-                settings=settings,
-                limited=asking.limit is not None or bool(asking.tasks),
+                fields=RunFields(
+                    condition=self.condition,
+                    variant=self.plan.variant,
+                    few_shot=self.asked.few_shot,
+                    settings=settings,
+                    limited=asking.limit is not None or bool(asking.tasks),
+                ),
                 identity=hashlib.sha256(orjson.dumps(decisive, option=orjson.OPT_SORT_KEYS)).hexdigest(),
                 again=self.plan.again,
                 model_facts=self.who.facts,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
+from tracker.schema.run_fields import RunFields
 
 if TYPE_CHECKING:
     from tracker.ingest.archives.archive_file import StoreArchive
@@ -62,32 +62,17 @@ class Prompts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunDescription:
+class RunDescription(RunFields):
     """One model answering one benchmark once, as a file describes it.
 
     Attributes:
         model: its name.
         benchmark: what the file says it answered; the user's word goes before it.
-        condition: ``full`` or ``answer_only``.
-        variant: wording or perturbation of the prompts; '' is the plain one.
-        label: what tells it from other runs of this model, such as the harness's time stamp;
-            '' where the file does not say, so that scores which contradict those stored make a new run.
-        few_shot: worked examples before each question; None where unknown or mixed.
-        settings: how the model was run.
-        limited: whether only a part of the benchmark was asked on purpose.
-        started: when it was run, with time zone.
         model_facts: what the file says of the model: organization, parameters, ...
     """
 
     model: str
     benchmark: str | None = None
-    condition: str = "full"
-    variant: str = ""
-    label: str = ""
-    few_shot: int | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    limited: bool = False
-    started: datetime | None = None
     model_facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tracker.schema.run_fields import run_meaning
 from tracker.schema.table import BigInt, Double, Instant, Json, Table, column, finite, now, one_of
 
 CONDITIONS = ("full", "answer_only")
@@ -38,12 +39,12 @@ class Run(Table, table=True):
     id: int | None = column("key; a larger one came later", key=True, default=None)
     benchmark_id: int = column("what was asked", to="benchmark.id")
     model_id: int = column("who answered", to="model.id")
-    condition: str = column("full, or answer_only: the question was withheld", default="full")
-    variant: str = column("wording or perturbation of the prompts; '' is the plain one", default="")
-    label: str = column("the harness's time stamp; else '' for the first, then #2, #3", default="")
-    few_shot: int | None = column("worked examples before each question; null where unknown or mixed", default=None)
-    settings: Any = column("how the model was run, by name", kind=Json, default=None)
-    limited: bool = column("whether only a part of the benchmark was asked on purpose", default=False)
+    condition: str = column(run_meaning("condition"), default="full")
+    variant: str = column(run_meaning("variant"), default="")
+    label: str = column(run_meaning("label"), default="")
+    few_shot: int | None = column(run_meaning("few_shot"), default=None)
+    settings: Any = column(run_meaning("settings"), kind=Json, default=None)
+    limited: bool = column(run_meaning("limited"), default=False)
     status: str = column(
         "complete, partial (its file was damaged, or its evaluation has not finished), hidden or superseded; "
         "the last three are taken only by key",
@@ -55,7 +56,7 @@ class Run(Table, table=True):
     reason: str | None = column("why it is not complete, as people said it", default=None)
     n_scores: int = column("how many rows of score it has", kind=BigInt, default=0)
     checksum: str = column("order-free 128-bit checksum of its rows of score, hexadecimal", default="0" * 32)
-    started: datetime | None = column("when the model was run, UTC; null where unknown", kind=Instant, default=None)
+    started: datetime | None = column(run_meaning("started"), kind=Instant, default=None)
     ingested: datetime = column("when it was taken in, UTC", kind=Instant, default_factory=now)
 
 

@@ -18,6 +18,7 @@ from tracker.ingest.write.live.live_runs import (
     open_run,
 )
 from tracker.queries import tables
+from tracker.schema.run_fields import RUN_FIELDS, RunFields
 
 IDENTITY = "0123456789abcdef" * 4
 OTHER = "f" * 64
@@ -60,9 +61,10 @@ def portion(*prompt_ids: int) -> list[ScoredResponse]:
 
 def opened(engine: sa.Engine, *portions: Sequence[ScoredResponse], end: bool = False, **more: Any) -> LiveRun:
     """A run of the first benchmark with some portions, each in a transaction of its own."""
-    told: dict[str, Any] = {"benchmark_id": 1, "model": "org/m", "settings": {}, "identity": IDENTITY, **more}
+    fields = RunFields(**{name: more.pop(name) for name in RUN_FIELDS if name in more})
+    arguments: dict[str, Any] = {"benchmark_id": 1, "model": "org/m", "fields": fields, "identity": IDENTITY, **more}
     with transaction(engine, exclusive=True) as session:
-        found = open_run(session, **told)
+        found = open_run(session, **arguments)
     for rows in portions:
         with transaction(engine, exclusive=True) as session:
             add_responses(session, found.id, rows)

@@ -32,6 +32,7 @@ from tracker.ingest.write.writer import store as keep
 from tracker.queries import tables
 from tracker.queries.catalogue.listing import run
 from tracker.run_settings import command_of, evaluation_of, progress_of, without_evaluation
+from tracker.schema.run_fields import RunFields
 
 
 @pytest.fixture
@@ -362,4 +363,4 @@ def test_a_file_that_tells_of_an_evaluation_does_not_become_it(file: sa.Engine) 
     with transaction(file, exclusive=True) as session:
         keep(session, reading(scores), ReadOptions(benchmark="b"))
         assert run(session, 1).settings == {"dtype": "float32"}
-        assert open_run(session, benchmark_id=1, model="org/m", settings={}, identity=IDENTITY).is_new
+        assert open_run(session, benchmark_id=1, model="org/m", fields=RunFields(), identity=IDENTITY).is_new

@@ -20,6 +20,7 @@ from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, next_label
 from tracker.run_settings import IDENTITY, evaluation_of
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
 from tracker.schema.measurements import CONDITIONS, RUN_STATUSES
+from tracker.schema.run_fields import RUN_FIELDS, RunFields, merge_run_values
 
 Identity = tuple[int, int, str, str]
 
@@ -233,10 +234,10 @@ class ArchivedRuns:
         else:
             self.counts.n_skipped += sum(map(len, changed.columns)) + len(changed.task_scores)
         self._overwrite(run, RunContent([], beside.lacking, {}))
-        if new.n_values:
-            run.few_shot = run.few_shot if run.few_shot == row["few_shot"] else None
-            run.limited = run.limited or row["limited"]
-        run.started = run.started or row["started"]
+        archived = RunFields(**{name: row[name] for name in RUN_FIELDS})
+        for name, value in merge_run_values(run, archived).items():
+            if name != "settings" and (new.n_values or getattr(run, name) is None):
+                setattr(run, name, value)
         whole = run.n_scores == row["n_scores"] and not changed.n_values
         if self._evaluations.get(key) and (run.status, row["status"]) == ("partial", "complete") and whole:
             run.status, run.reason, run.settings = "complete", row["reason"], row["settings"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn
 from tracker.ingest.write.score_columns import ScoreChunk, ScoreColumn, unpack
+from tracker.schema.run_fields import RunFields
 
 TaskValue = tuple[float, float | None, int | None]
 
@@ -21,9 +20,9 @@ class ParsedRun:
     """One run as a file describes it, not stored yet.
 
     Attributes:
-        benchmark_id, model_id, condition, variant, label: which run it is.
+        benchmark_id, model_id: what was answered, and by which model.
         model: name of the model as the file has it.
-        few_shot: None where unknown or mixed.
+        fields: how it was run, with texts as they are stored.
         columns: its scores, one per metric, sorted by metric.
         answers: what the model said, by extraction.
         answer_metrics: keys of the metrics whose scores come from comparing answers with the gold ones.
@@ -34,14 +33,8 @@ class ParsedRun:
 
     benchmark_id: int
     model_id: int
-    condition: str
-    variant: str
-    label: str
     model: str
-    few_shot: int | None
-    limited: bool
-    started: datetime | None
-    settings: dict[str, Any]
+    fields: RunFields
     columns: list[ScoreColumn] = field(default_factory=list)
     answers: dict[str, AnswerColumn] = field(default_factory=dict)
     answer_metrics: set[int] = field(default_factory=set)
@@ -51,9 +44,14 @@ class ParsedRun:
     asked: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
 
     @property
+    def label(self) -> str:
+        """What the file calls it; '' where it does not name it."""
+        return self.fields.label
+
+    @property
     def identity(self) -> tuple[int, int, str, str]:
         """What it shares with the other runs of its model."""
-        return self.benchmark_id, self.model_id, self.condition, self.variant
+        return self.benchmark_id, self.model_id, self.fields.condition, self.fields.variant
 
     def without_unasked(self, measured: NDArray[np.int64]) -> tuple[ParsedRun, int]:
         """The draft without empty answers to prompts that, as the store shows, the model was not asked.

@@ -20,6 +20,7 @@ from tracker.ingest.write.answer_columns import AnswerChunk, ReferenceScorer, as
 from tracker.ingest.write.parsed_run import ParsedRun
 from tracker.ingest.write.score_columns import ScoreChunk, assemble_scores, find_out_of_bounds, pack
 from tracker.schema import Metric
+from tracker.schema.run_fields import RunFields, merge_run_values, run_values
 
 
 class RunParser:
@@ -155,23 +156,17 @@ class RunParser:
             return self._by_description[described][1]
         benchmark_id = self.identities.benchmark(self.options.benchmark, run.benchmark, said_of_prompts)
         model_id = self.identities.model(run.model, run.model_facts)
-        identity = (benchmark_id, model_id, run.condition, storable(run.variant), storable(run.label))
+        values = _storable_values(run)
+        identity = (benchmark_id, model_id, values.condition, values.variant, values.label)
         draft = self._drafts.get(identity)
         if draft is None:
-            draft = ParsedRun(
-                *identity,
-                model=run.model,
-                few_shot=run.few_shot,
-                limited=run.limited,
-                started=_utc(run.started),
-                settings=_settings(run.settings),
-            )
+            draft = ParsedRun(benchmark_id, model_id, run.model, values)
             self._drafts[identity] = draft
         else:
-            draft.few_shot = draft.few_shot if draft.few_shot == run.few_shot else None
-            draft.limited = draft.limited or run.limited
-            draft.started = min((t for t in (draft.started, _utc(run.started)) if t is not None), default=None)
-            draft.settings = _settings(run.settings) | draft.settings
+            starts = (draft.fields.started, values.started)
+            merged = merge_run_values(draft.fields, values)
+            merged["started"] = min((start for start in starts if start is not None), default=None)
+            draft.fields = replace(draft.fields, **merged)
         self._by_description[described] = (run, draft)
         return draft
 
@@ -256,11 +251,19 @@ class RunParser:
             self._refuse()
 
 
-def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = storable_json(settings)
-    return plain
+def _storable_values(run: RunDescription) -> RunFields:
+    """How a model was run, with texts, settings and moment as they are stored."""
+    values = run_values(run)
+    for name, value in values.items():
+        if isinstance(value, datetime):
+            values[name] = _utc(value)
+        elif isinstance(value, str):
+            values[name] = storable(value)
+        elif isinstance(value, Mapping):
+            values[name] = storable_json(value)
+    return RunFields(**values)
 
 
-def _utc(moment: datetime | None) -> datetime | None:
+def _utc(moment: datetime) -> datetime:
     """A moment in UTC; SQLite keeps the hour and forgets the zone."""
-    return None if moment is None else moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -21,6 +21,7 @@ from tracker.ingest.write.parsed_run import ParsedRun, TaskValue
 from tracker.ingest.write.score_columns import ScoreColumn, ScoreComparison, compare_scores, unpack
 from tracker.run_settings import IDENTITY, evaluation_of, without_evaluation
 from tracker.schema import Answer, Run, RunSource, TaskScore
+from tracker.schema.run_fields import run_values
 
 OnConflict = Literal["rerun", "skip", "update", "error"]
 Names = Callable[[ParsedRun, Sequence[int]], list[str]]
@@ -240,17 +241,9 @@ def next_label(labels: Iterable[str]) -> str:
 
 
 def _new(draft: ParsedRun, label: str) -> RunUpdate:
-    run = Run(
-        benchmark_id=draft.benchmark_id,
-        model_id=draft.model_id,
-        condition=draft.condition,
-        variant=draft.variant,
-        label=label,
-        few_shot=draft.few_shot,
-        settings=without_evaluation(draft.settings) or None,
-        limited=draft.limited,
-        started=draft.started,
-    )
+    values = {**run_values(draft.fields), "label": label}
+    values["settings"] = without_evaluation(draft.fields.settings) or None
+    run = Run(benchmark_id=draft.benchmark_id, model_id=draft.model_id, **values)
     return RunUpdate(
         draft, run, is_new=True, columns=draft.columns, answers=draft.answers, task_scores=draft.task_scores
     )

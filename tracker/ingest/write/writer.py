@@ -7,7 +7,7 @@ whoever opened the transaction does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from sqlmodel import Session, select
@@ -26,6 +26,7 @@ from tracker.ingest.write.score_columns import unpack
 from tracker.ingest.write.stored_runs import OnConflict, RunUpdate, StoredRuns, first_warnings
 from tracker.run_settings import evaluation_of, without_evaluation
 from tracker.schema import Run, RunSource, Score, Source, TaskScore
+from tracker.schema.run_fields import merge_run_values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,12 +222,9 @@ def _write(session: Session, decisions: Sequence[RunUpdate], *, whole: bool) -> 
         elif whole and run.status == "partial" and decision.covers_stored:
             run.status = "complete"
         if not decision.is_new:
-            run.few_shot = run.few_shot if run.few_shot == draft.few_shot else None
-            run.limited = run.limited or draft.limited
-            run.started = run.started or draft.started
-            told = without_evaluation(draft.settings)
-            if missing := {name: value for name, value in told.items() if name not in (run.settings or {})}:
-                run.settings = {**(run.settings or {}), **missing}
+            values = replace(draft.fields, settings=without_evaluation(draft.fields.settings))
+            for name, value in merge_run_values(run, values).items():
+                setattr(run, name, value)
     session.add_all([decision.run for decision in decisions if decision.is_new])
     session.flush()
     by_run = sorted(((_key(d.run), d) for d in decisions), key=lambda pair: pair[0])

@@ -7,7 +7,7 @@ stored again, and the one that comes to something else is refused. A process tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tracker.ingest.write.live.live_portions import ScoredResponse, add_response
 from tracker.ingest.write.stored_runs import next_label
 from tracker.run_settings import IDENTITY, LEFT_OUT, SHA256, USAGE, evaluation_of
 from tracker.schema import Run, metadata
+from tracker.schema.run_fields import RunFields, run_values
 from tracker.schema.table import now
 
 __all__ = ["LiveRun", "ScoredResponse", "add_responses", "complete_run", "count_stored_trials", "open_run"]
@@ -51,11 +52,7 @@ def open_run(
     *,
     benchmark_id: int,
     model: str,
-    condition: str = "full",
-    variant: str = "",
-    few_shot: int | None = None,
-    settings: Mapping[str, Any],
-    limited: bool = False,
+    fields: RunFields,
     identity: str,
     again: bool = False,
     model_facts: Mapping[str, Any] | None = None,
@@ -69,12 +66,8 @@ def open_run(
         session: an exclusive transaction that writes.
         benchmark_id: what is asked.
         model: who answers, by name or another name; made where it is new.
-        condition: ``full`` or ``answer_only``.
-        variant: wording of the prompts; '' is the plain one.
-        few_shot: worked examples before each prompt.
-        settings: how the model is run. ``n_prompts`` says how many prompts are asked, ``command`` how to go on; both
-            are shown where the run is found unfinished.
-        limited: whether only a part of the benchmark is asked on purpose.
+        fields: how the model is run; the label and the start are set here. Of the settings, ``n_prompts`` says how many
+            prompts are answered, ``command`` how to go on; both are shown where the run is found unfinished.
         identity: SHA-256, 64 hexadecimal digits, of everything that decides the answers.
         again: make a new run where a complete one is there.
         model_facts: organization, parameters, ...; only what the store lacks is filled in.
@@ -85,39 +78,39 @@ def open_run(
     if not SHA256.fullmatch(identity):
         raise ValueError(f"an identity has 64 hexadecimal digits, not {identity!r}")
     model_id = CatalogueResolver(session, Path(model)).model(model, model_facts or {})
+    variant = storable(fields.variant)
+    stored = _stored_runs(session, benchmark_id, model_id, fields.condition, variant)
+    same = {run.status: run for run in reversed(stored) if evaluation_of(run.settings) == identity}
+    known = same.get("partial") or (None if again else same.get("complete"))
+    if known is not None:
+        assert known.id is not None
+        return LiveRun(id=known.id, label=known.label, status=known.status, is_new=False)
+    values = run_values(fields) | {
+        "variant": variant,
+        "label": next_label(run.label for run in stored),
+        "settings": {**storable_json(dict(fields.settings)), IDENTITY: identity, USAGE: {}},
+        "started": now(),
+    }
+    run = Run(benchmark_id=benchmark_id, model_id=model_id, status="partial", reason=UNFINISHED, **values)
+    session.add(run)
+    session.flush()
+    assert run.id is not None
+    return LiveRun(id=run.id, label=run.label, status=run.status, is_new=True)
+
+
+def _stored_runs(session: Session, benchmark_id: int, model_id: int, condition: str, variant: str) -> Sequence[Run]:
+    """The runs of a model on a benchmark under one condition and variant, the latest first."""
     runs: Any = Run
-    stored = session.scalars(
+    return session.scalars(
         select(Run)
         .where(
             runs.benchmark_id == benchmark_id,
             runs.model_id == model_id,
             runs.condition == condition,
-            runs.variant == storable(variant),
+            runs.variant == variant,
         )
         .order_by(runs.id.desc())
     ).all()
-    same = {run.status: run for run in reversed(stored) if evaluation_of(run.settings) == identity}
-    found = same.get("partial") or (None if again else same.get("complete"))
-    if found is not None:
-        assert found.id is not None
-        return LiveRun(id=found.id, label=found.label, status=found.status, is_new=False)
-    run = Run(
-        benchmark_id=benchmark_id,
-        model_id=model_id,
-        condition=condition,
-        variant=storable(variant),
-        label=next_label(run.label for run in stored),
-        few_shot=few_shot,
-        settings={**storable_json(dict(settings)), IDENTITY: identity, USAGE: {}},
-        limited=limited,
-        status="partial",
-        reason=UNFINISHED,
-        started=now(),
-    )
-    session.add(run)
-    session.flush()
-    assert run.id is not None
-    return LiveRun(id=run.id, label=run.label, status=run.status, is_new=True)
 
 
 def count_stored_trials(session: Session, run_id: int) -> dict[int, int]:
