@@ -16,9 +16,9 @@ import numpy as np
 from analyses.numerics.comparing.bootstrap import bca_interval, jackknife_means, resampled_means
 from benchmarks._costs import seconds
 from benchmarks._tables import binary_table, continuous_table
-from tracker.statistics.grouping import Grouping, grouping
-from tracker.statistics.multiplicity import holm_values
-from tracker.statistics.pairwise_differences import all_pairs
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.multiple_testing import holm_values
+from tracker.statistics.pairwise_differences import compare_all_pairs
 from tracker.statistics.rank_intervals import rank_intervals
 
 SIZES = (1351, 1299, 1132, 1101, 969, 924, 844, 818, 798, 789, 717, 499, 410, 381)
@@ -28,11 +28,11 @@ MOST_PAIRS = 60
 
 
 def _clusters() -> Grouping:
-    return grouping(np.repeat([f"{place:02}" for place in range(len(SIZES))], SIZES))
+    return group_rows(np.repeat([f"{place:02}" for place in range(len(SIZES))], SIZES))
 
 
 def _ours(Q: np.ndarray, groups: Grouping) -> tuple[np.ndarray, ...]:
-    found = all_pairs(Q, groups)
+    found = compare_all_pairs(Q, groups)
     i, j = np.triu_indices(Q.shape[1], 1)
     mcnemar = found.pvalues_mcnemar
     assert mcnemar is not None
@@ -87,7 +87,7 @@ def measurements() -> Iterator[dict[str, Any]]:
         "name": f"rank intervals, {len(Q):,} × 29, 2,000 resamples of clusters",
         "ours_s": round(seconds(lambda: rank_intervals(Q, groups), 3), 4),
     }
-    alone = grouping(np.full(len(Q), ""))
+    alone = group_rows(np.full(len(Q), ""))
     yield {
         "name": f"rank intervals, {len(Q):,} × 29, 2,000 resamples of prompts",
         "ours_s": round(seconds(lambda: rank_intervals(Q, alone), 1), 3),

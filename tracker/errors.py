@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 KNOWN_NAMED = 8
 """Names that are offered where one is not known."""
@@ -127,4 +127,4 @@ def _known(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=3, cutoff=0.6)
     if near and not name.lstrip("-").isdigit():  # numbers with equal digits are not alike
         return f"Did you mean {' or '.join(near)}?"
-    return f"Known: {listed(known, KNOWN_NAMED)}."
+    return f"Known: {join_names(known, KNOWN_NAMED)}."

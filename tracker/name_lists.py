@@ -1,19 +1,19 @@
-"""Lists in a sentence."""
+"""Names joined into one text, for messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 
-def listed(things: Iterable[object], most: int, *, between: str = ", ", rest: str = "more") -> str:
+def join_names(items: Iterable[object], max_items: int, *, separator: str = ", ", noun: str = "more") -> str:
     """Names, one after the other; of long lists the first few, and how many more there are.
 
     Args:
-        things: what is listed.
-        most: as many are named.
-        between: what stands between two of them.
-        rest: what those that are not named are called after their number.
+        items: what is named.
+        max_items: names at most; the rest is counted.
+        separator: what stands between two names.
+        noun: what the rest is called after its number.
     """
-    named = [str(thing) for thing in things]
-    n_more = len(named) - most
-    return f"{between.join(named[:most])}{f' and {n_more:,} {rest}' if n_more > 0 else ''}"
+    names = [str(item) for item in items]
+    n_more = len(names) - max_items
+    return f"{separator.join(names[:max_items])}{f' and {n_more:,} {noun}' if n_more > 0 else ''}"

@@ -36,7 +36,7 @@ from tracker.queries.ranking.weighted_scores import complete_weighted_scores, ef
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Finding, Metric, PromptValues, RankedModels, Report, Undefined, analysis
 from tracker.statistics.ranking import mean_ranks
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import ORDERS, generator, stream_key
 
 EARLY = 50
@@ -213,7 +213,7 @@ def grow(
 
 
 def _followed(draw: Callable[[int], Trajectory], n: int, sizes: NDArray[np.int64], within: float) -> Trajectories:
-    blocks = blocks_of(n, BLOCK)
+    blocks = split_blocks(n, BLOCK)
     done = map_blocks(lambda block: stacked([draw(i) for i in blocks[block]], sizes, within), len(blocks))
     return Trajectories.joined(done)
 
@@ -257,7 +257,7 @@ def analyze(
     found = grow(
         Q,
         weights=voters.weights[by_key],
-        vectors=None if embeddings is None else embeddings.of(prompt_ids).astype(np.float64),
+        vectors=None if embeddings is None else embeddings.align(prompt_ids).astype(np.float64),
         criterion=criterion,
         start=None if start is None else _row_of(start, prompt_ids),
         n_orders=n_orders,

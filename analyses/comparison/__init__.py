@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from analyses.comparison import figures, tables
 from analyses.comparison import summary as wording
 from analyses.numerics.comparing.by_task import TaskDifference, task_differences
-from analyses.numerics.comparing.two_models import TwoModels, two_models
+from analyses.numerics.comparing.two_models import PairedComparison, compare_models
 from analyses.presentation.cluster_warnings import clustering_warnings, unclustered_reason
 from analyses.presentation.validation import check_finite, check_squarable, validate
 from tracker.errors import NotFoundError
@@ -36,7 +36,7 @@ from tracker.recording.finding import (
     analysis,
     finite_or_undefined,
 )
-from tracker.statistics.grouping import grouping
+from tracker.statistics.grouping import group_rows
 from tracker.statistics.rng_streams import SHOWN_PROMPTS, generator
 
 
@@ -55,7 +55,7 @@ class Comparison(Finding):
     """
 
     models: tuple[str, str]
-    found: TwoModels
+    found: PairedComparison
     tasks: tuple[TaskDifference, ...]
     cluster: str
     n_clusters: int
@@ -165,8 +165,8 @@ def analyze(
     validate({**wording.unshared(names, int(shared.sum()), n_only), **check_finite(pair), **check_squarable(pair)})
     kept = scores.rows(shared)
     a, b = np.ascontiguousarray(pair[shared].T)
-    groups = grouping(clusters.of(kept.prompt_ids))
-    found = two_models(
+    groups = group_rows(clusters.align(kept.prompt_ids))
+    found = compare_models(
         a,
         b,
         groups,
@@ -185,7 +185,7 @@ def analyze(
         is_binary=not np.isnan(found.mcnemar),
         level=level,
     )
-    places = prompts.rows_of(kept.prompt_ids).tolist()
+    places = prompts.find_rows(kept.prompt_ids).tolist()
     rows = _flipped(found.advantage, seed)
     flips = tables.flips(
         rows,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analyses.numerics.comparing.by_task import TaskDifference
-from analyses.numerics.comparing.two_models import TwoModels
+from analyses.numerics.comparing.two_models import PairedComparison
 from analyses.presentation.canvas import (
     DRAWN,
     FAINT,
@@ -27,7 +27,9 @@ MOST_ROWS = 100
 """Tasks that one picture shows."""
 
 
-def differences(found: TwoModels, tasks: Sequence[TaskDifference], names: tuple[str, str], metric: str) -> Figure:
+def differences(
+    found: PairedComparison, tasks: Sequence[TaskDifference], names: tuple[str, str], metric: str
+) -> Figure:
     """The difference in each task with its interval, and over all prompts.
 
     Args:

@@ -8,7 +8,7 @@ import numpy as np
 
 from analyses.numerics.comparing.by_task import TaskDifference
 from analyses.numerics.comparing.power import ALPHA, POWER
-from analyses.numerics.comparing.two_models import TwoModels
+from analyses.numerics.comparing.two_models import PairedComparison
 from analyses.presentation.name_lists import join_names
 from analyses.presentation.validation import ValidationErrors, check_minimum
 
@@ -47,14 +47,14 @@ def unshared(names: tuple[str, str], n_shared: int, n_only: tuple[int, int]) -> 
     }
 
 
-def summary(found: TwoModels, names: tuple[str, str], by: str, tasks: Sequence[TaskDifference]) -> str:
+def summary(found: PairedComparison, names: tuple[str, str], by: str, tasks: Sequence[TaskDifference]) -> str:
     """The verdict, with its numbers."""
     said = [_verdict(found, names, by), _tests(found)]
     said += [_unpaired(found), _power(found), _flips(found, names), _by_task(tasks, names, found.level)]
     return " ".join(one for one in said if one)
 
 
-def _verdict(found: TwoModels, names: tuple[str, str], by: str) -> str:
+def _verdict(found: PairedComparison, names: tuple[str, str], by: str) -> str:
     best, p, n = found.best, found.pvalue, f"{found.n:,} shared prompt{'s' * (found.n != 1)}"
     if not found.advantage.any():
         return f"{names[0]} and {names[1]} have the same score on every one of {n}: nothing tells them apart."
@@ -86,7 +86,7 @@ def _ends(low: float, high: float, mean: float) -> str:
     return f"{low:.4f} to {high:.4f}" if mean >= 0 else f"{-high:.4f} to {-low:.4f}"
 
 
-def _tests(found: TwoModels) -> str:
+def _tests(found: PairedComparison) -> str:
     """The tests that are not the verdict's own."""
     if not found.advantage.any() or found.n < 2:
         return ""
@@ -114,7 +114,7 @@ def _p(value: float) -> str:
     return f"p = {value:.2g}"
 
 
-def _unpaired(found: TwoModels) -> str:
+def _unpaired(found: PairedComparison) -> str:
     one = found.unpaired
     if np.isnan(one.pvalue):
         return ""
@@ -124,7 +124,7 @@ def _unpaired(found: TwoModels) -> str:
     )
 
 
-def _power(found: TwoModels) -> str:
+def _power(found: PairedComparison) -> str:
     if np.isnan(found.detectable):
         return ""
     said = f"With this error a true difference of {found.detectable:.4f} would be found in {POWER:.0%} of the cases"
@@ -133,7 +133,7 @@ def _power(found: TwoModels) -> str:
     return f"{said} (t-test, two-sided, at {ALPHA:g})."
 
 
-def _enough(found: TwoModels) -> str:
+def _enough(found: PairedComparison) -> str:
     """How many units would be enough: more prompts of the same clusters would not do."""
     if found.clustered is None:
         return f"{found.n_needed:,.0f} prompts like these"
@@ -141,7 +141,7 @@ def _enough(found: TwoModels) -> str:
     return f"{n_clusters:,} clusters like these {found.best.n_units:,}, of {found.n_needed:,.0f} prompts together"
 
 
-def _flips(found: TwoModels, names: tuple[str, str]) -> str:
+def _flips(found: PairedComparison, names: tuple[str, str]) -> str:
     n_a, n_b = int((found.advantage > 0).sum()), int((found.advantage < 0).sum())
     if not n_a and not n_b:
         return ""
@@ -162,7 +162,7 @@ def _by_task(tasks: Sequence[TaskDifference], names: tuple[str, str], level: flo
 
 
 def warnings(
-    found: TwoModels,
+    found: PairedComparison,
     names: tuple[str, str],
     *,
     n_only: tuple[int, int],

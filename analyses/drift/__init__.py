@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from analyses.drift import figures, tables
 from analyses.drift import summary as wording
-from analyses.numerics.comparing.steps import Step, changes, steps
+from analyses.numerics.comparing.steps import RunStep, compare_runs, score_changes
 from analyses.presentation.cluster_warnings import clustering_warnings, unclustered_reason
 from analyses.presentation.validation import check_finite, check_squarable, validate
 from tracker.queries.clusters import Clusters
 from tracker.queries.prompts import Prompts
 from tracker.queries.ranking.history import RunHistory
 from tracker.recording.finding import Finding, Metric, Report, Undefined, analysis, finite_or_undefined
-from tracker.statistics.grouping import grouping
+from tracker.statistics.grouping import group_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +45,14 @@ class Drift(Finding):
 
     models: tuple[str, ...]
     runs: tuple[int, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RunStep, ...]
     n_models: int
     cluster: str
     unclustered_reason: str
     level: float
 
     @property
-    def drifted(self) -> tuple[Step, ...]:
+    def drifted(self) -> tuple[RunStep, ...]:
         """Steps that are more than chance after Holm's correction."""
         return tuple(step for step in self.steps if step.holm <= 1 - self.level)
 
@@ -112,7 +112,7 @@ def analyze(
         SelectionError: no model has two runs, scores are infinite or cannot be squared, or the level is out of range.
     """
     scores = history.scores
-    series = [columns for columns in history.columns_of.values() if len(columns) > 1]
+    series = [columns for columns in history.columns_by_model.values() if len(columns) > 1]
     validate(
         {
             **wording.problems(len(series), scores.benchmark, level),
@@ -120,10 +120,10 @@ def analyze(
             **check_squarable(scores.Q),
         }
     )
-    groups = grouping(clusters.of(scores.prompt_ids))
-    found = steps(scores.Q, series, groups, higher_is_better=scores.higher_is_better, level=level)
+    groups = group_rows(clusters.align(scores.prompt_ids))
+    found = compare_runs(scores.Q, series, groups, higher_is_better=scores.higher_is_better, level=level)
     models = tuple(run.model for run in history.runs)
-    rows = prompts.rows_of(scores.prompt_ids).tolist()
+    rows = prompts.find_rows(scores.prompt_ids).tolist()
     drift = Drift(
         models=models,
         runs=history.run_ids,
@@ -138,7 +138,7 @@ def analyze(
         tables={
             "runs": tables.by_run(history, found),
             "changed": tables.changed(
-                [(step, changes(scores.Q, step, higher_is_better=scores.higher_is_better)) for step in found],
+                [(step, score_changes(scores.Q, step, higher_is_better=scores.higher_is_better)) for step in found],
                 history,
                 names=[prompts.names[row] for row in rows],
                 texts=[prompts.texts[row] for row in rows],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.numerics.comparing.steps import Step
+from analyses.numerics.comparing.steps import RunStep
 from analyses.presentation.canvas import FAINT, INK, SERIES, create_figure, shorten, style_axes
 from tracker.queries.ranking.history import RunHistory
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_MODELS = len(SERIES)
 
 
-def history(runs: RunHistory, steps: Sequence[Step], level: float) -> Figure:
+def history(runs: RunHistory, steps: Sequence[RunStep], level: float) -> Figure:
     """The mean of every run over time; steps that are more than chance are drawn bold.
 
     Args:
@@ -26,7 +26,7 @@ def history(runs: RunHistory, steps: Sequence[Step], level: float) -> Figure:
         level: of the tests.
     """
     scores = runs.scores
-    series = sorted(runs.columns_of.items(), key=lambda one: (-len(one[1]), one[0]))
+    series = sorted(runs.columns_by_model.items(), key=lambda one: (-len(one[1]), one[0]))
     series = [line for line in series if len(line[1]) > 1] or series
     shown = series[:MOST_MODELS]
     means = np.array([mean for _, mean in runs.means])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analyses.numerics.comparing.steps import Step
+from analyses.numerics.comparing.steps import RunStep
 from analyses.presentation.name_lists import join_names
 from analyses.presentation.validation import ValidationErrors
 from tracker.queries.ranking.history import RunHistory
@@ -25,7 +25,7 @@ def problems(n_series: int, benchmark: str, level: float) -> ValidationErrors:
     }
 
 
-def summary(found: Sequence[Step], models: Sequence[str], runs: Sequence[int], n_models: int, level: float) -> str:
+def summary(found: Sequence[RunStep], models: Sequence[str], runs: Sequence[int], n_models: int, level: float) -> str:
     """What was found, with its numbers."""
     if len(found) == 1:
         return step_in_words(found[0], models, runs, level)
@@ -45,7 +45,7 @@ def summary(found: Sequence[Step], models: Sequence[str], runs: Sequence[int], n
     return " ".join(said)
 
 
-def step_in_words(step: Step, models: Sequence[str], runs: Sequence[int], level: float) -> str:
+def step_in_words(step: RunStep, models: Sequence[str], runs: Sequence[int], level: float) -> str:
     """One step, with its numbers."""
     name, before, after = models[step.after], runs[step.before], runs[step.after]
     if not step.n:
@@ -68,7 +68,7 @@ def step_in_words(step: Step, models: Sequence[str], runs: Sequence[int], level:
     )
 
 
-def warnings(history: RunHistory, found: Sequence[Step]) -> list[str]:
+def warnings(history: RunHistory, found: Sequence[RunStep]) -> list[str]:
     """What the reader of the numbers should know."""
     said = []
     undated = sorted(

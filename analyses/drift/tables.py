@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.comparing.steps import Step
+from analyses.numerics.comparing.steps import RunStep
 from analyses.presentation.table_columns import number_column
 from tracker.queries.ranking.history import RunHistory
 
 
-def by_run(history: RunHistory, steps: Sequence[Step]) -> pa.Table:
+def by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
     """One row for each run; what changed since the run before it is null for the first of a model."""
     led_here = {step.after: step for step in steps}
     made = [led_here.get(column) for column in range(len(history.runs))]
@@ -39,7 +39,7 @@ def by_run(history: RunHistory, steps: Sequence[Step]) -> pa.Table:
 
 
 def changed(
-    steps: Sequence[tuple[Step, NDArray[np.float64]]],
+    steps: Sequence[tuple[RunStep, NDArray[np.float64]]],
     history: RunHistory,
     *,
     names: Sequence[str],

@@ -27,9 +27,9 @@ from analyses.numerics.filtering.effects.random_comparison import (
 from analyses.numerics.filtering.item_response import TwoParameterFit, fit_two_parameter, flag_easy_or_undiscriminating
 from analyses.presentation.validation import validate
 from tracker.queries.answers import Answers
+from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.evidence import answers_or_outcomes
 from tracker.queries.filtering.prompt_filter import PromptFilter
-from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import (
     Finding,
@@ -177,7 +177,7 @@ def analyze(
     scores: PerformanceMatrix,
     chosen: PromptFilter,
     answers: Answers,
-    against: OtherScores | None,
+    against: BenchmarkScores | None,
     *,
     n_subsets: Annotated[int, "random subsets that each method is compared with"] = 1000,
     percentile: Annotated[float, "of difficulty and of discrimination, at or below which item response removes"] = 25.0,
@@ -202,15 +202,15 @@ def analyze(
             nothing; too few models that the other benchmark has too.
     """
     validate(wording.problems(scores, n_subsets=n_subsets, percentile=percentile, seed=seed))
-    stays, judged = chosen.of(scores.prompt_ids)
+    stays, judged = chosen.align(scores.prompt_ids)
     validate(wording.unjudged(chosen, judged))
     scores, stays = scores.rows(judged), stays[judged]
     complete = np.flatnonzero(~np.isnan(scores.Q).any(axis=0))
     models = tuple(scores.models[column] for column in complete)
-    elsewhere = None if against is None else against.of(models)
+    elsewhere = None if against is None else against.align(models)
     validate(wording.too_few(models, elsewhere, against))
     Q = np.ascontiguousarray(scores.Q[:, complete]) * (1.0 if scores.higher_is_better else -1.0)
-    said, agreement_of = answers_or_outcomes(answers.of(scores.prompt_ids), scores, complete)
+    said, agreement_of = answers_or_outcomes(answers.align(scores.prompt_ids), scores, complete)
     selections, response, reason = {"filter": stays}, None, ""
     if scores.is_binary:
         response = fit_two_parameter(scores.Q if scores.higher_is_better else 1 - scores.Q)

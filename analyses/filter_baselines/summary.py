@@ -14,8 +14,8 @@ from analyses.presentation.filter_effects import SAME
 from analyses.presentation.name_lists import join_names
 from analyses.presentation.other_scores import validate_shared_models, warn_of_few_models
 from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
+from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
-from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 
 ENOUGH_MODELS = 200
@@ -77,7 +77,7 @@ def unjudged(chosen: PromptFilter, judged: NDArray[np.bool_]) -> ValidationError
 
 
 def too_few(
-    models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: OtherScores | None
+    models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: BenchmarkScores | None
 ) -> ValidationErrors:
     """Nobody to compare methods by, or too few that the other benchmark has too."""
     return {

@@ -27,10 +27,10 @@ from analyses.numerics.filtering.similar_prompts.encoder_overlap import (
 )
 from analyses.numerics.filtering.step_flags import confident_answers
 from analyses.presentation.validation import validate
-from tracker.queries.embeddings import Embeddings, EveryEmbeddings
+from tracker.queries.embeddings import AllEmbeddings, Embeddings
 from tracker.queries.filtering.evidence import evidence
 from tracker.queries.filtering.prompt_filter import PromptFilter
-from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, GoldProbabilities
+from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.recording.finding import Finding, Metric, Report, Undefined, analysis, finite_or_undefined
@@ -156,9 +156,9 @@ def analyze(
     scores: PerformanceMatrix,
     prompts: Prompts,
     chosen: PromptFilter,
-    probabilities: GoldProbabilities,
+    probabilities: ReferenceProbabilities,
     answer_only: AnswerOnlyRuns,
-    encoders: EveryEmbeddings,
+    encoders: AllEmbeddings,
     *,
     sizes: Annotated[
         tuple[int, ...], "of the subsets of the filter models; else one, two and three fewer than all"
@@ -203,14 +203,14 @@ def analyze(
         seed=options["seed"],
     )
 
-    texts = [prompts.texts[row] or "" for row in prompts.rows_of(kept.prompt_ids)]
+    texts = [prompts.texts[row] or "" for row in prompts.find_rows(kept.prompt_ids)]
     is_left_out = bool(options.get("without_similar"))
     stored = () if is_left_out else encoders.by_encoder
     steps = tuple(_step(one, kept.prompt_ids, texts, {name: options[name] for name in OF_SIMILAR}) for one in stored)
     found = FilterStability(
         filter_id=chosen.finding_id,
         filter_models=models,
-        recorded=~chosen.of(kept.prompt_ids)[0],
+        recorded=~chosen.align(kept.prompt_ids)[0],
         decided=decided,
         blind=blind,
         encoders=steps,
@@ -251,4 +251,4 @@ def _step(
     reason = wording.unusable(stored, prompt_ids)
     if reason:
         return EncoderResult(encoder=stored.encoder, found=None, reason=reason, pairs=None)
-    return find_similar_by_encoder(stored.encoder, stored.of(prompt_ids), texts, **options)  # type: ignore[arg-type]
+    return find_similar_by_encoder(stored.encoder, stored.align(prompt_ids), texts, **options)  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def unusable(stored: Embeddings, prompt_ids: NDArray[np.int64]) -> str:
     has_one = np.isin(prompt_ids, stored.prompt_ids)
     if not has_one.all():
         return f"{int((~has_one).sum()):,} of {len(prompt_ids):,} prompts have no vector by it"
-    E = stored.of(prompt_ids)
+    E = stored.align(prompt_ids)
     n_broken = int((~(np.isfinite(E).all(axis=1) & E.any(axis=1))).sum())
     if n_broken:
         return f"{n_broken:,} of its vectors are zero or not finite"

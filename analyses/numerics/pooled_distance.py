@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 
 ROWS_AT_A_TIME = 64
 
@@ -24,7 +24,7 @@ def pooled_distances(values: NDArray[np.float32]) -> NDArray[np.float64]:
     """
     counts = (~np.isnan(values)).sum(axis=1)
     pool = np.sort(values[~np.isnan(values)])
-    blocks = blocks_of(len(values), ROWS_AT_A_TIME)
+    blocks = split_blocks(len(values), ROWS_AT_A_TIME)
 
     def task(block: int) -> list[float]:
         return [_distance(values[b, : counts[b]], pool) for b in blocks[block]]

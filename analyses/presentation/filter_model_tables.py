@@ -15,7 +15,7 @@ from tracker.queries.performance import PerformanceMatrix
 
 def filter_models(names: Sequence[str], known: FilterModels, kind: str) -> pa.Table:
     """One row for each model that filters, the best first."""
-    makers = known.makers_of(names)
+    makers = known.find_origins(names)
     return pa.table(
         {
             "model": pa.array(names, pa.string()),

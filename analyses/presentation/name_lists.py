@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker import name_lists as wording
+from tracker import name_lists
 
 MAX_NAMES = 3
 """Names that a sentence lists before it counts the rest."""
@@ -15,7 +15,7 @@ MAX_NAMES = 3
 
 def join_names(names: Sequence[str], most: int = MAX_NAMES) -> str:
     """Names with commas; of long lists the first few, and how many more there are."""
-    return wording.listed(names, most)
+    return name_lists.join_names(names, most)
 
 
 def first_ranked(ranks: NDArray[np.float64], models: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.correlation_change import MIN_MODELS
 from analyses.presentation.validation import ValidationErrors
-from tracker.queries.other_scores import OtherScores
+from tracker.queries.benchmark_scores import BenchmarkScores
 
 FEW_IN_COMMON = 10
 """Models in common below which a correlation is next to nothing, which is said."""
@@ -16,7 +16,7 @@ ENOUGH_TO_DRAW = 16
 Spearman's in 26 to 90 of a hundred cases with 5 to 10."""
 
 
-def validate_shared_models(against: OtherScores | None, elsewhere: NDArray[np.float64] | None) -> ValidationErrors:
+def validate_shared_models(against: BenchmarkScores | None, elsewhere: NDArray[np.float64] | None) -> ValidationErrors:
     """The other benchmark knows too few of the models for any correlation to mean something.
 
     Args:

@@ -25,7 +25,7 @@ def clusters(clustering: Clustering, profile: ClusterProfile, chosen: WeightedSc
     means = table.Q.mean(axis=1)
     rows: list[dict[str, Any]] = []
     for cluster, medoid in enumerate(clustering.medoids):
-        place = int(prompts.rows_of(table.prompt_ids[[medoid]])[0])
+        place = int(prompts.find_rows(table.prompt_ids[[medoid]])[0])
         text = prompts.texts[place]
         rows.append(
             {

@@ -203,7 +203,7 @@ def _chosen_weights(
     table: PerformanceMatrix, weights: PromptWeights | None
 ) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
     """The weights that are not made of clusters, by scheme, and what is to be said of them."""
-    by_task = PromptWeights.task_equal().of(table.prompt_ids, table.tasks)
+    by_task = PromptWeights.task_equal().align(table.prompt_ids, table.tasks)
     made, warnings = {}, []
     if (by_task != by_task[0]).any():
         made[TASK_EQUAL] = by_task
@@ -213,7 +213,7 @@ def _chosen_weights(
         return made, warnings
     if weights.finding_id is None:
         return made, [*warnings, f"{weights.name} is among the schemes anyway."]
-    given = weights.of(table.prompt_ids, table.tasks)
+    given = weights.align(table.prompt_ids, table.tasks)
     unknown = int(np.isnan(given).sum())
     given = np.nan_to_num(given, nan=0.0)
     if not given.any():

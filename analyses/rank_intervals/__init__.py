@@ -24,7 +24,7 @@ from analyses.rank_intervals import summary as wording
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, analysis
-from tracker.statistics.grouping import grouping
+from tracker.statistics.grouping import group_rows
 from tracker.statistics.rank_intervals import RankIntervals, rank_intervals
 
 SCHEME = "rank-intervals"
@@ -127,7 +127,7 @@ def analyze(
         run_ids=scores.run_ids[complete],
     )
     validate(wording.problems(kept.Q, len(left_out), n_resamples=n_resamples, level=level, seed=seed))
-    groups = grouping(clusters.of(kept.prompt_ids))
+    groups = group_rows(clusters.align(kept.prompt_ids))
     ranks = rank_intervals(
         kept.Q,
         groups,

@@ -157,7 +157,7 @@ def analyze(
             similarity is not for; similarities that are all the same.
     """
     voters = complete_weighted_scores(scores, weights)
-    E = embeddings.of(voters.scores.prompt_ids)
+    E = embeddings.align(voters.scores.prompt_ids)
     validate(
         wording.problems(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
     )

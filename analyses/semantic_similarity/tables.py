@@ -36,7 +36,7 @@ def strongest(
         min(N_PARTNERS, len(kept) - 1),
         intercept=intercept,
     )
-    at = prompts.rows_of(voters.scores.prompt_ids[kept])
+    at = prompts.find_rows(voters.scores.prompt_ids[kept])
     rows = [
         {
             "place": place + 1,

@@ -29,12 +29,12 @@ from analyses.presentation.validation import collect_errors, validate
 from analyses.smart_filtering import figures, tables
 from analyses.smart_filtering import summary as wording
 from tracker.queries.answers import Answers
+from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.embeddings import StoredEmbeddings
 from tracker.queries.filtering.evidence import Evidence, answers_or_outcomes, evidence
-from tracker.queries.filtering.filter_models import FilterModels, best_of_each
+from tracker.queries.filtering.filter_models import FilterModels, select_best_models
 from tracker.queries.filtering.prompt_filter import FILTER_MODELS
-from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, GoldProbabilities
-from tracker.queries.other_scores import OtherScores
+from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.recording.finding import (
@@ -150,11 +150,11 @@ def analyze(
     scores: PerformanceMatrix,
     prompts: Prompts,
     filter_models: FilterModels,
-    probabilities: GoldProbabilities,
+    probabilities: ReferenceProbabilities,
     answer_only: AnswerOnlyRuns,
     answers: Answers,
     vectors: StoredEmbeddings,
-    against: OtherScores | None,
+    against: BenchmarkScores | None,
     *,
     duplicates: Annotated[
         Literal["full", "question"], "what makes prompts equal: question and options, or the question alone"
@@ -232,13 +232,13 @@ def analyze(
         return chosen, "" if without_confidence else known.kind(chosen, scores.models, probability)
 
     E, (columns, kind) = collect_errors(lambda: _vectors(vectors, scores, without_similar), choose_models)
-    answers = answers.of(scores.prompt_ids)
+    answers = answers.align(scores.prompt_ids)
     said = _unanimity(known, answers, kind, confidence)
     own_unknown = [scores.models[j] for j in columns if said.own is not None and np.isnan(said.own[:, j]).all()]
     skipped = wording.skipped(
         blind=known.unblinded(columns, scores.models, kind or None), own_unknown=own_unknown, has_vectors=E is not None
     )
-    rows = prompts.rows_of(scores.prompt_ids)
+    rows = prompts.find_rows(scores.prompt_ids)
     texts, choices = [prompts.texts[row] for row in rows], [prompts.choices[row] for row in rows]
     if not any(texts):
         skipped["duplicate"] = "no text of these prompts is stored"
@@ -282,7 +282,7 @@ def analyze(
     suspect = nothing if SUSPECT in skipped else make_flags(said.suspect(columns), nothing.removed)
     complete = np.flatnonzero(~np.isnan(scores.Q).any(axis=0))
     models = tuple(scores.models[column] for column in complete)
-    elsewhere = None if against is None else against.of(models)
+    elsewhere = None if against is None else against.align(models)
     validate(wording.too_few(models, elsewhere, against))
 
     def choose(some: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -290,7 +290,7 @@ def analyze(
         able = complete[some][has_all[complete[some]]]
         makers = filter_models.organizations([scores.models[j] for j in able], open_only=open_only)
         means = np.where([maker is None for maker in makers], np.nan, scores.Q[:, able].mean(axis=0))
-        best = able[best_of_each(means, [maker or "" for maker in makers], len(columns))]
+        best = able[select_best_models(means, [maker or "" for maker in makers], len(columns))]
         if not len(best):
             return nothing.flagged  # nothing is kept: the split has no error
         again = unanimous_steps(said, best, retain=retain, with_blind=with_blind, seed=seed)
@@ -388,7 +388,7 @@ def _vectors(vectors: StoredEmbeddings, scores: PerformanceMatrix, without_simil
         return None
     validate(wording.without_vectors(vectors))
     assert vectors.found is not None
-    E = vectors.found.of(scores.prompt_ids)
+    E = vectors.found.align(scores.prompt_ids)
     validate(wording.unusable(E))
     return E
 

@@ -16,8 +16,8 @@ from analyses.presentation.filter_effects import describe_effects
 from analyses.presentation.name_lists import join_names
 from analyses.presentation.other_scores import validate_shared_models, warn_of_few_models, warn_of_narrow_draws
 from analyses.presentation.validation import ValidationErrors, check_minimum
+from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.embeddings import StoredEmbeddings
-from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 
 BANDWIDTHS = (0.01, 10)
@@ -82,7 +82,7 @@ def unusable(E: NDArray[np.float32]) -> ValidationErrors:
 
 
 def too_few(
-    models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: OtherScores | None
+    models: Sequence[str], elsewhere: NDArray[np.float64] | None, against: BenchmarkScores | None
 ) -> ValidationErrors:
     """Nobody to rank before and after, or too few to compare with another benchmark."""
     return {

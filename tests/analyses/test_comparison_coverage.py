@@ -9,8 +9,8 @@ import pytest
 from simulated_comparisons import MMLU_PRO_SIZES, binary_pair, clustered_binary, continuous_pair
 
 from analyses.numerics.comparing.bootstrap import bca_interval, jackknife_means, resampled_means
-from tracker.statistics.grouping import Grouping, grouping
-from tracker.statistics.paired_differences import Correction, clustered_estimate, estimate
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.paired_differences import Correction, estimate_clustered_mean, estimate_mean
 from tracker.statistics.rank_intervals import rank_intervals
 
 ALIKE = (859,) * 14
@@ -28,7 +28,7 @@ def naive_coverage(pair: Pair, n: int, n_benchmarks: int) -> float:
     held = []
     for seed in range(n_benchmarks):
         a, b, truth = pair(np.random.default_rng([1, seed]), n)
-        found = estimate(a - b, scale=1.0)
+        found = estimate_mean(a - b, scale=1.0)
         held.append(found.low <= truth <= found.high)
     return float(np.mean(held))
 
@@ -50,7 +50,7 @@ def clustered_coverage(
     for seed in range(n_benchmarks):
         rng = np.random.default_rng([3, seed])
         Q, codes, truth = clustered_binary(rng, sizes, np.array([0.45, 0.3]), by_cluster=by_cluster)
-        found = clustered_estimate(Q[:, 0] - Q[:, 1], clusters(codes), scale=1.0, correction=correction)
+        found = estimate_clustered_mean(Q[:, 0] - Q[:, 1], clusters(codes), scale=1.0, correction=correction)
         held.append(found.low <= truth[0] - truth[1] <= found.high)
     return float(np.mean(held))
 
@@ -64,7 +64,7 @@ def rank_coverage(sizes: tuple[int, ...], n_benchmarks: int, *, clustered: bool)
     for seed in range(n_benchmarks):
         rng = np.random.default_rng([4, seed])
         Q, codes, _ = clustered_binary(rng, sizes, ability, by_cluster=0.25 if clustered else 0.0)
-        groups = clusters(codes) if clustered else grouping(np.full(len(codes), ""))
+        groups = clusters(codes) if clustered else group_rows(np.full(len(codes), ""))
         found = rank_intervals(Q, groups, n_resamples=0)
         held.append(bool(((found.rank_low <= 1 + ahead) & (found.rank_high >= len(ability) - behind)).all()))
     return float(np.mean(held))
@@ -84,7 +84,7 @@ class TestFew:
         held = []
         for seed in range(100):
             Q, _, truth = clustered_binary(np.random.default_rng([5, seed]), few, np.array([0.45, 0.3]), by_cluster=0.5)
-            found = estimate(Q[:, 0] - Q[:, 1], scale=1.0)
+            found = estimate_mean(Q[:, 0] - Q[:, 1], scale=1.0)
             held.append(found.low <= truth[0] - truth[1] <= found.high)
         assert np.mean(held) < 0.6
 

@@ -14,7 +14,7 @@ from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
-from tracker.queries.ranking.history import RunHistory, RunOfModel
+from tracker.queries.ranking.history import HistoryRun, RunHistory
 from tracker.recording.artifacts import figure_as_bytes
 from tracker.recording.finding import Report
 
@@ -23,12 +23,12 @@ TASKS = np.array([f"t{i % 20}" for i in range(N)])
 LEVEL = (np.arange(N) % 10 < 6).astype(float)
 
 
-def run(key: int, model: str = "org/a", *, day: int | None = None, **settings: object) -> RunOfModel:
+def run(key: int, model: str = "org/a", *, day: int | None = None, **settings: object) -> HistoryRun:
     when = datetime(2026, 1, day or key, tzinfo=UTC)
-    return RunOfModel(id=key, model=model, label="", when=when, is_dated=day is not None, settings=settings)
+    return HistoryRun(id=key, model=model, label="", when=when, is_dated=day is not None, settings=settings)
 
 
-def asked(Q: NDArray[np.float64], runs: list[RunOfModel], field: str = "task", **options: object) -> Report:
+def asked(Q: NDArray[np.float64], runs: list[HistoryRun], field: str = "task", **options: object) -> Report:
     ids = np.arange(1, len(Q) + 1)
     scores = PerformanceMatrix(
         Q=Q,

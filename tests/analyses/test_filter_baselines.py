@@ -22,8 +22,8 @@ from analyses.numerics.filtering.effects.ranking_change import ranking_change
 from analyses.numerics.filtering.item_response import fit_two_parameter, flag_easy_or_undiscriminating
 from tracker.errors import SelectionError
 from tracker.queries.answers import Answers
+from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
-from tracker.queries.other_scores import OtherScores
 from tracker.queries.performance import PerformanceMatrix
 from tracker.recording.finding import Report, Undefined
 
@@ -64,8 +64,8 @@ def answers(scores: PerformanceMatrix, codes: np.ndarray | None = None) -> Answe
     )
 
 
-def elsewhere(values: dict[int, float], *, higher_is_better: bool = True) -> OtherScores:
-    return OtherScores(
+def elsewhere(values: dict[int, float], *, higher_is_better: bool = True) -> BenchmarkScores:
+    return BenchmarkScores(
         benchmark="arena",
         metric="elo",
         scores={f"model {j}": value for j, value in values.items()},
@@ -80,7 +80,7 @@ def asked(
     *,
     models: tuple[int, ...] = BEST,
     codes: np.ndarray | None = None,
-    against: OtherScores | None = None,
+    against: BenchmarkScores | None = None,
     stale: str = "",
     higher_is_better: bool = True,
     **options,

@@ -20,9 +20,9 @@ from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
 from tracker.ingest.write.writer import store as store_reading
-from tracker.queries.embeddings import Embeddings, EveryEmbeddings
-from tracker.queries.filtering.prompt_filter import FilterReason, PromptFilter
-from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, GoldProbabilities
+from tracker.queries.embeddings import AllEmbeddings, Embeddings
+from tracker.queries.filtering.prompt_filter import FlaggedPrompts, PromptFilter
+from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.resolution import find_benchmark
@@ -66,9 +66,9 @@ def matrix(Q: np.ndarray, metric: str = "accuracy", first_run: int = 0) -> Perfo
     )
 
 
-def probabilities(p: np.ndarray, first_run: int = 0) -> GoldProbabilities:
+def probabilities(p: np.ndarray, first_run: int = 0) -> ReferenceProbabilities:
     kinds = {"letters": matrix(p, "gold_probability_letters", first_run)}
-    return GoldProbabilities(kinds=kinds, run_ids=kinds["letters"].run_ids)
+    return ReferenceProbabilities(kinds=kinds, run_ids=kinds["letters"].run_ids)
 
 
 def vectors(seed: int, key: int, n: int = N_PROMPTS) -> Embeddings:
@@ -118,7 +118,7 @@ class World:
         def reason(flagged, kept):
             ids = IDS[flagged]
             by_key = np.argsort(ids)
-            return FilterReason(
+            return FlaggedPrompts(
                 prompt_ids=ids[by_key],
                 retained=kept[flagged][by_key],
                 groups=np.full(len(ids), -1, dtype=np.int64),
@@ -145,7 +145,7 @@ class World:
         return PromptFilter(**(given | others))
 
     def ask(self, *, chosen=None, scores=None, blind=True, encoders=None, **options):
-        nothing = GoldProbabilities(kinds={}, run_ids=np.empty(0, dtype=np.int64))
+        nothing = ReferenceProbabilities(kinds={}, run_ids=np.empty(0, dtype=np.int64))
         kept = np.sort(IDS)
         texts = ("",) * N_PROMPTS
         return analyze(
@@ -165,7 +165,7 @@ class World:
                 scores=matrix(self.blind_right, first_run=50) if blind else None,
                 probabilities=probabilities(self.blind_gold, 50) if blind else nothing,
             ),
-            EveryEmbeddings(by_encoder=self.encoders if encoders is None else encoders),
+            AllEmbeddings(by_encoder=self.encoders if encoders is None else encoders),
             **options,
         )
 

@@ -177,7 +177,7 @@ class TestLaws:
         ruled = analyze(scores, rule, n_permutations=5)
         assert ruled.finding.n_effective == pytest.approx(60**2 / (30**2 / 20 + 30**2 / 40))
         stored = replace(
-            chosen(rule.of(scores.prompt_ids, scores.tasks), made_by="prompt-weighting"), name="12:task-equal"
+            chosen(rule.align(scores.prompt_ids, scores.tasks), made_by="prompt-weighting"), name="12:task-equal"
         )
         for one in (ruled, analyze(scores, stored, n_permutations=5)):
             assert not any("without looking" in note for note in one.warnings)

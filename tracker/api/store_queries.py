@@ -42,17 +42,17 @@ class StoredThings:
 
     def benchmarks(self) -> list[BenchmarkRow]:
         """Every benchmark, by name."""
-        from tracker.queries.catalogue.listing import benchmarks
+        from tracker.queries.catalogue.listing import list_benchmarks
 
         with self.session() as session:
-            return benchmarks(session)
+            return list_benchmarks(session)
 
     def models(self) -> list[ModelRow]:
         """Every model, by name."""
-        from tracker.queries.catalogue.listing import models
+        from tracker.queries.catalogue.listing import list_models
 
         with self.session() as session:
-            return models(session)
+            return list_models(session)
 
     def runs(self, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
         """Every run, or those of a benchmark or model, the latest first.
@@ -60,10 +60,10 @@ class StoredThings:
         Raises:
             NotFoundError: there is no such benchmark or model.
         """
-        from tracker.queries.catalogue.listing import runs
+        from tracker.queries.catalogue.listing import list_runs
 
         with self.session() as session:
-            return runs(session, benchmark=benchmark, model=model)
+            return list_runs(session, benchmark=benchmark, model=model)
 
     def findings(self, *, benchmark: str | None = None, question: str | None = None) -> list[FindingRow]:
         """What was concluded, the latest first.

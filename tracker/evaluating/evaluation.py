@@ -33,7 +33,7 @@ from tracker.ingest.write.live.live_runs import (
     count_stored_trials,
     open_run,
 )
-from tracker.queries.catalogue.listing import means_of_runs
+from tracker.queries.catalogue.listing import mean_scores_by_run
 from tracker.run_settings import USAGE
 from tracker.schema import Run
 from tracker.schema.run_fields import RunFields
@@ -259,7 +259,7 @@ class _Evaluation:
                 is_complete=stored.status != "partial",
                 n_prompts=len(self.questions),
                 n_new=max(0, len(count_stored_trials(session, run.id)) - n_before),
-                means=means_of_runs(session, [run.id]).get(run.id, {}),
+                means=mean_scores_by_run(session, [run.id]).get(run.id, {}),
                 left_out=dict(self.asked.left_out),
                 failed={prompt: reply.error for prompt, reply in failed.items()},
                 usage=usage,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tracker.evaluating.responses import Reply
 from tracker.evaluating.warnings import of_cost
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 N_NAMED = 3
 
@@ -50,7 +50,7 @@ class Evaluated:
     def summary(self) -> str:
         """What came of it, in one line."""
         means = ", ".join(f"{name} {value:.4f}" for name, value in self.means.items())
-        done = f"{self.n_prompts:,} prompts{f' of {listed(self.splits, 3)}' if self.splits else ''}"
+        done = f"{self.n_prompts:,} prompts{f' of {join_names(self.splits, 3)}' if self.splits else ''}"
         if self.n_new == 0 and self.is_complete and not self.failed:
             done += ", all stored before"
         elif self.n_new < self.n_prompts:

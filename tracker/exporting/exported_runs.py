@@ -16,9 +16,9 @@ from tracker.queries.resolution import (
     BenchmarkKey,
     MetricKey,
     Unit,
-    chosen_runs,
     find_metric,
-    measured,
+    has_scores,
+    select_runs,
 )
 from tracker.queries.selection import Selection
 
@@ -88,7 +88,7 @@ def select_exported_runs(
         of_benchmark = sa.select(sa.func.count(tables.run.c.id.distinct())).select_from(
             sa.join(tables.metric, tables.run, sa.true())
         )
-        there = session.scalar(of_benchmark.where(tables.run.c.benchmark_id == benchmark.id, measured(one))) or 0
+        there = session.scalar(of_benchmark.where(tables.run.c.benchmark_id == benchmark.id, has_scores(one))) or 0
         return ExportedRuns(
             runs=runs,
             metrics={metric.id: metric.name for metric in metrics},
@@ -106,7 +106,7 @@ def _metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, un
     query = (
         sa.select(metric.id, metric.name, metric.higher_is_better)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
-        .where(run.benchmark_id == benchmark.id, measured(unit))
+        .where(run.benchmark_id == benchmark.id, has_scores(unit))
         .distinct()
         .order_by(metric.id)
     )
@@ -117,7 +117,7 @@ def _metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, un
 def _chosen(
     session: Session, benchmark: BenchmarkKey, selection: Selection, metrics: Sequence[MetricKey], unit: Unit
 ) -> dict[int, set[int]]:
-    """Metrics by run: what `chosen_runs` takes of each metric that a model, or run, has scores under."""
+    """Metrics by run: what `select_runs` takes of each metric that a model, or run, has scores under."""
     pairs: dict[int, set[int]] = defaultdict(set)
     parts = [replace(selection, models=(model,)) for model in selection.models] or [selection]
     parts = [replace(part, runs=(key,)) for part in parts for key in selection.runs] or parts
@@ -125,7 +125,7 @@ def _chosen(
         problems: list[NotFoundError | SelectionError] = []
         for metric in metrics:
             try:
-                for run in chosen_runs(session, benchmark, metric, unit, part):
+                for run in select_runs(session, benchmark, metric, unit, part):
                     pairs[run.id].add(metric.id)
             except (NotFoundError, SelectionError) as problem:
                 problems.append(problem)
@@ -148,7 +148,7 @@ def _every(
             run.benchmark_id == benchmark.id,
             run.status == "complete",
             tables.metric.c.id.in_([metric.id for metric in metrics]),
-            measured(unit),
+            has_scores(unit),
         )
     )
     rows = session.execute(query).all()

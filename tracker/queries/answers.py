@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.queries.arrow import arrow_reader, number_columns, word_column
-from tracker.queries.filtering.prompt_filter import chosen_filter
-from tracker.queries.resolution import chosen_runs, chosen_tasks, find_benchmark, find_metric
-from tracker.queries.scores import Grid, listed, read_prompts
+from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.resolution import find_benchmark, find_metric, select_runs, select_tasks
+from tracker.queries.scores import Grid, join_keys, read_prompts
 from tracker.queries.selection import Selection
 
 NOT_KNOWN = -1.0
@@ -51,7 +51,7 @@ class Answers:
         """The answers of a selection; see `answers`."""
         return answers(session, selection)
 
-    def of(self, prompt_ids: NDArray[np.int64]) -> Answers:
+    def align(self, prompt_ids: NDArray[np.int64]) -> Answers:
         """The answers to some of these prompts, in their order.
 
         Args:
@@ -77,10 +77,10 @@ def answers(session: Session, selection: Selection) -> Answers:
         SelectionError: the selection is empty, or leaves the metric open where there are several.
     """
     benchmark = find_benchmark(session, selection.benchmark)
-    tasks = chosen_tasks(session, benchmark, selection)
+    tasks = select_tasks(session, benchmark, selection)
     metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-    runs = chosen_runs(session, benchmark, metric, "prompt", selection)
-    prompt_ids, _ = read_prompts(session, tasks, chosen_filter(session, benchmark, selection))
+    runs = select_runs(session, benchmark, metric, "prompt", selection)
+    prompt_ids, _ = read_prompts(session, tasks, selected_filter(session, benchmark, selection))
     rows = _read(session, [run.id for run in runs], prompt_ids)
     taken = rows.first(scored_by=metric.name.partition(",")[2])  # the filter of a harness is part of the metric's name
     shape = len(prompt_ids), len(runs)
@@ -139,7 +139,7 @@ def _read(session: Session, run_ids: Sequence[int], prompt_ids: NDArray[np.int64
     asked = (
         "SELECT run_id, prompt_id, trial, CASE WHEN status = 'ok' AND text IS NOT NULL THEN 1 ELSE 0 END, "
         f"CASE WHEN probability IS NULL THEN {NOT_KNOWN} ELSE probability END, COALESCE(text, ''), extraction "
-        f"FROM answer WHERE run_id IN ({listed(run_ids)})"
+        f"FROM answer WHERE run_id IN ({join_keys(run_ids)})"
     )
     texts: dict[str, int] = {}
     extractions: dict[str, int] = {}

@@ -12,8 +12,8 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries import tables
-from tracker.queries.resolution import chosen_tasks, find_benchmark
-from tracker.queries.scores import digest_of
+from tracker.queries.resolution import find_benchmark, select_tasks
+from tracker.queries.scores import compute_digest
 from tracker.queries.selection import Selection
 
 TASK, SPLIT, NONE = "task", "split", "none"
@@ -44,7 +44,7 @@ class Clusters:
         """
         field = selection.cluster or TASK
         benchmark = find_benchmark(session, selection.benchmark)
-        tasks = chosen_tasks(session, benchmark, selection)
+        tasks = select_tasks(session, benchmark, selection)
         prompt = tables.prompt.c
         asked: Any = {TASK: prompt.task_id, SPLIT: prompt.split, NONE: sa.null()}.get(field, prompt.details)
         rows = session.execute(
@@ -68,9 +68,9 @@ class Clusters:
     @property
     def digest(self) -> str:
         """SHA-256 of prompts and clusters."""
-        return digest_of((self.prompt_ids,), (self.field, *self.names.tolist()))
+        return compute_digest((self.prompt_ids,), (self.field, *self.names.tolist()))
 
-    def of(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.str_]:
+    def align(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.str_]:
         """Name of the cluster of each of some prompts.
 
         Args:

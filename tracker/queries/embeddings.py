@@ -16,7 +16,7 @@ from sqlmodel import Session
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.arrow import read_arrow
-from tracker.queries.filtering.prompt_filter import PromptFilter, chosen_filter
+from tracker.queries.filtering.prompt_filter import PromptFilter, selected_filter
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
 from tracker.queries.selection import Selection
 
@@ -94,7 +94,7 @@ class Embeddings:
         hashed.update(self.prompt_ids.tobytes() + np.ascontiguousarray(self.E).tobytes())
         return hashed.hexdigest()
 
-    def of(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def align(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors of some prompts, in their order.
 
         Args:
@@ -140,7 +140,7 @@ class StoredEmbeddings:
             if selection.encoder is not None:
                 raise
             return cls(found=None, problem=str(error))
-        return cls(found=_vectors(session, benchmark, encoder, chosen_filter(session, benchmark, selection)))
+        return cls(found=_vectors(session, benchmark, encoder, selected_filter(session, benchmark, selection)))
 
     @property
     def encoder_id(self) -> int | None:
@@ -154,7 +154,7 @@ class StoredEmbeddings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EveryEmbeddings:
+class AllEmbeddings:
     """Vectors of a benchmark's prompts by each encoder that made any.
 
     Attributes:
@@ -164,10 +164,10 @@ class EveryEmbeddings:
     by_encoder: tuple[Embeddings, ...]
 
     @classmethod
-    def load(cls, session: Session, selection: Selection) -> EveryEmbeddings:
+    def load(cls, session: Session, selection: Selection) -> AllEmbeddings:
         """Those of every encoder, whatever the selection says of one."""
         benchmark = find_benchmark(session, selection.benchmark)
-        only = chosen_filter(session, benchmark, selection)
+        only = selected_filter(session, benchmark, selection)
         encoders = stored_encoders(session, benchmark)
         return cls(by_encoder=tuple(_vectors(session, benchmark, encoder, only) for encoder in encoders))
 
@@ -187,7 +187,7 @@ def embeddings(session: Session, selection: Selection) -> Embeddings:
     """
     benchmark = find_benchmark(session, selection.benchmark)
     encoder = _chosen_encoder(session, benchmark, selection)
-    return _vectors(session, benchmark, encoder, chosen_filter(session, benchmark, selection))
+    return _vectors(session, benchmark, encoder, selected_filter(session, benchmark, selection))
 
 
 def _chosen_encoder(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StoredEncoder:
@@ -224,7 +224,7 @@ def _vectors(
     vectors = np.frombuffer(b"".join(stored.column(1).to_pylist()), dtype="<f4").reshape(len(ids), encoder.dimensions)
     order = np.argsort(ids)
     if only is not None:
-        order = order[only.of(ids[order])[0]]
+        order = order[only.align(ids[order])[0]]
     return Embeddings(
         E=vectors[order].astype(np.float32),
         prompt_ids=ids[order],

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.queries.filtering.prompt_filter import chosen_filter
+from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import (
     BenchmarkKey,
-    ChosenRun,
     MetricKey,
-    chosen_runs,
-    chosen_tasks,
+    SelectedRun,
     conditions,
     find_benchmark,
     find_metric,
+    select_runs,
+    select_tasks,
 )
-from tracker.queries.scores import digest_of, read_prompts, read_scores
+from tracker.queries.scores import compute_digest, read_prompts, read_scores
 from tracker.queries.selection import Selection
 from tracker.queries.task_matrix import TaskMatrix, task_matrix
 
@@ -82,7 +82,7 @@ class PerformanceMatrix:
     def digest(self) -> str:
         """SHA-256 of scores, prompts and models: equal inputs, equal digest."""
         words = (*self.models, *self.tasks.tolist(), self.metric, self.condition)
-        return digest_of((self.Q, self.prompt_ids, self.run_ids), words)
+        return compute_digest((self.Q, self.prompt_ids, self.run_ids), words)
 
     def rows(self, keep: NDArray[np.bool_]) -> PerformanceMatrix:
         """The same matrix with only the prompts where ``keep`` is true."""
@@ -110,13 +110,13 @@ def performance_matrix(session: Session, selection: Selection | str, **choices: 
     """
     chosen = selection if isinstance(selection, Selection) else Selection(benchmark=selection, **choices)
     benchmark = find_benchmark(session, chosen.benchmark)
-    chosen_tasks(session, benchmark, chosen)  # a wrong task is told before a wrong metric
+    select_tasks(session, benchmark, chosen)  # a wrong task is told before a wrong metric
     metric, _ = find_metric(session, benchmark, chosen, ("prompt",))
-    runs = chosen_runs(session, benchmark, metric, "prompt", chosen)
+    runs = select_runs(session, benchmark, metric, "prompt", chosen)
     found = matrix_of_runs(session, benchmark, metric, runs, chosen)
     if found is not None:
         return found
-    only = chosen_filter(session, benchmark, chosen)
+    only = selected_filter(session, benchmark, chosen)
     raise SelectionError(
         f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen runs and tasks. "
         "Choose other tasks or models."
@@ -126,7 +126,7 @@ def performance_matrix(session: Session, selection: Selection | str, **choices: 
 
 
 def matrix_of_runs(
-    session: Session, benchmark: BenchmarkKey, metric: MetricKey, runs: Sequence[ChosenRun], selection: Selection
+    session: Session, benchmark: BenchmarkKey, metric: MetricKey, runs: Sequence[SelectedRun], selection: Selection
 ) -> PerformanceMatrix | None:
     """The performance matrix of some runs; None where no prompt has a score.
 
@@ -141,8 +141,8 @@ def matrix_of_runs(
         NotFoundError: a task, or the filter, is not there.
         SelectionError: the filter is none of this benchmark, or keeps no prompt.
     """
-    tasks = chosen_tasks(session, benchmark, selection)
-    prompt_ids, task_names = read_prompts(session, tasks, chosen_filter(session, benchmark, selection))
+    tasks = select_tasks(session, benchmark, selection)
+    prompt_ids, task_names = read_prompts(session, tasks, selected_filter(session, benchmark, selection))
     Q = read_scores(session, metric.id, [run.id for run in runs], prompt_ids)
     asked = np.asarray(~np.isnan(Q).all(axis=1))
     if not asked.any():

@@ -15,8 +15,8 @@ from sqlmodel import Session
 
 from tracker.queries import tables
 from tracker.queries.catalogue.prompt_names import prompt_names
-from tracker.queries.filtering.prompt_filter import chosen_filter
-from tracker.queries.resolution import chosen_tasks, find_benchmark
+from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.selection import Selection
 
 
@@ -59,7 +59,7 @@ class Prompts:
         said = (self.tasks, self.names, self.texts, self.choices, self.answers, self.details)
         return hashlib.sha256(self.prompt_ids.tobytes() + orjson.dumps(said)).hexdigest()
 
-    def rows_of(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.intp]:
+    def find_rows(self, prompt_ids: NDArray[np.int64]) -> NDArray[np.intp]:
         """Where prompts stand here.
 
         Args:
@@ -75,8 +75,8 @@ def prompts(session: Session, selection: Selection) -> Prompts:
         NotFoundError: a benchmark or task is not there.
     """
     benchmark = find_benchmark(session, selection.benchmark)
-    tasks = chosen_tasks(session, benchmark, selection)
-    only = chosen_filter(session, benchmark, selection)
+    tasks = select_tasks(session, benchmark, selection)
+    only = selected_filter(session, benchmark, selection)
     prompt = tables.prompt.c
     called = prompt_names(session, tables.prompt_alias.c.task_id.in_(tasks))
     rows = session.execute(
@@ -85,7 +85,7 @@ def prompts(session: Session, selection: Selection) -> Prompts:
         .order_by(prompt.id)
     ).all()
     if only is not None:
-        stays = only.of(np.array([row.id for row in rows], dtype=np.int64))[0]
+        stays = only.align(np.array([row.id for row in rows], dtype=np.int64))[0]
         rows = [row for row, kept in zip(rows, stays.tolist(), strict=True) if kept]
     return Prompts(
         prompt_ids=np.array([row.id for row in rows], dtype=np.int64),

@@ -67,7 +67,7 @@ class MetricKey:
 
 
 @dataclass(frozen=True)
-class ChosenRun:
+class SelectedRun:
     """A run that a selection asks for.
 
     Attributes:
@@ -110,7 +110,7 @@ def find_benchmark(session: Session, wanted: str) -> BenchmarkKey:
     return BenchmarkKey(by_label[named[0]], named[0])
 
 
-def measured(unit: Unit) -> sa.ColumnElement[bool]:
+def has_scores(unit: Unit) -> sa.ColumnElement[bool]:
     """Whether `Run` has scores under `Metric`, of prompts or of whole tasks.
 
     A scalar subquery, so that both engines look one key up instead of reading all scores.
@@ -143,7 +143,7 @@ def find_metric(
         query = (
             sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
             .select_from(sa.join(tables.metric, tables.run, sa.true()))
-            .where(*_runs_of(benchmark, selection), measured(unit))
+            .where(*_runs_of(benchmark, selection), has_scores(unit))
             .distinct()
         )
         found = {row.name: MetricKey(*row) for row in session.execute(query)}
@@ -158,9 +158,9 @@ def find_metric(
     raise _no_scores(session, benchmark, selection, units)
 
 
-def chosen_runs(
+def select_runs(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
-) -> list[ChosenRun]:
+) -> list[SelectedRun]:
     """The runs of a selection, in the order of the models' names.
 
     Unless runs are given, that is each model's latest complete run with scores under the metric.
@@ -189,9 +189,9 @@ def chosen_runs(
     return _as_columns(rows)
 
 
-def runs_of_models(
+def select_runs_of_models(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, selection: Selection, models: Collection[str]
-) -> list[ChosenRun]:
+) -> list[SelectedRun]:
     """The latest complete run of each of some models with scores of prompts under a metric; none where there is none.
 
     Args:
@@ -205,12 +205,12 @@ def runs_of_models(
     return _as_columns(list({row.name: row for row in rows if row.name in models}.values()))
 
 
-def conditions(runs: Sequence[ChosenRun]) -> str:
+def conditions(runs: Sequence[SelectedRun]) -> str:
     """The conditions of some runs in a word: ``full``, ``answer_only`` or ``answer_only+full``."""
     return "+".join(sorted({run.condition for run in runs}))
 
 
-def chosen_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection) -> dict[int, str]:
+def select_tasks(session: Session, benchmark: BenchmarkKey, selection: Selection) -> dict[int, str]:
     """Name of each task of a selection by its key, in the order of the names.
 
     Raises:
@@ -231,20 +231,20 @@ def _having(
     session: Session, benchmark: BenchmarkKey, metric: MetricKey, unit: Unit | None, selection: Selection
 ) -> Sequence[sa.Row[Any]]:
     """Key, model and condition of every run of a selection with scores under a metric, by key."""
-    has_scores = measured(unit) if unit else sa.or_(measured("prompt"), measured("task"))
+    is_scored = has_scores(unit) if unit else sa.or_(has_scores("prompt"), has_scores("task"))
     return session.execute(
         sa.select(tables.run.c.id, tables.model.c.name, tables.run.c.condition)
         .join(tables.model, tables.model.c.id == tables.run.c.model_id)
         .join(tables.metric, tables.metric.c.id == metric.id)
-        .where(*_runs_of(benchmark, selection), has_scores)
+        .where(*_runs_of(benchmark, selection), is_scored)
         .order_by(tables.run.c.id)
     ).all()
 
 
-def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[ChosenRun]:
+def _as_columns(rows: Sequence[sa.Row[Any]]) -> list[SelectedRun]:
     times = Counter(row.name for row in rows)
     return [
-        ChosenRun(row.id, row.name if times[row.name] == 1 else f"{row.name} (run {row.id})", row.condition, row.name)
+        SelectedRun(row.id, row.name if times[row.name] == 1 else f"{row.name} (run {row.id})", row.condition, row.name)
         for row in sorted(rows, key=lambda row: (row.name, row.id))
     ]
 
@@ -298,9 +298,9 @@ def _no_scores(
         .where(tables.run.c.benchmark_id == benchmark.id, tables.run.c.status == "complete")
         .distinct()
     )
-    here = session.execute(every.where(sa.or_(*(measured(unit) for unit in units)))).all()
+    here = session.execute(every.where(sa.or_(*(has_scores(unit) for unit in units)))).all()
     if not here:
-        if units == ("prompt",) and session.execute(every.where(measured("task"))).first():
+        if units == ("prompt",) and session.execute(every.where(has_scores("task"))).first():
             return SelectionError(f"{benchmark.label} holds scores of whole tasks only; this needs scores per prompt.")
         mine = sa.select(sa.func.count()).where(tables.run.c.benchmark_id == benchmark.id)
         n = session.scalar(mine) or 0

@@ -26,13 +26,13 @@ def read_prompts(
         tasks: name of each task by its key.
         only: a filter; prompts that it does not keep are left out.
     """
-    table = read_arrow(session, f"SELECT id, task_id FROM prompt WHERE task_id IN ({listed(list(tasks))})")
+    table = read_arrow(session, f"SELECT id, task_id FROM prompt WHERE task_id IN ({join_keys(list(tasks))})")
     ids, task_ids = (part.astype(np.int64) for part in number_columns(table))
     by_key = np.array(sorted(tasks), dtype=np.int64)
     names = np.array([tasks[key] for key in by_key.tolist()], dtype=np.str_)[np.searchsorted(by_key, task_ids)]
     order = np.lexsort((ids, names))
     if only is not None:
-        order = order[only.of(ids[order])[0]]
+        order = order[only.align(ids[order])[0]]
     return ids[order], names[order]
 
 
@@ -51,7 +51,9 @@ def read_scores(
         ``(n_prompts, n_runs)`` float64.
     """
     grid = Grid(run_ids, prompt_ids)
-    sql = f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND run_id IN ({listed(run_ids)})"
+    sql = (
+        f"SELECT run_id, prompt_id, value FROM score WHERE metric_id = {metric_id} AND run_id IN ({join_keys(run_ids)})"
+    )
 
     def cells(batch: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         runs, prompts, values = number_columns(batch)
@@ -106,7 +108,7 @@ class Grid:
         return self._by_prompt[place] * k + self._by_run[np.searchsorted(self._runs, runs)], wanted
 
 
-def digest_of(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
+def compute_digest(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
     """SHA-256 of the bytes of arrays and of words."""
     hashed = hashlib.sha256()
     for part in arrays:
@@ -115,6 +117,6 @@ def digest_of(arrays: Sequence[NDArray[Any]], words: Sequence[str]) -> str:
     return hashed.hexdigest()
 
 
-def listed(keys: Sequence[int]) -> str:
+def join_keys(keys: Sequence[int]) -> str:
     """Keys as part of a statement; parameters would make PostgreSQL leave its fast path."""
     return ",".join(str(int(key)) for key in keys) or "NULL"

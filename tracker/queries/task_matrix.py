@@ -14,9 +14,9 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.queries import tables
-from tracker.queries.filtering.prompt_filter import PromptFilter, chosen_filter, whole_tasks
-from tracker.queries.resolution import chosen_runs, chosen_tasks, conditions, find_benchmark, find_metric
-from tracker.queries.scores import digest_of, read_prompts, read_scores
+from tracker.queries.filtering.prompt_filter import PromptFilter, selected_filter, task_scores_error
+from tracker.queries.resolution import conditions, find_benchmark, find_metric, select_runs, select_tasks
+from tracker.queries.scores import compute_digest, read_prompts, read_scores
 from tracker.queries.selection import Selection
 
 
@@ -72,7 +72,7 @@ class TaskMatrix:
     def digest(self) -> str:
         """SHA-256 of scores, tasks and models: equal inputs, equal digest."""
         words = (*self.models, *self.tasks, self.metric, self.condition)
-        return digest_of((self.T, self.run_ids), words)
+        return compute_digest((self.T, self.run_ids), words)
 
     def rows(self, keep: NDArray[np.bool_]) -> TaskMatrix:
         """The same matrix with only the tasks where ``keep`` is true."""
@@ -103,12 +103,12 @@ def task_matrix(session: Session, selection: Selection | str, **choices: Any) ->
     """
     chosen = selection if isinstance(selection, Selection) else Selection(benchmark=selection, **choices)
     benchmark = find_benchmark(session, chosen.benchmark)
-    tasks = chosen_tasks(session, benchmark, chosen)
+    tasks = select_tasks(session, benchmark, chosen)
     metric, unit = find_metric(session, benchmark, chosen, ("prompt", "task"))
     if unit == "task" and chosen.filter is not None:
-        raise whole_tasks(benchmark, metric.name)
-    only = chosen_filter(session, benchmark, chosen)
-    runs = chosen_runs(session, benchmark, metric, None if only is None else "prompt", chosen)
+        raise task_scores_error(benchmark, metric.name)
+    only = selected_filter(session, benchmark, chosen)
+    runs = select_runs(session, benchmark, metric, None if only is None else "prompt", chosen)
     run_ids, task_ids = [run.id for run in runs], list(tasks)
     T, n_prompts = _means_by_task(session, metric.id, run_ids, tasks, only)
     stderr = np.full(T.shape, np.nan)

@@ -80,7 +80,7 @@ class PromptWeights:
         hashed.update(self.prompt_ids.tobytes() + self.values.tobytes())
         return hashed.hexdigest()
 
-    def of(self, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> NDArray[np.float64]:
+    def align(self, prompt_ids: NDArray[np.int64], tasks: NDArray[np.str_]) -> NDArray[np.float64]:
         """Weight of each prompt; NaN where it has none.
 
         Args:

@@ -17,7 +17,7 @@ from sqlmodel import Session
 from tracker.database import current_version, known_versions, schema_differences, shown_url, stray_rows, transaction
 from tracker.errors import DatabaseError, PublishingError
 from tracker.ingest.write.checksums import verify_checksums
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 from tracker.queries import tables
 from tracker.queries.findings.finding_records import finding
 from tracker.queries.findings.staleness import stale_findings
@@ -111,7 +111,7 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
     for name, wrong in found.items():
         sound, advice = said[name]
         yield (
-            Check(name=name, verdict="problem", found=listed(wrong, N_NAMED), advice=advice)
+            Check(name=name, verdict="problem", found=join_names(wrong, N_NAMED), advice=advice)
             if wrong
             else Check(name=name, verdict="ok", found=sound)
         )
@@ -184,7 +184,7 @@ def _contents(session: Session) -> Iterator[Check]:
     n_metrics = session.scalar(sa.select(sa.func.count()).select_from(tables.metric)) or 0
     said = f"{n_metrics:,}"
     if unbounded:
-        said += f", {len(unbounded)} of them without bounds: {listed(unbounded, N_NAMED)}"
+        said += f", {len(unbounded)} of them without bounds: {join_names(unbounded, N_NAMED)}"
     yield Check(name="metrics", verdict="ok", found=said)
 
 
@@ -208,7 +208,7 @@ def _partial(session: Session) -> str:
         said += [f"{more:,} more evaluations have not finished: suffrage runs lists them."] if more > 0 else []
     if damaged := [row.id for row in rows if evaluation_of(row.settings) is None]:
         said.append(
-            f"Of run {listed(damaged, N_NAMED)} only what came before the damage of a file is there. "
+            f"Of run {join_names(damaged, N_NAMED)} only what came before the damage of a file is there. "
             "Take the whole file in, then: suffrage runs delete ID"
         )
     return "; ".join(one.rstrip(".") for one in said) + "." if len(said) > 1 else said[0]
@@ -223,7 +223,7 @@ def _stale(session: Session) -> Check:
     return Check(
         name="findings",
         verdict="warning",
-        found=f"{len(stale):,} of {n:,} are stale: {listed(sorted(stale), N_NAMED)}; of {latest}: {stale[latest]}",
+        found=f"{len(stale):,} of {n:,} are stale: {join_names(sorted(stale), N_NAMED)}; of {latest}: {stale[latest]}",
         advice=f"{ask_again(finding(session, latest))} `suffrage show ID` says it of each.",
     )
 

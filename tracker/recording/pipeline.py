@@ -14,7 +14,7 @@ from tracker.database import transaction
 from tracker.errors import PluginError, PublishingError, SelectionError
 from tracker.queries import tables
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
-from tracker.queries.filtering.filter_warnings import filter_notes
+from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
@@ -149,7 +149,7 @@ def _load(
         }
         warnings: tuple[str, ...] = ()
         if selection and benchmark and "filter" not in declaration.claims:
-            warnings = filter_notes(session, benchmark, selection)
+            warnings = filter_warnings(session, benchmark, selection)
         used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))

@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from tracker.errors import ConflictError
 from tracker.queries import tables
-from tracker.queries.catalogue.listing import RunRow, run
+from tracker.queries.catalogue.listing import RunRow, find_run
 from tracker.queries.findings.staleness import stale_findings
 from tracker.run_settings import command_of, evaluation_of
 
@@ -104,7 +104,7 @@ def supersede(session: Session, old: int, by: int, reason: str | None = None) ->
         NotFoundError: there is no such run.
         ConflictError: they are not of the same kind, or one of them cannot be used so.
     """
-    first, second = _runs(session, [old, by]) if old != by else [run(session, old)] * 2
+    first, second = _runs(session, [old, by]) if old != by else [find_run(session, old)] * 2
     if old == by:
         raise ConflictError(f"{_named(first)} cannot supersede itself. Name the run that takes its place with --by.")
     for what in ("benchmark", "model", "condition", "variant"):
@@ -172,7 +172,7 @@ def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> 
 
 
 def _runs(session: Session, keys: Sequence[int]) -> list[RunRow]:
-    return [run(session, key) for key in dict.fromkeys(keys)]
+    return [find_run(session, key) for key in dict.fromkeys(keys)]
 
 
 def _named(one: RunRow) -> str:

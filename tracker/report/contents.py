@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.queries import tables
-from tracker.queries.catalogue.listing import RunRow, runs
+from tracker.queries.catalogue.listing import RunRow, list_runs
 from tracker.queries.findings.finding_records import FindingRecord, finding_records
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix, performance_matrix, task_matrix
 from tracker.queries.ranking.leaderboard import Leaderboard
@@ -97,7 +97,9 @@ def report_contents(
     by_task = task_matrix(session, selection)
     told = tuple(finding_records(session, tables.finding.c.benchmark_id == benchmark.id))
     shown = {row.run_id for row in board.rows}
-    ranked = sorted((run for run in runs(session, benchmark=selection.benchmark) if run.id in shown), key=_by_model)
+    ranked = sorted(
+        (run for run in list_runs(session, benchmark=selection.benchmark) if run.id in shown), key=_by_model
+    )
     moments = [*(run.ingested for run in ranked), *(one.recorded for one in told)]
     return Contents(
         selection=selection,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 from tracker.queries.ranking.leaderboard import Leaderboard
 from tracker.report.contents import RankIntervals
 from tracker.report.number_format import NOTHING, number, score, several, share
@@ -132,7 +132,7 @@ def _span(ranks: RankIntervals, model: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return listed(names, N_NAMED)
+    return join_names(names, N_NAMED)
 
 
 def _is_finite(value: float | None) -> TypeGuard[float]:

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 from tracker.report.charts import MOST_MODELS, N_BINS, charts
 from tracker.report.contents import Contents
 from tracker.report.finding_sections import chosen, finding_sections, pictures_that_fit
@@ -187,4 +187,4 @@ def _origin(contents: Contents) -> list[tuple[str, str]]:
 
 
 def _listed(names: list[str]) -> str:
-    return listed(dict.fromkeys(names), SHOWN_SOURCES)
+    return join_names(dict.fromkeys(names), SHOWN_SOURCES)

@@ -69,7 +69,7 @@ class Grouping:
         return np.asarray(self.codes >= self.n_groups - self.n_alone)
 
 
-def grouping(names: NDArray[np.str_]) -> Grouping:
+def group_rows(names: NDArray[np.str_]) -> Grouping:
     """Rows with the same name are one cluster; a row without a name is a cluster of its own.
 
     Args:

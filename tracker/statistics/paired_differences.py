@@ -20,7 +20,7 @@ Correction = Literal["CR1", "CR2"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
+class MeanDifference:
     """A mean difference with its error.
 
     Attributes:
@@ -41,7 +41,7 @@ class Estimate:
     pvalue: float
 
 
-def estimate(differences: NDArray[np.float64], *, scale: float, level: float = 0.95) -> Estimate:
+def estimate_mean(differences: NDArray[np.float64], *, scale: float, level: float = 0.95) -> MeanDifference:
     """The mean with the error s / √n, as if prompts were independent.
 
     Args:
@@ -54,14 +54,14 @@ def estimate(differences: NDArray[np.float64], *, scale: float, level: float = 0
     return _estimate(mean, error, n, n - 1, scale, level)
 
 
-def clustered_estimate(
+def estimate_clustered_mean(
     differences: NDArray[np.float64],
     groups: Grouping,
     *,
     scale: float,
     level: float = 0.95,
     correction: Correction = "CR1",
-) -> Estimate:
+) -> MeanDifference:
     """The mean with an error that knows of clusters, from S, the sum of deviations in each.
 
     CR1 is √(G/(G − 1) Σ S²) / n with G − 1 degrees of freedom, for clusters of like size. CR2 is √(Σ S² / (1 − w)) / n
@@ -83,13 +83,13 @@ def clustered_estimate(
     return _estimate(mean, error, G, G - 1 if correction == "CR1" else groups.degrees, scale, level)
 
 
-def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: float, level: float) -> Estimate:
+def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: float, level: float) -> MeanDifference:
     if error <= NOTHING * scale:
         error = 0.0
     if abs(mean) <= NOTHING * scale:
         mean = 0.0
     reach = float(t_quantile(level, degrees)) * error
-    return Estimate(
+    return MeanDifference(
         mean=mean,
         stderr=error,
         n_units=n_units,
@@ -101,7 +101,7 @@ def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: fl
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unpaired:
+class UnpairedTest:
     """What comes out where nobody looks at which prompts were the same.
 
     Attributes:
@@ -115,7 +115,7 @@ class Unpaired:
     pvalue: float
 
 
-def unpaired(a: NDArray[np.float64], b: NDArray[np.float64]) -> Unpaired:
+def unpaired_z_test(a: NDArray[np.float64], b: NDArray[np.float64]) -> UnpairedTest:
     """The z-test of two means that most tools report.
 
     Args:
@@ -124,9 +124,9 @@ def unpaired(a: NDArray[np.float64], b: NDArray[np.float64]) -> Unpaired:
     from scipy.special import ndtr
 
     if min(len(a), len(b)) < 2:
-        return Unpaired(stderr=np.nan, z=np.nan, pvalue=np.nan)
+        return UnpairedTest(stderr=np.nan, z=np.nan, pvalue=np.nan)
     error = float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)))
     if error <= NOTHING * max(float(np.abs(a).max()), float(np.abs(b).max())):
-        return Unpaired(stderr=0.0, z=np.nan, pvalue=np.nan)
+        return UnpairedTest(stderr=0.0, z=np.nan, pvalue=np.nan)
     z = float(a.mean() - b.mean()) / error
-    return Unpaired(stderr=error, z=z, pvalue=float(2 * ndtr(-abs(z))))
+    return UnpairedTest(stderr=error, z=z, pvalue=float(2 * ndtr(-abs(z))))

@@ -29,7 +29,7 @@ Square = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AllPairs:
+class PairwiseDifferences:
     """Model i less model j, over the prompts that both were measured on; every array is ``(k, k)``.
 
     Attributes:
@@ -37,7 +37,7 @@ class AllPairs:
         difference: mean of the differences, in the unit of the scores; NaN where no prompt is shared.
         stderr: s / √n, as if prompts were independent; NaN below two prompts; exactly 0 for identical models.
         n_clusters: clusters with a shared prompt.
-        stderr_clustered: CR1 or CR2, as of `clustered_estimate`; NaN below two clusters, or where no clusters were
+        stderr_clustered: CR1 or CR2, as of `estimate_clustered_mean`; NaN below two clusters, or where no clusters were
             given.
         degrees_clustered: of freedom; 0 where there is no clustered error.
         only_first, only_second: prompts that only i, or only j, gets right; None where scores are not all 0 and 1.
@@ -72,7 +72,9 @@ class AllPairs:
         return mcnemar_pvalues(self.only_first, self.only_second)
 
 
-def all_pairs(Q: NDArray[np.float64], groups: Grouping | None = None, correction: Correction = "CR1") -> AllPairs:
+def compare_all_pairs(
+    Q: NDArray[np.float64], groups: Grouping | None = None, correction: Correction = "CR1"
+) -> PairwiseDifferences:
     """Compare every two columns.
 
     Args:
@@ -111,7 +113,7 @@ def all_pairs(Q: NDArray[np.float64], groups: Grouping | None = None, correction
         np.fill_diagonal(error, np.where(np.isnan(np.diag(error)), np.nan, 0.0))
     np.fill_diagonal(mean, np.where(np.diag(n) > 0, 0.0, np.nan))
     only = np.rint(right - products).astype(np.int64) if is_binary else None
-    return AllPairs(
+    return PairwiseDifferences(
         n=n.astype(np.int64),
         difference=mean,
         stderr=stderr,

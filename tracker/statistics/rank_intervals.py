@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
-from tracker.statistics.multiplicity import holm_values
+from tracker.statistics.multiple_testing import holm_values
 from tracker.statistics.paired_differences import Correction
-from tracker.statistics.pairwise_differences import AllPairs, all_pairs
-from tracker.statistics.ranking import TIE, mean_ranks
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.pairwise_differences import PairwiseDifferences, compare_all_pairs
+from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_RANKS, generator
 from tracker.statistics.student_t import t_quantile
 
@@ -57,7 +57,7 @@ class RankIntervals:
     rank_high: NDArray[np.int64]
     bootstrap_low: NDArray[np.float64]
     bootstrap_high: NDArray[np.float64]
-    pairs: AllPairs
+    pairs: PairwiseDifferences
     pvalues: NDArray[np.float64]
     holm: NDArray[np.float64]
     better: NDArray[np.bool_]
@@ -100,7 +100,7 @@ def rank_intervals(
     k = Q.shape[1]
     clustered = not groups.problem
     correction: Correction = "CR1" if groups.is_even else "CR2"
-    pairs = all_pairs(Q, groups if clustered else None, correction)
+    pairs = compare_all_pairs(Q, groups if clustered else None, correction)
     pvalues = pairs.pvalues_clustered if clustered else pairs.pvalues
     i, j = np.triu_indices(k, 1)
     adjusted = holm_values(pvalues[i, j])
@@ -186,7 +186,7 @@ def _bootstrap(
     if groups is not None:
         sums, sizes = np.zeros((groups.n_groups, k)), groups.sizes.astype(np.float64)
         np.add.at(sums, groups.codes, Q)
-    blocks, units = blocks_of(n_resamples, BLOCK), len(sums)
+    blocks, units = split_blocks(n_resamples, BLOCK), len(sums)
     scale = float(np.abs(Q).max(initial=0.0))
 
     def drawn(block: int) -> NDArray[np.float64]:
@@ -194,14 +194,14 @@ def _bootstrap(
         draws = generator(seed, RESAMPLED_RANKS, block).integers(0, units, (rows, units), dtype=np.int32)
         draws += (np.arange(rows, dtype=np.int32) * units)[:, None]
         counts = np.bincount(draws.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
-        return ranks_of_rows((counts @ sums) / (counts @ sizes)[:, None], TIE * scale)
+        return rank_rows((counts @ sums) / (counts @ sizes)[:, None], TIE_TOLERANCE * scale)
 
     ranks = np.concatenate(map_blocks(drawn, len(blocks)))
     ends = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
     return ends[0], ends[1]
 
 
-def ranks_of_rows(scores: NDArray[np.float64], slack: float) -> NDArray[np.float64]:
+def rank_rows(scores: NDArray[np.float64], slack: float) -> NDArray[np.float64]:
     """Rank of each score in its row: 1 is the largest, ties share the mean of their ranks.
 
     Args:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-TIE = 1e-12
+TIE_TOLERANCE = 1e-12
 """Scores closer than this share of the largest are tied."""
 
 
 def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) -> NDArray[np.float64]:
     """Rank of each score: 1 is best, ties share the mean of their ranks.
 
-    Scores are tied with the best of their group if they are within `TIE` of it, relative to the largest magnitude.
+    Scores within `TIE_TOLERANCE` of the best of their group, relative to the largest magnitude, are tied with it.
 
     Args:
         scores: ``(m,)`` finite.
@@ -25,7 +25,7 @@ def mean_ranks(scores: NDArray[np.float64], *, higher_is_better: bool = True) ->
         ``(m,)`` float64.
     """
     order = np.argsort(-scores if higher_is_better else scores, kind="stable")
-    slack = TIE * float(np.abs(scores).max(initial=0.0))
+    slack = TIE_TOLERANCE * float(np.abs(scores).max(initial=0.0))
     ranks = np.empty(len(scores))
     start = 0
     while start < len(order):

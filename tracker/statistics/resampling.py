@@ -32,7 +32,7 @@ def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
     return list(Parallel(prefer="threads")(delayed(task)(block) for block in range(n_blocks)))
 
 
-def blocks_of(n: int, size: int) -> list[range]:
+def split_blocks(n: int, size: int) -> list[range]:
     """``0 .. n - 1`` in runs of ``size``; the last may be shorter."""
     return [range(start, min(start + size, n)) for start in range(0, n, size)]
 
@@ -116,7 +116,7 @@ class PermutationTest:
         return atom > max(CHANCE_TIE, ATOM_SHARE * self.n_permutations) or atom == found.size > 1
 
 
-def compared(
+def build_permutation_test(
     observed: float, null: NDArray[np.float64], signs: NDArray[np.int8], reason: str = "", *, on_an_atom: bool = False
 ) -> PermutationTest:
     """A `PermutationTest` from the sign of ``null - observed`` for each draw.

@@ -25,7 +25,7 @@ SUBSETS, HALVES = 21, 22
 """Purposes: random sets of tasks; random halves of the models."""
 DESCENT = 23
 """Purpose: starts and draws of gradient descent."""
-RETAINED, ALIKE, REVIEWED = 32, 33, 34
+RETAINED, DUPLICATES, REVIEWED = 32, 33, 34
 """Purposes of a filter: which easy prompts stay, which equal or similar ones go, which are read."""
 RANDOM_SUBSETS, RESAMPLED_MODELS, SPLITS = 35, 36, 37
 """Purposes: random sets of prompts; models drawn with replacement; splits of the models into two parts."""

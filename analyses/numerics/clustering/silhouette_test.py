@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from analyses.numerics.clustering.best_clustering import TIE, Clustering, best_clustering, best_number
 from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_table
 from analyses.numerics.similarity.bit_tables import BitTable, unpacked
-from tracker.statistics.resampling import PermutationTest, compared, map_blocks
+from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
 from tracker.statistics.rng_streams import stream_key
 
 CAPS = (10, 25, 50)
@@ -66,7 +66,7 @@ class SilhouetteTest:
         difference = null - float(observed)
         signs = np.where(np.isnan(difference) | (np.abs(difference) <= TIE), 0, np.sign(np.nan_to_num(difference)))
         too_few = "" if np.isfinite(observed) else "the table has fewer distinct directions than that"
-        return compared(float(observed), null, signs.astype(np.int8), too_few or self.reason)
+        return build_permutation_test(float(observed), null, signs.astype(np.int8), too_few or self.reason)
 
     def number_up_to(self, cap: int) -> int:
         """The observed table's best number of clusters where at most ``cap`` are tried."""

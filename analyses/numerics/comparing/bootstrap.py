@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_UNITS, generator
 
 BLOCK = 64
@@ -33,7 +33,7 @@ def resampled_means(
     Returns:
         ``(n_resamples,)``.
     """
-    m, blocks = len(sums), blocks_of(n_resamples, BLOCK)
+    m, blocks = len(sums), split_blocks(n_resamples, BLOCK)
     kinds, counts = np.unique(np.stack([sums, sizes]), axis=1, return_counts=True)
     is_alike = bool((sizes == sizes[0]).all())
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.semantic.false_discovery import fdr_values
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
-from tracker.statistics.multiplicity import holm_values
-from tracker.statistics.paired_differences import Correction, clustered_estimate, estimate
+from tracker.statistics.multiple_testing import fdr_values, holm_values
+from tracker.statistics.paired_differences import Correction, estimate_clustered_mean, estimate_mean
 
 CLUSTERED, MCNEMAR, STUDENT, FLIPPED = "clustered t", "exact McNemar", "paired t", "flipped signs"
 
@@ -77,11 +76,11 @@ def task_differences(
         within = groups.rows(rows) if groups is not None else None
         if within is not None and not within.problem:
             correction: Correction = "CR1" if within.is_even else "CR2"
-            known = clustered_estimate(d, within, scale=scale, level=level, correction=correction)
+            known = estimate_clustered_mean(d, within, scale=scale, level=level, correction=correction)
             test = CLUSTERED
             pvalue = known.pvalue
         else:
-            known, test = estimate(d, scale=scale, level=level), MCNEMAR if is_binary else STUDENT
+            known, test = estimate_mean(d, scale=scale, level=level), MCNEMAR if is_binary else STUDENT
             pvalue = float(mcnemar_pvalues(n_a, n_b)) if is_binary else known.pvalue
         if known.stderr == 0 and test != MCNEMAR:
             test = FLIPPED  # of prompts or clusters that all say the same

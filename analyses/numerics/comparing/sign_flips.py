@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import SIGN_FLIPS, generator
 
 ENUMERATED = 18
@@ -120,7 +120,7 @@ def _positive_sums(sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArr
 
 def _drawn(sizes: NDArray[np.float64], observed: float, n_draws: int, seed: int) -> SignFlips:
     """Eight signs at a time: a byte says which of eight units keep theirs, and a table what they then add up to."""
-    total, blocks = float(sizes.sum()), blocks_of(n_draws, BLOCK)
+    total, blocks = float(sizes.sum()), split_blocks(n_draws, BLOCK)
     eights = np.pad(sizes, (0, -len(sizes) % 8)).reshape(-1, 8)
     kept = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
     table = (eights @ kept.T.astype(np.float64)).ravel()

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
-from tracker.statistics.multiplicity import holm_values
-from tracker.statistics.paired_differences import Correction, clustered_estimate, estimate
+from tracker.statistics.multiple_testing import holm_values
+from tracker.statistics.paired_differences import Correction, estimate_clustered_mean, estimate_mean
 from tracker.statistics.student_t import NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class RunStep:
     """From one run to the next, on the prompts that both have a score for.
 
     Attributes:
@@ -57,14 +57,14 @@ class Step:
         return (self.n_better + self.n_worse) / self.n if self.n else np.nan
 
 
-def steps(
+def compare_runs(
     Q: NDArray[np.float64],
     series: Sequence[Sequence[int]],
     groups: Grouping,
     *,
     higher_is_better: bool = True,
     level: float = 0.95,
-) -> tuple[Step, ...]:
+) -> tuple[RunStep, ...]:
     """Every step of every series.
 
     Args:
@@ -85,7 +85,7 @@ def steps(
     return tuple(replace(one, holm=float(value)) for one, value in zip(found, adjusted, strict=True))
 
 
-def changes(Q: NDArray[np.float64], step: Step, *, higher_is_better: bool = True) -> NDArray[np.float64]:
+def score_changes(Q: NDArray[np.float64], step: RunStep, *, higher_is_better: bool = True) -> NDArray[np.float64]:
     """After less before on each row, positive where it became better; NaN where one of the two was not measured."""
     return _turned(Q[:, step.before], Q[:, step.after], higher_is_better)
 
@@ -100,7 +100,7 @@ def _turned(old: NDArray[np.float64], new: NDArray[np.float64], higher_is_better
 
 def _step(
     Q: NDArray[np.float64], before: int, after: int, groups: Grouping, higher_is_better: bool, level: float
-) -> Step:
+) -> RunStep:
     old, new = Q[:, before], Q[:, after]
     shared = ~(np.isnan(old) | np.isnan(new))
     d = _turned(old, new, higher_is_better)[shared]
@@ -113,15 +113,15 @@ def _step(
         mine = groups.rows(shared)
         binary = bool(((both == 0) | (both == 1)).all())
         if mine.problem:
-            made = estimate(d, scale=scale, level=level)
+            made = estimate_mean(d, scale=scale, level=level)
         else:
             correction: Correction = "CR1" if mine.is_even else "CR2"
-            made = clustered_estimate(d, mine, scale=scale, level=level, correction=correction)
+            made = estimate_clustered_mean(d, mine, scale=scale, level=level, correction=correction)
             clusters = mine.n_groups
         change, stderr, low, high, pvalue = made.mean, made.stderr, made.low, made.high, made.pvalue
         if not clusters and binary:
             pvalue = float(mcnemar_pvalues(better, worse))
-    return Step(
+    return RunStep(
         before=before,
         after=after,
         n=n,

@@ -12,12 +12,18 @@ from analyses.numerics.comparing.power import detectable_difference, units_neede
 from analyses.numerics.comparing.sign_flips import SignFlips, sign_flip_test
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
-from tracker.statistics.paired_differences import Estimate, Unpaired, clustered_estimate, estimate, unpaired
+from tracker.statistics.paired_differences import (
+    MeanDifference,
+    UnpairedTest,
+    estimate_clustered_mean,
+    estimate_mean,
+    unpaired_z_test,
+)
 from tracker.statistics.student_t import NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TwoModels:
+class PairedComparison:
     """The first model less the second, turned so that positive means the first is better.
 
     Attributes:
@@ -44,9 +50,9 @@ class TwoModels:
     mean_a: float
     mean_b: float
     correlation: float
-    naive: Estimate
-    clustered: Estimate | None
-    uneven: Estimate | None
+    naive: MeanDifference
+    clustered: MeanDifference | None
+    uneven: MeanDifference | None
     is_even: bool
     mcnemar: float
     flips: SignFlips
@@ -55,7 +61,7 @@ class TwoModels:
     bca_clustered: tuple[float, float]
     detectable: float
     n_needed: float
-    unpaired: Unpaired
+    unpaired: UnpairedTest
     level: float
 
     @property
@@ -64,7 +70,7 @@ class TwoModels:
         return len(self.advantage)
 
     @property
-    def best(self) -> Estimate:
+    def best(self) -> MeanDifference:
         """By which the two are told apart: CR1, or CR2 where clusters are very unequal; naive without clusters."""
         return (self.clustered if self.is_even else self.uneven) or self.naive
 
@@ -76,7 +82,7 @@ class TwoModels:
         return self.flips.pvalue if np.isnan(self.mcnemar) else self.mcnemar
 
 
-def two_models(
+def compare_models(
     a: NDArray[np.float64],
     b: NDArray[np.float64],
     groups: Grouping,
@@ -85,7 +91,7 @@ def two_models(
     level: float = 0.95,
     n_resamples: int = 9999,
     seed: int = 0,
-) -> TwoModels:
+) -> PairedComparison:
     """Compare two models.
 
     Args:
@@ -101,11 +107,11 @@ def two_models(
     d = a - b if higher_is_better else b - a
     d = np.where(np.abs(d) <= NOTHING * scale, 0.0, d)
     ones = np.ones(len(d))
-    naive = estimate(d, scale=scale, level=level)
+    naive = estimate_mean(d, scale=scale, level=level)
     clustered, uneven, flips_clustered, bca_clustered = None, None, None, (np.nan, np.nan)
     if not groups.problem:
-        clustered = clustered_estimate(d, groups, scale=scale, level=level)
-        uneven = clustered_estimate(d, groups, scale=scale, level=level, correction="CR2")
+        clustered = estimate_clustered_mean(d, groups, scale=scale, level=level)
+        uneven = estimate_clustered_mean(d, groups, scale=scale, level=level, correction="CR2")
         sums: NDArray[np.float64] = np.bincount(groups.codes, weights=d).astype(np.float64)
         sizes = groups.sizes.astype(np.float64)
         flips_clustered = sign_flip_test(sums, n_draws=n_resamples, seed=seed)
@@ -113,7 +119,7 @@ def two_models(
     is_binary = bool((((a == 0) | (a == 1)) & ((b == 0) | (b == 1))).all())
     best = (clustered if groups.is_even else uneven) or naive
     needed = units_needed(best.mean, best.stderr, best.n_units, best.degrees)
-    return TwoModels(
+    return PairedComparison(
         advantage=d,
         mean_a=float(a.mean()),
         mean_b=float(b.mean()),
@@ -129,7 +135,7 @@ def two_models(
         bca_clustered=bca_clustered,
         detectable=detectable_difference(best.stderr, best.degrees),
         n_needed=float(np.ceil(needed * len(d) / best.n_units)),
-        unpaired=unpaired(a, b) if higher_is_better else unpaired(b, a),
+        unpaired=unpaired_z_test(a, b) if higher_is_better else unpaired_z_test(b, a),
         level=level,
     )
 

@@ -35,7 +35,7 @@ from analyses.numerics.filtering.response_curves import (
     log_likelihood,
     step_prompts,
 )
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 
 Floats = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ class _Fit:
 
     def __init__(self, answers: NDArray[np.int8], counts: Floats) -> None:
         self.answers, self.counts = answers, counts
-        self.blocks = [slice(block.start, block.stop) for block in blocks_of(len(answers), BLOCK)]
+        self.blocks = [slice(block.start, block.stop) for block in split_blocks(len(answers), BLOCK)]
         n_nodes = NODES[int(np.searchsorted((FEW_PROMPTS, MANY_PROMPTS), counts.sum(), side="right"))]
         self.x, self.x_weights = hermegauss(n_nodes)
         right, wrong = answers == 1, answers == 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.rng_streams import ALIKE, RETAINED, generator
+from tracker.statistics.rng_streams import DUPLICATES, RETAINED, generator
 
 
 def remove_all_but_one(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
@@ -25,7 +25,7 @@ def remove_all_but_one(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bo
     Returns:
         ``(n,)``, false where there is no group.
     """
-    place, size = _places_in_group(groups, _draws(groups.size, seed, ALIKE))
+    place, size = _places_in_group(groups, _draws(groups.size, seed, DUPLICATES))
     return place < size - 1
 
 
@@ -39,7 +39,7 @@ def remove_half(groups: NDArray[np.int32], *, seed: int) -> NDArray[np.bool_]:
     Returns:
         ``(n,)``, false where there is no group.
     """
-    place, size = _places_in_group(groups, _draws(groups.size, seed, ALIKE))
+    place, size = _places_in_group(groups, _draws(groups.size, seed, DUPLICATES))
     return place < size // 2
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.ranking import TIE, mean_ranks
+from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
 from tracker.statistics.rng_streams import ORDERS, fill_below
 
 MAX_SIZES = 300
@@ -69,7 +69,7 @@ class Trajectory:
 
     def settled_at(self, within: float) -> int:
         """The least number of rows from which on the ranking is never farther from the final one than ``within``."""
-        beyond = np.flatnonzero(self.distances > within + TIE)
+        beyond = np.flatnonzero(self.distances > within + TIE_TOLERANCE)
         return min(int(beyond[-1]) + 2, self.distances.size) if beyond.size else 1
 
 
@@ -106,7 +106,7 @@ class Trajectories:
 
     def share_within(self, within: float) -> NDArray[np.float64]:
         """``(n_sizes,)``: the share of trajectories that are no farther than ``within`` at that size."""
-        return np.asarray((self.distances <= within + TIE).mean(axis=0))
+        return np.asarray((self.distances <= within + TIE_TOLERANCE).mean(axis=0))
 
 
 def stacked(some: Sequence[Trajectory], sizes: NDArray[np.int64], within: float) -> Trajectories:
@@ -145,7 +145,7 @@ def _follow(
             sums[j] = total
             now[j] = total
             largest = max(largest, abs(total))
-        slack = TIE * largest
+        slack = TIE_TOLERANCE * largest
         twice: Any = INT(0)
         for i in range(k):
             low, high = now[i] - slack, now[i] + slack
@@ -165,7 +165,7 @@ def trajectory(
 ) -> Trajectory:
     """Add rows in an order.
 
-    Two columns are tied at a size if their sums differ by no more than `TIE` of the largest.
+    Two columns are tied at a size if their sums differ by no more than `TIE_TOLERANCE` of the largest.
 
     Args:
         Q: ``(n, k)`` finite scores.

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from analyses.numerics.null_tables import shuffled_table
 from analyses.numerics.pooled_distance import pooled_distances
-from analyses.numerics.semantic.false_discovery import ascending_fdr_values, fdr_values
 from analyses.numerics.semantic.semantic_regression import Floats, Lines, Meaning, lines, performance_rows
-from tracker.statistics.resampling import ALPHA, PermutationTest, blocks_of, compared, map_blocks
+from tracker.statistics.multiple_testing import ascending_fdr_values, fdr_values
+from tracker.statistics.resampling import ALPHA, PermutationTest, build_permutation_test, map_blocks, split_blocks
 from tracker.statistics.rng_streams import ROWS, generator, stream_key
 
 TIE = 1e-9
@@ -178,7 +178,7 @@ def semantic_test(
     observed = lines(meaning, draws.rows[:, None, :], partners, meaning.squares_under(partners))
     spread = observed.spread[~np.isnan(observed.spread)]
     scale = float(np.median(spread)) if spread.size else 1.0
-    blocks = blocks_of(n_permutations, min(MOST_DRAWS, max(8, BLOCK_CELLS // n)))
+    blocks = split_blocks(n_permutations, min(MOST_DRAWS, max(8, BLOCK_CELLS // n)))
     stack = max(1, STACK_CELLS // (n * k))
 
     def task(block: int) -> _Statistics:
@@ -186,7 +186,7 @@ def semantic_test(
         given = draws.partner_weights(chosen)
         squares = meaning.squares_under(given)
         parts = []
-        for places in blocks_of(len(chosen), stack):
+        for places in split_blocks(len(chosen), stack):
             part = slice(places.start, places.stop)
             U = np.stack([draws.performance(draw) for draw in chosen[part]], axis=1)
             parts.append(_Statistics.of(lines(meaning, U, given[:, part], squares[:, part]), scale))
@@ -232,7 +232,7 @@ def _comparisons(found: _Statistics, scale: float) -> dict[str, PermutationTest]
         difference = value[1:] - value[0]
         signs = np.where(np.abs(difference) > slack, np.sign(difference), 0).astype(np.int8)
         on_an_atom = name in ("n_discoveries", "ks_fdr")
-        comparisons[name] = compared(value[0], value[1:], signs, none, on_an_atom=on_an_atom)
+        comparisons[name] = build_permutation_test(value[0], value[1:], signs, none, on_an_atom=on_an_atom)
     return comparisons
 
 

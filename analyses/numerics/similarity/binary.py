@@ -29,7 +29,7 @@ from analyses.numerics.similarity.weighted_distributions import (
     ties,
 )
 from tracker.statistics.jit import bit_counts
-from tracker.statistics.resampling import PermutationTest, blocks_of, compared, map_blocks
+from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
 from tracker.statistics.rng_streams import stream_key
 
 Null = Literal["columns", "margins"]
@@ -212,10 +212,10 @@ def binary_similarities(
     ancestor = common_ancestor(bits, key) if null == "margins" else None
     keeps = n_permutations * observed.size <= MAX_KEPT
     draws = Draws(counter, similarities, observed, sides, key, ancestor, keeps)
-    runs = blocks_of(n_permutations, max(1, min(50, 4_000_000 // observed.size)))
+    runs = split_blocks(n_permutations, max(1, min(50, 4_000_000 // observed.size)))
     blocks: list[Block] = []
     pooled, pooled_sides = np.zeros_like(observed), np.zeros_like(sides)
-    for batch in blocks_of(len(runs), len(runs) if keeps else BLOCKS_AT_ONCE):
+    for batch in split_blocks(len(runs), len(runs) if keeps else BLOCKS_AT_ONCE):
         done = map_blocks(partial(_draw_block, runs=runs[batch.start : batch.stop], draws=draws), len(batch))
         for block in done:
             pooled[block.used] += block.total
@@ -269,13 +269,13 @@ def _test(
         signs = signs_within(statistics - own[0], ties(own[0], statistics))
         same = TIE
     known = known_equal(name, draws.counter)
-    distance = compared(
+    distance = build_permutation_test(
         distances[0][0], np.concatenate([d[1] for d in distances]), np.concatenate([d[2] for d in distances]), reason
     )
     if distance.reason and (np.append(distance.null, distance.observed) <= same).all():
         reason = distance.reason  # all draws have the same distribution
     comparisons: dict[str, PermutationTest] = {
-        statistic: compared(
+        statistic: build_permutation_test(
             own[0, s],
             statistics[:, s],
             signs[:, s],
@@ -293,7 +293,7 @@ def _row_sums(counter: Counter, blocks: list[Block], reason: str) -> Permutation
     drawn = np.concatenate([block.row_sums for block in blocks])
     own = spread_of_row_sums(counter.table.rows, counter.weights)
     if counter.weights is not None:
-        return compared(own, drawn, signs_within(drawn - own, TIE * max(own, float(drawn.max()))), reason)
+        return build_permutation_test(own, drawn, signs_within(drawn - own, TIE * max(own, float(drawn.max()))), reason)
     n = counter.table.rows.shape[0]
     mean = counter.table.ones.sum() / n
-    return compared(own / n - mean**2, drawn / n - mean**2, np.sign(drawn - own).astype(np.int8), reason)
+    return build_permutation_test(own / n - mean**2, drawn / n - mean**2, np.sign(drawn - own).astype(np.int8), reason)

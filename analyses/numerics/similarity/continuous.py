@@ -19,7 +19,7 @@ from analyses.numerics.similarity.cosine_pairs import BINS
 from analyses.numerics.similarity.distributions import ATOMIC, STATISTICS, compare_distances
 from analyses.numerics.similarity.similarity_test import SimilarityTest, SimilarityTests
 from analyses.numerics.similarity.weighted_distributions import compare_weighted_distances, signs_within, ties
-from tracker.statistics.resampling import PermutationTest, blocks_of, compared, map_blocks
+from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks, split_blocks
 from tracker.statistics.rng_streams import stream_key
 
 DRAWS_AT_ONCE = 50
@@ -66,7 +66,7 @@ def continuous_similarities(
     columns = np.repeat(np.arange(table.shape[1]), np.diff(bits.cell_starts))
     measured = scores[bits.cells, columns]
     ordered = measured[np.lexsort((measured, columns))]
-    runs = blocks_of(n_permutations, max(1, min(20, 20_000_000 // (layout.n_pairs + 1))))
+    runs = split_blocks(n_permutations, max(1, min(20, 20_000_000 // (layout.n_pairs + 1))))
     task = partial(_draw_block, runs=runs, ordered=ordered, layout=layout, names=names, key=stream_key(seed))
     draws = [drawn for block in map_blocks(task, len(runs)) for drawn in block]
     observed = distribution(scores, layout, names, np.empty(BINS, np.int64))
@@ -102,17 +102,19 @@ def _test(name: str, i: int, layout: Layout, observed: Drawn, draws: list[Drawn]
     few = np.empty((min(DRAWS_AT_ONCE, len(draws)), BINS), mine.dtype)
     compare = compare_weighted_distances if layout.is_weighted else compare_distances
     distances = []
-    for run in blocks_of(len(draws), DRAWS_AT_ONCE):
+    for run in split_blocks(len(draws), DRAWS_AT_ONCE):
         for place, b in enumerate(run):
             few[place] = draws[b].of_similarity(name, layout)
         distances.append(compare(mine, few[: len(run)], mine + pooled))
     null = np.stack([drawn.statistics[i] for drawn in draws])
     signs = signs_within(null - observed.statistics[i], ties(observed.statistics[i], null))
     comparisons: dict[str, PermutationTest] = {
-        statistic: compared(observed.statistics[i, s], null[:, s], signs[:, s], reason, on_an_atom=statistic in ATOMIC)
+        statistic: build_permutation_test(
+            observed.statistics[i, s], null[:, s], signs[:, s], reason, on_an_atom=statistic in ATOMIC
+        )
         for s, statistic in enumerate(STATISTICS)
     }
-    comparisons["ks_d"] = compared(
+    comparisons["ks_d"] = build_permutation_test(
         distances[0][0], np.concatenate([d[1] for d in distances]), np.concatenate([d[2] for d in distances]), reason
     )
     return SimilarityTest(

@@ -13,7 +13,7 @@ from scipy import special
 
 from analyses.numerics.weighting.rank_draws import RankDraws, rank_draws
 from analyses.numerics.weighting.simplex import density, duels, moments, quantiles
-from tracker.statistics.ranking import TIE
+from tracker.statistics.ranking import TIE_TOLERANCE
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -168,7 +168,7 @@ def _gaps(X: Matrix, alpha: Vector) -> tuple[Matrix, Matrix]:
     k = X.shape[1]
     gap, error = np.zeros((k, k)), np.zeros((k, k))
     share, n = alpha / alpha.sum(), alpha.sum()
-    slack = TIE * np.abs(X).max(initial=0.0)
+    slack = TIE_TOLERANCE * np.abs(X).max(initial=0.0)
     for i in range(k - 1):
         d = X[:, i : i + 1] - X[:, i + 1 :]
         mean = share @ d

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.weighting.exponentials import fill_exponentials
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import SIMPLEX, generator
 
 BLOCK = 512
@@ -71,7 +71,7 @@ def rank_draws(
     unique, place = np.unique(twins, return_inverse=True)
     size = np.bincount(place)
     columns, shapes = _patterns(X[:, unique], alpha)
-    blocks = blocks_of(n_draws, BLOCK)
+    blocks = split_blocks(n_draws, BLOCK)
     u = len(unique)
 
     def drawn(block: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None]:
@@ -117,7 +117,7 @@ def _weighted_sums(
     draw = generator(seed, SIMPLEX, block)
     sums = np.zeros((len(columns), n_draws))
     weights = np.zeros((ROWS, n_draws), np.float32)
-    for some in blocks_of(columns.shape[1], ROWS):
+    for some in split_blocks(columns.shape[1], ROWS):
         shape = shapes[some.start : some.stop]
         drawn, padding = weights[: len(shape)], weights[len(shape) : len(some)]
         padding[:] = 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.statistics.ranking import TIE, kendall_distance, kendall_tau_b, mean_ranks
+from tracker.statistics.ranking import TIE_TOLERANCE, kendall_distance, kendall_tau_b, mean_ranks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,7 +81,7 @@ def reweighting(Q: NDArray[np.float64], weights: NDArray[np.float64], *, higher_
         means=means,
         ranks=ranks,
         changes=before - ranks,
-        shifts=np.where(np.abs(means - plain) <= TIE * np.abs(plain).max(), 0.0, means - plain),
+        shifts=np.where(np.abs(means - plain) <= TIE_TOLERANCE * np.abs(plain).max(), 0.0, means - plain),
         kendall_tau=kendall_tau_b(before, ranks),
         kendall_distance=kendall_distance(before, ranks),
     )

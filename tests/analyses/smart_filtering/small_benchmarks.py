@@ -9,10 +9,10 @@ import numpy as np
 
 from analyses.smart_filtering import analyze
 from tracker.queries.answers import Answers
+from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
-from tracker.queries.filtering.filter_models import FilterModels, Maker
-from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, GoldProbabilities
-from tracker.queries.other_scores import OtherScores
+from tracker.queries.filtering.filter_models import FilterModels, ModelOrigin
+from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.recording.finding import Report
@@ -44,7 +44,7 @@ class Small:
     """
 
     models: tuple[str, ...]
-    makers: dict[str, Maker]
+    makers: dict[str, ModelOrigin]
     tasks: list[str]
     texts: list[str | None]
     choices: list[list[str] | None]
@@ -84,7 +84,7 @@ class Small:
                 benchmark="b",
             )
             vectors = StoredEmbeddings(found=embedded)
-        other = self.other and OtherScores(
+        other = self.other and BenchmarkScores(
             benchmark="arena", metric="elo", scores=self.other, higher_is_better=True, run_ids=np.empty(0, np.int64)
         )
         answers = Answers(
@@ -126,9 +126,9 @@ class Small:
             metric=metric,
         )
 
-    def _probabilities(self, kinds: dict[str, np.ndarray], first_run: int = 0) -> GoldProbabilities:
+    def _probabilities(self, kinds: dict[str, np.ndarray], first_run: int = 0) -> ReferenceProbabilities:
         there = {kind: P for kind, P in kinds.items() if not np.isnan(P).all()}
-        return GoldProbabilities(
+        return ReferenceProbabilities(
             kinds={kind: self._matrix(P, KINDS[kind], first_run) for kind, P in there.items()},
             run_ids=np.empty(0, np.int64),
         )
@@ -173,7 +173,7 @@ def small(seed: int, n: int | None = None, m: int | None = None) -> Small:
     return Small(
         models=models,
         makers={
-            name: Maker(organization=f"maker {rng.choice([j, j // 2])}", open_weights=bool(rng.random() < 0.8))
+            name: ModelOrigin(organization=f"maker {rng.choice([j, j // 2])}", open_weights=bool(rng.random() < 0.8))
             for j, name in enumerate(models)
         },
         tasks=[f"task {t}" for t in np.sort(rng.integers(0, 6, n))],
@@ -193,7 +193,7 @@ def small(seed: int, n: int | None = None, m: int | None = None) -> Small:
 def asked_of_all() -> Small:
     """Nine models of nine makers and 120 prompts, without gaps in the scores and the answers."""
     b = small(1, n=120, m=9)
-    makers = {name: Maker(organization=f"maker of {name}", open_weights=True) for name in b.models}
+    makers = {name: ModelOrigin(organization=f"maker of {name}", open_weights=True) for name in b.models}
     return b.but(scores=np.nan_to_num(b.scores), codes=np.where(b.codes < 0, 3, b.codes), makers=makers)
 
 

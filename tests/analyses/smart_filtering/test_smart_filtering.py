@@ -12,7 +12,7 @@ from small_benchmarks import Small, small
 
 from analyses.smart_filtering import SmartFiltering
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.filtering.filter_models import Maker
+from tracker.queries.filtering.filter_models import ModelOrigin
 from tracker.recording.finding import Report
 
 
@@ -54,7 +54,7 @@ def any_benchmark(rng: np.random.Generator) -> Small:
             changes["makers"] = {name: maker for name, maker in b.makers.items() if rng.random() < 0.8}
         case 1:
             changes["makers"] = {
-                name: Maker(organization=maker.organization, open_weights=[None, False, True][rng.integers(3)])
+                name: ModelOrigin(organization=maker.organization, open_weights=[None, False, True][rng.integers(3)])
                 for name, maker in b.makers.items()
             }
     if rng.random() < 0.3:

@@ -11,7 +11,7 @@ from plain_smart import plain_smart
 from scipy.stats import kendalltau, pearsonr, spearmanr
 from small_benchmarks import USUAL, Small, asked_of_all
 
-from tracker.queries.filtering.filter_models import Maker
+from tracker.queries.filtering.filter_models import ModelOrigin
 from tracker.recording.finding import Undefined
 from tracker.statistics.rng_streams import SPLITS, generator
 
@@ -51,7 +51,7 @@ class TestEdges:
     def test_models_that_are_named_may_be_of_one_maker_and_lack_scores(self, complete: Small) -> None:
         scores = complete.scores.copy()
         scores[7, 2] = np.nan
-        makers = dict.fromkeys(complete.models, Maker(organization="one", open_weights=None))
+        makers = dict.fromkeys(complete.models, ModelOrigin(organization="one", open_weights=None))
         report = complete.but(scores=scores, makers=makers, named=("model 2", "model 4")).asked(n_neighbours=8)
         assert set(report.finding.filter_models) == {"model 2", "model 4"}
         assert not report.finding.steps["easy"].flagged[7]

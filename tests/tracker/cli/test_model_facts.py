@@ -19,7 +19,7 @@ from tracker.database import connect, transaction
 from tracker.errors import BadInputError
 from tracker.ingest.write.model_facts import read_model_facts
 from tracker.queries import tables
-from tracker.queries.catalogue.listing import models
+from tracker.queries.catalogue.listing import list_models
 
 SCORES = "prompt_id,org/small,org/large,lab-tiny\n" + "".join(f"p{i},{i % 2},1,0\n" for i in range(4))
 
@@ -29,7 +29,7 @@ def known(engine: sa.Engine) -> dict[str, tuple[object, ...]]:
     with transaction(engine, write=False) as session:
         return {
             row.name: (row.organization, row.family, row.parameters, row.released, row.open_weights, row.aliases)
-            for row in models(session)
+            for row in list_models(session)
         }
 
 

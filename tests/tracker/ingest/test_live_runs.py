@@ -30,7 +30,7 @@ from tracker.ingest.write.live.live_runs import (
 )
 from tracker.ingest.write.writer import store as keep
 from tracker.queries import tables
-from tracker.queries.catalogue.listing import run
+from tracker.queries.catalogue.listing import find_run
 from tracker.run_settings import command_of, evaluation_of, progress_of, without_evaluation
 from tracker.schema.run_fields import RunFields
 
@@ -111,7 +111,7 @@ class TestOpening:
         ask(file, 1)
         key = opened(file, few_shot=5, limited=True, settings={"template": "{{ text }}\0", "n_prompts": 1}).id
         with transaction(file, write=False) as session:
-            row = run(session, key)
+            row = find_run(session, key)
         assert (row.model, row.few_shot, row.limited, row.status) == ("org/m", 5, True, "partial")
         assert row.reason == "its evaluation has not finished"
         assert row.settings == {"template": "{{ text }}\ufffd", "n_prompts": 1, "identity": IDENTITY, "usage": {}}
@@ -129,7 +129,7 @@ class TestPortions:
         ask(store, 2)
         key = opened(store, portion(1, 2), end=True).id
         with transaction(store, write=False) as session:
-            row = run(session, key)
+            row = find_run(session, key)
             assert verify_checksums(session) == []
             assert count_stored_trials(session, key) == {1: 1, 2: 1}
             metric = tables.metric.c
@@ -144,7 +144,7 @@ class TestPortions:
         key = opened(file, [*rows[:2], ScoredResponse(prompt_id=2, scores={"accuracy": 0.0})], rows[2:]).id
         with transaction(file, write=False) as session:
             assert count_stored_trials(session, key) == {1: 3, 2: 1}
-            assert run(session, key).settings["usage"] == {"n_prompts": 2}
+            assert find_run(session, key).settings["usage"] == {"n_prompts": 2}
 
     def test_what_was_not_measured_has_no_row_and_is_asked_again(self, store: sa.Engine) -> None:
         ask(store, 2)
@@ -152,7 +152,7 @@ class TestPortions:
         key = opened(store, [failed]).id
         with transaction(store, exclusive=True) as session:
             assert count_stored_trials(session, key) == {}
-            assert run(session, key).n_scores == 0
+            assert find_run(session, key).n_scores == 0
             assert add_responses(session, key, portion(1)) == 1
             assert add_responses(session, key, [failed]) == 0, "a failure contradicts nothing"
         assert [text.split(", ")[-1] for text in rows_of(store, key)[2]] == ["'ok')"]
@@ -162,7 +162,7 @@ class TestPortions:
         key = opened(file, portion(1)).id
         with transaction(file, exclusive=True) as session:
             assert add_responses(session, key, portion(1), usage={"seconds": 0.5}) == 0
-            assert run(session, key).settings["usage"] == {"n_prompts": 1, "tokens_read": 10, "seconds": 0.5}
+            assert find_run(session, key).settings["usage"] == {"n_prompts": 1, "tokens_read": 10, "seconds": 0.5}
 
     def test_values_that_round_otherwise_are_alike(self, file: sa.Engine) -> None:
         ask(file, 1)
@@ -178,7 +178,7 @@ class TestPortions:
         with transaction(file, exclusive=True) as session:
             complete_run(session, key, left_out={"longer than the context": 1, "other": 0}, reason="1 of 2 left out")
             complete_run(session, key, left_out={"said twice": 9})
-            row = run(session, key)
+            row = find_run(session, key)
         assert row.settings["left_out"] == {"longer than the context": 1}
         assert (row.status, row.reason) == ("complete", "1 of 2 left out")
 
@@ -186,10 +186,10 @@ class TestPortions:
         ask(file, 1)
         key = opened(file, portion(1)).id
         with transaction(file, exclusive=True) as session:
-            opened_at = run(session, key).ingested
+            opened_at = find_run(session, key).ingested
             complete_run(session, key)
             session.expire_all()
-            assert run(session, key).ingested > opened_at
+            assert find_run(session, key).ingested > opened_at
 
 
 class TestErrors:
@@ -362,5 +362,5 @@ def test_a_file_that_tells_of_an_evaluation_does_not_become_it(file: sa.Engine) 
     scores = Scores(run=said, metric=ACCURACY, prompts=prompts(["a"]), values=np.array([1.0]))
     with transaction(file, exclusive=True) as session:
         keep(session, reading(scores), ReadOptions(benchmark="b"))
-        assert run(session, 1).settings == {"dtype": "float32"}
+        assert find_run(session, 1).settings == {"dtype": "float32"}
         assert open_run(session, benchmark_id=1, model="org/m", fields=RunFields(), identity=IDENTITY).is_new

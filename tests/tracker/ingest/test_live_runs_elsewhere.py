@@ -17,7 +17,7 @@ from tracker.database import connect, transaction
 from tracker.errors import ConflictError, SelectionError
 from tracker.ingest.write.live.live_runs import ScoredResponse
 from tracker.queries import tables
-from tracker.queries.catalogue.listing import RunRow, run, runs
+from tracker.queries.catalogue.listing import RunRow, find_run, list_runs
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
 from tracker.recording.doctor import examine
@@ -54,7 +54,7 @@ def said(engine: sa.Engine, *words: str) -> Result:
 def all_runs(engine: sa.Engine) -> list[RunRow]:
     """Every run, the first one first."""
     with transaction(engine, write=False) as session:
-        return runs(session)[::-1]
+        return list_runs(session)[::-1]
 
 
 def rows(engine: sa.Engine, run_id: int) -> list[str]:
@@ -265,7 +265,7 @@ class TestCarriedOff:
     def test_mlflow_shows_it_from_start_to_end_with_its_settings(self, file: sa.Engine) -> None:
         opened(file, portion(*asked(file)), settings=HALF, end=True)
         with transaction(file, write=False) as session:
-            shown, row = exhibit_of_run(session, 1), run(session, 1)
+            shown, row = exhibit_of_run(session, 1), find_run(session, 1)
         assert shown.metrics["accuracy"] == 1.0
         assert shown.parameters["settings.template"] == HALF["template"]
         assert shown.parameters["settings.usage.tokens_read"] == "100"

@@ -79,7 +79,7 @@ class TestLoaded:
         assert found.probability[[0, 5]].tolist() == [[0.1, 0.2, 0.3]] * 2
         assert np.isnan(found.probability[1:5]).all()
         assert (found.codes.dtype, found.probability.dtype) == (np.int32, np.float64)
-        assert said(found.of(np.array([5, 1]))) == {(5, run): (f"{run}5", run / 10) for run in (1, 2, 3)}
+        assert said(found.align(np.array([5, 1]))) == {(5, run): (f"{run}5", run / 10) for run in (1, 2, 3)}
 
     def test_without_any_answer_every_cell_is_empty(self, small: sa.Engine) -> None:
         found = load(small)

@@ -53,7 +53,7 @@ class TestCatalogue:
         with transaction(store) as session:
             session.add(schema.Prompt(task_id=1))
         with transaction(store, write=False) as session:
-            first, second = catalogue.benchmarks(session)
+            first, second = catalogue.list_benchmarks(session)
         assert (first.n_tasks, first.n_prompts) == (0, 2), "prompts that name no task make none"
         assert (first.name, first.revision, first.metrics) == ("a", "v2", ("accuracy",))
         assert (second.n_tasks, second.n_prompts, second.n_with_text) == (2, 3, 2)
@@ -65,7 +65,7 @@ class TestCatalogue:
         with transaction(store) as session:
             session.add(schema.ModelAlias(name="bee", model_id=1))
         with transaction(store, write=False) as session:
-            a, b = catalogue.models(session)
+            a, b = catalogue.list_models(session)
         assert (a.name, a.aliases, a.n_runs) == ("a", (), 2)
         assert (b.name, b.aliases, b.benchmarks) == ("b", ("bee",), ("b",))
 
@@ -74,28 +74,28 @@ class TestCatalogue:
         second = add_scores(store, Q, label="#2", ingested=WHEN + timedelta(days=1))
         add_task_scores(store, np.array([[0.25]]), tasks=["x"], models=["m0"], metric="em")
         with transaction(store, write=False) as session:
-            rows = catalogue.runs(session)
+            rows = catalogue.list_runs(session)
             assert [row.id for row in rows] == [*reversed(second), *reversed(first)]
             assert rows[-1].means == {"accuracy": 1.0, "em": 0.25}
             assert rows[0].ingested == (WHEN + timedelta(days=1)).astimezone(UTC)
             assert rows[0].n_scores == 1
-            assert [row.id for row in catalogue.runs(session, model="m1")] == [second[1], first[1]]
-            assert catalogue.runs(session, benchmark="b") == rows
-            assert catalogue.run(session, first[0]) == rows[-1]
+            assert [row.id for row in catalogue.list_runs(session, model="m1")] == [second[1], first[1]]
+            assert catalogue.list_runs(session, benchmark="b") == rows
+            assert catalogue.find_run(session, first[0]) == rows[-1]
 
     def test_what_is_not_there_is_met_with_what_is(self, store: sa.Engine) -> None:
         add_scores(store, Q)
         with transaction(store, write=False) as session:
             with pytest.raises(NotFoundError, match="Known: m0, m1"):
-                catalogue.runs(session, model="zz")
+                catalogue.list_runs(session, model="zz")
             with pytest.raises(NotFoundError, match=r"No run '9'. Known: 1, 2"):
-                catalogue.run(session, 9)
+                catalogue.find_run(session, 9)
 
     def test_an_empty_store_has_empty_lists(self, store: sa.Engine) -> None:
         with transaction(store, write=False) as session:
-            assert catalogue.benchmarks(session) == []
-            assert catalogue.models(session) == []
-            assert catalogue.runs(session) == []
+            assert catalogue.list_benchmarks(session) == []
+            assert catalogue.list_models(session) == []
+            assert catalogue.list_runs(session) == []
             assert findings(session) == []
 
 

@@ -11,7 +11,7 @@ from filled_stores import add_filter, add_scores
 
 from tracker.database import transaction
 from tracker.queries import tables
-from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, GoldProbabilities
+from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.selection import Selection
 
 NAN = float("nan")
@@ -22,9 +22,9 @@ BY_TASK = [0, 2, 4, 1, 3, 5]
 LETTERS, LIKELIHOODS = KINDS["letters"], KINDS["likelihoods"]
 
 
-def gold(store: sa.Engine, **choices: object) -> GoldProbabilities:
+def gold(store: sa.Engine, **choices: object) -> ReferenceProbabilities:
     with transaction(store, write=False) as session:
-        return GoldProbabilities.load(session, Selection(benchmark="b", **({"metric": "accuracy"} | choices)))
+        return ReferenceProbabilities.load(session, Selection(benchmark="b", **({"metric": "accuracy"} | choices)))
 
 
 def blind(store: sa.Engine, **choices: object) -> AnswerOnlyRuns:

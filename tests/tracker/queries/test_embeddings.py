@@ -13,8 +13,8 @@ from tracker.errors import AmbiguousError, NotFoundError, SelectionError
 from tracker.ingest.write.vectors import EncoderName, add_vectors, encoder_key
 from tracker.queries import tables
 from tracker.queries.embeddings import (
+    AllEmbeddings,
     Embeddings,
-    EveryEmbeddings,
     StoredEmbeddings,
     embedded_prompts,
     embeddings,
@@ -104,13 +104,13 @@ class TestOfPrompts:
         ids = prompt_ids(questions)
         add(questions, ids, E)
         wanted = np.array([7, 0, 29, 7])
-        assert np.array_equal(load(questions).of(ids[wanted]), E[wanted])
+        assert np.array_equal(load(questions).align(ids[wanted]), E[wanted])
 
     def test_prompts_without_a_vector_are_counted(self, questions: sa.Engine) -> None:
         ids = prompt_ids(questions)
         add(questions, ids[5:25], E[5:25])
         with pytest.raises(SelectionError, match=r"10 of 30 prompts have no vector by ada-2.*suffrage embed b"):
-            load(questions).of(ids)
+            load(questions).align(ids)
 
 
 class TestChoice:
@@ -229,7 +229,7 @@ class TestEvery:
         add(small, ids[:9], 2 * E[:9], revision="2")
         with transaction(small, write=False) as session:
             every = [
-                EveryEmbeddings.load(session, Selection(benchmark="b", encoder=name)) for name in (None, "1", "bert")
+                AllEmbeddings.load(session, Selection(benchmark="b", encoder=name)) for name in (None, "1", "bert")
             ]
         for found in every:
             assert [one.encoder_id for one in found.by_encoder] == [1, 2]
@@ -239,8 +239,8 @@ class TestEvery:
 
     def test_without_vectors_there_are_none(self, small: sa.Engine) -> None:
         with transaction(small, write=False) as session:
-            nothing = EveryEmbeddings.load(session, Selection(benchmark="b"))
+            nothing = AllEmbeddings.load(session, Selection(benchmark="b"))
             assert nothing.by_encoder == ()
         add(small, prompt_ids(small), E)
         with transaction(small, write=False) as session:
-            assert EveryEmbeddings.load(session, Selection(benchmark="b")).digest != nothing.digest
+            assert AllEmbeddings.load(session, Selection(benchmark="b")).digest != nothing.digest

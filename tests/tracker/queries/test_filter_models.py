@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.queries.filtering.filter_models import FilterModels, Maker
+from tracker.queries.filtering.filter_models import FilterModels, ModelOrigin
 from tracker.queries.performance import PerformanceMatrix
 
 SCORES = PerformanceMatrix(
@@ -16,10 +16,10 @@ SCORES = PerformanceMatrix(
     models=tuple(f"model {j}" for j in range(4)),
     run_ids=np.arange(4, dtype=np.int64),
 )
-OPEN = Maker(organization="a", open_weights=True)
+OPEN = ModelOrigin(organization="a", open_weights=True)
 
 
-def filter_models(**makers: Maker) -> FilterModels:
+def filter_models(**makers: ModelOrigin) -> FilterModels:
     """Makers of models 0 to 3, named m0 to m3; none was named by the user."""
     return FilterModels(named=(), makers={f"model {name[1:]}": maker for name, maker in makers.items()})
 
@@ -33,7 +33,7 @@ class TestErrors:
             filter_models(m2=OPEN).choose(SCORES, n_models=3)
 
     def test_what_is_not_known_of_organizations_and_of_weights_is_told_together(self) -> None:
-        known = filter_models(m2=Maker(organization="a", open_weights=None))
+        known = filter_models(m2=ModelOrigin(organization="a", open_weights=None))
         with pytest.raises(
             SelectionError,
             match=r"^Of model 3, one of the best 2, it is not known which organization made it; of model 3, model 2, "

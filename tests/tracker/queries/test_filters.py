@@ -17,8 +17,8 @@ from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
-from tracker.queries.filtering.filter_warnings import filter_notes
-from tracker.queries.filtering.prompt_filter import FilterReason, PromptFilter
+from tracker.queries.filtering.filter_warnings import filter_warnings
+from tracker.queries.filtering.prompt_filter import FlaggedPrompts, PromptFilter
 from tracker.queries.performance import performance_matrix, task_matrix
 from tracker.queries.prompts import prompts
 from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
@@ -46,7 +46,7 @@ def board(store: sa.Engine, **choices: object) -> Leaderboard:
 def warnings(store: sa.Engine, key: int, **choices: object) -> list[str]:
     with transaction(store, write=False) as session:
         selection = Selection(benchmark="b", filter=key, **choices)
-        return list(filter_notes(session, find_benchmark(session, "b"), selection))
+        return list(filter_warnings(session, find_benchmark(session, "b"), selection))
 
 
 def call(store: sa.Engine, names: dict[int, str], task: str, namespace: str = "") -> None:
@@ -139,9 +139,9 @@ class TestLoading:
     @given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.integers(0, 40), max_size=20))
     def test_a_prompt_that_was_never_judged_does_not_stay(self, kept: list[bool], asked: list[int]) -> None:
         ids = np.arange(len(kept), dtype=np.int64) * 2  # odd keys were never judged
-        nothing: dict[str, FilterReason] = {}
+        nothing: dict[str, FlaggedPrompts] = {}
         found = filter_of(ids, np.array(kept), nothing)
-        stays, judged = found.of(np.array(asked, dtype=np.int64))
+        stays, judged = found.align(np.array(asked, dtype=np.int64))
         known = dict(zip(ids.tolist(), kept, strict=True))
         assert stays.tolist() == [known.get(key, False) for key in asked]
         assert judged.tolist() == [key in known for key in asked]
@@ -153,7 +153,7 @@ class TestLoading:
         assert load(small, key).stale == "changed since: run 1"
 
 
-def filter_of(ids: NDArray[np.int64], kept: NDArray[np.bool_], reasons: dict[str, FilterReason]) -> PromptFilter:
+def filter_of(ids: NDArray[np.int64], kept: NDArray[np.bool_], reasons: dict[str, FlaggedPrompts]) -> PromptFilter:
     return PromptFilter(
         finding_id=1,
         made_by="smart-filtering",
@@ -175,7 +175,7 @@ class TestDigest:
 
     def test_it_changes_with_every_part_of_a_decision(self) -> None:
         ids = np.array([3, 7], dtype=np.int64)
-        reason = FilterReason(prompt_ids=ids[:1], retained=np.array([False]), groups=np.array([-1]))
+        reason = FlaggedPrompts(prompt_ids=ids[:1], retained=np.array([False]), groups=np.array([-1]))
         one = filter_of(ids, np.array([False, True]), {"easy": reason})
         others = [
             replace(one, kept=np.array([False, False])),
@@ -266,7 +266,7 @@ class TestNotes:
         assert warnings(small, key, tasks=("law",)) == [f"Only the 4 of 4 prompts that filter {key} keeps."]
         assert board(small, filter=key).warnings == (f"Only the 10 of 12 prompts that filter {key} keeps.",)
         with transaction(small, write=False) as session:
-            assert filter_notes(session, find_benchmark(session, "b"), Selection(benchmark="b")) == ()
+            assert filter_warnings(session, find_benchmark(session, "b"), Selection(benchmark="b")) == ()
 
     def test_prompts_that_came_later_are_counted_and_named_as_files_call_them(self, scored: sa.Engine) -> None:
         key = add_filter(scored, KEPT.tolist())

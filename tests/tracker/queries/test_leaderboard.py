@@ -18,9 +18,9 @@ from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard, rank_by_prompts
-from tracker.queries.ranking.standard_errors import student_quantile
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
+from tracker.statistics.standard_errors import student_quantile
 
 NAN = float("nan")
 

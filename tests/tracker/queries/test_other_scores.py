@@ -16,7 +16,7 @@ from tracker import schema
 from tracker.cli import suffrage
 from tracker.database import transaction
 from tracker.errors import AmbiguousError, NotFoundError, SelectionError
-from tracker.queries.other_scores import OtherScores
+from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.selection import Selection
 
 NAN = float("nan")
@@ -24,9 +24,9 @@ MODELS = ["ant", "bee", "cow"]
 ELO = np.array([[1010.0, 990.0, NAN]])
 
 
-def load(store: sa.Engine, said: str, **choices: object) -> OtherScores:
+def load(store: sa.Engine, said: str, **choices: object) -> BenchmarkScores:
     with transaction(store, write=False) as session:
-        return OtherScores.load(session, Selection(benchmark="b", against=said, **choices))
+        return BenchmarkScores.load(session, Selection(benchmark="b", against=said, **choices))
 
 
 @pytest.fixture
@@ -45,15 +45,15 @@ class TestScores:
         assert (found.benchmark, found.metric, found.higher_is_better) == ("arena", "wins", True)
         assert found.scores == {"ant": 0.5, "bee": 0.0, "cow": 1.0}
         assert found.run_ids.tolist() == runs
-        assert found.of(("cow", "dog", "ant")).tolist() == pytest.approx([1.0, NAN, 0.5], nan_ok=True)
-        assert found.of(()).dtype == np.float64
+        assert found.align(("cow", "dog", "ant")).tolist() == pytest.approx([1.0, NAN, 0.5], nan_ok=True)
+        assert found.align(()).dtype == np.float64
 
     def test_of_a_measure_where_less_is_better_less_is_turned_into_more(self, small: sa.Engine) -> None:
         less = {"metric": "perplexity", "higher_is_better": False}
         add_scores(small, np.array([[3.0, 1.0]]), benchmark="p", models=MODELS, **less)
         found = load(small, "p")
         assert found.scores == {"ant": 3.0, "bee": 1.0}
-        assert found.of(("ant", "bee")).tolist() == [-3.0, -1.0]
+        assert found.align(("ant", "bee")).tolist() == [-3.0, -1.0]
 
     def test_a_model_that_lacks_something_has_none(self, small: sa.Engine) -> None:
         add_scores(small, np.array([[1.0, 1.0, 0.0], [1.0, NAN, 0.0]]), benchmark="other", models=MODELS)
@@ -69,7 +69,7 @@ class TestScores:
         taken = CliRunner().invoke(suffrage, arguments)
         assert taken.exit_code == 0, taken.output
         found = load(small, "arena")
-        assert found.of(tuple(MODELS)).tolist() == pytest.approx([1010, 990, NAN], nan_ok=True)
+        assert found.align(tuple(MODELS)).tolist() == pytest.approx([1010, 990, NAN], nan_ok=True)
 
     def test_only_what_was_known_at_the_date_of_the_question_counts(self, small: sa.Engine) -> None:
         add_scores(small, ELO, benchmark="arena", models=MODELS)

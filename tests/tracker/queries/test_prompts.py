@@ -61,7 +61,7 @@ class TestLoaded:
         assert set(found.tasks) == {"x"}
 
     def test_rows_of_prompts(self, asked: sa.Engine) -> None:
-        assert load(asked).rows_of(np.array([8, 1, 3])).tolist() == [5, 0, 2]
+        assert load(asked).find_rows(np.array([8, 1, 3])).tolist() == [5, 0, 2]
 
 
 class TestDigest:

@@ -49,7 +49,7 @@ class TestLoading:
         assert (found.prompt_ids.dtype, found.values.dtype) == (np.int64, np.float64)
         scores = table(scored)
         assert scores.tasks.tolist() == ["x", "x", "x", "y"]
-        assert found.of(scores.prompt_ids, scores.tasks).tolist() == pytest.approx([0.5, 0.0, 2.0, NAN], nan_ok=True)
+        assert found.align(scores.prompt_ids, scores.tasks).tolist() == pytest.approx([0.5, 0.0, 2.0, NAN], nan_ok=True)
 
     def test_of_several_schemes_the_named_one_is_loaded(self, scored: sa.Engine) -> None:
         key = add_weights(scored, [1.0, 2.0, 3.0, 4.0], scheme="near")
@@ -60,21 +60,21 @@ class TestLoading:
     def test_task_equal_gives_every_task_the_same_total(self, scored: sa.Engine) -> None:
         found, scores = load(scored, "task-equal"), table(scored)
         assert (found.finding_id, found.prompt_ids.size) == (None, 0)
-        weights = found.of(scores.prompt_ids, scores.tasks)
+        weights = found.align(scores.prompt_ids, scores.tasks)
         assert weights.tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
         assert weights.sum() == pytest.approx(1)
 
     @given(st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=1, max_size=30))
     def test_task_equal_gives_the_same_total_whatever_the_tasks(self, tasks: list[str]) -> None:
         names = np.array(tasks, dtype=np.str_)
-        weights = PromptWeights.task_equal().of(np.arange(len(tasks)), names)
+        weights = PromptWeights.task_equal().align(np.arange(len(tasks)), names)
         totals = [weights[names == name].sum() for name in set(tasks)]
         assert totals == pytest.approx([1 / len(totals)] * len(totals))
 
     def test_a_prompt_beyond_the_last_stored_one_has_no_weight(self) -> None:
         stored = PromptWeights(name="1:w", finding_id=1, prompt_ids=np.array([3, 7]), values=np.array([1.0, 2.0]))
-        assert np.isnan(stored.of(np.array([1, 5, 9]), np.array(["", "", ""]))).all()
-        assert stored.of(np.array([7, 3]), np.array(["", ""])).tolist() == [2, 1]
+        assert np.isnan(stored.align(np.array([1, 5, 9]), np.array(["", "", ""]))).all()
+        assert stored.align(np.array([7, 3]), np.array(["", ""])).tolist() == [2, 1]
 
 
 class TestOrigin:

@@ -86,7 +86,7 @@ class TestWeights:
         assert analysis_row(filled, weighted.finding_id).selection["weights"] == str(key)
         with transaction(filled, write=False) as session:
             scores, weights = PerformanceMatrix.load(session, ARITHMETIC), PromptWeights.load(session, chosen)
-        w = weights.of(scores.prompt_ids, scores.tasks)
+        w = weights.align(scores.prompt_ids, scores.tasks)
         kept = w > 0
         assert weighted.report.finding.mean == pytest.approx(
             np.average(scores.Q[kept], axis=0, weights=w[kept]).mean(), rel=1e-12

@@ -133,7 +133,7 @@ class TestFinding:
         values = table_from_bytes(files_of(tracking_uri, run, tmp_path)["data/prompt_values.parquet"]).to_pydict()
         with transaction(filled_file, write=False) as session:
             called = prompts(session, ARITHMETIC)
-        assert values["key"] == [called.names[row] for row in called.rows_of(np.array(values["prompt_id"]))]
+        assert values["key"] == [called.names[row] for row in called.find_rows(np.array(values["prompt_id"]))]
 
     def test_more_than_fifty_headline_numbers_are_cut_and_all_are_in_a_file(
         self, filled_file: sa.Engine, tracking_uri: str, tmp_path: Path, install

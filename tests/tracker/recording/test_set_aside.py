@@ -16,7 +16,7 @@ from tracker import schema
 from tracker.database import connect, transaction
 from tracker.errors import ConflictError, NotFoundError
 from tracker.queries import tables
-from tracker.queries.catalogue.listing import run
+from tracker.queries.catalogue.listing import find_run
 from tracker.queries.findings.finding_records import finding
 from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.performance import performance_matrix
@@ -136,7 +136,7 @@ class TestStaleness:
         change(filled, supersede, 1, later)
         change(filled, delete, [later])
         with transaction(filled, write=False) as session:
-            left = run(session, 1)
+            left = find_run(session, 1)
         assert (left.status, left.superseded_by, left.reason) == (
             "superseded", None, f"superseded by run {later}, deleted",
         )  # fmt: skip
@@ -238,7 +238,7 @@ class TestErrors:
         with pytest.raises(NotFoundError, match="No run '99999999999'"):
             change(filled, what, [1, 99_999_999_999])
         with transaction(filled, write=False) as session:
-            assert run(session, 1).status == "complete"
+            assert find_run(session, 1).status == "complete"
 
 
 def shown(tracking_uri: str) -> dict[str, MlflowRun]:

@@ -14,7 +14,7 @@ from tracker.cli.output import print_rows
 def command(database: str | None, output_format: str) -> None:
     """List the benchmarks in the store: tasks, prompts, models, runs, metrics."""
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue.listing import benchmarks
+    from tracker.queries.catalogue.listing import list_benchmarks
 
     with transaction(connect(database), write=False) as session:
-        print_rows(benchmarks(session), output_format, spare=("n_with_text", "n_tasks"))
+        print_rows(list_benchmarks(session), output_format, spare=("n_with_text", "n_tasks"))

@@ -92,7 +92,7 @@ def command(
 def _chosen(session: Session, selection: Selection, wanted: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
     """The selection of two models or runs, and what their columns are called."""
     from tracker.queries.catalogue.model_names import find_model
-    from tracker.queries.resolution import chosen_runs, find_benchmark, find_metric
+    from tracker.queries.resolution import find_benchmark, find_metric, select_runs
 
     runs = [RUN.fullmatch(one) for one in wanted]
     if not any(runs):
@@ -106,10 +106,10 @@ def _chosen(session: Session, selection: Selection, wanted: tuple[str, str]) -> 
             continue
         only = replace(selection, models=(find_model(session, one).name,))
         metric, _ = find_metric(session, benchmark, only, ("prompt",))
-        keys += [found.id for found in chosen_runs(session, benchmark, metric, "prompt", only)]
+        keys += [found.id for found in select_runs(session, benchmark, metric, "prompt", only)]
     selection = replace(selection, runs=tuple(keys))
     metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-    columns = {run.id: run.column for run in chosen_runs(session, benchmark, metric, "prompt", selection)}
+    columns = {run.id: run.column for run in select_runs(session, benchmark, metric, "prompt", selection)}
     return selection, (columns[keys[0]], columns[keys[1]])
 
 

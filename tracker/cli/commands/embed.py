@@ -92,7 +92,7 @@ def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: Encoder
     from tracker.ingest.files.vector_file import read_vectors
     from tracker.ingest.write.vectors import ingest_vectors
     from tracker.queries.embeddings import embedded_prompts
-    from tracker.queries.resolution import chosen_tasks, find_benchmark
+    from tracker.queries.resolution import find_benchmark, select_tasks
     from tracker.queries.scores import read_prompts
     from tracker.queries.selection import Selection
 
@@ -104,7 +104,7 @@ def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: Encoder
     stored = f", {taken.n_unchanged:,} stored before" if taken.n_unchanged else ""
     inform(f"{path}: {taken.n_new:,} new vectors of {taken.dimensions:,} numbers by {encoder.label}{stored}")
     with transaction(engine, write=False) as session:
-        n_prompts = len(read_prompts(session, chosen_tasks(session, key, Selection(benchmark=benchmark)))[0])
+        n_prompts = len(read_prompts(session, select_tasks(session, key, Selection(benchmark=benchmark)))[0])
         n_with = len(embedded_prompts(session, key, encoder.name, encoder.revision, encoder.template))
     if n_with < n_prompts:
         inform(f"  note: {n_prompts - n_with:,} of {n_prompts:,} prompts have no vector by it")

@@ -69,7 +69,7 @@ def _selections(engine: Engine, selection: Selection) -> list[Selection]:
     from tracker.database import transaction
     from tracker.errors import NotFoundError
     from tracker.queries.catalogue.model_names import find_model
-    from tracker.queries.ranking.history import histories_of
+    from tracker.queries.ranking.history import list_histories
     from tracker.queries.resolution import find_benchmark
 
     name = selection.benchmark
@@ -82,7 +82,7 @@ def _selections(engine: Engine, selection: Selection) -> list[Selection]:
             except NotFoundError as no_model:
                 known = sorted({*no_benchmark.known, *no_model.known})
                 raise NotFoundError("model or benchmark", name, known) from None
-            asked = histories_of(session, name)
+            asked = list_histories(session, name)
             wanted = [one for one in asked if selection.metric in (None, one.metric, *one.other_metrics)]
             for one in wanted:
                 if selection.metric is None and one.other_metrics:
@@ -113,7 +113,7 @@ def _asked(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], 
 
     with transaction(engine, write=False) as session:
         history = RunHistory.load(session, selection)
-    if any(len(columns) > 1 for columns in history.columns_of.values()):
+    if any(len(columns) > 1 for columns in history.columns_by_model.values()):
         report = look(engine, QUESTION, selection)
         return report.tables["runs"].to_pylist(), report
     means = history.means

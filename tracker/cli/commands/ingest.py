@@ -15,7 +15,7 @@ from tracker.cli.output import inform
 from tracker.cli.progress import progress
 from tracker.errors import SuffrageError
 from tracker.ingest.measurement import ReadOptions
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -165,7 +165,7 @@ def ingest_files(
     passed_over: list[Path] = []
     files = find_files(paths, options, format=format_name, skipped=lambda path, _: passed_over.append(path))
     if passed_over:
-        names = listed(passed_over, N_PASSED_OVER)
+        names = join_names(passed_over, N_PASSED_OVER)
         inform(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
     named: dict[str, Path] = {}
     for path in files:

@@ -35,7 +35,7 @@ def command(facts: Path | None, overwrite: bool, database: str | None, output_fo
     or none of it; a model that the store does not hold is an error.
     """
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue.listing import models
+    from tracker.queries.catalogue.listing import list_models
 
     if overwrite and facts is None:
         raise click.UsageError("--overwrite belongs to --facts FILE.")
@@ -43,7 +43,7 @@ def command(facts: Path | None, overwrite: bool, database: str | None, output_fo
     if facts is not None:
         take_in_facts(engine, facts, overwrite=overwrite)
     with transaction(engine, write=False) as session:
-        rows = models(session)
+        rows = list_models(session)
     print_rows(rows, output_format, columns=SHOWN if output_format == "table" else None)
 
 

@@ -10,7 +10,7 @@ import click
 
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import format_value, in_one_line, inform, print_record, print_rows
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -84,11 +84,11 @@ def show(key: int, database: str | None, output_format: str) -> None:
     import dataclasses
 
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue.listing import run
+    from tracker.queries.catalogue.listing import find_run
     from tracker.recording.run_status import loss
 
     with transaction(connect(database), write=False) as session:
-        found = run(session, key)
+        found = find_run(session, key)
         held = loss(session, [key])
     counts = {"n_answers": held.n_answers, "n_task_scores": held.n_task_scores, "findings": list(held.finding_ids)}
     record = {**dataclasses.asdict(found), **counts}
@@ -177,10 +177,10 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _list(benchmark: str | None, model: str | None, every: bool, database: str | None, output_format: str) -> None:
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue.listing import SET_ASIDE, runs
+    from tracker.queries.catalogue.listing import SET_ASIDE, list_runs
 
     with transaction(connect(database), write=False) as session:
-        rows = runs(session, benchmark=benchmark, model=model)
+        rows = list_runs(session, benchmark=benchmark, model=model)
     shown = [row for row in rows if every or row.status not in SET_ASIDE]
     columns: tuple[str, ...] = SHOWN
     if any(row.reason or row.superseded_by for row in shown):
@@ -227,4 +227,4 @@ def _tell(engine: Engine, change: Change, state: str, publish_to: str | None) ->
 
 
 def _findings(keys: tuple[int, ...]) -> str:
-    return f"finding{'s' * (len(keys) > 1)} {listed(keys, N_NAMED)}"
+    return f"finding{'s' * (len(keys) > 1)} {join_names(keys, N_NAMED)}"

@@ -27,14 +27,14 @@ def command(
     import dataclasses
 
     from tracker.database import connect, transaction
-    from tracker.queries.catalogue.listing import run
+    from tracker.queries.catalogue.listing import find_run
     from tracker.queries.findings.finding_records import artifact, finding
     from tracker.recording.rerun_command import ask_again
 
     engine = connect(database)
     if is_run:
         with transaction(engine, write=False) as session:
-            print_record(dataclasses.asdict(run(session, key)), output_format)
+            print_record(dataclasses.asdict(find_run(session, key)), output_format)
         return
     if table is not None:
         from tracker.recording.artifacts import table_from_bytes

@@ -66,7 +66,7 @@ def scores(
     with transaction(connect(database), write=False) as session:
         from tracker.exporting.exported_runs import select_exported_runs
         from tracker.exporting.formats.long_scores import scores_of_prompts, scores_of_tasks
-        from tracker.queries.filtering.filter_warnings import filter_notes
+        from tracker.queries.filtering.filter_warnings import filter_warnings
         from tracker.queries.resolution import find_benchmark
 
         def made() -> StreamedTable:
@@ -77,7 +77,7 @@ def scores(
                 table = scores_of_tasks(session, benchmark, selection, chosen)
             else:
                 table = scores_of_prompts(session, benchmark, selection, chosen, answers=not no_answers)
-                say_all(filter_notes(session, benchmark, selection))
+                say_all(filter_warnings(session, benchmark, selection))
             if chosen.n_left_out and not (selection.runs or selection.models or selection.metric):
                 more = "" if all_runs else "; --all-runs takes every complete one"
                 table.warnings.append(f"{chosen.n_left_out:,} other runs with such scores are left out{more}.")
@@ -146,12 +146,12 @@ def prompts(
     selection = Selection(benchmark=benchmark, tasks=split_values(tasks), filter=filter_id)
     with transaction(connect(database), write=False) as session:
         from tracker.exporting.formats.prompt_list import prompts_of
-        from tracker.queries.filtering.filter_warnings import filter_notes
+        from tracker.queries.filtering.filter_warnings import filter_warnings
         from tracker.queries.resolution import find_benchmark
 
         def made() -> StreamedTable:
             found = find_benchmark(session, benchmark)
-            say_all(filter_notes(session, found, selection))
+            say_all(filter_warnings(session, found, selection))
             return prompts_of(session, found, selection)
 
         write_table(made, destination)

@@ -11,7 +11,7 @@ from tracker.errors import ServerError
 from tracker.evaluating.prompt_templates.rendered_prompt import Message
 from tracker.evaluating.servers.protocol import WORD_STARTS, echoed, likeliest, written
 from tracker.evaluating.servers.retrying_client import Caller, GaveUpError, RefusedError
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 Api = Literal["completions", "chat"]
 PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
@@ -184,7 +184,7 @@ class _Probing:
                 f"The server {host} fails whatever it is asked ({said}). Look into its log, or try again later."
             )
         names = names or self._caller.known_models(self.connection)
-        known = f" It has: {listed(names, 8)}." if names else ""
+        known = f" It has: {join_names(names, 8)}." if names else ""
         return ServerError(
             f"The server {host} does not answer for the model {self._model!r} ({said}).{known} Check --model, and that "
             "the address ends where /completions begins, as in http://localhost:8000/v1."

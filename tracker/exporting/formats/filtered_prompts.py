@@ -12,8 +12,8 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
-from tracker.queries.filtering.filter_warnings import filter_notes
-from tracker.queries.filtering.prompt_filter import PromptFilter, prompt_filter
+from tracker.queries.filtering.filter_warnings import filter_warnings
+from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter
 from tracker.queries.prompts import Prompts, prompts
 from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, benchmark_label
 from tracker.queries.selection import Selection
@@ -42,7 +42,7 @@ class FilteredPrompts:
     @cached_property
     def kept(self) -> NDArray[np.intp]:
         """Rows of the prompts that stay, ascending."""
-        return np.flatnonzero(self.filter.of(self.prompts.prompt_ids)[0])
+        return np.flatnonzero(self.filter.align(self.prompts.prompt_ids)[0])
 
     def tags(self, row: int) -> tuple[str, ...]:
         """The reasons that apply to a prompt; ``easy (retained)`` where it stays in spite of one."""
@@ -57,7 +57,7 @@ class FilteredPrompts:
         """Step, whether it stays in spite of it, and group or -1, of each row."""
         found: list[list[tuple[str, bool, int]]] = [[] for _ in self.prompts.prompt_ids]
         for step, reason in self.filter.reasons.items():
-            rows = self.prompts.rows_of(reason.prompt_ids).tolist()
+            rows = self.prompts.find_rows(reason.prompt_ids).tolist()
             for row, stays, group in zip(rows, reason.retained.tolist(), reason.groups.tolist(), strict=True):
                 found[row].append((step, stays, group))
         return found
@@ -71,7 +71,7 @@ def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
         SelectionError: it is no filter, or keeps no prompt.
     """
     benchmark = _benchmark_of(session, key)
-    chosen = prompt_filter(session, benchmark, key)
+    chosen = load_prompt_filter(session, benchmark, key)
     if not chosen.n_kept:
         raise SelectionError(f"Filter {key} keeps no prompt. Make one that does: suffrage analyze {chosen.made_by} …")
     every = prompts(session, Selection(benchmark=benchmark.label))
@@ -99,7 +99,7 @@ def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
         prompts=every,
         splits=tuple(splits[one] for one in ids),
         other_names=tuple(tuple(others.get(one, ())) for one in ids),
-        warnings=filter_notes(session, benchmark, Selection(benchmark=benchmark.label, filter=key)),
+        warnings=filter_warnings(session, benchmark, Selection(benchmark=benchmark.label, filter=key)),
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tracker.errors import SelectionError
 from tracker.exporting.formats.filtered_prompts import FilteredPrompts
 from tracker.ingest.formats.lm_eval.documents import DOC_ID
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 N_NAMED = 5
 AGAIN = (
@@ -49,7 +49,7 @@ class HarnessSamples:
         """What a reader should know before using it."""
         if self.counted:
             yield (
-                f"{_counted(len(self.counted), 'task')} ({listed(self.counted, N_NAMED)}): documents were numbered "
+                f"{_counted(len(self.counted), 'task')} ({join_names(self.counted, N_NAMED)}): documents were numbered "
                 "from 0 in the order in which they were taken in. That this is the harness's order, and that the tasks "
                 "are called as there, is for you to know."
             )
@@ -58,7 +58,7 @@ class HarnessSamples:
             "every document of a task that --samples does not list."
         )
         if self.left_out:
-            yield f"Nothing stays of {_counted(len(self.left_out), 'task')}: {listed(self.left_out, N_NAMED)}."
+            yield f"Nothing stays of {_counted(len(self.left_out), 'task')}: {join_names(self.left_out, N_NAMED)}."
 
 
 def harness_samples(filtered: FilteredPrompts, *, number_by_order: bool = False) -> HarnessSamples:
@@ -113,19 +113,19 @@ def _refuse(benchmark: str, lacking: Mapping[str, tuple[int, int]], doubtful: li
     if lacking:
         named = [f"{task} ({n:,} of {of:,} kept prompts)" for task, (n, of) in lacking.items()]
         raise SelectionError(
-            f"Numbers of documents are not known in {_counted(len(lacking), 'task')}: {listed(named, N_NAMED)}. "
+            f"Numbers of documents are not known in {_counted(len(lacking), 'task')}: {join_names(named, N_NAMED)}. "
             f"{AGAIN.format(benchmark=shlex.quote(benchmark))} {BY_ORDER}"
         )
     if disordered:
         raise SelectionError(
-            f"The prompts of {listed(disordered, N_NAMED)} were not taken in in the harness's order: the numbers that "
-            f"are known contradict it. {AGAIN.format(benchmark=shlex.quote(benchmark))}"
+            f"The prompts of {join_names(disordered, N_NAMED)} were not taken in in the harness's order: the numbers "
+            f"that are known contradict it. {AGAIN.format(benchmark=shlex.quote(benchmark))}"
         )
     if doubtful:
         raise SelectionError(
-            f"In {listed(doubtful, N_NAMED)} two prompts have the same number, so that it does not say which document "
-            "stays: the task's documents have changed between the files. Take in output of one version of it, under a "
-            "benchmark of its own, and filter that."
+            f"In {join_names(doubtful, N_NAMED)} two prompts have the same number, so that it does not say which "
+            "document stays: the task's documents have changed between the files. Take in output of one version of it, "
+            "under a benchmark of its own, and filter that."
         )
 
 

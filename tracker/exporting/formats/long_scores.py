@@ -18,8 +18,8 @@ from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries import tables
 from tracker.queries.arrow import Reading, number_columns, snapshot
-from tracker.queries.filtering.prompt_filter import chosen_filter, whole_tasks
-from tracker.queries.resolution import BenchmarkKey, chosen_tasks
+from tracker.queries.filtering.prompt_filter import selected_filter, task_scores_error
+from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 
@@ -64,8 +64,8 @@ def scores_of_prompts(
     """
     import pyarrow as pa
 
-    only = chosen_filter(session, benchmark, selection)
-    prompt_ids, tasks = read_prompts(session, chosen_tasks(session, benchmark, selection), only)
+    only = selected_filter(session, benchmark, selection)
+    prompt_ids, tasks = read_prompts(session, select_tasks(session, benchmark, selection), only)
     order = np.argsort(prompt_ids)
     prompt_ids, tasks = prompt_ids[order], tasks[order]
     if only is not None and not len(prompt_ids):
@@ -100,8 +100,8 @@ def scores_of_tasks(
     import pyarrow as pa
 
     if selection.filter is not None:
-        raise whole_tasks(benchmark, ", ".join(chosen.metrics.values()))
-    tasks = chosen_tasks(session, benchmark, selection)
+        raise task_scores_error(benchmark, ", ".join(chosen.metrics.values()))
+    tasks = select_tasks(session, benchmark, selection)
     score: Any = tables.task_score.c
     rows: list[dict[str, Any]] = []
     for run in chosen.runs:

@@ -15,8 +15,8 @@ from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.ingest.files.tabular.headings import CONTENT, SYNONYMS, normalize_heading
 from tracker.queries import tables
-from tracker.queries.filtering.prompt_filter import chosen_filter
-from tracker.queries.resolution import BenchmarkKey, chosen_tasks
+from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 
@@ -44,8 +44,8 @@ def prompts_of(session: Session, benchmark: BenchmarkKey, selection: Selection) 
     """
     import pyarrow as pa
 
-    tasks = chosen_tasks(session, benchmark, selection)
-    only = chosen_filter(session, benchmark, selection)
+    tasks = select_tasks(session, benchmark, selection)
+    only = selected_filter(session, benchmark, selection)
     prompt_ids, of_task = read_prompts(session, tasks, only)
     if not len(prompt_ids):
         raise SelectionError(

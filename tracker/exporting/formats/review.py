@@ -50,7 +50,7 @@ def review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Tab
     stays[filtered.kept] = True
     lines: list[dict[str, Any]] = []
     for step, reason in filtered.filter.reasons.items():
-        rows = asked.rows_of(reason.prompt_ids).tolist()
+        rows = asked.find_rows(reason.prompt_ids).tolist()
         groups: dict[int, list[int]] = defaultdict(list)
         for row, group in zip(rows, reason.groups.tolist(), strict=True):
             groups[group].append(row)

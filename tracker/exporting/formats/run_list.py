@@ -9,7 +9,7 @@ from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.exporting.table_files import StreamedTable
-from tracker.queries.catalogue.listing import runs
+from tracker.queries.catalogue.listing import list_runs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ def runs_of(session: Session, benchmark: str | None = None) -> StreamedTable:
     """
     import pyarrow as pa
 
-    rows = runs(session, benchmark=benchmark)[::-1]
+    rows = list_runs(session, benchmark=benchmark)[::-1]
     if not rows:
         raise SelectionError(f"{benchmark or 'The store'} has no runs yet. Take some in: suffrage ingest PATH")
     texts, counts, moment = pa.string(), pa.int64(), pa.timestamp("us", "UTC")

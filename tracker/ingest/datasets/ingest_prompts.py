@@ -25,7 +25,7 @@ from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.resolve.prompt_texts import storable
 from tracker.ingest.write.block_buffer import BlockBuffer
 from tracker.ingest.write.writer import StoreChanges, store
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 from tracker.schema import Benchmark, Prompt, PromptAlias, Task
 
 FORMAT = "published-prompts"
@@ -65,7 +65,7 @@ class PromptIngestResult:
         by_split: Counter[str] = Counter()
         for (split, _), n in self.counts.items():
             by_split[split or "no split"] += n
-        splits = listed((f"{split} {n:,}" for split, n in by_split.items()), N_NAMED)
+        splits = join_names((f"{split} {n:,}" for split, n in by_split.items()), N_NAMED)
         n_tasks = len({task for _, task in self.counts})
         tasks = f" in {n_tasks} tasks" if n_tasks > 1 else ""
         would = "would be " if self.dry_run and not self.stored.already_known else ""
@@ -227,7 +227,7 @@ def _check_splits(
     if not others:
         return
     n = sum(others.values())
-    told = listed((f"{count:,} as {stored}, here {split}" for (stored, split), count in others.items()), N_NAMED)
+    told = join_names((f"{count:,} as {stored}, here {split}" for (stored, split), count in others.items()), N_NAMED)
     if drawn:
         raise ConflictError(
             f"{path}: {n:,} of these prompts are stored in another split already ({told}). "

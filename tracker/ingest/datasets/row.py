@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 SPLITS: Mapping[str, str] = {
     "test": "test",
@@ -71,7 +71,7 @@ class Row:
     @property
     def names(self) -> str:
         """Names of its fields, for messages."""
-        return listed(self.fields, N_FIELDS_NAMED) or "none"
+        return join_names(self.fields, N_FIELDS_NAMED) or "none"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,7 +21,7 @@ from tracker.ingest.files.tabular.headings import assign_roles, is_row_number, n
 from tracker.ingest.files.tabular.table import FileTable, TableProblems, read_table
 from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.measurement import Measurement, ReadOptions, RunDescription, TaskScores, metric_description
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 SPECIFICITY = 10
 RECOGNISES = "a column for the model; the other columns are tasks"
@@ -97,7 +97,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 def _places(table: FileTable, models: Codes, stand: Mapping[int, Sequence[int]]) -> str:
     """Models, and the rows in which they stand."""
     told = (f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})" for code, rows in stand.items())
-    return listed(told, N_NAMED, rest="more models")
+    return join_names(told, N_NAMED, noun="more models")
 
 
 def _candidates(top: TableHead, model: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 N_NAMED = 5
 
@@ -33,5 +33,5 @@ class DetailsMerger:
             (self.kept, "details that differ from those stored, which were kept"),
         ):
             if counted:
-                named = listed((f"{name} ({n:,})" for name, n in counted.most_common()), N_NAMED)
+                named = join_names((f"{name} ({n:,})" for name, n in counted.most_common()), N_NAMED)
                 yield f"{what}: {named}"

@@ -17,7 +17,7 @@ import numpy as np
 
 from tracker.ingest.files.tabular.column_means import ColumnMean, column_means
 from tracker.ingest.measurement import Answers, Measurement, Prompts, RunDescription, Scores, TaskScores
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 
 LEAST_TASKS = 3
 """Models that are alike on fewer tasks, and tasks on which fewer models are alike, are not spoken of."""
@@ -189,7 +189,7 @@ def _listed(groups: Iterable[str]) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    return listed(map(repr, names), N_NAMED)
+    return join_names(map(repr, names), N_NAMED)
 
 
 def _tasks_named(names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries import tables
-from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark, measured
+from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark, has_scores
 
 KEYS_AT_ONCE = 500
 SET_ASIDE = ("hidden", "superseded")
@@ -99,7 +99,7 @@ class RunRow:
     sources: tuple[str, ...]
 
 
-def benchmarks(session: Session) -> list[BenchmarkRow]:
+def list_benchmarks(session: Session) -> list[BenchmarkRow]:
     """Every benchmark, by name."""
     kept = tables.benchmark.c
     tasks = _counted(
@@ -123,7 +123,7 @@ def benchmarks(session: Session) -> list[BenchmarkRow]:
     pairs = (
         sa.select(tables.run.c.benchmark_id, tables.metric.c.name)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
-        .where(tables.run.c.status == "complete", sa.or_(measured("prompt"), measured("task")))
+        .where(tables.run.c.status == "complete", sa.or_(has_scores("prompt"), has_scores("task")))
         .distinct()
     )
     metrics: dict[int, list[str]] = {}
@@ -145,7 +145,7 @@ def benchmarks(session: Session) -> list[BenchmarkRow]:
     return sorted(rows, key=lambda row: (row.name, row.revision))
 
 
-def models(session: Session) -> list[ModelRow]:
+def list_models(session: Session) -> list[ModelRow]:
     """Every model, by name."""
     aliases: dict[int, list[str]] = {}
     for name, key in session.execute(sa.select(tables.model_alias.c.name, tables.model_alias.c.model_id)):
@@ -175,7 +175,7 @@ def models(session: Session) -> list[ModelRow]:
     return sorted(rows, key=lambda row: row.name)
 
 
-def runs(session: Session, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
+def list_runs(session: Session, *, benchmark: str | None = None, model: str | None = None) -> list[RunRow]:
     """Every run of whatever status, or those of a benchmark or a model, the latest first.
 
     Raises:
@@ -189,7 +189,7 @@ def runs(session: Session, *, benchmark: str | None = None, model: str | None = 
     return _rows_of_runs(session, terms)
 
 
-def run(session: Session, key: int) -> RunRow:
+def find_run(session: Session, key: int) -> RunRow:
     """One run.
 
     Raises:
@@ -201,7 +201,7 @@ def run(session: Session, key: int) -> RunRow:
     return found[0]
 
 
-def in_utc(moment: datetime) -> datetime:
+def to_utc(moment: datetime) -> datetime:
     """A stored moment with its time zone, which SQLite does not keep."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
@@ -220,7 +220,7 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
         .order_by(tables.run.c.id.desc())
     )
     found = session.execute(query).all()
-    means = means_of_runs(session, [row.id for row in found])
+    means = mean_scores_by_run(session, [row.id for row in found])
     files: dict[int, list[str]] = {}
     pairs = (
         sa.select(tables.run_source.c.run_id, tables.source.c.path)
@@ -247,15 +247,15 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
             reason=row.reason or "",
             n_scores=row.n_scores,
             means=means.get(row.id, {}),
-            started=None if row.started is None else in_utc(row.started),
-            ingested=in_utc(row.ingested),
+            started=None if row.started is None else to_utc(row.started),
+            ingested=to_utc(row.ingested),
             sources=tuple(files.get(row.id, ())),
         )
         for row in found
     ]
 
 
-def means_of_runs(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, float]]:
+def mean_scores_by_run(session: Session, run_ids: Sequence[int]) -> dict[int, dict[str, float]]:
     """Mean score of each run by metric, in the order of the metrics' names."""
     names = {key: name for key, name in session.execute(sa.select(tables.metric.c.id, tables.metric.c.name))}  # noqa: C416
     means: dict[int, dict[str, float]] = {}

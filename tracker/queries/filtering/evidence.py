@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 from tracker.queries.answers import Answers
-from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, GoldProbabilities
+from tracker.queries.filtering.reference_probabilities import KINDS, AnswerOnlyRuns, ReferenceProbabilities
 from tracker.queries.performance import PerformanceMatrix
 
 MOST_PROMPTS = 0.5
@@ -61,8 +61,8 @@ class Evidence:
         kind = wanted or min(KINDS, key=lambda kind: len(lacking[kind]))
         which = f" of the option {kind}" if wanted or kind in self.gold else ""
         raise SelectionError(
-            f"No probability of the gold answer{which} is stored of {listed(lacking[kind], N_NAMED)}, so it cannot be "
-            "said whether the models that filter are sure. Take such probabilities in (see docs/formats.md), choose "
+            f"No probability of the gold answer{which} is stored of {join_names(lacking[kind], N_NAMED)}, so it cannot "
+            "be said whether the models that filter are sure. Take such probabilities in (see docs/formats.md), choose "
             "models that have them with --models, or go by right and wrong alone with --without-confidence."
         )
 
@@ -90,14 +90,13 @@ class Evidence:
         if not self.blind_asked.any():
             return "no answer-only run is stored"
         if lacking := _lacking(self.blind_asked, columns, names):
-            return f"no answer-only run is stored of {listed(lacking, N_NAMED)}"
+            return f"no answer-only run is stored of {join_names(lacking, N_NAMED)}"
         if not kind:
             return ""
         sure = ~np.isnan(self.blind_gold[kind]) if kind in self.blind_gold else np.zeros(self.right.shape, np.bool_)
         if lacking := _lacking(sure, columns, names):
-            return (
-                f"no probability of the option {kind} is stored of the answer-only runs of {listed(lacking, N_NAMED)}"
-            )
+            names_lacking = join_names(lacking, N_NAMED)
+            return f"no probability of the option {kind} is stored of the answer-only runs of {names_lacking}"
         return ""
 
 
@@ -106,7 +105,7 @@ def _lacking(known: NDArray[np.bool_], columns: NDArray[np.intp], names: Sequenc
     return [names[column] for column in columns.tolist() if known[:, column].mean() < MOST_PROMPTS]
 
 
-def evidence(scores: PerformanceMatrix, probabilities: GoldProbabilities, answer_only: AnswerOnlyRuns) -> Evidence:
+def evidence(scores: PerformanceMatrix, probabilities: ReferenceProbabilities, answer_only: AnswerOnlyRuns) -> Evidence:
     """Scores of 0 and 1 with what is known beside them.
 
     Args:

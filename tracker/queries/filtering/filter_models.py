@@ -20,7 +20,7 @@ from tracker.queries.selection import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maker:
+class ModelOrigin:
     """What is known of where a model comes from.
 
     Attributes:
@@ -49,7 +49,7 @@ class FilterModels:
     )
 
     named: tuple[str, ...]
-    makers: Mapping[str, Maker]
+    makers: Mapping[str, ModelOrigin]
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> FilterModels:
@@ -57,18 +57,20 @@ class FilterModels:
         model, alias = tables.model.c, tables.model_alias.c
         rows = session.execute(sa.select(model.name, model.organization, model.open_weights)).all()
         also = sa.select(alias.name, model.name).join(tables.model, model.id == alias.model_id)
-        makers = {name: Maker(organization=organization, open_weights=is_open) for name, organization, is_open in rows}
+        makers = {
+            name: ModelOrigin(organization=organization, open_weights=is_open) for name, organization, is_open in rows
+        }
         names = dict(session.execute(also).all()) | {name: name for name in makers}
         return cls(named=tuple(dict.fromkeys(names.get(name, name) for name in selection.models)), makers=makers)
 
-    def makers_of(self, names: Sequence[str]) -> list[Maker]:
+    def find_origins(self, names: Sequence[str]) -> list[ModelOrigin]:
         """Where each of some models comes from, as far as that is known."""
-        unknown = Maker(organization=None, open_weights=None)
+        unknown = ModelOrigin(organization=None, open_weights=None)
         return [self.makers.get(name, unknown) for name in names]
 
     def organizations(self, names: Sequence[str], *, open_only: bool = False) -> list[str | None]:
         """Who made each of some models, '' where that is not known; None where its weights are closed, if so asked."""
-        makers = self.makers_of(names)
+        makers = self.find_origins(names)
         return [None if open_only and maker.open_weights is False else maker.organization or "" for maker in makers]
 
     def choose(
@@ -103,10 +105,10 @@ class FilterModels:
             means = np.nanmean(scores.Q[:, columns], axis=0)
             return columns[np.argsort(-means, kind="stable")]
         means = scores.Q.mean(axis=0)  # NaN for a model that lacks a score
-        makers = self.makers_of(scores.models)
+        makers = self.find_origins(scores.models)
         if open_only:
             means = np.where([maker.open_weights is False for maker in makers], np.nan, means)
-        found = best_of_each(means, [maker.organization or "" for maker in makers], n_models)
+        found = select_best_models(means, [maker.organization or "" for maker in makers], n_models)
         if not allow_unknown:
             _refuse_unknown(
                 f"one of the best {n_models}",
@@ -129,7 +131,7 @@ class FilterModels:
         return hashlib.sha256(json.dumps([self.named, makers], sort_keys=True).encode()).hexdigest()
 
 
-def _refuse_unknown(which: str, chosen: Mapping[str, Maker], *, open_only: bool) -> None:
+def _refuse_unknown(which: str, chosen: Mapping[str, ModelOrigin], *, open_only: bool) -> None:
     """Raise with all chosen models of which something is not known, so that one file of facts can settle it.
 
     Raises:
@@ -154,7 +156,7 @@ def _refuse_unknown(which: str, chosen: Mapping[str, Maker], *, open_only: bool)
         )
 
 
-def best_of_each(scores: NDArray[np.float64], organizations: Sequence[str], n_models: int) -> NDArray[np.intp]:
+def select_best_models(scores: NDArray[np.float64], organizations: Sequence[str], n_models: int) -> NDArray[np.intp]:
     """Places of the best models, no two of one organization; fewer where there are fewer organizations.
 
     Models with equal scores are taken in the order in which they stand.

@@ -10,8 +10,8 @@ from sqlmodel import Session
 
 from tracker.queries import tables
 from tracker.queries.catalogue.prompt_names import prompt_names
-from tracker.queries.filtering.prompt_filter import PromptFilter, chosen_filter, prompt_filter
-from tracker.queries.resolution import BenchmarkKey, chosen_tasks
+from tracker.queries.filtering.prompt_filter import PromptFilter, load_prompt_filter, selected_filter
+from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 
@@ -19,7 +19,7 @@ NAMED = 5
 """Prompts that a note names before it breaks off."""
 
 
-def filter_notes(session: Session, benchmark: BenchmarkKey, selection: Selection) -> tuple[str, ...]:
+def filter_warnings(session: Session, benchmark: BenchmarkKey, selection: Selection) -> tuple[str, ...]:
     """What to say where a selection names a filter: how much it keeps, of what, whether it is stale, who chose.
 
     Args:
@@ -31,12 +31,12 @@ def filter_notes(session: Session, benchmark: BenchmarkKey, selection: Selection
         NotFoundError: there is no such finding.
         SelectionError: it filters no prompts, or those of another benchmark, or keeps none.
     """
-    chosen = chosen_filter(session, benchmark, selection)
+    chosen = selected_filter(session, benchmark, selection)
     if chosen is None:
         return ()
     key = chosen.finding_id
-    prompt_ids, tasks = read_prompts(session, chosen_tasks(session, benchmark, selection))
-    stays, _ = chosen.of(prompt_ids)
+    prompt_ids, tasks = read_prompts(session, select_tasks(session, benchmark, selection))
+    stays, _ = chosen.align(prompt_ids)
     warnings = [f"Only the {int(stays.sum()):,} of {len(stays):,} prompts that filter {key} keeps."]
     again = f"Make it anew: suffrage analyze {chosen.made_by} {shlex.quote(chosen.benchmark)}"
     unjudged = _never_judged(session, benchmark, chosen, prompt_ids)
@@ -60,11 +60,11 @@ def _never_judged(
     session: Session, benchmark: BenchmarkKey, chosen: PromptFilter, prompt_ids: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """``(n,)`` which prompts no filter judged: neither this one nor one of whose kept prompts it was made."""
-    unjudged = ~chosen.of(prompt_ids)[1]
+    unjudged = ~chosen.align(prompt_ids)[1]
     before = chosen.selection.get("filter")
     if before is not None and unjudged.any():
-        earlier = prompt_filter(session, benchmark, before)
-        unjudged &= earlier.of(prompt_ids)[0] | _never_judged(session, benchmark, earlier, prompt_ids)
+        earlier = load_prompt_filter(session, benchmark, before)
+        unjudged &= earlier.align(prompt_ids)[0] | _never_judged(session, benchmark, earlier, prompt_ids)
     return unjudged
 
 

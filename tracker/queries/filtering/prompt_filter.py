@@ -26,7 +26,7 @@ FILTER_MODELS = "filter_models"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterReason:
+class FlaggedPrompts:
     """The prompts that one reason applies to.
 
     Attributes:
@@ -67,7 +67,7 @@ class PromptFilter:
     benchmark: str
     prompt_ids: NDArray[np.int64]
     kept: NDArray[np.bool_]
-    reasons: Mapping[str, FilterReason]
+    reasons: Mapping[str, FlaggedPrompts]
     models: tuple[str, ...]
     parameters: Mapping[str, Any]
     selection: Mapping[str, Any]
@@ -75,8 +75,8 @@ class PromptFilter:
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> PromptFilter:
-        """The filter that a selection names, else the latest of its benchmark; see `prompt_filter`."""
-        return prompt_filter(session, find_benchmark(session, selection.benchmark), selection.filter)
+        """The filter that a selection names, else the latest of its benchmark; see `load_prompt_filter`."""
+        return load_prompt_filter(session, find_benchmark(session, selection.benchmark), selection.filter)
 
     @property
     def n_kept(self) -> int:
@@ -94,7 +94,7 @@ class PromptFilter:
             hashed.update(reason.prompt_ids.tobytes() + reason.retained.tobytes() + reason.groups.tobytes())
         return hashed.hexdigest()
 
-    def of(self, prompt_ids: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def align(self, prompt_ids: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which of some prompts stay, and which were judged at all.
 
         Args:
@@ -126,7 +126,7 @@ class PromptFilter:
         return np.isin(prompt_ids, gone)
 
 
-def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = None) -> PromptFilter:
+def load_prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = None) -> PromptFilter:
     """A recorded filter.
 
     Args:
@@ -183,7 +183,7 @@ def prompt_filter(session: Session, benchmark: BenchmarkKey, key: int | None = N
     )
 
 
-def chosen_filter(session: Session, benchmark: BenchmarkKey, selection: Selection) -> PromptFilter | None:
+def selected_filter(session: Session, benchmark: BenchmarkKey, selection: Selection) -> PromptFilter | None:
     """The filter whose kept prompts a selection asks for; None where it names none.
 
     Raises:
@@ -192,7 +192,7 @@ def chosen_filter(session: Session, benchmark: BenchmarkKey, selection: Selectio
     """
     if selection.filter is None:
         return None
-    chosen = prompt_filter(session, benchmark, selection.filter)
+    chosen = load_prompt_filter(session, benchmark, selection.filter)
     if not chosen.n_kept:
         raise SelectionError(
             f"Filter {chosen.finding_id} keeps none of the {len(chosen.prompt_ids):,} prompts of {benchmark.label} "
@@ -201,7 +201,7 @@ def chosen_filter(session: Session, benchmark: BenchmarkKey, selection: Selectio
     return chosen
 
 
-def whole_tasks(benchmark: BenchmarkKey, metric: str) -> SelectionError:
+def task_scores_error(benchmark: BenchmarkKey, metric: str) -> SelectionError:
     """Why scores of whole tasks are refused where a filter is chosen."""
     return SelectionError(
         f"{benchmark.label} has scores of whole tasks only under {metric}, so its prompts cannot be filtered. "
@@ -209,7 +209,7 @@ def whole_tasks(benchmark: BenchmarkKey, metric: str) -> SelectionError:
     )
 
 
-def _reasons(session: Session, key: int) -> dict[str, FilterReason]:
+def _reasons(session: Session, key: int) -> dict[str, FlaggedPrompts]:
     found: dict[str, list[NDArray[np.int64]]] = {}
     asked = (
         "SELECT prompt_id, CASE WHEN retained THEN 1 ELSE 0 END, COALESCE(cluster, -1), step FROM filter_reason "
@@ -224,7 +224,7 @@ def _reasons(session: Session, key: int) -> dict[str, FilterReason]:
     for step in sorted(found):
         rows = np.concatenate(found[step])
         prompt_ids, retained, groups = rows[np.argsort(rows[:, 0])].T
-        reasons[step] = FilterReason(
+        reasons[step] = FlaggedPrompts(
             prompt_ids=prompt_ids.copy(), retained=retained.astype(np.bool_), groups=groups.copy()
         )
     return reasons

@@ -15,13 +15,13 @@ from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
 from tracker.queries.resolution import (
     BenchmarkKey,
-    ChosenRun,
     MetricKey,
-    chosen_runs,
+    SelectedRun,
     find_benchmark,
     find_metric,
-    measured,
-    runs_of_models,
+    has_scores,
+    select_runs,
+    select_runs_of_models,
 )
 from tracker.queries.selection import Selection
 
@@ -34,7 +34,7 @@ ANSWER_ONLY = "answer_only"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoldProbabilities:
+class ReferenceProbabilities:
     """Probabilities that models gave to the gold answers; the kinds do not compare and are kept apart.
 
     Attributes:
@@ -47,14 +47,14 @@ class GoldProbabilities:
     run_ids: NDArray[np.int64]
 
     @classmethod
-    def load(cls, session: Session, selection: Selection) -> GoldProbabilities:
+    def load(cls, session: Session, selection: Selection) -> ReferenceProbabilities:
         """Those of the runs that a selection's scores come from; none where none are stored."""
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-        return cls.of_runs(session, selection, chosen_runs(session, benchmark, metric, "prompt", selection))
+        return cls.of_runs(session, selection, select_runs(session, benchmark, metric, "prompt", selection))
 
     @classmethod
-    def of_runs(cls, session: Session, selection: Selection, runs: Sequence[ChosenRun]) -> GoldProbabilities:
+    def of_runs(cls, session: Session, selection: Selection, runs: Sequence[SelectedRun]) -> ReferenceProbabilities:
         """Those of some runs, of the tasks and the kept prompts of a selection; trials are averaged."""
         benchmark = find_benchmark(session, selection.benchmark)
         kinds = {}
@@ -83,7 +83,7 @@ class AnswerOnlyRuns:
     """
 
     scores: PerformanceMatrix | None
-    probabilities: GoldProbabilities
+    probabilities: ReferenceProbabilities
     problem: str = ""
 
     @classmethod
@@ -91,13 +91,13 @@ class AnswerOnlyRuns:
         """Those of the selection's models under its metric, whatever its runs and condition."""
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-        models = {run.model for run in chosen_runs(session, benchmark, metric, "prompt", selection)}
+        models = {run.model for run in select_runs(session, benchmark, metric, "prompt", selection)}
         asked = replace(selection, condition=ANSWER_ONLY, runs=())
-        runs = runs_of_models(session, benchmark, metric, asked, models)
+        runs = select_runs_of_models(session, benchmark, metric, asked, models)
         scores = matrix_of_runs(session, benchmark, metric, runs, asked) if runs else None
         return cls(
             scores=scores,
-            probabilities=GoldProbabilities.of_runs(session, asked, runs if scores else ()),
+            probabilities=ReferenceProbabilities.of_runs(session, asked, runs if scores else ()),
             problem="" if scores else _problem(session, benchmark, metric, asked, bool(runs)),
         )
 
@@ -113,7 +113,7 @@ class AnswerOnlyRuns:
         return hashlib.sha256(f"{scores}\n{self.probabilities.digest}".encode()).hexdigest()
 
 
-def _having(session: Session, name: str, runs: Sequence[ChosenRun]) -> tuple[MetricKey | None, Sequence[ChosenRun]]:
+def _having(session: Session, name: str, runs: Sequence[SelectedRun]) -> tuple[MetricKey | None, Sequence[SelectedRun]]:
     """The metric of that name, and those of some runs that have scores of prompts under it; None where none has."""
     metric, run = tables.metric.c, tables.run.c
     row = session.execute(sa.select(metric.id, metric.name, metric.higher_is_better).where(metric.name == name)).first()
@@ -122,7 +122,7 @@ def _having(session: Session, name: str, runs: Sequence[ChosenRun]) -> tuple[Met
     query = (
         sa.select(run.id)
         .select_from(sa.join(tables.run, tables.metric, metric.id == row.id))
-        .where(run.id.in_([run.id for run in runs]), measured("prompt"))
+        .where(run.id.in_([run.id for run in runs]), has_scores("prompt"))
     )
     there = set(session.scalars(query))
     having = [run for run in runs if run.id in there]
@@ -140,7 +140,7 @@ def _problem(
         sa.select(other.name)
         .select_from(sa.join(tables.metric, tables.run, sa.true()))
         .where(run.benchmark_id == benchmark.id, run.condition == ANSWER_ONLY, run.status == "complete")
-        .where(measured("prompt"))
+        .where(has_scores("prompt"))
         .distinct()
     )
     names = sorted(session.scalars(stored))

@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from tracker.errors import NotFoundError
 from tracker.queries import tables
-from tracker.queries.catalogue.listing import in_utc
+from tracker.queries.catalogue.listing import to_utc
 from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark
 
@@ -207,7 +207,7 @@ def _listed(row: sa.Row[Any], numbers: Sequence[Number], stale: str) -> dict[str
         "status": row.status,
         "summary": row.summary or row.error or "",
         "headline": {number.name: number.value for number in numbers if number.headline},
-        "recorded": in_utc(row.recorded),
+        "recorded": to_utc(row.recorded),
         "stale": stale,
         "selection": row.selection,
     }

@@ -10,9 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 from tracker.queries import tables
-from tracker.queries.resolution import measured
+from tracker.queries.resolution import has_scores
 
 KEYS_AT_ONCE = 500
 N_NAMED = 3
@@ -114,15 +114,15 @@ def _weigh(session: Session, asked: Mapping[int, _Asked]) -> None:
         elif not one.is_pinned:
             later[row.finding_id][row.run_id] = row.model
     for key, keys in changed.items():
-        asked[key].withdrawn.append(f"changed since: run {listed(sorted(keys), N_NAMED)}")
+        asked[key].withdrawn.append(f"changed since: run {join_names(sorted(keys), N_NAMED)}")
     for (key, status), told in sorted(aside.items()):
-        asked[key].withdrawn.append(f"{SET_ASIDE[status]}: {listed(sorted(told), N_NAMED)}")
+        asked[key].withdrawn.append(f"{SET_ASIDE[status]}: {join_names(sorted(told), N_NAMED)}")
     newest = _LaterRuns(session, {run for runs in later.values() for run in runs})
     for key, runs in later.items():
         metric = (asked[key].selection or {}).get("metric")
         told = {f"{model} (run {new})" for run, model in runs.items() if (new := newest.of(run, metric))}
         if told:
-            asked[key].later.append(f"a later run exists of {listed(sorted(told), N_NAMED)}")
+            asked[key].later.append(f"a later run exists of {join_names(sorted(told), N_NAMED)}")
 
 
 def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[Any]]:
@@ -166,7 +166,7 @@ class _LaterRuns:
         scored = (
             sa.select(run.c.id, tables.metric.c.name)
             .select_from(sa.join(tables.metric, run, sa.true()))
-            .where(sa.or_(measured("prompt"), measured("task")))
+            .where(sa.or_(has_scores("prompt"), has_scores("task")))
         )
         for part in _parts({*self._later, *(new for news in self._later.values() for new in news)}):
             for key, name in session.execute(scored.where(run.c.id.in_(part))):

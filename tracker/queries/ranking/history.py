@@ -16,18 +16,18 @@ from tracker.queries import tables
 from tracker.queries.catalogue.model_names import find_model
 from tracker.queries.performance import PerformanceMatrix, matrix_of_runs
 from tracker.queries.resolution import (
-    ChosenRun,
+    SelectedRun,
     benchmark_label,
-    chosen_runs,
     find_benchmark,
     find_metric,
-    measured,
+    has_scores,
+    select_runs,
 )
 from tracker.queries.selection import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOfModel:
+class HistoryRun:
     """One run in the history of its model.
 
     Attributes:
@@ -58,7 +58,7 @@ class RunHistory:
     """
 
     scores: PerformanceMatrix
-    runs: tuple[RunOfModel, ...]
+    runs: tuple[HistoryRun, ...]
 
     @classmethod
     def load(cls, session: Session, selection: Selection) -> RunHistory:
@@ -70,7 +70,7 @@ class RunHistory:
         """
         benchmark = find_benchmark(session, selection.benchmark)
         metric, _ = find_metric(session, benchmark, selection, ("prompt",))
-        latest = chosen_runs(session, benchmark, metric, "prompt", selection)  # refuses what is not there, in words
+        latest = select_runs(session, benchmark, metric, "prompt", selection)  # refuses what is not there, in words
         run, model = tables.run.c, tables.model.c
         wanted: list[sa.ColumnElement[bool]] = (
             [run.id.in_(selection.runs)]
@@ -89,20 +89,20 @@ class RunHistory:
             sa.select(run.id, run.label, run.started, run.ingested, run.condition, run.settings, model.name)
             .join(tables.model, model.id == run.model_id)
             .join(tables.metric, tables.metric.c.id == metric.id)
-            .where(run.benchmark_id == benchmark.id, measured("prompt"), *wanted)
+            .where(run.benchmark_id == benchmark.id, has_scores("prompt"), *wanted)
         ).all()
         undated = {row.name for row in rows if row.started is None}
         ordered = sorted(
             rows, key=lambda row: (row.name, row.id if row.name in undated else _utc(row.started).timestamp(), row.id)
         )
-        columns = [ChosenRun(row.id, f"{row.name} (run {row.id})", row.condition, row.name) for row in ordered]
+        columns = [SelectedRun(row.id, f"{row.name} (run {row.id})", row.condition, row.name) for row in ordered]
         scores = matrix_of_runs(session, benchmark, metric, columns, selection)
         if scores is None:
             raise SelectionError(f"No prompt of {benchmark.label} has a score under {metric.name} in the chosen tasks.")
         return cls(
             scores=scores,
             runs=tuple(
-                RunOfModel(
+                HistoryRun(
                     id=row.id,
                     model=row.name,
                     label=row.label,
@@ -132,7 +132,7 @@ class RunHistory:
         return [(n, total / n if n else np.nan) for n, total in zip(counts.tolist(), sums.tolist(), strict=True)]
 
     @property
-    def columns_of(self) -> dict[str, list[int]]:
+    def columns_by_model(self) -> dict[str, list[int]]:
         """Columns of each model, in the order of its runs."""
         found: dict[str, list[int]] = {}
         for column, run in enumerate(self.runs):
@@ -141,7 +141,7 @@ class RunHistory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AvailableHistory:
     """Something that a model was asked, of which there is a history.
 
     Attributes:
@@ -160,7 +160,7 @@ class Asked:
     n_runs: int
 
 
-def histories_of(session: Session, model: str) -> list[Asked]:
+def list_histories(session: Session, model: str) -> list[AvailableHistory]:
     """Every benchmark, condition and variant under which a model has scores of prompts, by name.
 
     Args:
@@ -200,7 +200,7 @@ def histories_of(session: Session, model: str) -> list[Asked]:
     for (label, condition, variant), metrics in sorted(grouped.items()):
         ordered: list[sa.Row[tuple[object, ...]]] = sorted(metrics, key=lambda row: (-row.n_scores, row.metric))
         found.append(
-            Asked(
+            AvailableHistory(
                 benchmark=label,
                 metric=ordered[0].metric,
                 other_metrics=tuple(row.metric for row in ordered[1:]),

@@ -14,14 +14,14 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 from tracker.queries import tables
 from tracker.queries.clusters import Clusters
-from tracker.queries.filtering.filter_warnings import filter_notes
-from tracker.queries.filtering.prompt_filter import whole_tasks
+from tracker.queries.filtering.filter_warnings import filter_warnings
+from tracker.queries.filtering.prompt_filter import task_scores_error
 from tracker.queries.performance import performance_matrix, task_matrix
 from tracker.queries.ranking.ranked_means import Leaderboard, LeaderboardRow, Ranking, rank_by_prompts, rank_by_tasks
-from tracker.queries.resolution import BenchmarkKey, chosen_runs, find_benchmark, find_metric
+from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric, select_runs
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
 from tracker.run_settings import evaluation_of, progress_of
@@ -53,10 +53,10 @@ def leaderboard(session: Session, selection: Selection, missing: Policy = "unran
     metric, unit = find_metric(session, benchmark, selection, ("prompt", "task"))
     selection = replace(selection, metric=metric.name)
     if unit == "task" and selection.filter is not None:
-        raise whole_tasks(benchmark, metric.name)
+        raise task_scores_error(benchmark, metric.name)
     everyone = replace(selection, models=())
     weights = prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
-    scored = {run.id: run.column for run in chosen_runs(session, benchmark, metric, None, selection)}
+    scored = {run.id: run.column for run in select_runs(session, benchmark, metric, None, selection)}
     how = Ranking(
         missing=missing,
         shown=frozenset(scored) if selection.models else None,
@@ -76,7 +76,7 @@ def leaderboard(session: Session, selection: Selection, missing: Policy = "unran
     if under_way := _under_way(session, benchmark, selection):
         board = replace(board, warnings=(*board.warnings, under_way))
     if selection.filter is not None:
-        said = filter_notes(session, benchmark, selection)
+        said = filter_warnings(session, benchmark, selection)
         board = replace(board, warnings=(*said, *board.warnings), filter_id=selection.filter)
     if unseen := sorted(set(scored) - {row.run_id for row in board.rows}):
         names = ", ".join(scored[key] for key in unseen)
@@ -107,4 +107,4 @@ def _under_way(session: Session, benchmark: BenchmarkKey, selection: Selection) 
         for row in rows
         if evaluation_of(row.settings) is not None
     ]
-    return f"Not taken, since the evaluation has not finished: {listed(said, N_NAMED)}." if said else ""
+    return f"Not taken, since the evaluation has not finished: {join_names(said, N_NAMED)}." if said else ""

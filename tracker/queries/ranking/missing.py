@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.name_lists import listed
+from tracker.name_lists import join_names
 from tracker.queries.selection import POLICIES, Policy
 
 N_NAMED = 5
@@ -137,4 +137,4 @@ def imputed(Q: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _named(lacking: Sequence[tuple[str, int]]) -> str:
     ordered = sorted(lacking, key=lambda one: (-one[1], one[0]))
-    return listed((f"{name} {n:,}" for name, n in ordered), N_NAMED, rest="more models")
+    return join_names((f"{name} {n:,}" for name, n in ordered), N_NAMED, noun="more models")

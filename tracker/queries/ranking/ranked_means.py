@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from tracker.queries.clusters import NONE, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix
 from tracker.queries.ranking.missing import settle
-from tracker.queries.ranking.standard_errors import interval, means
 from tracker.queries.ranking.weighted_scores import weighted_scores, with_mean_one
 from tracker.queries.selection import Policy
 from tracker.queries.weights import PromptWeights
+from tracker.statistics.standard_errors import interval, means
 
 TIE = 1e-12
 
@@ -138,7 +138,7 @@ def rank_by_prompts(
     )
     kept = replace(asked.rows(settled.kept), Q=settled.Q)
     w = chosen.weights if settled.kept.all() else with_mean_one(chosen.weights[settled.kept])
-    clusters = kept.tasks if how.clusters is None else how.clusters.of(kept.prompt_ids)
+    clusters = kept.tasks if how.clusters is None else how.clusters.align(kept.prompt_ids)
     cluster_field = TASK if how.clusters is None else how.clusters.field
     found = means(kept.Q, clusters, w)
     n_alone = int((clusters == "").sum())

@@ -78,7 +78,7 @@ def weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = N
     """
     if weights is None:
         return WeightedScores(scores=scores, weights=np.ones(scores.n_prompts))
-    w = weights.of(scores.prompt_ids, scores.tasks)
+    w = weights.align(scores.prompt_ids, scores.tasks)
     unknown = np.isnan(w)
     nothing = w <= NEGLIGIBLE * w.max(initial=0.0, where=~unknown)
     kept = ~(unknown | nothing)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.diversity.distance_counts import RankingDistances, ReferenceRanking, count_distances
 from analyses.numerics.elections.subsets.subset_sampling import SubsetSample
 from analyses.numerics.elections.voting.task_votes import TaskVotes, combine_digits
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import HALVES, generator
 
 SUBSET_BLOCK = 8192
@@ -92,7 +92,7 @@ def subset_distances(votes: TaskVotes, standard: ReferenceRanking, subsets: NDAr
 
 def measure_subsets(votes: TaskVotes, standard: ReferenceRanking, sets: SubsetSample) -> SubsetDistances:
     """The rankings by the sets of one size."""
-    blocks = blocks_of(sets.n_examined, SUBSET_BLOCK)
+    blocks = split_blocks(sets.n_examined, SUBSET_BLOCK)
 
     def done(block: int) -> RankingDistances:
         numbers = blocks[block]

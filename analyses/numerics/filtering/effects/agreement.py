@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
 
 Floats = NDArray[np.float64]
@@ -80,7 +80,7 @@ def measure_random_agreement(
         seed: the same seed gives the same subsets, for any number of workers.
     """
     columns, n_answers = _columns(answers), _n_answers(answers)
-    blocks = blocks_of(n_draws, BLOCK)
+    blocks = split_blocks(n_draws, BLOCK)
 
     def drawn(block: int) -> list[tuple[float, float]]:
         found = []

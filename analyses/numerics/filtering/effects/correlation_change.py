@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.spread import LEVELS
 from tracker.statistics.ranking import mean_ranks
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_MODELS, generator
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ def correlation_changes(
     else:
         levels = np.stack([np.unique(mean_ranks(row, higher_is_better=False), return_inverse=True)[1] for row in table])
         observed = _correlations(table, levels, np.arange(m)[None])[0]
-        blocks = blocks_of(n_draws, max(1, CELLS // m))
+        blocks = split_blocks(n_draws, max(1, CELLS // m))
 
         def some(block: int) -> Floats:
             models = generator(seed, RESAMPLED_MODELS, block).integers(0, m, (len(blocks[block]), m))

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.correlation_change import MIN_MODELS
-from tracker.statistics.ranking import TIE, kendall_tau_b, mean_ranks
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.ranking import TIE_TOLERANCE, kendall_tau_b, mean_ranks
+from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RANDOM_SUBSETS, generator
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ def subset_statistics(
 ) -> SubsetStatistics:
     """Statistics of given selections.
 
-    Means within `tracker.statistics.ranking.TIE` of each other are tied. A model without any score is in no ranking.
+    Means within `TIE_TOLERANCE` of each other are tied. A model without any score is in no ranking.
 
     Args:
         Q: ``(n_prompts, n_models)``, NaN = not measured.
@@ -112,7 +112,7 @@ def random_subset_statistics(
         size, seed: as for `random_subsets`; the numbers are ``0 .. n_subsets - 1``.
         n_subsets: how many.
     """
-    blocks = blocks_of(n_subsets, BLOCK)
+    blocks = split_blocks(n_subsets, BLOCK)
 
     def drawn(block: int) -> SubsetStatistics:
         chosen = random_subsets(len(Q), size, blocks[block], seed)
@@ -143,7 +143,7 @@ def position(value: float, among: Floats) -> float:
     among = among[~np.isnan(among)]
     if np.isnan(value) or not among.size:
         return float("nan")
-    slack = TIE * max(1.0, abs(value))
+    slack = TIE_TOLERANCE * max(1.0, abs(value))
     below, level = among < value - slack, np.abs(among - value) <= slack
     return float((below.sum() + level.sum() / 2) / among.size)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.removal import draw_retained
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 
 SUBSETS_AT_A_TIME = 64
 
@@ -118,7 +118,7 @@ def decisions(
 
     by_all, _ = filtered(tuple(range(n_models)))
     subsets = tuple(subset for size in sizes for subset in combinations(range(n_models), size))
-    blocks = blocks_of(len(subsets), SUBSETS_AT_A_TIME)
+    blocks = split_blocks(len(subsets), SUBSETS_AT_A_TIME)
 
     def task(block: int) -> list[tuple[int, ...]]:
         rows: list[tuple[int, ...]] = []

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import blocks_of
+from tracker.statistics.resampling import split_blocks
 
 LANES = 64
 """Partial sums of a dot product: a processor works on several at once, and their order is still fixed."""
@@ -80,7 +80,7 @@ def iterate_products(
     """
     size = max(1, min(ROWS_AT_A_TIME, FLOATS_AT_A_TIME // max(1, len(columns))))
     held = np.empty((min(size, len(rows)), len(columns)), np.float32)
-    for block in blocks_of(len(rows), size):
+    for block in split_blocks(len(rows), size):
         yield block.start, np.matmul(rows[block.start : block.stop], columns.T, out=held[: len(block)])
 
 
@@ -94,7 +94,7 @@ def iterate_pair_products(unit: NDArray[np.float32]) -> Iterator[tuple[int, int,
         Numbers of the first row and of the first column, and products of some rows with that column and all after it,
         which the next block overwrites. Every pair of a row and a column with a higher number is in one block.
     """
-    for strip in blocks_of(len(unit), ROWS_OF_A_STRIP):
+    for strip in split_blocks(len(unit), ROWS_OF_A_STRIP):
         rest = unit[strip.start :]
         for start, block in iterate_products(rest[: len(strip)], rest):
             yield strip.start + start, strip.start, block

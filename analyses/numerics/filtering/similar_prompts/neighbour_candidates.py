@@ -16,7 +16,7 @@ from analyses.numerics.filtering.similar_prompts.cosine_distances import (
     iterate_products,
 )
 from tracker.statistics.jit import jit
-from tracker.statistics.resampling import blocks_of
+from tracker.statistics.resampling import split_blocks
 
 STEP = 16
 """One prompt in so many is looked at first, to learn how near the neighbours of each prompt may be."""
@@ -45,7 +45,7 @@ class NeighbourCandidates:
         """``(n,)`` the ``k``-th largest product; minus infinity where there are fewer, or some may be missing."""
         n, room = self.values.shape
         found = np.empty(n, np.float32)
-        for rows in blocks_of(n, ROWS_AT_A_TIME):
+        for rows in split_blocks(n, ROWS_AT_A_TIME):
             block = slice(rows.start, rows.stop)
             found[block] = np.partition(self.values[block], room - k, axis=1)[:, room - k]
         return np.where(self.counts <= room, found, -np.float32(np.inf))

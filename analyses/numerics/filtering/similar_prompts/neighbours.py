@@ -16,7 +16,7 @@ from analyses.numerics.filtering.similar_prompts.cosine_distances import (
 )
 from analyses.numerics.filtering.similar_prompts.neighbour_candidates import NeighbourCandidates, find_candidates
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import blocks_of, map_blocks
+from tracker.statistics.resampling import map_blocks, split_blocks
 
 ROWS_OF_A_TASK = 2048
 """Prompts a worker does at a time."""
@@ -64,7 +64,7 @@ def _fill_from(few: NeighbourCandidates, directions: NormalizedVectors, found: N
     k = found.indices.shape[1]
     bars = few.kth(k) - np.float32(2 * directions.slack)
     enough = bars >= few.bars
-    blocks = blocks_of(len(bars), ROWS_OF_A_TASK)
+    blocks = split_blocks(len(bars), ROWS_OF_A_TASK)
 
     def task(block: int) -> Neighbours:
         rows = blocks[block]

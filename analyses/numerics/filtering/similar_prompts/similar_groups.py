@@ -19,7 +19,7 @@ from analyses.numerics.filtering.similar_prompts.cosine_distances import (
 )
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.resampling import blocks_of
+from tracker.statistics.resampling import split_blocks
 
 ROWS_AT_A_TIME = 2048
 """Prompts whose rows are multiplied with all together."""
@@ -133,7 +133,7 @@ def iterate_nearer(E: NDArray[np.float32], neighbours: Neighbours, threshold: fl
     """For each prompt in turn, the others that are strictly nearer than the threshold."""
     cut, sizes = _cut_short(neighbours, threshold), (neighbours.distances < threshold).sum(axis=1)
     directions = NormalizedVectors.of(E) if cut.any() else None
-    for block in blocks_of(len(E), ROWS_AT_A_TIME):
+    for block in split_blocks(len(E), ROWS_AT_A_TIME):
         rows = block.start + np.flatnonzero(cut[block.start : block.stop])
         beyond = _nearer_of(directions, rows, threshold) if directions and rows.size else iter(())
         for i in block:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyses.numerics.filtering.removal import draw_retained, remove_all_but_one, remove_half
-from tracker.statistics.rng_streams import ALIKE, RETAINED, generator
+from tracker.statistics.rng_streams import DUPLICATES, RETAINED, generator
 
 GROUPS = st.lists(st.integers(-1, 5), max_size=40).map(lambda numbers: np.array(numbers, np.int32))
 SEEDS = st.integers(0, 2**40)
@@ -26,8 +26,8 @@ class TestAgainstReference:
     @given(GROUPS, SEEDS)
     def test_those_with_the_smallest_draws_go(self, groups, seed):
         for found, purpose, n_removed in (
-            (remove_all_but_one(groups, seed=seed), ALIKE, lambda size: size - 1),
-            (remove_half(groups, seed=seed), ALIKE, lambda size: size // 2),
+            (remove_all_but_one(groups, seed=seed), DUPLICATES, lambda size: size - 1),
+            (remove_half(groups, seed=seed), DUPLICATES, lambda size: size // 2),
         ):
             draws = generator(seed, purpose).random(len(groups))
             assert found.dtype == np.bool_

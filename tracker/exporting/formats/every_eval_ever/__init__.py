@@ -24,8 +24,8 @@ from tracker.exporting.formats.every_eval_ever.aggregate import RunFile, describ
 from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, InstanceCounts, PromptFields, rows
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.queries import tables
-from tracker.queries.filtering.prompt_filter import chosen_filter
-from tracker.queries.resolution import Unit, benchmark_label, chosen_tasks, find_benchmark
+from tracker.queries.filtering.prompt_filter import selected_filter
+from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 
@@ -125,7 +125,7 @@ def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, ever
 
 def _runs_of(session: Session, selection: Selection, every: bool) -> list[RunFile]:
     benchmark = find_benchmark(session, selection.benchmark)
-    tasks = chosen_tasks(session, benchmark, selection)
+    tasks = select_tasks(session, benchmark, selection)
     units: tuple[Unit, ...] = ("prompt", "task") if selection.filter is None else ("prompt",)
     metric_ids: dict[Unit, dict[int, tuple[int, ...]]] = {unit: {} for unit in units}
     # One at a time: a run named by its key may have scores of one kind and not of the other.
@@ -139,7 +139,7 @@ def _runs_of(session: Session, selection: Selection, every: bool) -> list[RunFil
                 problems.append(problem)
         if len(problems) == len(units):
             raise problems[0]
-    kept = chosen_filter(session, benchmark, selection)
+    kept = selected_filter(session, benchmark, selection)
     prompt_ids, _ = read_prompts(session, tasks, kept)
     prompts = PromptFields(session, np.sort(prompt_ids))
     metrics = {

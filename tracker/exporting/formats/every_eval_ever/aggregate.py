@@ -27,7 +27,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
 )
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.queries import tables
-from tracker.queries.ranking.standard_errors import LEVEL, interval
+from tracker.statistics.standard_errors import LEVEL, interval
 
 LONGEST_NAME = 100
 GENERATION = ("temperature", "top_p")

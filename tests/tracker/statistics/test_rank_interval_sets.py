@@ -11,15 +11,15 @@ from hypothesis.extra.numpy import arrays
 from joblib import parallel_config
 from statsmodels.stats.multitest import multipletests
 
-from tracker.statistics.grouping import grouping
-from tracker.statistics.rank_intervals import rank_intervals, ranks_of_rows, tie_groups
+from tracker.statistics.grouping import group_rows
+from tracker.statistics.rank_intervals import rank_intervals, rank_rows, tie_groups
 from tracker.statistics.ranking import mean_ranks
 
 RNG = np.random.default_rng(10)
 
 
 def independent(n: int):
-    return grouping(np.full(n, ""))
+    return group_rows(np.full(n, ""))
 
 
 def tables(most_rows: int, most_columns: int, scores: list[float]) -> st.SearchStrategy[np.ndarray]:
@@ -74,7 +74,7 @@ class TestAgainstReference:
         arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 6)), elements=st.sampled_from([0.1, 0.2, 0.3]))
     )
     def test_ranks_of_many_rows_are_those_of_each(self, scores):
-        assert ranks_of_rows(scores, 1e-12).tolist() == [mean_ranks(row).tolist() for row in scores]
+        assert rank_rows(scores, 1e-12).tolist() == [mean_ranks(row).tolist() for row in scores]
 
     def test_bootstrap_ranks_are_those_of_slow_resamples(self):
         Q = (RNG.random((80, 5)) < [0.4, 0.5, 0.55, 0.6, 0.9]).astype(float)
@@ -85,11 +85,11 @@ class TestAgainstReference:
         assert np.abs(found.bootstrap_high - ends[1]).max() <= 0.5
 
     def test_intervals_of_means_are_those_of_the_leaderboard(self):
-        from tracker.queries.ranking.standard_errors import interval, means
+        from tracker.statistics.standard_errors import interval, means
 
         Q, tasks = RNG.random((60, 3)), np.array(list("abcdef") * 10)
         expected = means(Q, tasks, np.ones(60))
-        clustered, plain = (rank_intervals(Q, groups, n_resamples=0) for groups in (grouping(tasks), independent(60)))
+        clustered, plain = (rank_intervals(Q, groups, n_resamples=0) for groups in (group_rows(tasks), independent(60)))
         for j in range(3):
             mean = float(Q[:, j].mean())
             ends = interval(mean, expected.clustered(j), 5), interval(mean, expected.plain(j), 59)
@@ -105,15 +105,15 @@ class TestLaws:
     )
     def test_every_rank_lies_in_its_interval_and_the_order_of_models_does_not_matter(self, Q, random):
         names = np.array([random.choice(["a", "b", ""]) for _ in Q])
-        found = rank_intervals(Q, grouping(names), n_resamples=20)
+        found = rank_intervals(Q, group_rows(names), n_resamples=20)
         assert (found.rank_low <= found.rank).all()
         assert (found.rank <= found.rank_high).all()
         order = np.array(random.sample(range(Q.shape[1]), Q.shape[1]))
-        turned = rank_intervals(Q[:, order], grouping(names), n_resamples=20)
+        turned = rank_intervals(Q[:, order], group_rows(names), n_resamples=20)
         assert turned.rank_low.tolist() == found.rank_low[order].tolist()
         assert turned.rank_high.tolist() == found.rank_high[order].tolist()
         assert turned.bootstrap_low.tolist() == found.bootstrap_low[order].tolist()
-        lower = rank_intervals(-Q, grouping(names), higher_is_better=False, n_resamples=20)
+        lower = rank_intervals(-Q, group_rows(names), higher_is_better=False, n_resamples=20)
         assert lower.rank_low.tolist() == found.rank_low.tolist()
         assert lower.bootstrap_high.tolist() == found.bootstrap_high.tolist()
 
@@ -169,7 +169,7 @@ def test_bootstrap_ranks_are_percentiles_of_ranks_in_resampled_clusters(level):
     sizes = rng.integers(3, 9, 12)
     codes = np.repeat(np.arange(12), sizes)
     Q = rng.normal(size=(12, 5))[codes] + rng.normal(size=(len(codes), 5)) + np.array([0, 0.3, 0.5, 0.9, 3])
-    found = rank_intervals(Q, grouping(codes.astype(str)), level=level, n_resamples=4000)
+    found = rank_intervals(Q, group_rows(codes.astype(str)), level=level, n_resamples=4000)
     sums = np.array([Q[codes == code].sum(axis=0) for code in range(12)])
     ranks = [
         scipy.stats.rankdata(-sums[drawn].sum(axis=0) / sizes[drawn].sum())

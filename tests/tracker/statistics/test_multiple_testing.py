@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import false_discovery_control
 from statsmodels.stats.multitest import multipletests
 
-from analyses.numerics.semantic.false_discovery import ascending_fdr_values, fdr_values
+from tracker.statistics.multiple_testing import ascending_fdr_values, fdr_values
 
 PVALUES = arrays(np.float64, st.integers(1, 30), elements=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.05, 1.0])))
 

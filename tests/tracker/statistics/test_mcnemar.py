@@ -9,9 +9,8 @@ from hypothesis.extra.numpy import arrays
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from analyses.numerics.semantic.false_discovery import fdr_values
 from tracker.statistics.mcnemar import mcnemar_pvalues
-from tracker.statistics.multiplicity import holm_values
+from tracker.statistics.multiple_testing import fdr_values, holm_values
 
 RNG = np.random.default_rng(6)
 

@@ -9,8 +9,8 @@ from hypothesis.extra.numpy import arrays
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from tracker.statistics.grouping import Grouping, grouping
-from tracker.statistics.paired_differences import clustered_estimate, estimate, unpaired
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.paired_differences import estimate_clustered_mean, estimate_mean, unpaired_z_test
 from tracker.statistics.student_t import t_pvalues, t_quantile
 
 RNG = np.random.default_rng(5)
@@ -25,7 +25,7 @@ def statsmodels_cluster(d: np.ndarray, codes: np.ndarray, *, corrected: bool):
 
 
 def some(names: str) -> Grouping:
-    return grouping(np.array([name if name != "." else "" for name in names]))
+    return group_rows(np.array([name if name != "." else "" for name in names]))
 
 
 class TestAgainstReference:
@@ -35,7 +35,7 @@ class TestAgainstReference:
         a, b = scores(n), scores(n)
         if (a - b).std() == 0:
             b[0] += 1
-        found = estimate(a - b, scale=float(np.abs([a, b]).max()), level=0.9)
+        found = estimate_mean(a - b, scale=float(np.abs([a, b]).max()), level=0.9)
         expected = scipy.stats.ttest_rel(a, b)
         low, high = expected.confidence_interval(0.9)
         assert found.stderr == pytest.approx(scipy.stats.sem(a - b), rel=1e-10)
@@ -48,7 +48,7 @@ class TestAgainstReference:
         d = RNG.normal(0.1, 1, 300)
         codes = np.concatenate([np.arange(n_groups), RNG.integers(0, n_groups, 300 - n_groups)])
         d += RNG.normal(size=n_groups)[codes]
-        found = clustered_estimate(d, grouping(codes.astype(str)), scale=3.0)
+        found = estimate_clustered_mean(d, group_rows(codes.astype(str)), scale=3.0)
         corrected = statsmodels_cluster(d, codes, corrected=True)
         low, high = corrected.conf_int()[0]
         assert found.stderr == pytest.approx(corrected.bse[0], rel=1e-10)
@@ -59,7 +59,7 @@ class TestAgainstReference:
 
     def test_the_unpaired_z_is_that_of_statsmodels_with_unequal_variances(self):
         a, b = RNG.random(50), RNG.random(80) ** 2
-        found = unpaired(a, b)
+        found = unpaired_z_test(a, b)
         z, p = CompareMeans(DescrStatsW(a), DescrStatsW(b)).ztest_ind(usevar="unequal")
         assert (found.z, found.pvalue) == pytest.approx((z, p), rel=1e-10)
         assert found.stderr == pytest.approx(np.hypot(scipy.stats.sem(a), scipy.stats.sem(b)), rel=1e-12)
@@ -69,27 +69,30 @@ class TestAgainstReference:
         assert t_quantile(0.95, degrees) == pytest.approx(scipy.stats.t.ppf(0.975, degrees), rel=1e-10)
 
     def test_the_error_is_that_of_the_leaderboard(self):
-        from tracker.queries.ranking.standard_errors import interval, means
+        from tracker.statistics.standard_errors import interval, means
 
         x, tasks = (RNG.random(60) < 0.4).astype(float), np.array(list("abcdef") * 10)
-        found, expected = clustered_estimate(x, grouping(tasks), scale=1.0), means(x[:, None], tasks, np.ones(60))
+        found, expected = (
+            estimate_clustered_mean(x, group_rows(tasks), scale=1.0),
+            means(x[:, None], tasks, np.ones(60)),
+        )
         assert found.stderr == pytest.approx(expected.clustered(0), rel=1e-12)
         assert (found.low, found.high) == pytest.approx(interval(found.mean, expected.clustered(0), 5), rel=1e-10)
-        assert estimate(x, scale=1.0).stderr == pytest.approx(expected.plain(0), rel=1e-12)
+        assert estimate_mean(x, scale=1.0).stderr == pytest.approx(expected.plain(0), rel=1e-12)
 
 
 class TestLaws:
     @settings(max_examples=40)
     @given(arrays(np.float64, st.integers(2, 30), elements=st.floats(-3, 3).map(lambda x: round(x, 2))))
     def test_clusters_of_one_prompt_change_nothing(self, d):
-        one, other = estimate(d, scale=3.0), clustered_estimate(d, some("." * len(d)), scale=3.0)
+        one, other = estimate_mean(d, scale=3.0), estimate_clustered_mean(d, some("." * len(d)), scale=3.0)
         assert (one.mean, one.stderr, one.pvalue) == pytest.approx((other.mean, other.stderr, other.pvalue), rel=1e-9)
 
     @settings(max_examples=40)
     @given(arrays(np.float64, st.integers(2, 12), elements=st.sampled_from([-1.0, 0.0, 0.5, 1.0])), st.randoms())
     def test_the_other_way_round_is_the_same_with_another_sign(self, d, random):
         names = "".join(random.choice("abc.") for _ in d)
-        one, other = (clustered_estimate(x, some(names), scale=1.0) for x in (d, -d))
+        one, other = (estimate_clustered_mean(x, some(names), scale=1.0) for x in (d, -d))
         assert (one.mean, one.low, one.high) == pytest.approx((-other.mean, -other.high, -other.low), nan_ok=True)
         assert (one.stderr, one.pvalue) == pytest.approx((other.stderr, other.pvalue), nan_ok=True)
 
@@ -110,28 +113,28 @@ class TestLaws:
 
 class TestDegenerate:
     def test_one_prompt_has_no_error(self):
-        found = estimate(np.array([0.5]), scale=1.0)
+        found = estimate_mean(np.array([0.5]), scale=1.0)
         assert (found.mean, found.n_units) == (0.5, 1)
         assert np.isnan([found.stderr, found.low, found.high, found.pvalue]).all()
 
     def test_one_cluster_has_no_error(self):
-        found = clustered_estimate(np.array([0.5, 1.0]), some("aa"), scale=1.0)
+        found = estimate_clustered_mean(np.array([0.5, 1.0]), some("aa"), scale=1.0)
         assert np.isnan([found.stderr, found.low, found.high, found.pvalue]).all()
 
     def test_equal_differences_have_the_pvalue_of_flipped_signs(self):
         d = np.array([0.3, 0.8, 0.6]) - np.array([0.2, 0.7, 0.5])  # not equal but for rounding
         assert d.std() > 0
-        found = estimate(d, scale=0.8)
+        found = estimate_mean(d, scale=0.8)
         assert found.stderr == 0
         assert found.low == found.high == found.mean
         assert found.pvalue == 2 / 2**3
 
     def test_no_difference_has_p_1(self):
-        assert estimate(np.zeros(4), scale=1.0).pvalue == 1
-        assert clustered_estimate(np.array([1.0, -1.0, 1.0, -1.0]), some("aabb"), scale=1.0).pvalue == 1
+        assert estimate_mean(np.zeros(4), scale=1.0).pvalue == 1
+        assert estimate_clustered_mean(np.array([1.0, -1.0, 1.0, -1.0]), some("aabb"), scale=1.0).pvalue == 1
 
     def test_clusters_that_say_the_same_have_the_pvalue_of_flipped_clusters(self):
-        found = clustered_estimate(np.array([1.0, 0.0, 0.0, 1.0, 0.5, 0.5]), some("aabbcc"), scale=1.0)
+        found = estimate_clustered_mean(np.array([1.0, 0.0, 0.0, 1.0, 0.5, 0.5]), some("aabbcc"), scale=1.0)
         assert found.stderr == 0
         assert found.pvalue == 2 / 2**3
 
@@ -141,5 +144,5 @@ class TestDegenerate:
         assert np.isnan(p[3])
 
     def test_constant_scores_have_no_z(self):
-        assert np.isnan(unpaired(np.ones(3), np.zeros(3)).z)
-        assert np.isnan(unpaired(np.ones(1), np.zeros(3)).stderr)
+        assert np.isnan(unpaired_z_test(np.ones(3), np.zeros(3)).z)
+        assert np.isnan(unpaired_z_test(np.ones(1), np.zeros(3)).stderr)

@@ -11,7 +11,7 @@ from scipy.stats import permutation_test
 
 from analyses.numerics.similarity.binary import binary_similarities
 from analyses.numerics.similarity.continuous import continuous_similarities
-from tracker.statistics.resampling import blocks_of, compared, map_blocks
+from tracker.statistics.resampling import build_permutation_test, map_blocks, split_blocks
 
 RNG = np.random.default_rng(7)
 BINARY = (RNG.random((90, 8)) < RNG.random((90, 1))).astype(float)
@@ -43,14 +43,14 @@ class TestAgainstReference:
         )
         observed, null = float(theirs.statistic), np.asarray(theirs.null_distribution)
         signs = np.where(np.abs(null - observed) < 1e-12, 0, np.sign(null - observed)).astype(np.int8)
-        assert compared(observed, null, signs).pvalue == pytest.approx(theirs.pvalue)
+        assert build_permutation_test(observed, null, signs).pvalue == pytest.approx(theirs.pvalue)
 
 
 class TestLaws:
     @given(st.lists(st.integers(-2, 2), min_size=1, max_size=40), st.integers(-2, 2))
     def test_pvalues_are_counts_over_draws_with_the_observed_among_them(self, null, observed):
         draws = np.array(null, float)
-        c = compared(observed, draws, np.sign(draws - observed).astype(np.int8))
+        c = build_permutation_test(observed, draws, np.sign(draws - observed).astype(np.int8))
         n = len(null) + 1
         assert c.pvalue == (1 + (draws >= observed).sum()) / n
         assert c.pvalue_lower == (1 + (draws <= observed).sum()) / n
@@ -59,12 +59,12 @@ class TestLaws:
 
     def test_one_value_over_and_over_is_discrete(self):
         signs = np.zeros(100, np.int8)
-        assert compared(1.0, np.ones(100), signs).is_discrete
-        assert not compared(1.0, np.arange(100.0), signs).is_discrete
+        assert build_permutation_test(1.0, np.ones(100), signs).is_discrete
+        assert not build_permutation_test(1.0, np.arange(100.0), signs).is_discrete
 
     @given(st.integers(0, 200), st.integers(1, 60))
     def test_blocks_cover_every_index_once(self, n, size):
-        assert [i for block in blocks_of(n, size) for i in block] == list(range(n))
+        assert [i for block in split_blocks(n, size) for i in block] == list(range(n))
 
     def test_results_come_in_the_order_of_the_blocks(self):
         with parallel_config(n_jobs=3, backend="threading"):
@@ -92,6 +92,6 @@ class TestLaws:
 
 def test_draws_that_all_agree_have_no_spread() -> None:
     null = np.full(1000, 20 / 29)
-    comparison = compared(0.7, null, np.full(1000, -1, dtype=np.int8))
+    comparison = build_permutation_test(0.7, null, np.full(1000, -1, dtype=np.int8))
     assert comparison.null_sd == 0.0
     assert comparison.null_mean == 20 / 29

@@ -21,7 +21,7 @@ from tracker.queries.selection import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherScores:
+class BenchmarkScores:
     """One score of each model that another benchmark has any of.
 
     Attributes:
@@ -50,9 +50,9 @@ class OtherScores:
         return selection.against is not None
 
     @classmethod
-    def load(cls, session: Session, selection: Selection) -> OtherScores:
-        """The scores that a selection is compared with, as of its date; see `other_scores`."""
-        found = other_scores(session, selection.against or "", as_of=selection.as_of)
+    def load(cls, session: Session, selection: Selection) -> BenchmarkScores:
+        """The scores that a selection is compared with, as of its date; see `benchmark_scores`."""
+        found = benchmark_scores(session, selection.against or "", as_of=selection.as_of)
         itself = found.benchmark == find_benchmark(session, selection.benchmark).label
         if itself and found.metric == (selection.metric or found.metric):
             raise SelectionError(f"--against {selection.against} is the benchmark itself. Name another one.")
@@ -64,13 +64,13 @@ class OtherScores:
         told = (self.benchmark, self.metric, self.higher_is_better, sorted(self.scores.items()))
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
-    def of(self, models: Sequence[str]) -> NDArray[np.float64]:
+    def align(self, models: Sequence[str]) -> NDArray[np.float64]:
         """``(n_models,)`` the score of each of some models, larger is better; NaN where there is none."""
         sign = 1.0 if self.higher_is_better else -1.0
         return np.array([sign * self.scores.get(name, np.nan) for name in models], dtype=np.float64)
 
 
-def other_scores(session: Session, said: str, *, as_of: datetime | None = None) -> OtherScores:
+def benchmark_scores(session: Session, said: str, *, as_of: datetime | None = None) -> BenchmarkScores:
     """The scores of a benchmark, one for each model; a model that lacks some of its prompts or tasks has none.
 
     Args:
@@ -90,7 +90,7 @@ def other_scores(session: Session, said: str, *, as_of: datetime | None = None) 
         words = str(error).replace("with --metric", f"as --against {said}:METRIC")
         raise SelectionError(f"--against {said}: {words}") from error
     ranked = [row for row in board.rows if not row.unranked]
-    return OtherScores(
+    return BenchmarkScores(
         benchmark=board.benchmark,
         metric=board.metric,
         scores={row.model: row.mean for row in ranked},

@@ -8,9 +8,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.linalg import fractional_matrix_power
 from statsmodels.regression.linear_model import OLS
 
-from tracker.statistics.grouping import Grouping, grouping
-from tracker.statistics.paired_differences import clustered_estimate, estimate
-from tracker.statistics.pairwise_differences import all_pairs
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.paired_differences import estimate_clustered_mean, estimate_mean
+from tracker.statistics.pairwise_differences import compare_all_pairs
 
 RNG = np.random.default_rng(9)
 
@@ -26,12 +26,12 @@ def one_by_one(Q: np.ndarray, groups: Grouping, correction: str, i: int, j: int)
     d = (Q[:, i] - Q[:, j])[both]
     scale = np.nanmax(np.abs(Q))
     within = groups.rows(both)
-    return d, estimate(d, scale=scale), clustered_estimate(d, within, scale=scale, correction=correction)
+    return d, estimate_mean(d, scale=scale), estimate_clustered_mean(d, within, scale=scale, correction=correction)
 
 
 def assert_equal_to_reference(Q: np.ndarray, names: np.ndarray, correction: str) -> None:
-    groups = grouping(names)
-    found = all_pairs(Q, groups, correction)
+    groups = group_rows(names)
+    found = compare_all_pairs(Q, groups, correction)
     p, p_clustered, mcnemar = found.pvalues, found.pvalues_clustered, found.pvalues_mcnemar
     k = Q.shape[1]
     for i in range(k):
@@ -82,7 +82,7 @@ class TestAgainstReference:
         Q = (RNG.random((200, 4)) < [0.4, 0.5, 0.55, 0.7]).astype(float)
         Q[RNG.random(Q.shape) < gaps] = np.nan
         codes = RNG.integers(0, 9, 200)
-        found = all_pairs(Q, grouping(codes.astype(str)))
+        found = compare_all_pairs(Q, group_rows(codes.astype(str)))
         for i, j in zip(*np.triu_indices(4, 1), strict=True):
             both = ~np.isnan(Q[:, i] - Q[:, j])
             d = (Q[:, i] - Q[:, j])[both]
@@ -108,23 +108,23 @@ class TestAgainstReference:
             columns.append(left[rows].T @ A @ X[rows] / n)
         P = np.hstack(columns)
         eigenvalues = np.linalg.eigvalsh(P.T @ P)
-        groups = grouping(codes.astype(str))
-        found = clustered_estimate(d, groups, scale=1.0, correction="CR2")
+        groups = group_rows(codes.astype(str))
+        found = estimate_clustered_mean(d, groups, scale=1.0, correction="CR2")
         assert found.stderr == pytest.approx(np.sqrt(error), rel=1e-8)
         assert found.degrees == pytest.approx(eigenvalues.sum() ** 2 / (eigenvalues**2).sum(), rel=1e-8)
 
 
 class TestLaws:
     def test_cr1_and_cr2_agree_where_clusters_are_equally_large(self):
-        Q, groups = RNG.random((60, 3)), grouping(np.array(list("abcdef") * 10))
-        one, other = all_pairs(Q, groups, "CR1"), all_pairs(Q, groups, "CR2")
+        Q, groups = RNG.random((60, 3)), group_rows(np.array(list("abcdef") * 10))
+        one, other = compare_all_pairs(Q, groups, "CR1"), compare_all_pairs(Q, groups, "CR2")
         assert one.stderr_clustered == pytest.approx(other.stderr_clustered, rel=1e-12)
         assert other.degrees_clustered == pytest.approx(np.full((3, 3), 5.0))
 
     def test_identical_models_differ_by_exactly_nothing(self):
         one = RNG.normal(1e3, 1, 500)
         Q = np.stack([one, RNG.normal(1e3, 1, 500), one], axis=1)
-        found = all_pairs(Q, grouping(RNG.integers(0, 7, 500).astype(str)))
+        found = compare_all_pairs(Q, group_rows(RNG.integers(0, 7, 500).astype(str)))
         assert found.difference[0, 2] == found.stderr[0, 2] == found.stderr_clustered[0, 2] == 0
         assert found.pvalues[0, 2] == found.pvalues_clustered[0, 2] == 1
 
@@ -133,25 +133,25 @@ class TestLaws:
         one, d = RNG.normal(size=400), RNG.normal(0.3, 1, 400) * size
         Q = np.stack([one, one + d], axis=1)
         exact = Q[:, 0] - Q[:, 1]  # what the stored numbers differ by
-        groups = grouping(RNG.integers(0, 7, 400).astype(str))
-        found = all_pairs(Q, groups)
+        groups = group_rows(RNG.integers(0, 7, 400).astype(str))
+        found = compare_all_pairs(Q, groups)
         assert found.stderr[0, 1] == pytest.approx(exact.std(ddof=1) / 20, rel=1e-10)
-        expected = clustered_estimate(exact, groups, scale=1.0).stderr
+        expected = estimate_clustered_mean(exact, groups, scale=1.0).stderr
         assert found.stderr_clustered[0, 1] == pytest.approx(expected, rel=1e-10)
 
     def test_pairs_are_the_same_the_other_way_round(self):
         Q = RNG.random((30, 4))
         Q[RNG.random(Q.shape) < 0.2] = np.nan
-        found = all_pairs(Q, grouping(RNG.integers(0, 4, 30).astype(str)))
+        found = compare_all_pairs(Q, group_rows(RNG.integers(0, 4, 30).astype(str)))
         assert found.difference == pytest.approx(-found.difference.T)
         assert found.stderr == pytest.approx(found.stderr.T)
         assert found.stderr_clustered == pytest.approx(found.stderr_clustered.T)
 
     def test_scores_that_are_not_0_and_1_have_no_mcnemar(self):
-        assert all_pairs(RNG.random((9, 3))).pvalues_mcnemar is None
+        assert compare_all_pairs(RNG.random((9, 3))).pvalues_mcnemar is None
 
     def test_without_clusters_there_are_no_clustered_errors(self):
-        found = all_pairs(RNG.random((9, 3)))
+        found = compare_all_pairs(RNG.random((9, 3)))
         assert np.isnan(found.stderr_clustered[~np.eye(3, dtype=bool)]).all()
         assert np.isnan(found.pvalues_clustered[~np.eye(3, dtype=bool)]).all()
 
@@ -162,7 +162,7 @@ def test_two_models_that_part_within_clusters_only_keep_their_digits_beside_othe
     apart = np.tile([1.0, -1.0], 100) + 1e-8 * rng.normal(size=10)[codes]
     base = rng.normal(size=200)
     others = 10 * rng.normal(size=(10, 2))[codes]
-    groups = grouping(codes.astype(str))
-    found = all_pairs(np.column_stack([base, base - apart, others]), groups)
-    expected = clustered_estimate(base - (base - apart), groups, scale=20.0)
+    groups = group_rows(codes.astype(str))
+    found = compare_all_pairs(np.column_stack([base, base - apart, others]), groups)
+    expected = estimate_clustered_mean(base - (base - apart), groups, scale=20.0)
     assert found.stderr_clustered[0, 1] == pytest.approx(expected.stderr, rel=1e-6)
