@@ -88,6 +88,10 @@ class SelectionError(SuffrageError, ValueError):
     """The chosen runs, prompts or options do not make a table the analysis can work on."""
 
 
+class OptionsError(SuffrageError, ValueError):
+    """Options of a command that do not go together."""
+
+
 class PluginError(SuffrageError, ImportError):
     """An analysis that was found but cannot be used as it is written or installed."""
 

@@ -42,16 +42,18 @@ class StreamedTable:
         schema: the columns.
         batches: their rows; they can be gone through once.
         warnings: what the reader should know; complete once all rows have been made.
+        counts_rows: whether the message that it was written counts its rows.
     """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     warnings: list[str] = field(default_factory=list)
+    counts_rows: bool = True
 
     @classmethod
-    def of(cls, table: pa.Table) -> StreamedTable:
-        """A table that is there already."""
-        return cls(schema=table.schema, batches=iter(table.to_batches()))
+    def from_table(cls, table: pa.Table, warnings: Iterable[str] = ()) -> StreamedTable:
+        """A table in memory."""
+        return cls(schema=table.schema, batches=iter(table.to_batches()), warnings=list(warnings))
 
 
 def write_rows(to: BinaryIO, table: StreamedTable, kind: str, *, for_spreadsheets: bool = False) -> int:
@@ -100,7 +102,7 @@ def as_json_lines(table: pa.Table) -> bytes:
 def as_parquet(table: pa.Table) -> bytes:
     """Parquet, compressed."""
     buffer = io.BytesIO()
-    write_rows(buffer, StreamedTable.of(table), "parquet")
+    write_rows(buffer, StreamedTable.from_table(table), "parquet")
     return buffer.getvalue()
 
 

@@ -96,7 +96,7 @@ def command_name(module: str) -> str:
     return module.rpartition(".")[2].replace("_", "-")
 
 
-def discover(group: str, mark: str) -> dict[str, PluginModule]:
+def discover(group: str, mark: str, *, package: str = "") -> dict[str, PluginModule]:
     """Every plug-in of a group by name, in the order of the names.
 
     Ours keep their names; one of another package that bears the name of an earlier one is called ``entry:name``.
@@ -104,9 +104,11 @@ def discover(group: str, mark: str) -> dict[str, PluginModule]:
     Args:
         group: the entry-point group.
         mark: name of the decorator.
+        package: one of ours whose modules come first; no entry point needs to name it.
     """
     by_name: dict[str, PluginModule] = {}
-    for entry in sorted_entry_points(group):
+    entries = [EntryPoint(name=OURS, value=package, group=group)] if package else []
+    for entry in (*entries, *sorted_entry_points(group)):
         for plugin in _plugins_of(entry, mark):
             plugin = replace(plugin, distribution=distribution_name(entry))
             if plugin.name not in by_name:

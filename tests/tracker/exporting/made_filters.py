@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracker.exporting.formats.filtered_prompts import FilteredPrompts
+from tracker.exporting.formats.filter.filtered_prompts import FilteredPrompts
 from tracker.queries.filtering.prompt_filter import FlaggedPrompts, PromptFilter
 from tracker.queries.prompts import Prompts
 

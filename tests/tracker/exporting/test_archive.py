@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from store_content import OF_THE_STORE, TABLES, content_of
 
 from tracker.database import connect, transaction
-from tracker.exporting.archive import ArchiveSummary, write_archive
+from tracker.exporting.formats.archive.archive_writer import ArchiveSummary, write_archive
 from tracker.ingest.archives.layout import LEFT_BEHIND, ORDER, columns_of
 from tracker.ingest.pipeline import IngestResult, ingest_file
 from tracker.queries.resolution import find_benchmark

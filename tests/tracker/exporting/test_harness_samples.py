@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_filters import filtered
 
 from tracker.errors import SelectionError
-from tracker.exporting.formats.harness_samples import harness_samples
+from tracker.exporting.formats.lm_eval import harness_samples
 
 
 def asked_by_harness(samples: bytes, tasks: dict[str, list[str]]) -> set[tuple[str, str]]:
@@ -68,7 +68,7 @@ class TestWords:
         made = filtered([True, True, False, True], tasks=["b", "a", "c", "b"], doc_ids=[9, 3, 0, 2])
         found = harness_samples(made)
         assert found.as_json() == b'{\n  "a": [3],\n  "b": [2, 9]\n}\n'
-        assert list(found.remarks) == [
+        assert list(found.warnings) == [
             "2 tasks in all. Name in --tasks only those of the file: the harness asks every document of a task that "
             "--samples does not list.",
             "Nothing stays of 1 task: c.",
@@ -78,7 +78,7 @@ class TestWords:
         made = filtered([None, True, True], tasks=["a", "a", "b"], doc_ids=[None, None, 7])
         found = harness_samples(made, number_by_order=True)
         assert found.documents == {"a": [1], "b": [7]}
-        assert next(iter(found.remarks)).startswith(
+        assert next(iter(found.warnings)).startswith(
             "1 task (a): documents were numbered from 0 in the order in which they were taken in. That this is"
         )
 

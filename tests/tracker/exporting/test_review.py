@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_filters import filtered
 
 from tracker.errors import SelectionError
-from tracker.exporting.formats.review import review_sample
+from tracker.exporting.formats.filter.review_sample import review_sample
 from tracker.exporting.table_files import WRITERS
 
 FLAGS = st.dictionaries(st.integers(0, 29), st.tuples(st.booleans(), st.integers(-1, 3)), min_size=1)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from made_filters import filtered
 
 from tracker.errors import OutputError
-from tracker.exporting.formats.kept_prompts import kept_prompts
+from tracker.exporting.formats.filter.kept_prompts import kept_prompts
 from tracker.exporting.table_files import WRITERS, write_file
 from tracker.ingest.detection import parse_file
 from tracker.ingest.measurement import Prompts, ReadOptions

@@ -18,10 +18,12 @@ import orjson
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from tracker.errors import NotFoundError, SelectionError
+from tracker.errors import NotFoundError, OptionsError, SelectionError
+from tracker.exporting.declaration import export
 from tracker.exporting.exported_runs import select_exported_runs
 from tracker.exporting.formats.every_eval_ever.aggregate import RunFile, describe_run, results
 from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, InstanceCounts, PromptFields, rows
+from tracker.exporting.outputs import FileTree
 from tracker.ingest.formats.every_eval_ever import vocabulary as ours
 from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import selected_filter
@@ -30,7 +32,7 @@ from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 
 
-class EveryEvalEverFiles(Mapping[str, Iterator[bytes]]):
+class EveryEvalEverFiles(FileTree):
     """Files by path, each made while it is read.
 
     The instances of a run come before its aggregate, which holds their checksum: read in this order, every row is made
@@ -87,6 +89,22 @@ class EveryEvalEverFiles(Mapping[str, Iterator[bytes]]):
                 "total_rows": counted.n_rows,
             }
         yield orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def check_table_options(options: Mapping[str, Any]) -> None:
+    """Raise where options of a table are given.
+
+    Raises:
+        OptionsError: one is.
+    """
+    if options["of"] or options["no_answers"] or options["for_spreadsheets"]:
+        raise OptionsError("Every Eval Ever has room for all; leave --of, --no-answers, --for-spreadsheets out.")
+
+
+@export(format_of="scores", title="Every Eval Ever", check=check_table_options)
+def export_every_eval_ever(session: Session, selection: Selection, *, all_runs: bool = False) -> FileTree:
+    """The files of a selection's runs; see `every_eval_ever`."""
+    return every_eval_ever(session, selection, every=all_runs)
 
 
 def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, every: bool = True) -> EveryEvalEverFiles:

@@ -1,10 +1,10 @@
-"""Scores as a long table, a row for each: what `suffrage ingest` takes in as one."""
+"""Scores of prompts as a long table, a row for each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sqlalchemy as sa
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
-from tracker.exporting.answer_columns import NO_ANSWER, AnswerColumns, Cells, find_rows, pack_keys
 from tracker.exporting.exported_runs import ExportedRun, ExportedRuns
+from tracker.exporting.formats.scores.answer_columns import NO_ANSWER, AnswerColumns, Cells, find_rows, pack_keys
 from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries import tables
 from tracker.queries.arrow import Reading, number_columns, snapshot
-from tracker.queries.filtering.prompt_filter import selected_filter, task_scores_error
+from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import BenchmarkKey, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
@@ -49,7 +49,7 @@ class _Words:
     models: pa.Array
 
 
-def scores_of_prompts(
+def prompt_score_table(
     session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns, *, answers: bool = True
 ) -> StreamedTable:
     """A row for each score, run by run: model, prompt, task, metric, score and trial, which run, and the answer.
@@ -87,42 +87,6 @@ def scores_of_prompts(
         batches=_together(_batches(session, words, chosen, said, selection.metric is None, warnings)),
         warnings=warnings,
     )
-
-
-def scores_of_tasks(
-    session: Session, benchmark: BenchmarkKey, selection: Selection, chosen: ExportedRuns
-) -> StreamedTable:
-    """A row for each score of a whole task, as a leaderboard has them.
-
-    Raises:
-        SelectionError: a filter is chosen, which says nothing of whole tasks.
-    """
-    import pyarrow as pa
-
-    if selection.filter is not None:
-        raise task_scores_error(benchmark, ", ".join(chosen.metrics.values()))
-    tasks = select_tasks(session, benchmark, selection)
-    score: Any = tables.task_score.c
-    rows: list[dict[str, Any]] = []
-    for run in chosen.runs:
-        asked = sa.select(score.metric_id, score.task_id, score.value, score.stderr, score.n_prompts).where(
-            score.run_id == run.id, score.metric_id.in_(run.metric_ids)
-        )
-        for metric, task, value, stderr, n_prompts in session.execute(asked.order_by(score.metric_id, score.task_id)):
-            if task in tasks:
-                rows.append(
-                    {
-                        "benchmark": benchmark.label, "model": run.model, "task": tasks[task],
-                        "metric": chosen.metrics[metric], "score": value, "stderr": stderr, "n_prompts": n_prompts,
-                        "condition": run.condition, "variant": run.variant, "run": run.label, "few_shot": run.few_shot,
-                    }
-                )  # fmt: skip
-    texts, numbers, counts = pa.string(), pa.float64(), pa.int32()
-    kinds = {"score": numbers, "stderr": numbers, "n_prompts": counts, "few_shot": counts}
-    names = ("benchmark", "model", "task", "metric", *kinds, "condition", "variant", "run")
-    ordered = [*names[:7], "condition", "variant", "run", "few_shot"]
-    schema = pa.schema([(name, kinds.get(name, texts)) for name in ordered])
-    return StreamedTable.of(pa.Table.from_pylist(rows, schema))
 
 
 def _schema(said: bool) -> pa.Schema:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
-from tracker.exporting.formats.filtered_prompts import FilteredPrompts
+from tracker.exporting.formats.filter.filtered_prompts import FilteredPrompts
 from tracker.option_labels import option_letter
 
 if TYPE_CHECKING:

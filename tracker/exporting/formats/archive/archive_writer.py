@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.database import known_versions
-from tracker.exporting.archived_rows import ArchivedRows
+from tracker.exporting.formats.archive.archived_rows import ArchivedRows
 from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, VERSION, member, schema_of
 from tracker.queries import tables
 from tracker.queries.arrow import snapshot

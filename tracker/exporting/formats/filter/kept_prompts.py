@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracker.exporting.formats.filtered_prompts import FilteredPrompts
+from tracker.exporting.formats.filter.filtered_prompts import FilteredPrompts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Runs as a table, a row for each."""
+"""Write the runs of the store, or of a benchmark: who answered, how, when, from which files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
+from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
 from tracker.queries.catalogue.listing import list_runs
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def runs_of(session: Session, benchmark: str | None = None) -> StreamedTable:
+@export
+def export_runs(session: Session, benchmark: str | None = None) -> StreamedTable:
     """Every run of the store, or of a benchmark, in the order in which they were taken in.
 
     Columns: ``run_id`` (the key, by which --runs chooses), ``benchmark``, ``model``, ``condition``, ``variant``,
@@ -49,4 +51,4 @@ def runs_of(session: Session, benchmark: str | None = None) -> StreamedTable:
         "ingested": pa.array([row.ingested for row in rows], moment),
         "sources": pa.array([row.sources for row in rows], pa.list_(texts)),
     }
-    return StreamedTable.of(pa.table({**columns, "settings": columns["settings"].cast(texts)}))
+    return StreamedTable.from_table(pa.table({**columns, "settings": columns["settings"].cast(texts)}))

@@ -1,14 +1,16 @@
-"""The numbers of findings as a table, a row for each, with what they rest on."""
+"""Write the numbers of all findings, of those about a benchmark, or of one, a row for each number."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
+from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
+from tracker.plugins.parameters import ValueHint
 from tracker.queries import tables
 from tracker.queries.findings.finding_records import finding_records
 from tracker.queries.resolution import LARGEST_KEY, find_benchmark
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def numbers_of_findings(session: Session, which: str | None = None) -> StreamedTable:
+@export
+def export_findings(
+    session: Session, selector: Annotated[str | None, ValueHint(metavar="[BENCHMARK|ID]")] = None
+) -> StreamedTable:
     """Every number of every finding, of those about a benchmark, or of one, in the order in which they were recorded.
 
     Columns: ``finding`` (the key), ``question``, ``benchmark``, ``recorded``, ``status``, ``stale`` (why it should be
@@ -26,7 +31,7 @@ def numbers_of_findings(session: Session, which: str | None = None) -> StreamedT
 
     Args:
         session: the store.
-        which: a benchmark, or the key of a finding; None takes all.
+        selector: a benchmark, or the key of a finding; None takes all.
 
     Raises:
         NotFoundError: there is no such benchmark or finding.
@@ -35,17 +40,17 @@ def numbers_of_findings(session: Session, which: str | None = None) -> StreamedT
     import pyarrow as pa
 
     terms = []
-    if which is not None and which.isdecimal():
-        key = int(which)
+    if selector is not None and selector.isdecimal():
+        key = int(selector)
         terms = [tables.finding.c.id == (key if key <= LARGEST_KEY else -1)]
-    elif which is not None:
-        terms = [tables.finding.c.benchmark_id == find_benchmark(session, which).id]
+    elif selector is not None:
+        terms = [tables.finding.c.benchmark_id == find_benchmark(session, selector).id]
     records = finding_records(session, *terms)[::-1]
-    if not records and which is not None and which.isdecimal():
+    if not records and selector is not None and selector.isdecimal():
         known = session.scalars(tables.finding.select().with_only_columns(tables.finding.c.id)).all()
-        raise NotFoundError("finding", which, sorted(known))
+        raise NotFoundError("finding", selector, sorted(known))
     if not records:
-        raise SelectionError(f"There are no findings{f' about {which}' if which else ''} yet: suffrage analyze …")
+        raise SelectionError(f"There are no findings{f' about {selector}' if selector else ''} yet: suffrage analyze …")
     rows = [
         {
             "finding": record.id,
@@ -67,4 +72,4 @@ def numbers_of_findings(session: Session, which: str | None = None) -> StreamedT
     ]
     kinds: dict[str, pa.DataType] = dict.fromkeys(rows[0], pa.string())
     kinds |= {"finding": pa.int64(), "seed": pa.int64(), "value": pa.float64(), "recorded": pa.timestamp("us", "UTC")}
-    return StreamedTable.of(pa.Table.from_pylist(rows, pa.schema(list(kinds.items()))))
+    return StreamedTable.from_table(pa.Table.from_pylist(rows, pa.schema(list(kinds.items()))))

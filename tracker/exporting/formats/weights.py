@@ -1,25 +1,30 @@
-"""The weights of a finding as a table, a row for each prompt: what `suffrage weights` takes in."""
+"""Write the weights of a finding, a row for each prompt, as `suffrage weights` takes them in."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import NotFoundError, SelectionError
+from tracker.exporting.declaration import export
 from tracker.exporting.prompt_labels import prompt_labels, shared_prompt_labels
 from tracker.exporting.table_files import StreamedTable
+from tracker.plugins.parameters import ValueHint
 from tracker.queries import tables
 from tracker.queries.resolution import LARGEST_KEY, benchmark_label
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PREFIX, prompt_weights
 
 
-def weights_of(session: Session, which: str) -> StreamedTable:
+@export
+def export_weights(session: Session, selector: Annotated[str, ValueHint(metavar="ID[:SCHEME]")]) -> StreamedTable:
     """Prompt, task and weight, in the order in which the prompts were taken in.
 
     Args:
         session: the store; only what is committed is seen.
-        which: the key of a finding that weighs prompts, with ``:scheme`` where it holds several.
+        selector: the key of a finding that weighs prompts, with ``:scheme`` where it holds several.
 
     Raises:
         NotFoundError: there is no such finding, or it has no such scheme.
@@ -27,9 +32,9 @@ def weights_of(session: Session, which: str) -> StreamedTable:
     """
     import pyarrow as pa
 
-    key, analysis, benchmark = which.partition(":")[0], tables.finding.c, tables.benchmark.c
+    key, analysis, benchmark = selector.partition(":")[0], tables.finding.c, tables.benchmark.c
     if not key.isdecimal():
-        raise SelectionError(f"No weights {which!r}. Give the number of a finding, such as 12 or 12:distance.")
+        raise SelectionError(f"No weights {selector!r}. Give the number of a finding, such as 12 or 12:distance.")
     asked = sa.select(benchmark.id, benchmark.name, benchmark.revision).join(
         tables.finding, analysis.benchmark_id == benchmark.id
     )
@@ -38,7 +43,8 @@ def weights_of(session: Session, which: str) -> StreamedTable:
         value = tables.prompt_value.c
         known = session.scalars(sa.select(value.finding_id).where(value.name.startswith(PREFIX)).distinct()).all()
         raise NotFoundError("finding with weights", key, sorted(known))
-    weights = prompt_weights(session, Selection(benchmark=benchmark_label(about.name, about.revision), weights=which))
+    selection = Selection(benchmark=benchmark_label(about.name, about.revision), weights=selector)
+    weights = prompt_weights(session, selection)
     ids = weights.prompt_ids.tolist()
     prompt, task = tables.prompt.c, tables.task.c
     told = sa.select(prompt.id, task.name).join(tables.task, task.id == prompt.task_id)
@@ -57,6 +63,4 @@ def weights_of(session: Session, which: str) -> StreamedTable:
             "weight": pa.array(weights.values),
         }
     )
-    streamed = StreamedTable.of(table)
-    streamed.warnings.extend(warnings)
-    return streamed
+    return StreamedTable.from_table(table, warnings)

@@ -1,22 +1,28 @@
-"""Prompts as a table, a row for each: what `suffrage ingest` takes in as a prompt table."""
+"""Write the prompts of a benchmark: a prompt table, as `suffrage ingest` takes it in.
+
+Columns: benchmark, prompt_id, task, text, choices, gold_answer, split, and one for each further field.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
+from tracker.exporting.declaration import export
 from tracker.exporting.prompt_labels import prompt_labels
 from tracker.exporting.table_files import StreamedTable
 from tracker.ingest.files.tabular.headings import CONTENT, SYNONYMS, normalize_heading
+from tracker.plugins.parameters import ValueHint
 from tracker.queries import tables
+from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import selected_filter
-from tracker.queries.resolution import BenchmarkKey, select_tasks
+from tracker.queries.resolution import BenchmarkKey, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
 
@@ -31,7 +37,24 @@ SPOKEN_FOR = frozenset(COLUMNS).union(*(SYNONYMS[part] for part in ("prompt", "m
 """Names that play a part in a table of prompts, or make it another one."""
 
 
-def prompts_of(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StreamedTable:
+@export
+def export_prompts(
+    session: Session,
+    benchmark: str,
+    *,
+    tasks: Annotated[tuple[str, ...], "Only these tasks."] = (),
+    filter: Annotated[int | None, "Only the prompts that this finding keeps.", ValueHint(metavar="ID")] = None,
+) -> StreamedTable:
+    """The prompts of a benchmark's tasks, see `prompt_table`, with the warnings of the filter."""
+    key = find_benchmark(session, benchmark)
+    selection = Selection(benchmark=benchmark, tasks=tasks, filter=filter)
+    warnings = filter_warnings(session, key, selection)
+    table = prompt_table(session, key, selection)
+    table.warnings[:0] = warnings
+    return table
+
+
+def prompt_table(session: Session, benchmark: BenchmarkKey, selection: Selection) -> StreamedTable:
     """A row for each prompt of a selection's tasks and filter, in the order in which they were taken in.
 
     Columns: ``benchmark``, ``prompt_id`` (as `prompt_labels`), ``task``, ``text``, ``choices`` (a list),

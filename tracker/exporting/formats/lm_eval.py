@@ -11,11 +11,17 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from tracker.errors import SelectionError
-from tracker.exporting.formats.filtered_prompts import FilteredPrompts
+from sqlmodel import Session
+
+from tracker.errors import OptionsError, SelectionError
+from tracker.exporting.declaration import export
+from tracker.exporting.formats.filter.filtered_prompts import FilteredPrompts, filtered_prompts
+from tracker.exporting.outputs import TextFile
 from tracker.ingest.formats.lm_eval.documents import DOC_ID
 from tracker.name_lists import join_names
+from tracker.plugins.parameters import ValueHint
 
 N_NAMED = 5
 AGAIN = (
@@ -45,7 +51,7 @@ class HarnessSamples:
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
     @property
-    def remarks(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """What a reader should know before using it."""
         if self.counted:
             yield (
@@ -59,6 +65,33 @@ class HarnessSamples:
         )
         if self.left_out:
             yield f"Nothing stays of {_counted(len(self.left_out), 'task')}: {join_names(self.left_out, N_NAMED)}."
+
+
+def check_review(options: Mapping[str, Any]) -> None:
+    """Raise where a sample for review is wanted in the format of the harness.
+
+    Raises:
+        OptionsError: it is.
+    """
+    if options["review"] is not None:
+        raise OptionsError("--review is for people: choose --format csv, jsonl or parquet.")
+
+
+@export(format_of="filter", suffix=".json", check=check_review)
+def export_harness_samples(
+    session: Session,
+    key: Annotated[int, ValueHint(metavar="ID")],
+    *,
+    number_by_order: Annotated[
+        bool,
+        "lm-eval: where numbers of documents are not known, count each task's prompts from 0 in the order in which "
+        "they were taken in. That this is the harness's order is for you to know.",
+    ] = False,
+) -> TextFile:
+    """The prompts that a filter keeps, as the file for ``--samples``; see `harness_samples`."""
+    filtered = filtered_prompts(session, key)
+    samples = harness_samples(filtered, number_by_order=number_by_order)
+    return TextFile(content=samples.as_json(), warnings=[*filtered.warnings, *samples.warnings])
 
 
 def harness_samples(filtered: FilteredPrompts, *, number_by_order: bool = False) -> HarnessSamples:

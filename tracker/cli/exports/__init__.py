@@ -1,1 +1,0 @@
-"""The commands of `suffrage export`, a module for each."""

@@ -1,0 +1,61 @@
+"""Write the whole store, or some benchmarks, as one file: `suffrage ingest` gives another store the same content.
+
+It holds prompts with all their names, models with their facts, metrics, runs, scores, answers, vectors and which
+files they came from. Findings are not in it: they can be computed again.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, BinaryIO
+
+from sqlmodel import Session
+
+from tracker.exporting.declaration import export
+from tracker.exporting.formats.archive.archive_writer import ArchiveSummary, write_archive
+from tracker.exporting.outputs import BinaryFile, FileSummary, Progress
+from tracker.plugins.parameters import ValueHint
+from tracker.queries.resolution import find_benchmark
+
+COUNTS = (
+    ("benchmark", "benchmark", "benchmarks"),
+    ("prompt", "prompt", "prompts"),
+    ("run", "run", "runs"),
+    ("score", "score", "scores"),
+    ("task_score", "score of a whole task", "scores of a whole task"),
+    ("answer", "answer", "answers"),
+    ("embedding", "vector", "vectors"),
+)
+"""Tables whose rows are counted, with their noun."""
+
+
+@export(suffix=".suffrage.zip")
+def export_archive(
+    session: Session, benchmarks: Annotated[tuple[str, ...], ValueHint(metavar="[BENCHMARK]...")] = ()
+) -> BinaryFile:
+    """Catalogue and measurements of some benchmarks, or of the whole store.
+
+    Raises:
+        NotFoundError: a benchmark is not there.
+    """
+    keys = [find_benchmark(session, name) for name in dict.fromkeys(benchmarks)]
+
+    def write(file: BinaryIO, progress: Progress | None) -> FileSummary:
+        return _summarize(write_archive(session, file, keys, progress))
+
+    return BinaryFile(write=write)
+
+
+def _summarize(archive: ArchiveSummary) -> FileSummary:
+    n = archive.n_rows
+    nouns = {table: singular if n[table] == 1 else plural for table, singular, plural in COUNTS if n[table]}
+    counts = ", ".join(f"{n[table]:,} {noun}" for table, noun in nouns.items())
+    warnings = []
+    if archive.n_files_left_out:
+        warnings.append(
+            f"{archive.n_files_left_out} files also brought other benchmarks; the archive does not name them, so that "
+            "they can still be taken in."
+        )
+    if archive.n_findings:
+        findings = "finding is" if archive.n_findings == 1 else f"{archive.n_findings:,} findings are"
+        warnings.append(f"The {findings} not in it: ask the questions again where it is taken in.")
+    return FileSummary(text=counts or "an empty store", warnings=warnings)

@@ -1,0 +1,51 @@
+"""Write the prompts that the filter of finding ID keeps. IDs: `suffrage analyses`.
+
+csv, jsonl and parquet hold name, task, text, choices, gold answer and split of each prompt, with the reasons for
+which it was singled out though it stays. lm-eval is the file that lm-evaluation-harness takes as --samples. With
+--review 100 the prompts that were singled out are sampled instead, with empty columns for a verdict.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from sqlmodel import Session
+
+from tracker.exporting.declaration import export
+from tracker.exporting.formats.filter.filtered_prompts import filtered_prompts
+from tracker.exporting.formats.filter.kept_prompts import kept_prompts
+from tracker.exporting.formats.filter.review_sample import review_sample
+from tracker.exporting.table_files import StreamedTable
+from tracker.plugins.parameters import ValueHint
+
+
+@export
+def export_filter(
+    session: Session,
+    key: Annotated[int, ValueHint(metavar="ID")],
+    *,
+    review: Annotated[
+        int | None,
+        "Instead of the kept prompts: up to N for each reason, drawn at random, to be read and judged.",
+        ValueHint(metavar="N", minimum=1),
+    ] = None,
+    seed: Annotated[int, "Of the draw for --review.", ValueHint(minimum=0)] = 0,
+) -> StreamedTable:
+    """The prompts that a filter keeps, or a sample of those that it flags.
+
+    Raises:
+        NotFoundError: there is no such finding.
+        SelectionError: it is no filter, keeps no prompt, or flags none to review.
+    """
+    filtered = filtered_prompts(session, key)
+    if review is None:
+        table, warnings = kept_prompts(filtered), list(filtered.warnings)
+    else:
+        table = review_sample(filtered, review, seed=seed)
+        drawn = table["reason"].to_pylist()
+        counts = [
+            f"{drawn.count(step):,} of {len(reason.prompt_ids):,} {step}"
+            for step, reason in filtered.filter.reasons.items()
+        ]
+        warnings = [f"Drawn for review: {', '.join(counts)}."]
+    return StreamedTable(schema=table.schema, batches=iter(table.to_batches()), warnings=warnings, counts_rows=False)

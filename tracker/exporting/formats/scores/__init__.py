@@ -1,0 +1,67 @@
+"""Write the scores of a benchmark, a row for each: a long table, as `suffrage ingest` takes it in.
+
+Columns: benchmark, model, prompt_id, task, metric, score, trial, condition, variant, run, few_shot, and what the
+model said (predicted, confidence) where the store holds it. With --format every-eval-ever: a folder of files in
+the format of that name, two for each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from sqlmodel import Session
+
+from tracker.errors import OptionsError
+from tracker.exporting.declaration import export
+from tracker.exporting.exported_runs import select_exported_runs
+from tracker.exporting.formats.scores.prompt_scores import prompt_score_table
+from tracker.exporting.formats.scores.task_scores import task_score_table
+from tracker.exporting.table_files import StreamedTable
+from tracker.queries.filtering.filter_warnings import filter_warnings
+from tracker.queries.resolution import Unit, find_benchmark
+from tracker.queries.selection import Selection
+
+UNITS: Mapping[str, Unit] = {"prompts": "prompt", "tasks": "task"}
+
+
+def check_run_options(options: Mapping[str, Any]) -> None:
+    """Raise where runs are named, or those of a moment wanted, though all are to be exported.
+
+    Raises:
+        OptionsError: they are.
+    """
+    selection = options["selection"]
+    if options["all_runs"] and (selection.runs or selection.as_of):
+        raise OptionsError("--all-runs takes every complete run; leave --runs and --as-of out.")
+
+
+@export(check=check_run_options)
+def export_scores(
+    session: Session,
+    selection: Annotated[Selection, {"metric": "Only these scores; else those under every metric."}],
+    *,
+    all_runs: Annotated[bool, "Every complete run, of every condition and variant; else each model's latest."] = False,
+    of: Annotated[
+        Literal["prompts", "tasks"] | None,
+        "Scores of single prompts, or of whole tasks; else of prompts where there are any.",
+    ] = None,
+    no_answers: Annotated[bool, "Leave out what the models said."] = False,
+) -> StreamedTable:
+    """The scores of a selection as a long table.
+
+    Raises:
+        NotFoundError: a benchmark, metric, model, task or run is not there.
+        SelectionError: nothing is left, or scores of whole tasks are to be filtered.
+    """
+    benchmark = find_benchmark(session, selection.benchmark)
+    runs = select_exported_runs(session, benchmark, selection, UNITS.get(of or ""), every=all_runs)
+    if runs.unit == "task":
+        table = task_score_table(session, benchmark, selection, runs)
+    else:
+        table = prompt_score_table(session, benchmark, selection, runs, answers=not no_answers)
+        table.warnings[:0] = filter_warnings(session, benchmark, selection)
+    if runs.n_left_out and not (selection.runs or selection.models or selection.metric):
+        advice = "" if all_runs else "; --all-runs takes every complete one"
+        table.warnings.append(f"{runs.n_left_out:,} other runs with such scores are left out{advice}.")
+    return table

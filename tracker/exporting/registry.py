@@ -1,0 +1,36 @@
+"""Export formats: those in `tracker.exporting.formats`, and others through the entry-point group `suffrage.exports`."""
+
+from __future__ import annotations
+
+from tracker.errors import NotFoundError
+from tracker.plugins.discovery import PluginModule, discover
+
+GROUP = "suffrage.exports"
+MARK = "export"
+PACKAGE = "tracker.exporting.formats"
+
+
+def available_exports() -> dict[str, PluginModule]:
+    """Every export that is a command, by name, in the order of the names."""
+    return {name: plugin for name, plugin in _plugins().items() if not plugin.options.get("format_of")}
+
+
+def formats_of(export: str) -> list[PluginModule]:
+    """The further formats of an export, beside the one that its command writes by itself."""
+    return [plugin for plugin in _plugins().values() if plugin.options.get("format_of") == export]
+
+
+def find_export(name: str) -> PluginModule:
+    """The export of that name.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    every = available_exports()
+    if name not in every:
+        raise NotFoundError("export", name, every)
+    return every[name]
+
+
+def _plugins() -> dict[str, PluginModule]:
+    return discover(GROUP, MARK, package=PACKAGE)
