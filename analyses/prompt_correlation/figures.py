@@ -1,4 +1,4 @@
-"""Pictures of prompt correlation: how alike prompts are, and what the draws gave."""
+"""Figures of prompt correlation: how similar prompts are, and the null distributions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.similarity.similarities import BY_NAME
 from analyses.numerics.similarity.similarity_test import SimilarityTest
 from analyses.presentation.canvas import DRAWN, INK, OBSERVED, add_legend_above, create_figure, style_axes
 from analyses.presentation.null_panel import draw_null_panel
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 MAX_BARS, FEW_BARS = 40, 20
 NARROW = 0.9
 """Similarities all above this get an axis of their own, or one bar would hold them all."""
-NAMES = {
-    "cosine": "Cosine\n(zero rows = 0)",
-    "cosine_nonzero": "Cosine\n(no zero rows)",
-    "jaccard": "Jaccard\n(0/0 = 1)",
-    "jaccard_empty0": "Jaccard\n(0/0 = 0)",
+STATISTIC_TITLES = {
     "mean": "mean",
     "p75": "75th percentile",
     "p95": "95th percentile",
@@ -46,7 +43,7 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
         edges, observed, permuted = shares(test)
         axes.stairs(permuted, edges, fill=True, color=DRAWN, alpha=0.75, label=f"{drawn} (all draws)")
         axes.stairs(observed, edges, color=OBSERVED, linewidth=1.6, label="observed")
-        axes.set_title(named(test, tests).replace("\n", " "), fontsize=10, color=INK)
+        axes.set_title(similarity_title(test, tests).replace("\n", " "), fontsize=10, color=INK)
         axes.set_xlabel("similarity of two prompts", fontsize=9)
         weighted = np.issubdtype(test.observed.dtype, np.floating)
         axes.set_ylabel("share of weighted pairs" if weighted else "share of pairs", fontsize=9)
@@ -59,10 +56,12 @@ def observed_and_permuted(tests: Sequence[SimilarityTest], drawn: str) -> Figure
     return figure
 
 
-def named(test: SimilarityTest, tests: Sequence[SimilarityTest]) -> str:
+def similarity_title(test: SimilarityTest, tests: Sequence[SimilarityTest]) -> str:
     """A similarity's name, with its convention where another one is shown beside it."""
-    rival = any(other.name.startswith(test.name.split("_")[0]) for other in tests if other is not test)
-    return NAMES.get(test.name, test.name) if rival else test.name.split("_")[0].capitalize()
+    similarity = BY_NAME[test.name]
+    has_variant = any(BY_NAME[variant.name].choice == similarity.choice for variant in tests if variant is not test)
+    title = similarity.choice.capitalize()
+    return f"{title}\n({similarity.convention})" if has_variant else title
 
 
 def shares(test: SimilarityTest) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -104,9 +103,9 @@ def null_distributions(tests: Sequence[SimilarityTest], drawn: str) -> Figure:
     for row, test in zip(panels, tests, strict=True):
         for axes, statistic in zip(row, statistics, strict=True):
             draw_null_panel(axes, test.comparisons[statistic], drawn)
-        row[0].set_ylabel(f"{named(test, tests)}\n\ndraws", fontsize=9)
+        row[0].set_ylabel(f"{similarity_title(test, tests)}\n\ndraws", fontsize=9)
     for top, bottom, statistic in zip(panels[0], panels[-1], statistics, strict=True):
-        top.set_title(NAMES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
+        top.set_title(STATISTIC_TITLES.get(statistic, statistic), fontsize=10, color=INK, pad=16)
         bottom.set_xlabel("value of the statistic", fontsize=8)
     add_legend_above(figure, panels[0][-1])
     return figure

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyses.prompt_correlation import PVALUES, STATISTICS, VARIANTS, permutation_test
+from analyses.numerics.similarity.similarities import SIMILARITIES
+from analyses.prompt_correlation.method import PVALUES, STATISTICS, permutation_test
 
 N_TABLES, N_PROMPTS, N_MODELS = 2000, 40, 8
 
@@ -21,7 +22,7 @@ def table_under(null: str, rng: np.random.Generator) -> np.ndarray:
     return (rng.random((N_PROMPTS, N_MODELS)) < 1 / (1 + np.exp(-odds))).astype(float)
 
 
-BINARY = {f"{name}.{statistic}" for names in VARIANTS.values() for name in names for statistic in STATISTICS}
+BINARY = {f"{similarity.name}.{statistic}" for similarity in SIMILARITIES for statistic in STATISTICS}
 CONTINUOUS = {f"cosine.{statistic}" for statistic in STATISTICS}
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from performance_matrices import matrix
 
-from analyses.prompt_correlation import analyze, permutation_test
+from analyses.prompt_correlation import analyze
 from analyses.prompt_correlation.figures import shares
+from analyses.prompt_correlation.method import permutation_test
 
 RNG = np.random.default_rng(11)
 BINARY = (RNG.random((60, 7)) < RNG.random((60, 1))).astype(float)

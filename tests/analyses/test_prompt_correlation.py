@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from performance_matrices import matrix
 from strategies import binary_tables_with_gaps, continuous_tables_with_gaps
 
-from analyses.prompt_correlation import analyze, permutation_test
+from analyses.prompt_correlation import analyze
+from analyses.prompt_correlation.method import permutation_test
+from analyses.prompt_correlation.summary import summarize
 from tracker.errors import SelectionError
 from tracker.recording.finding import Undefined
 
@@ -155,7 +157,7 @@ class TestLaws:
             pvalues = [v for name, v in found.metrics.items() if ".pvalue" in name]
             assert pvalues
             assert all(isinstance(value, Undefined) for value in pvalues)
-            assert "nothing to test" in found.summary()
+            assert "nothing to test" in summarize(found)
 
     def test_what_no_draw_changes_is_no_test(self):
         """With equally many right everywhere, the mean cosine is a multiple of the fixed sum of common ones."""
@@ -166,7 +168,7 @@ class TestLaws:
         assert not found["hamming.variance"].reason
         assert not found["jaccard.mean"].reason
         one_each = permutation_test(np.eye(5)[rng.integers(0, 5, 30)], n_permutations=50, null="margins")
-        assert "nothing to test: no draw changed it" in one_each.summary()
+        assert "nothing to test: no draw changed it" in summarize(one_each)
         assert all(c.reason for c in one_each.comparisons.values())
 
     def test_percentiles_on_one_atom_are_flagged(self, mmlu_pro):
@@ -176,23 +178,23 @@ class TestLaws:
         assert metrics["hamming.variance.discrete"] == 0
 
     def test_summary_says_when_the_conventions_for_zero_rows_disagree(self, mmlu_pro):
-        said = permutation_test(mmlu_pro.Q, n_permutations=100).summary()
+        said = summarize(permutation_test(mmlu_pro.Q, n_permutations=100))
         assert "98 prompts" in said
         assert "`cosine` gives 0.43386" in said
         assert "`cosine_nonzero` gives 0.51449" in said
         assert "no test" in said
-        assert "disagree" not in permutation_test(mmlu_pro.Q[mmlu_pro.Q.any(axis=1)], n_permutations=50).summary()
+        assert "disagree" not in summarize(permutation_test(mmlu_pro.Q[mmlu_pro.Q.any(axis=1)], n_permutations=50))
 
     def test_summary_calls_a_result_what_it_is(self):
-        solved = permutation_test(TABLE, n_permutations=99).summary()
+        solved = summarize(permutation_test(TABLE, n_permutations=99))
         assert "prompts agree more unevenly than chance allows" in solved
         assert "p = 0.01 (lower tail 1)" in solved
         assert "0.01 is the smallest p that 99 permutations can give" in solved
-        assert "so few draws cannot say" in permutation_test(TABLE, n_permutations=18).summary()
+        assert "so few draws cannot say" in summarize(permutation_test(TABLE, n_permutations=18))
         chance = permutation_test((RNG.random((80, 9)) < 0.5).astype(float), n_permutations=99, seed=4)
         assert 0.05 < chance.metrics["hamming.variance.pvalue"] < 0.95
-        assert "chance can explain how prompts agree" in chance.summary()
-        assert "smallest" not in chance.summary()
+        assert "chance can explain how prompts agree" in summarize(chance)
+        assert "smallest" not in summarize(chance)
 
     def test_too_small_a_statistic_is_called_so_at_the_two_sided_level_only(self):
         verdicts = set()
@@ -200,16 +202,16 @@ class TestLaws:
             table = (np.random.default_rng(seed).random((40, 8)) < 0.5).astype(float)
             found = permutation_test(table, n_permutations=99, seed=seed)
             test = found.comparisons["hamming.variance"]
-            assert ("more evenly than chance" in found.summary()) == (
+            assert ("more evenly than chance" in summarize(found)) == (
                 test.pvalue_two_sided <= 0.05 and test.pvalue > 0.05
             )
-            verdicts.add((test.pvalue_lower <= 0.05, "more evenly" in found.summary()))
+            verdicts.add((test.pvalue_lower <= 0.05, "more evenly" in summarize(found)))
         assert {(True, False), (True, True), (False, False)} <= verdicts
 
     def test_margins_are_recommended_only_where_they_exist(self):
-        assert "`margins`" in permutation_test(TABLE, n_permutations=5).summary()
-        assert "`margins`" not in permutation_test(TABLE, n_permutations=5, null="margins").summary()
-        assert "`margins`" not in permutation_test(TABLE / 2, n_permutations=5).summary()
+        assert "`margins`" in summarize(permutation_test(TABLE, n_permutations=5))
+        assert "`margins`" not in summarize(permutation_test(TABLE, n_permutations=5, null="margins"))
+        assert "`margins`" not in summarize(permutation_test(TABLE / 2, n_permutations=5))
 
     def test_headline_names_are_metrics_and_at_most_fifty(self):
         found = permutation_test(TABLE, n_permutations=5)

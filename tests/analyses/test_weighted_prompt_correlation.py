@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from performance_matrices import matrix
 from strategies import binary_tables_with_gaps, continuous_tables_with_gaps
 
-from analyses.prompt_correlation import analyze, permutation_test
+from analyses.prompt_correlation import analyze
+from analyses.prompt_correlation.method import permutation_test
+from analyses.prompt_correlation.summary import summarize
 from tracker.errors import SelectionError
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import Undefined
@@ -63,7 +65,7 @@ def written(report) -> dict:
 def everything(report) -> bytes:
     """What a report holds, but the notes."""
     finding = report.finding
-    parts = [repr(sorted(finding.metrics.items())), finding.summary(), repr(finding.headline)]
+    parts = [repr(sorted(finding.metrics.items())), summarize(finding), repr(finding.headline)]
     arrays = [*finding.arrays.items(), *((name, v.values) for name, v in report.prompt_values.items())]
     parts += [f"{name} {array.dtype} {array.tobytes().hex()}" for name, array in arrays]
     return "\n".join([*parts, repr(report.tables["statistics"].to_pylist())]).encode()
@@ -161,7 +163,7 @@ class TestLaws:
                 assert made.finding.metrics[name].reason.startswith("the weights were made of scores"), name
             elif not isinstance(value, Undefined):
                 assert made.finding.metrics[name] == value, name
-        assert "there is nothing to test: the weights were made of scores" in made.finding.summary()
+        assert "there is nothing to test: the weights were made of scores" in summarize(made.finding)
         assert any(note.startswith("No p-value is given: 12:by-hand was made of scores") for note in made.warnings)
 
     def test_equal_weights_made_of_scores_are_no_weights(self):
@@ -195,11 +197,11 @@ class TestLaws:
         assert low > 20
 
     def test_the_summary_says_that_prompts_are_weighted(self):
-        said = permutation_test(TABLE, n_permutations=99, weights=WEIGHTS).summary()
+        said = summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS))
         assert "60 prompts, weighted so that they count as" in said
         assert "weighted pairs of prompts" in said
         assert "heavy prompts being easier or harder" in said
-        margins = permutation_test(TABLE, n_permutations=99, weights=WEIGHTS, null="margins").summary()
+        margins = summarize(permutation_test(TABLE, n_permutations=99, weights=WEIGHTS, null="margins"))
         assert "heavy prompts" not in margins
 
     @pytest.mark.parametrize("scale", [1.0, 0.5])

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from analyses.numerics.clustering.best_clustering import TIE, Clustering, best_clustering, best_number
 from analyses.numerics.null_tables import common_ancestor, fixed_margins, shuffled_table
-from analyses.numerics.similarity.bit_tables import BitTable, unpacked
+from analyses.numerics.similarity.bit_tables import BitTable, unpack_bits
 from tracker.statistics.resampling import PermutationTest, build_permutation_test, map_blocks
 from tracker.statistics.rng_streams import stream_key
 
 CAPS = (10, 25, 50)
-"""Largest numbers of clusters that are compared, as far as they were tried."""
+"""Largest numbers of clusters that are build_permutation_test, as far as they were tried."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,9 +113,11 @@ def silhouette_test(
 
 
 def _margins(Q: NDArray[np.float64], key: NDArray[np.uint64]) -> Callable[[int], NDArray[np.float64]]:
-    table = BitTable.of(Q)
+    table = BitTable.from_scores(Q)
     ancestor = common_ancestor(table, key)
-    return lambda permutation: unpacked(fixed_margins(table, ancestor, key, permutation), Q.shape[1]).astype(np.float64)
+    return lambda permutation: unpack_bits(fixed_margins(table, ancestor, key, permutation), Q.shape[1]).astype(
+        np.float64
+    )
 
 
 def _largest(by_number: NDArray[np.float64]) -> NDArray[np.float64]:

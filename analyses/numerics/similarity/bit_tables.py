@@ -56,33 +56,33 @@ class BitTable:
         return bool(self.cells.size == self.rows.shape[0] * self.n_columns)
 
     @classmethod
-    def of(cls, table: NDArray[np.float64]) -> BitTable:
+    def from_scores(cls, Q: NDArray[np.float64]) -> BitTable:
         """Pack a ``(n, k)`` table of 0, 1 and NaN (missing)."""
-        measured = ~np.isnan(table)
-        masks = packed(measured)
-        patterns, which = np.unique(masks, axis=0, return_inverse=True)
-        which = which.reshape(-1)
-        order = np.argsort(which, kind="stable").astype(np.int64)
+        measured = ~np.isnan(Q)
+        masks = pack_bits(measured)
+        patterns, pattern = np.unique(masks, axis=0, return_inverse=True)
+        pattern = pattern.reshape(-1)
+        order = np.argsort(pattern, kind="stable").astype(np.int64)
         measured = measured[order]
         columns, cells = np.nonzero(measured.T)
         return cls(
-            rows=packed(table == 1)[order],
+            rows=pack_bits(Q == 1)[order],
             masks=masks[order],
             order=order,
             patterns=patterns,
-            starts=np.searchsorted(which[order], np.arange(patterns.shape[0] + 1)).astype(np.int64),
+            starts=np.searchsorted(pattern[order], np.arange(patterns.shape[0] + 1)).astype(np.int64),
             cells=cells.astype(np.int64),
-            cell_starts=np.searchsorted(columns, np.arange(table.shape[1] + 1)).astype(np.int64),
-            ones=(table == 1).sum(axis=0).astype(np.int64),
+            cell_starts=np.searchsorted(columns, np.arange(Q.shape[1] + 1)).astype(np.int64),
+            ones=(Q == 1).sum(axis=0).astype(np.int64),
         )
 
     def overlaps(self) -> NDArray[np.int64]:
         """Numbers of shared cells that occur between two rows, ascending, without 0."""
-        found = {int(o) for pattern in self.patterns for o in np.unique(bit_counts(self.patterns & pattern))}
-        return np.array(sorted(found - {0}), dtype=np.int64)
+        overlaps = {int(o) for pattern in self.patterns for o in np.unique(bit_counts(self.patterns & pattern))}
+        return np.array(sorted(overlaps - {0}), dtype=np.int64)
 
 
-def packed(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def pack_bits(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """Pack ``(n, k)`` booleans into ``(n, ceil(k / 64))`` words, column 0 in the lowest bit."""
     n, k = flags.shape
     n_words = max(1, -(-k // WORD))
@@ -91,8 +91,8 @@ def packed(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(np.packbits(padded, axis=1, bitorder="little")).view("<u8").astype(np.uint64)
 
 
-def unpacked(words: NDArray[np.uint64], n_columns: int) -> NDArray[np.bool_]:
-    """The inverse of `packed`."""
+def unpack_bits(words: NDArray[np.uint64], n_columns: int) -> NDArray[np.bool_]:
+    """The inverse of `pack_bits`."""
     octets = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
     return np.unpackbits(octets, axis=1, bitorder="little")[:, :n_columns].astype(np.bool_)
 

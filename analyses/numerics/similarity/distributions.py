@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
-from analyses.numerics.similarity.pair_lattice import Lattice
+from analyses.numerics.similarity.lattices import Lattice
 from tracker.statistics.jit import jit
 
 STATISTICS = ("mean", "p75", "p95", "variance")
@@ -23,6 +23,10 @@ PERCENTILES = ((3, 4), (19, 20))
 NEAR = 1e-9
 """Closer than this, two statistics are compared without rounding. Floating sums of up to 2.4e6 terms in
 [0, 1] are good to 3e-10, so nothing farther apart can be a tie or in the wrong order."""
+
+
+KsDistances = tuple[float, NDArray[np.float64], NDArray[np.int8]]
+"""The observed table's distance from the pool, those of drawn tables, and the signs of the differences."""
 
 
 @jit
@@ -77,7 +81,7 @@ def exact_statistic(lattice: Lattice, counts: NDArray[np.int64], statistic: int)
     """One of `STATISTICS` without rounding; ``counts`` is ``(m,)`` and counts something."""
     total = int(counts.sum())
     if statistic in (1, 2):
-        _, ranks = described(counts[None, :], lattice.values)
+        _, ranks = describe_counts(counts[None, :], lattice.values)
         i, j, part = (int(x) for x in ranks[0, statistic - 1])
         weight = Fraction(part, PERCENTILES[statistic - 1][1])
         return lattice.exact_value(i) * (1 - weight) + lattice.exact_value(j) * weight
@@ -91,16 +95,20 @@ def exact_statistic(lattice: Lattice, counts: NDArray[np.int64], statistic: int)
     return mean if statistic == 0 else ExactSqrtSum.from_number(second / total) - mean * mean
 
 
-def described(counts: NDArray[np.int64], values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """`describe` with its results as values."""
+def describe_counts(
+    counts: NDArray[np.int64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The results of `describe`."""
     statistics = np.empty((counts.shape[0], len(STATISTICS)))
     ranks = np.empty((counts.shape[0], len(PERCENTILES), 3), np.int64)
     describe(counts, values, statistics, ranks)
     return statistics, ranks
 
 
-def signs_of(near: NDArray[np.bool_], difference: NDArray[np.float64], exact: Callable[[int], int]) -> NDArray[np.int8]:
-    """Signs of differences, asking ``exact(row)`` where they are near; NaN has sign 0."""
+def decide_signs(
+    near: NDArray[np.bool_], difference: NDArray[np.float64], exact: Callable[[int], int]
+) -> NDArray[np.int8]:
+    """Signs of differences, from ``exact(row)`` where they are near; NaN has sign 0."""
     signs = np.where(np.isnan(difference), 0.0, np.sign(difference)).astype(np.int8)
     for row in np.flatnonzero(near):
         signs[row] = exact(int(row))
@@ -123,24 +131,24 @@ def compare_exactly(
     Returns:
         ``(n, 4)`` float64 statistics and ``(n, 4)`` int8 signs.
     """
-    mine, my_ranks = described(observed[None, :], lattice.values)
-    statistics, ranks = described(counts, lattice.values)
+    observed_statistics, observed_ranks = describe_counts(observed[None, :], lattice.values)
+    statistics, ranks = describe_counts(counts, lattice.values)
     signs = np.zeros(statistics.shape, np.int8)
     same = (counts == observed).all(axis=1)
     for s, name in enumerate(STATISTICS):
         if name in known_equal:
             continue
-        difference = statistics[:, s] - mine[0, s]
+        difference = statistics[:, s] - observed_statistics[0, s]
         equal = same.copy()
         if s in (1, 2):
-            equal |= (ranks[:, s - 1] == my_ranks[0, s - 1]).all(axis=1)
+            equal |= (ranks[:, s - 1] == observed_ranks[0, s - 1]).all(axis=1)
         difference[equal] = 0.0
         reference = cache(lambda s=s: exact_statistic(lattice, observed, s))
 
         def exact(row: int, s: int = s, reference: Callable[[], ExactSqrtSum] = reference) -> int:
             return (exact_statistic(lattice, counts[row], s) - reference()).sign()
 
-        signs[:, s] = signs_of((np.abs(difference) < NEAR) & ~equal, difference, exact)
+        signs[:, s] = decide_signs((np.abs(difference) < NEAR) & ~equal, difference, exact)
     return statistics, signs
 
 
@@ -184,20 +192,23 @@ def exact_distance(counts: NDArray[np.int64], pool: NDArray[np.int64]) -> Fracti
     return Fraction(largest, total * everything)
 
 
-def compare_distances(
-    observed: NDArray[np.int64], counts: NDArray[np.int64], pool: NDArray[np.int64]
-) -> tuple[float, NDArray[np.float64], NDArray[np.int8]]:
+def compare_distances(observed: NDArray[np.int64], counts: NDArray[np.int64], pool: NDArray[np.int64]) -> KsDistances:
     """The observed KS distance from the pool, each draw's, and the signs of the exact differences."""
-    mine, others = np.empty(1), np.empty(counts.shape[0])
-    distances(observed[None, :], pool, mine)
-    distances(counts, pool, others)
-    difference = others - mine[0]
+    distance, null = np.empty(1), np.empty(counts.shape[0])
+    distances(observed[None, :], pool, distance)
+    distances(counts, pool, null)
+    difference = null - distance[0]
     same = (counts == observed).all(axis=1)
     difference[same] = 0.0
     reference = cache(lambda: exact_distance(observed, pool))
 
     def exact(row: int) -> int:
-        other = exact_distance(counts[row], pool)
-        return (other > reference()) - (other < reference())
+        drawn = exact_distance(counts[row], pool)
+        return (drawn > reference()) - (drawn < reference())
 
-    return float(mine[0]), others, signs_of((np.abs(difference) < NEAR) & ~same, difference, exact)
+    return float(distance[0]), null, decide_signs((np.abs(difference) < NEAR) & ~same, difference, exact)
+
+
+def join_distances(parts: list[KsDistances]) -> KsDistances:
+    """The distances of several blocks of draws as one."""
+    return parts[0][0], np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts])

@@ -51,12 +51,15 @@ class SimilarityTests:
     mean_to_others: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     row_sums: PermutationTest | None = None
 
-    def untested(self, reason: str) -> SimilarityTests:
+    def without_pvalues(self, reason: str) -> SimilarityTests:
         """The same statistics and draws without what is concluded from them: no p-values, for a reason."""
         return replace(
             self,
             tests=tuple(
-                replace(test, comparisons={name: replace(one, reason=reason) for name, one in test.comparisons.items()})
+                replace(
+                    test,
+                    comparisons={name: replace(c, reason=reason) for name, c in test.comparisons.items()},
+                )
                 for test in self.tests
             ),
             row_sums=None if self.row_sums is None else replace(self.row_sums, reason=reason),

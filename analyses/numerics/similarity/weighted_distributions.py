@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.numerics.similarity.distributions import PERCENTILES, STATISTICS
+from analyses.numerics.similarity.distributions import PERCENTILES, STATISTICS, KsDistances
 from tracker.statistics.jit import jit
 
 TIE = 1e-10
@@ -56,16 +56,16 @@ def _describe(masses: Any, values: Any, statistics: Any) -> None:
         statistics[b, 3] = second / total
         for p in range(2):
             numerator, denominator = PERCENTILES[p]
-            wanted = (numerator / denominator - REACHED) * total
+            share = (numerator / denominator - REACHED) * total
             i = 0
             passed = masses[b, 0]
-            while passed < wanted:
+            while passed < share:
                 i += 1
                 passed += masses[b, i]
             statistics[b, 1 + p] = values[i]
 
 
-def described_by_weight(masses: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def describe_masses(masses: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """`STATISTICS` of each row of ``masses``.
 
     Args:
@@ -99,9 +99,9 @@ def _distances(masses: Any, pool: Any, result: Any) -> None:
 
 def compare_weighted_distances(
     observed: NDArray[np.float64], masses: NDArray[np.float64], pool: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64], NDArray[np.int8]]:
+) -> KsDistances:
     """The observed KS distance from the pool, each draw's, and the signs of the differences, with `TIE` as slack."""
-    mine, others = np.empty(1), np.empty(masses.shape[0])
-    _distances(observed[None, :], pool, mine)
-    _distances(np.ascontiguousarray(masses), pool, others)
-    return float(mine[0]), others, signs_within(others - mine[0], TIE)
+    distance, null = np.empty(1), np.empty(masses.shape[0])
+    _distances(observed[None, :], pool, distance)
+    _distances(np.ascontiguousarray(masses), pool, null)
+    return float(distance[0]), null, signs_within(null - distance[0], TIE)

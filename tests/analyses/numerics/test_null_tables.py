@@ -17,19 +17,19 @@ from analyses.numerics.null_tables import (
     shuffled_scores,
     shuffled_table,
 )
-from analyses.numerics.similarity.bit_tables import BitTable, packed, unpacked
+from analyses.numerics.similarity.bit_tables import BitTable, pack_bits, unpack_bits
 from tracker.statistics.rng_streams import stream_key
 
 
 def in_order(bits: BitTable, rows: np.ndarray) -> np.ndarray:
     """Packed rows as a table in the original order, NaN where missing."""
     table = np.empty((rows.shape[0], bits.n_columns))
-    table[bits.order] = np.where(unpacked(bits.masks, bits.n_columns), unpacked(rows, bits.n_columns), np.nan)
+    table[bits.order] = np.where(unpack_bits(bits.masks, bits.n_columns), unpack_bits(rows, bits.n_columns), np.nan)
     return table
 
 
 def draws(table: np.ndarray, null: str, n: int, seed: int = 0) -> list[np.ndarray]:
-    bits, key = BitTable.of(table), stream_key(seed)
+    bits, key = BitTable.from_scores(table), stream_key(seed)
     if null == "columns":
         return [in_order(bits, shuffled_columns(bits, key, b)) for b in range(n)]
     ancestor = common_ancestor(bits, key)
@@ -84,7 +84,7 @@ class TestLaws:
 
     @given(continuous_tables())
     def test_shuffled_scores_are_the_same_scores(self, table):
-        bits = BitTable.of(np.ones_like(table))
+        bits = BitTable.from_scores(np.ones_like(table))
         scores = table.T.ravel()
         drawn = shuffled_scores(scores, bits.cells, bits.cell_starts, table.shape[0], stream_key(1), 0)
         assert (np.sort(drawn, axis=0) == np.sort(table, axis=0)).all()
@@ -99,7 +99,7 @@ class TestLaws:
     @given(binary_tables_with_gaps(max_models=6))
     def test_packing_is_undone_by_unpacking(self, table):
         wide = np.tile(table == 1, (1, 20))
-        assert (unpacked(packed(wide), wide.shape[1]) == wide).all()
+        assert (unpack_bits(pack_bits(wide), wide.shape[1]) == wide).all()
 
 
 class TestShuffledTable:

@@ -12,16 +12,18 @@ from scipy.spatial.distance import pdist
 from strategies import binary_tables, binary_tables_with_gaps, continuous_tables, continuous_tables_with_gaps
 from test_null_tables import draws
 
-from analyses.numerics.similarity import pair_counter
-from analyses.numerics.similarity.binary import SIMILARITIES, binary_similarities
+from analyses.numerics.similarity.binary import binary_similarities
 from analyses.numerics.similarity.bit_tables import BitTable
 from analyses.numerics.similarity.continuous import continuous_similarities
-from analyses.numerics.similarity.cosine_layout import least_cosine
+from analyses.numerics.similarity.cosines.cosine_layout import least_cosine
 from analyses.numerics.similarity.distributions import compare_distances, compare_exactly
-from analyses.numerics.similarity.pair_counter import Counter
-from analyses.numerics.similarity.pair_lattice import cosine_lattice, hamming_lattice, jaccard_lattice
+from analyses.numerics.similarity.lattices import cosine_lattice, hamming_lattice, jaccard_lattice
+from analyses.numerics.similarity.pairs import pair_counter
+from analyses.numerics.similarity.pairs.pair_counter import PairCounter
+from analyses.numerics.similarity.similarities import BY_NAME, SIMILARITIES
 
 RNG = np.random.default_rng(20)
+OVERLAPS = np.arange(1, 2)
 
 
 def check_against_loops(table: np.ndarray, tests, drawn: list[np.ndarray]) -> None:
@@ -79,20 +81,20 @@ class TestAgainstReference:
     @settings(max_examples=40)
     @given(st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)))
     def test_both_ways_to_count_pairs_give_the_same_integers(self, table):
-        bits = BitTable.of(table)
-        counter = Counter.of(bits, cosine=True)
+        bits = BitTable.from_scores(table)
+        counter = PairCounter.create(bits, SIMILARITIES)
         by_pattern = counter.count(bits.rows)
-        one_by_one = counter._one_by_one(bits.rows, np.empty((0, 3)), np.empty(0, np.int64))
-        for one, other in zip(by_pattern, one_by_one, strict=True):
+        pair_by_pair = counter.count_pair_by_pair(bits.rows)
+        for one, other in zip(by_pattern, pair_by_pair, strict=True):
             assert (one == other).all()
 
     @settings(max_examples=20)
     @given(binary_tables_with_gaps(max_prompts=20))
     def test_leaving_the_cosine_out_changes_nothing_else(self, table):
-        others = ("hamming", "jaccard", "jaccard_empty0")
+        others = tuple(similarity for similarity in SIMILARITIES if similarity.choice != "cosine")
         one = binary_similarities(table, n_permutations=10, seed=3)
         few = binary_similarities(table, n_permutations=10, similarities=others, seed=3)
-        for a, b in zip([test for test in one.tests if test.name in others], few.tests, strict=True):
+        for a, b in zip([test for test in one.tests if BY_NAME[test.name] in others], few.tests, strict=True):
             assert (a.pooled == b.pooled).all()
             assert [c.pvalue for c in a.comparisons.values()] == [c.pvalue for c in b.comparisons.values()]
         assert np.array_equal(one.mean_to_others["jaccard"], few.mean_to_others["jaccard"], equal_nan=True)
@@ -101,7 +103,7 @@ class TestAgainstReference:
         table = (RNG.random((60, 9)) < 0.5).astype(float)
         table[RNG.random(table.shape) < 0.15] = np.nan
         one = binary_similarities(table, n_permutations=30, seed=3)
-        monkeypatch.setattr(pair_counter, "MANY_PATTERNS", 0)
+        monkeypatch.setattr(pair_counter, "MAX_PATTERNS", 0)
         other = binary_similarities(table, n_permutations=30, seed=3)
         for a, b in zip(one.tests, other.tests, strict=True):
             assert (a.pooled == b.pooled).all()
@@ -126,7 +128,7 @@ class TestAgainstReference:
         columns = [set(permutations(table[:, j])) for j in range(3)]
         everything = [np.array(t).T for t in product(*columns)]
         found = {t.name: t for t in binary_similarities(table, n_permutations=4000, seed=5).tests}
-        for name in SIMILARITIES:
+        for name in BY_NAME:
             exact = [statistics(similarities(t, name)) for t in everything]
             mine = statistics(similarities(table, name))
             for statistic, value in mine.items():
@@ -137,7 +139,7 @@ class TestAgainstReference:
 
 class TestLaws:
     def test_equal_means_from_different_counts_tie(self):
-        lattice = jaccard_lattice(6)
+        lattice = jaccard_lattice(6, OVERLAPS)
         places = {round(v, 9): i for i, v in enumerate(lattice.values)}
         thirds = np.zeros(lattice.size, np.int64)
         thirds[[places[round(v, 9)] for v in (1 / 2, 1 / 3, 1 / 6)]] = 1
@@ -146,7 +148,7 @@ class TestLaws:
         assert compare_exactly(lattice, thirds, ends[None, :])[1][0, 0] == 0
 
     def test_equal_means_of_square_roots_tie(self):
-        lattice = cosine_lattice(8)
+        lattice = cosine_lattice(8, OVERLAPS)
         at = {tuple(row): i for i, row in enumerate(np.round(lattice.values, 12)[:, None].tolist())}
         eighth, half = (at[(round(v, 12),)] for v in (1 / np.sqrt(8), 1 / np.sqrt(2)))
         one, other = np.zeros((2, lattice.size), np.int64)
@@ -175,7 +177,11 @@ class TestLaws:
 
     @given(st.integers(1, 40))
     def test_lattices_hold_every_value_once(self, k):
-        for lattice in (hamming_lattice(k, np.arange(1, k + 1)), cosine_lattice(k), jaccard_lattice(k)):
+        for lattice in (
+            hamming_lattice(k, np.arange(1, k + 1)),
+            cosine_lattice(k, OVERLAPS),
+            jaccard_lattice(k, OVERLAPS),
+        ):
             assert (np.diff(lattice.values) > 0).all()
             assert lattice.values[0] == 0
             assert lattice.values[-1] == 1

@@ -13,12 +13,13 @@ from strategies import binary_tables, binary_tables_with_gaps, continuous_tables
 from test_null_tables import draws
 
 from analyses.numerics.similarity import binary as binary_similarity
-from analyses.numerics.similarity import pair_counter
-from analyses.numerics.similarity.binary import SIMILARITIES, binary_similarities
+from analyses.numerics.similarity.binary import binary_similarities
 from analyses.numerics.similarity.bit_tables import BitTable
 from analyses.numerics.similarity.continuous import continuous_similarities
-from analyses.numerics.similarity.pair_counter import Counter
-from analyses.numerics.similarity.weighted_distributions import described_by_weight
+from analyses.numerics.similarity.pairs import pair_counter
+from analyses.numerics.similarity.pairs.pair_counter import PairCounter
+from analyses.numerics.similarity.similarities import BY_NAME, SIMILARITIES
+from analyses.numerics.similarity.weighted_distributions import describe_masses
 
 RNG = np.random.default_rng(21)
 ANY_BINARY = st.one_of(binary_tables(), binary_tables_with_gaps())
@@ -100,11 +101,11 @@ class TestAgainstReference:
         table=st.one_of(binary_tables_with_gaps(max_prompts=20), binary_tables(max_prompts=20)), seed=st.integers(0, 9)
     )
     def test_both_ways_to_weigh_pairs_agree(self, table, seed):
-        bits = BitTable.of(table)
-        counter = Counter.of(bits, cosine=True, weights=some_weights(table, seed))
+        bits = BitTable.from_scores(table)
+        counter = PairCounter.create(bits, SIMILARITIES, some_weights(table, seed))
         by_pattern = counter.count(bits.rows)
-        one_by_one = counter._one_by_one(bits.rows, np.empty((0, 3)), np.empty(0))
-        for one, other in zip(by_pattern, one_by_one, strict=True):
+        pair_by_pair = counter.count_pair_by_pair(bits.rows)
+        for one, other in zip(by_pattern, pair_by_pair, strict=True):
             assert one == pytest.approx(other, rel=1e-12, abs=0)
 
     @pytest.mark.parametrize("k", [3, 14, 70, 130])
@@ -112,10 +113,10 @@ class TestAgainstReference:
         table = (RNG.random((90, k)) < RNG.random((90, 1))).astype(float)
         table[:30, 0] = np.nan
         table[20:50, -1] = np.nan
-        bits = BitTable.of(table)
-        counter = Counter.of(bits, cosine=True, weights=some_weights(table, k))
-        one_by_one = counter._one_by_one(bits.rows, np.empty((0, 3)), np.empty(0))
-        for one, other in zip(counter.count(bits.rows), one_by_one, strict=True):
+        bits = BitTable.from_scores(table)
+        counter = PairCounter.create(bits, SIMILARITIES, some_weights(table, k))
+        pair_by_pair = counter.count_pair_by_pair(bits.rows)
+        for one, other in zip(counter.count(bits.rows), pair_by_pair, strict=True):
             assert one == pytest.approx(other, rel=1e-12, abs=0)
 
     @settings(max_examples=30)
@@ -240,7 +241,7 @@ class TestLaws:
             "null": null,
             "weights": some_weights(table, 1) if weighted else None,
         }
-        monkeypatch.setattr(binary_similarity, "BLOCKS_AT_ONCE", 2)
+        monkeypatch.setattr(binary_similarity, "MAX_BLOCKS", 2)
         kept = binary_similarities(table, **options)
         monkeypatch.setattr(binary_similarity, "MAX_KEPT", 0)
         assert same_bytes(kept, binary_similarities(table, **options))
@@ -250,7 +251,7 @@ class TestLaws:
         table[RNG.random(table.shape) < 0.05] = np.nan
         weights = some_weights(table, 4)
         one = binary_similarities(table, n_permutations=30, seed=3, weights=weights)
-        monkeypatch.setattr(pair_counter, "MANY_PATTERNS", 0)
+        monkeypatch.setattr(pair_counter, "MAX_PATTERNS", 0)
         other = binary_similarities(table, n_permutations=30, seed=3, weights=weights)
         for a, b in zip(one.tests, other.tests, strict=True):
             for name in a.comparisons:
@@ -287,18 +288,18 @@ class TestLaws:
     def test_percentiles_reach_their_share_in_spite_of_rounding(self):
         """Three quarters of the weight lie at or below the second value, though the sum of tenths falls short."""
         masses = np.array([[0.1 + 0.2 + 0.3, 0.15, 0.25]])
-        assert described_by_weight(masses, np.array([0.2, 0.4, 0.9]))[0, 1] == 0.4
+        assert describe_masses(masses, np.array([0.2, 0.4, 0.9]))[0, 1] == 0.4
         assert weighted_percentile(np.array([0.2, 0.4, 0.9]), masses[0], 0.75) == 0.4
 
     def test_nothing_to_weigh_has_no_statistics(self):
-        assert np.isnan(described_by_weight(np.zeros((1, 3)), np.array([0.0, 0.5, 1.0]))).all()
+        assert np.isnan(describe_masses(np.zeros((1, 3)), np.array([0.0, 0.5, 1.0]))).all()
 
     def test_similarities_are_those_without_weights_where_all_weigh_the_same(self):
         """Up to rounding, and up to the rule for percentiles."""
         table = (RNG.random((40, 7)) < 0.5).astype(float)
         one = by_name(binary_similarities(table, n_permutations=20, seed=0, weights=np.ones(40)))
         other = by_name(binary_similarities(table, n_permutations=20, seed=0))
-        for name in SIMILARITIES:
+        for name in BY_NAME:
             for statistic in ("mean", "variance", "ks_d"):
                 a, b = one[name].comparisons[statistic], other[name].comparisons[statistic]
                 assert a.null == pytest.approx(b.null, abs=1e-12)

@@ -1,0 +1,1 @@
+"""Distributions of the cosines of the rows of a continuous table."""

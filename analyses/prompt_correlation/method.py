@@ -1,0 +1,194 @@
+"""Permutation tests of the similarities of prompts.
+
+Source: Ailem et al. 2024, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.similarity.binary import binary_similarities
+from analyses.numerics.similarity.continuous import continuous_similarities
+from analyses.numerics.similarity.null_draws import Null
+from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES, select_similarities
+from analyses.numerics.similarity.similarity_test import SimilarityTests
+from analyses.prompt_correlation.validation import constant_columns, is_binary_table, validate_test
+from tracker.queries.ranking.weighted_scores import effective_number, with_mean_one
+from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
+from tracker.statistics.resampling import PermutationTest
+
+STATISTICS = ("mean", "p75", "p95", "variance", "ks_d")
+PVALUES = ("pvalue", "pvalue_lower", "pvalue_mid", "pvalue_two_sided")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptCorrelation(Finding):
+    """Outcome of the permutation tests.
+
+    Attributes:
+        n_prompts, n_models: of the table that was tested.
+        n_missing: its cells without a score.
+        n_permutations: tables drawn under the null.
+        null: "columns" or "margins".
+        n_all_wrong, n_all_right: prompts whose every measured score is 0, or 1.
+        n_distinct: different rows.
+        n_constant_models: models with the same score everywhere.
+        kr20: reliability of the number right (Kuder-Richardson 20), at most 1; absent unless the table is
+            binary and complete.
+        similarities: the tests, by similarity.
+        n_effective: (Σw)² / Σw² of the prompts' weights w; None where all count the same.
+    """
+
+    n_prompts: int
+    n_models: int
+    n_missing: int
+    n_permutations: int
+    null: str
+    n_all_wrong: int
+    n_all_right: int
+    n_distinct: int
+    n_constant_models: int
+    kr20: Metric
+    similarities: SimilarityTests
+    n_effective: float | None = None
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every score is 0 or 1."""
+        return self.similarities.tests[0].width == 0
+
+    @property
+    def comparisons(self) -> Mapping[str, PermutationTest]:
+        """Every test by name: similarity, dot, statistic."""
+        tests = {
+            f"{test.name}.{statistic}": test.comparisons[statistic]
+            for test in self.similarities.tests
+            for statistic in STATISTICS
+        }
+        if self.similarities.row_sums is not None:
+            tests["row_sum.variance"] = self.similarities.row_sums
+        return tests
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Counts of the table, then every statistic with its suffixes."""
+        metrics: dict[str, Metric] = {
+            name: float(value) for name, value in self._fields().items() if isinstance(value, int)
+        }
+        metrics["n_pairs"] = float(self.similarities.n_pairs)
+        metrics["n_disjoint_pairs"] = float(self.similarities.n_disjoint)
+        metrics["kr20"] = self.kr20
+        if self.n_effective is not None:
+            metrics["n_effective"] = self.n_effective
+        for name, comparison in self.comparisons.items():
+            metrics |= _test_metrics(name, comparison)
+        return metrics
+
+    @property
+    def headline(self) -> Sequence[str]:
+        """The table's counts, and each statistic with its upper-tail p-value for one variant of each similarity."""
+        counts = [name for name in self.metrics if "." not in name and name != "n_permutations"]
+        names = [
+            name
+            for name in self.comparisons
+            if name.split(".")[0] in CHOICES or name in ("cosine_nonzero.mean", "row_sum.variance")
+        ]
+        return [*counts, *(f"{name}{suffix}" for name in names for suffix in ("", ".pvalue"))]
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Null distributions, and how many pairs have each value of each similarity."""
+        arrays: dict[str, NDArray[Any]] = {f"{name}.null": c.null for name, c in self.comparisons.items()}
+        for test in self.similarities.tests:
+            arrays[f"{test.name}.values"] = test.values
+            arrays[f"{test.name}.observed_pairs"] = test.observed
+            arrays[f"{test.name}.permuted_pairs"] = test.pooled
+        return arrays
+
+
+def _test_metrics(name: str, comparison: PermutationTest) -> dict[str, Metric]:
+    metrics: dict[str, Metric] = {
+        name: finite_or_undefined(comparison.observed, comparison.reason),
+        f"{name}.null_mean": finite_or_undefined(comparison.null_mean, comparison.reason),
+        f"{name}.null_sd": comparison.null_sd,
+        f"{name}.discrete": float(comparison.is_discrete),
+    }
+    for suffix in PVALUES:
+        metrics[f"{name}.{suffix}"] = Undefined(comparison.reason) if comparison.reason else getattr(comparison, suffix)
+    return metrics
+
+
+def permutation_test(
+    Q: NDArray[np.float64],
+    *,
+    n_permutations: int = 1000,
+    null: Null = "columns",
+    similarities: tuple[str, ...] = DEFAULT_CHOICES,
+    seed: int = 0,
+    weights: NDArray[np.float64] | None = None,
+) -> PromptCorrelation:
+    """Compare the similarities of a table's rows with those of tables drawn under a null.
+
+    Degenerate tables are defined: a model with the same score everywhere stays and moves nothing; rows of
+    zeros have cosine 0 (`cosine`) or are left out (`cosine_nonzero`); a statistic that no draw can change
+    has its value and no p-value.
+
+    Args:
+        Q: ``(n_prompts, n_models)`` scores, NaN = not measured; at least 3 prompts and 2 models, each with a
+            score. Binary if every score is 0 or 1.
+        n_permutations: tables drawn, at least 1.
+        null: "columns" shuffles each model's scores; "margins" keeps each prompt's number right too.
+        similarities: some of `CHOICES`; continuous tables have those that are not for binary tables only, binary ones
+            those that can be counted exactly for so many models.
+        seed: of all draws.
+        weights: ``(n_prompts,)`` positive weights in any unit; a pair counts the product of two, and they stay with
+            their prompts in every draw. None, or all the same: every pair counts once.
+
+    Raises:
+        SelectionError: the table is too small, holds infinite values, does not vary, or the options do not
+            fit it.
+    """
+    validate_test(Q, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed)
+    if weights is not None:
+        weights = None if (weights == weights[0]).all() else with_mean_one(weights)
+    is_binary, missing = is_binary_table(Q), np.isnan(Q)
+    compare: Callable[..., SimilarityTests] = continuous_similarities
+    if is_binary:
+        selected = select_similarities(similarities, Q.shape[1])
+        compare = partial(binary_similarities, null=null, similarities=selected)
+    tests = compare(Q, n_permutations=n_permutations, seed=seed, weights=weights)
+    return PromptCorrelation(
+        n_prompts=Q.shape[0],
+        n_models=Q.shape[1],
+        n_missing=int(missing.sum()),
+        n_permutations=n_permutations,
+        null=null,
+        n_all_wrong=int(((Q == 0) | missing).all(axis=1).sum()),
+        n_all_right=int(((Q == 1) | missing).all(axis=1).sum()),
+        n_distinct=int(np.unique(np.where(missing, np.inf, Q), axis=0).shape[0]),
+        n_constant_models=int(constant_columns(Q).sum()),
+        kr20=_kr20(Q, weights) if is_binary else Undefined("defined for scores of 0 and 1"),
+        similarities=tests,
+        n_effective=None if weights is None else effective_number(weights),
+    )
+
+
+def _kr20(Q: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Metric:
+    """Kuder-Richardson formula 20 with models as items and prompts as subjects, variances divided by ``n``."""
+    if np.isnan(Q).any():
+        return Undefined("defined for tables without missing scores")
+    k, sums = Q.shape[1], Q.sum(axis=1)
+    if weights is None:
+        p, variance = Q.mean(axis=0), sums.var()
+    else:
+        p = np.average(Q, axis=0, weights=weights)
+        variance = np.average((sums - np.average(sums, weights=weights)) ** 2, weights=weights)
+    if (sums == sums[0]).all():
+        return Undefined("every prompt has the same number right")
+    return float(k / (k - 1) * (1 - (p * (1 - p)).sum() / variance))
