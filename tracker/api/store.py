@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from inspect import signature
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -147,8 +146,8 @@ class Store(StoredThings):
             benchmark: what it is called.
             source: a file, a folder, or a name on the hub.
             dry_run: say what would change, and change nothing.
-            said: ``preset``, ``fields``, ``splits``, ``test_fraction``, ``seed`` and all else that
-                `tracker.ingest.datasets.ingest_prompts.ingest_prompts` takes.
+            said: ``on_conflict``, ``progress`` and the fields of
+                `tracker.ingest.datasets.ingest_prompts.PromptOptions`, such as ``preset``, ``fields``, ``splits``.
 
         Raises:
             SuffrageError: the data are not there, not sound, or contradict the store; then nothing is stored.
@@ -163,17 +162,22 @@ class Store(StoredThings):
             >>> print(store.prompts_from("quiz", "rows.jsonl", fields=fields, answer_is="letter").summary())
             quiz: 2 prompts (no split 2); 2 new prompts
         """
-        from tracker.ingest.datasets.ingest_prompts import ingest_prompts
+        from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts
 
-        known = [name for name in signature(ingest_prompts).parameters if name not in ("engine", "benchmark", "source")]
+        how = ("on_conflict", "progress")
+        known = [*(field.name for field in fields(PromptOptions)), *how]
         if unknown := sorted(set(said) - set(known)):
             raise SelectionError(f"prompts_from takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
         one_or_several = ("splits", "configs")
-        said = {
+        chosen: dict[str, Any] = {
             name: [value] if name in one_or_several and isinstance(value, str) else value
             for name, value in said.items()
+            if name not in how
         }
-        return ingest_prompts(self.engine, benchmark, os.fspath(source), dry_run=dry_run, **said)
+        handling = {name: value for name, value in said.items() if name in how}
+        return ingest_prompts(
+            self.engine, benchmark, os.fspath(source), PromptOptions(**chosen), dry_run=dry_run, **handling
+        )
 
     def evaluate(
         self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **said: Any

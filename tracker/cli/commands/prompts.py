@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracker.cli.options import database_option
 from tracker.cli.output import inform
 from tracker.cli.progress import progress
+
+if TYPE_CHECKING:
+    from tracker.ingest.datasets.ingest_prompts import OnConflict
 
 N_REASONS = 6
 
@@ -69,7 +72,9 @@ def _pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
 @database_option
-def command(benchmark: str, source: str, database: str | None, dry_run: bool, **how: Any) -> None:
+def command(
+    benchmark: str, source: str, database: str | None, on_conflict: OnConflict, dry_run: bool, **options: Any
+) -> None:
     """Take in a benchmark's prompts from published data.
 
     SOURCE is a JSON Lines, JSON, CSV, Parquet or Arrow file, a folder of such files, a folder that the package
@@ -77,13 +82,21 @@ def command(benchmark: str, source: str, database: str | None, dry_run: bool, **
     mmlu. All of it is stored, or nothing; the same again changes nothing.
     """
     from tracker.database import connect
-    from tracker.ingest.datasets.ingest_prompts import ingest_prompts
+    from tracker.ingest.datasets.ingest_prompts import PromptOptions, ingest_prompts
 
     engine = connect(database)
     with progress(benchmark) as advance:
-        taken = ingest_prompts(engine, benchmark, source, dry_run=dry_run, progress=advance, **how)
-    inform(taken.summary())
-    for reason, n in list(taken.left_out.items())[:N_REASONS]:
+        result = ingest_prompts(
+            engine,
+            benchmark,
+            source,
+            PromptOptions(**options),
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            progress=advance,
+        )
+    inform(result.summary())
+    for reason, n in list(result.skipped.items())[:N_REASONS]:
         inform(f"  left out: {n:,} {reason}")
-    for note in taken.warnings:
+    for note in result.warnings:
         inform(f"  note: {note}")

@@ -52,9 +52,9 @@ def choices_of(value: Any) -> Choices:
         texts, labels = value["text"], value.get("label")
     elif isinstance(value, Mapping):
         texts, labels = list(value.values()), list(value)
-    elif isinstance(value, (list, tuple)) and value and all(isinstance(one, Mapping) for one in value):
-        texts = [one.get("text") for one in value]
-        labels = [one["label"] for one in value] if all("label" in one for one in value) else None
+    elif isinstance(value, (list, tuple)) and value and all(isinstance(option, Mapping) for option in value):
+        texts = [option.get("text") for option in value]
+        labels = [option["label"] for option in value] if all("label" in option for option in value) else None
     elif isinstance(value, (list, tuple)):
         texts = value
     else:

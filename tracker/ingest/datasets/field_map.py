@@ -8,8 +8,8 @@ from typing import Any
 
 from tracker.errors import SelectionError
 from tracker.ingest.datasets.choices import Choices, choices_of
-from tracker.ingest.datasets.reference_parser import WAYS, Guess, place_of
-from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
+from tracker.ingest.datasets.reference_parser import NOTATIONS, Guess, place_of
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, plain_split
 from tracker.ingest.files.tabular.headings import assign_roles
 from tracker.option_labels import option_name
 
@@ -27,13 +27,13 @@ class FieldMap:
     Attributes:
         parts: fields of each of `PARTS`; several of ``text`` are joined by line breaks, several of ``choices`` are an
             option each; the others have one. ``a.b`` is field b of field a.
-        answer_is: how answers are written: one of `WAYS`; '' where it is not known, or the answer is a text.
+        answer_is: how answers are written: one of `NOTATIONS`; '' where it is not known, or the answer is a text.
     """
 
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     answer_is: str = ""
 
-    def read(self, row: Row) -> PublishedPrompt | str:
+    def read(self, row: DatasetRow) -> PublishedPrompt | str:
         """The prompt of a row."""
         choices = self.choices(row)
         answers = self.answers(row)
@@ -46,7 +46,7 @@ class FieldMap:
         else:
             place = place_of(self.answer_is, answers[0], choices)
             if place is None:
-                raise RowError(f"the answer {answers[0]!r} is not {WAYS[self.answer_is]}, of {len(choices.texts)}")
+                raise RowError(f"the answer {answers[0]!r} is not {NOTATIONS[self.answer_is]}, of {len(choices.texts)}")
             answer = option_name(place, choices.texts)
         used = {name for names in self.parts.values() for name in names}
         details = {name: value for name, value in row.fields.items() if name not in used and value not in (None, "")}
@@ -56,54 +56,54 @@ class FieldMap:
             text="\n".join(row.text(name) for name in self.parts["text"]),
             choices=() if choices is None else choices.texts,
             answer=answer,
-            task=self._one(row, "task"),
-            split=plain_split(self._one(row, "split")),
-            id=self._one(row, "id"),
+            task=self._text_of(row, "task"),
+            split=plain_split(self._text_of(row, "split")),
+            id=self._text_of(row, "id"),
             details=details,
         )
 
-    def choices(self, row: Row) -> Choices | None:
+    def choices(self, row: DatasetRow) -> Choices | None:
         """The options of a row; None where it has none."""
         names = self.parts.get("choices", ())
-        found = [row.value(name) for name in names]
+        values = [row.value(name) for name in names]
         if len(names) != 1:
-            cells = ["" if one is None else str(one).strip() for one in found]
+            cells = ["" if value is None else str(value).strip() for value in values]
             while cells and not cells[-1]:
                 cells.pop()
             if "" in cells:
                 raise RowError(f"the option in the field {names[cells.index('')]!r} is empty, and one after it is not")
             return choices_of(cells) if cells else None
-        empty = found[0] is None or found[0] == "" or found[0] == []
-        return None if empty else choices_of(found[0])
+        empty = values[0] is None or values[0] == "" or values[0] == []
+        return None if empty else choices_of(values[0])
 
-    def answers(self, row: Row) -> list[Any]:
+    def answers(self, row: DatasetRow) -> list[Any]:
         """The gold answers of a row: none where they are not published, several where any of several is right."""
-        found = row.value(*self.parts.get("answer", ()))
-        listed = found if isinstance(found, list) else [found]
-        return [one for one in listed if one is not None and str(one).strip()]
+        value = row.value(*self.parts.get("answer", ()))
+        values = value if isinstance(value, list) else [value]
+        return [answer for answer in values if answer is not None and str(answer).strip()]
 
-    def _one(self, row: Row, part: str) -> str:
-        found = row.value(*self.parts.get(part, ()))
-        return "" if found is None else str(found).strip()
+    def _text_of(self, row: DatasetRow, part: str) -> str:
+        value = row.value(*self.parts.get(part, ()))
+        return "" if value is None else str(value).strip()
 
 
-def field_map(said: Mapping[str, str], answer_is: str | None, first: Row) -> FieldMap:
+def field_map(fields: Mapping[str, str], answer_is: str | None, first: DatasetRow) -> FieldMap:
     """What the user says about fields; where they say nothing, what the names of the fields say.
 
     Args:
-        said: fields by part, with commas where a part has several.
-        answer_is: one of `WAYS`; None where it is not said.
+        fields: fields by part, with commas where a part has several.
+        answer_is: one of `NOTATIONS`; None where it is not said.
         first: the first row of the data set.
 
     Raises:
         SelectionError: there is no such part or way, or no field for the text.
     """
-    if wrong := [part for part in said if part not in PARTS]:
+    if wrong := [part for part in fields if part not in PARTS]:
         raise SelectionError(f"--map {wrong[0]}=…: there is no such part. Known: {', '.join(PARTS)}.")
-    if answer_is is not None and answer_is not in WAYS:
-        raise SelectionError(f"--answer-is {answer_is}: it must be one of: {', '.join(WAYS)}.")
-    parts = {part: tuple(name.strip() for name in names.split(",")) for part, names in said.items()}
-    if not said:
+    if answer_is is not None and answer_is not in NOTATIONS:
+        raise SelectionError(f"--answer-is {answer_is}: it must be one of: {', '.join(NOTATIONS)}.")
+    parts = {part: tuple(name.strip() for name in names.split(",")) for part, names in fields.items()}
+    if not fields:
         parts = {ROLES[role]: (name,) for role, name in assign_roles(list(first.fields)).items() if role in ROLES}
     if several := [part for part, names in parts.items() if len(names) > 1 and part not in ("text", "choices")]:
         raise SelectionError(f"--map {several[0]}=… takes one field; only text and choices take several.")
@@ -115,7 +115,7 @@ def field_map(said: Mapping[str, str], answer_is: str | None, first: Row) -> Fie
     return FieldMap(parts=parts, answer_is=answer_is or "")
 
 
-def with_answers_guessed(mapped: FieldMap, rows: Iterable[Row]) -> FieldMap:
+def with_answers_guessed(mapped: FieldMap, rows: Iterable[DatasetRow]) -> FieldMap:
     """The same, with the way in which answers are written, where all rows leave only one.
 
     Raises:
@@ -129,4 +129,4 @@ def with_answers_guessed(mapped: FieldMap, rows: Iterable[Row]) -> FieldMap:
             continue
         if choices is not None and answers:
             guess.add(answers[0], choices, row.place)
-    return replace(mapped, answer_is=guess.way()) if guess.n_answers else mapped
+    return replace(mapped, answer_is=guess.notation()) if guess.n_answers else mapped

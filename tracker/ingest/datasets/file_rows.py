@@ -10,7 +10,7 @@ from typing import Any
 
 from tracker.errors import BadInputError
 from tracker.ingest.datasets.files import SourceFile, suffix_of
-from tracker.ingest.datasets.row import SPLITS, Row
+from tracker.ingest.datasets.row import SPLITS, DatasetRow
 from tracker.ingest.files.file_contents import UTF16, detect_delimiter, first_line, open_file
 from tracker.ingest.files.json_files import iterate_json_lines, read_json
 
@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 1_000
 ARROW_FILE = b"ARROW1"
 
 
-def rows_of(file: SourceFile, columns: Sequence[str] = ()) -> Iterator[Row]:
+def rows_of(file: SourceFile, columns: Sequence[str] = ()) -> Iterator[DatasetRow]:
     """The rows of a file.
 
     Args:
@@ -41,8 +41,8 @@ def rows_of(file: SourceFile, columns: Sequence[str] = ()) -> Iterator[Row]:
         yield _row(file, number, fields, f"{word} {number}", file.split)
 
 
-def _row(file: SourceFile, number: int, fields: Mapping[str, Any], where: str, split: str) -> Row:
-    return Row(fields=fields, place=f"{file.name}, {where}", line=number, split=split, hints=file.hints)
+def _row(file: SourceFile, number: int, fields: Mapping[str, Any], where: str, split: str) -> DatasetRow:
+    return DatasetRow(fields=fields, place=f"{file.name}, {where}", line=number, split=split, hints=file.hints)
 
 
 def _lines(path: Path) -> Numbered:
@@ -52,7 +52,7 @@ def _lines(path: Path) -> Numbered:
         yield number, value
 
 
-def _json(file: SourceFile) -> Iterator[Row]:
+def _json(file: SourceFile) -> Iterator[DatasetRow]:
     """A list of objects; or an object with such a list for each split."""
     value = read_json(file.path)
     if isinstance(value, dict) and value and all(name.lower() in SPLITS for name in value):
@@ -100,8 +100,8 @@ def _csv(path: Path, columns: Sequence[str]) -> Numbered:
         except csv.Error as error:
             raise BadInputError(path, f"line {number}: {error}.") from error
         except UnicodeDecodeError as error:
-            said = f"byte 0x{error.object[error.start]:02x} is not UTF-8 text"
-            raise BadInputError(path, f"after line {number}: {said}.", advice="Save the file as UTF-8.") from error
+            problem = f"byte 0x{error.object[error.start]:02x} is not UTF-8 text"
+            raise BadInputError(path, f"after line {number}: {problem}.", advice="Save the file as UTF-8.") from error
 
 
 def _parquet(path: Path) -> Numbered:

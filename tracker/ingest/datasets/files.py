@@ -54,16 +54,16 @@ def source_files(source: Path) -> list[SourceFile]:
         return [
             SourceFile(path=source, name=source.name, split=split_named([stem]), hints=(stem, *above[1 : 1 + N_HINTS]))
         ]
-    found = []
-    for path, told in _within(source):
+    files = []
+    for path, hint in _within(source):
         below = PurePosixPath(path.relative_to(source).as_posix())
         folders = list(reversed(below.parts[:-1]))
         stem = _stem(below.name)
         hints = (stem, *folders, *above[:N_HINTS])
-        found.append(SourceFile(path=path, name=str(below), split=split_named([stem, *folders, told]), hints=hints))
-    if not found:
+        files.append(SourceFile(path=path, name=str(below), split=split_named([stem, *folders, hint]), hints=hints))
+    if not files:
         raise BadInputError(source, f"this folder holds no files of prompts (names that end in {kinds}).")
-    return sorted(found, key=lambda file: (ORDER.index(file.split) if file.split in ORDER else len(ORDER), file.name))
+    return sorted(files, key=lambda file: (ORDER.index(file.split) if file.split in ORDER else len(ORDER), file.name))
 
 
 def suffix_of(path: Path) -> str:
@@ -78,14 +78,16 @@ def _stem(name: str) -> str:
 def _within(folder: Path) -> Iterator[tuple[Path, str]]:
     """The files of a folder, and the split that the bookkeeping beside them tells."""
 
-    def refuse(error: OSError) -> None:
+    def raise_error(error: OSError) -> None:
         raise BadInputError(error.filename or folder, f"cannot be opened: {error.strerror}.") from error
 
-    for parent, folders, names in os.walk(folder, onerror=refuse):
+    for parent, folders, names in os.walk(folder, onerror=raise_error):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        listed, split = _state(Path(parent, STATE)) if STATE in names else (None, "")
+        data_files, split = _state(Path(parent, STATE)) if STATE in names else (None, "")
         paths = [Path(parent, name) for name in names if not name.startswith(".") and name not in BOOKKEEPING]
-        paths = [path for path in paths if suffix_of(path) in SUFFIXES and (listed is None or path.name in listed)]
+        paths = [
+            path for path in paths if suffix_of(path) in SUFFIXES and (data_files is None or path.name in data_files)
+        ]
         first: dict[str, Path] = {}
         for path in sorted(paths, key=lambda path: (SUFFIXES.index(suffix_of(path)), path.name)):
             first.setdefault(_stem(path.name), path)
@@ -97,7 +99,7 @@ def _state(path: Path) -> tuple[list[str], str]:
     """The data files of one saved split, in its folder beside files that are only cached; and the split's name."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-        names = [str(one["filename"]) for one in state["_data_files"]]
+        names = [str(entry["filename"]) for entry in state["_data_files"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInputError(path, "is not what the package `datasets` writes beside its files.") from error
     if state.get("_indices_data_files"):

@@ -11,7 +11,7 @@ from typing import Any
 
 from tracker.errors import BadInputError, MissingExtraError
 from tracker.ingest.datasets.files import ORDER
-from tracker.ingest.datasets.row import Row, split_named
+from tracker.ingest.datasets.row import DatasetRow, split_named
 from tracker.ingest.files.file_contents import first_line
 
 EXTRA = "hub"
@@ -43,28 +43,28 @@ def load(name: str, configs: Sequence[str]) -> dict[str, Any]:
             advice="Get the data set where there is a network, as files, or by the package `datasets` with "
             "save_to_disk, and give the folder.",
         )
-    found = {}
+    data_sets = {}
     for config in configs or ("",):
         try:
-            found[config] = datasets.load_dataset(name, config or None)
+            data_sets[config] = datasets.load_dataset(name, config or None)
         except Exception as error:
-            which = f" (configuration {config})" if config else ""
-            raise BadInputError(name, f"cannot be had from the hub{which}: {first_line(error)}.") from error
-    return found
+            suffix = f" (configuration {config})" if config else ""
+            raise BadInputError(name, f"cannot be had from the hub{suffix}: {first_line(error)}.") from error
+    return data_sets
 
 
-def rows_of_splits(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+def rows_of_splits(data_sets: Mapping[str, Mapping[str, Any]]) -> Iterator[DatasetRow]:
     """The rows of loaded data sets, those of tested splits first."""
-    splits = [(config, name, rows) for config, parts in found.items() for name, rows in parts.items()]
+    splits = [(config, name, rows) for config, parts in data_sets.items() for name, rows in parts.items()]
 
-    def order(one: tuple[str, str, Any]) -> int:
-        split = split_named([one[1]])
+    def order(split_rows: tuple[str, str, Any]) -> int:
+        split = split_named([split_rows[1]])
         return ORDER.index(split) if split in ORDER else len(ORDER)
 
     for config, name, rows in sorted(splits, key=order):
         where = f"{config}, {name}" if config else name
         for number, fields in enumerate(rows, start=1):
-            yield Row(
+            yield DatasetRow(
                 fields=fields,
                 place=f"{where}, row {number}",
                 line=number,
@@ -73,7 +73,7 @@ def rows_of_splits(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
             )
 
 
-def digest_of_rows(rows: Iterator[Row]) -> str:
+def digest_of_rows(rows: Iterator[DatasetRow]) -> str:
     """SHA-256 of all rows with their splits."""
     digest = hashlib.sha256()
     for row in rows:

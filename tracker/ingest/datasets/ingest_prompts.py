@@ -18,9 +18,9 @@ from tracker.database import transaction
 from tracker.errors import BadInputError, ConflictError, SelectionError
 from tracker.ingest.datasets.field_map import field_map, with_answers_guessed
 from tracker.ingest.datasets.preset import Preset, preset_named, presets
-from tracker.ingest.datasets.published import HASHED, NAMED, Published
-from tracker.ingest.datasets.row import PublishedPrompt, Row
-from tracker.ingest.datasets.source import Source, source_of
+from tracker.ingest.datasets.published import BY_CONTENT, BY_ID, PublishedPrompts
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
+from tracker.ingest.datasets.source import DatasetSource, source_of
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
 from tracker.ingest.resolve.prompt_texts import storable
 from tracker.ingest.write.block_buffer import BlockBuffer
@@ -42,7 +42,7 @@ class PromptIngestResult:
         source: the file, folder or name on the hub.
         stored: what storing them changed; with ``dry_run``, what it would have changed.
         counts: prompts by split and task; '' where there is none.
-        left_out: rows that were left out, by the reason.
+        skipped: rows that were left out, by the reason.
         warnings: what the reader should be told.
         dry_run: whether nothing was stored.
     """
@@ -51,7 +51,7 @@ class PromptIngestResult:
     source: Path
     stored: StoreChanges
     counts: Mapping[tuple[str, str], int]
-    left_out: Mapping[str, int]
+    skipped: Mapping[str, int]
     warnings: tuple[str, ...] = ()
     dry_run: bool = False
 
@@ -72,44 +72,65 @@ class PromptIngestResult:
         return f"{self.benchmark}: {self.n_prompts:,} prompts{tasks} ({splits}); {would}{self.stored.summary()}"
 
 
-class _DryRunOverError(Exception):
+class _PromptDryRunError(Exception):
     """Undoes the transaction of a dry run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOptions:
+    """How published data become prompts.
+
+    Attributes:
+        preset: name of a known data set; by default the benchmark's name where that is one, and no fields are given.
+        fields: without a preset, the fields of each part, such as ``text``: see `tracker.ingest.datasets.field_map`.
+        answer_is: without a preset, how options are named as answers: see `tracker.ingest.datasets.reference_parser`.
+        task_names: other names for tasks, such as those of a harness whose scores are of the same prompts; ``*`` stands
+            for any name, on both sides.
+        splits: the published splits to ingest; none means all.
+        test_fraction: of the prompts, drawn by ``seed``, become the split test, and the rest train.
+        seed: of that draw.
+        configs: of a data set of the hub, which configurations; none means the preset's.
+    """
+
+    preset: str | None = None
+    fields: Mapping[str, str] | None = None
+    answer_is: str | None = None
+    task_names: Mapping[str, str] | None = None
+    splits: Sequence[str] = ()
+    test_fraction: float | None = None
+    seed: int = 0
+    configs: Sequence[str] = ()
+
+    def digest(self, benchmark: str, source: DatasetSource) -> str:
+        """Hash of everything that decides which prompts are stored."""
+        decisive = {
+            "benchmark": benchmark, "names": source.names, "preset": self.preset, "fields": self.fields,
+            "answer_is": self.answer_is, "task_names": self.task_names, "splits": list(self.splits),
+            "test_fraction": self.test_fraction, "seed": None if self.test_fraction is None else self.seed,
+        }  # fmt: skip
+        return hashlib.sha256(json.dumps([FORMAT, source.digest, decisive], sort_keys=True).encode()).hexdigest()
 
 
 def ingest_prompts(
     engine: sa.Engine,
     benchmark: str,
     source: str | Path,
+    options: PromptOptions | None = None,
     *,
-    preset: str | None = None,
-    fields: Mapping[str, str] | None = None,
-    answer_is: str | None = None,
-    task_names: Mapping[str, str] | None = None,
-    splits: Sequence[str] = (),
-    test_fraction: float | None = None,
-    seed: int = 0,
-    configs: Sequence[str] = (),
     on_conflict: OnConflict = "error",
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> PromptIngestResult:
-    """Take in a benchmark's prompts from published data; the same again changes nothing.
+    """Ingest a benchmark's prompts from published data; the same again changes nothing.
 
     Args:
         engine: the store.
         benchmark: what they belong to; ``name@revision`` is one version of it.
         source: a file, a folder of files, or a name on the hub.
-        preset: name of a known data set; by default the benchmark's name where that is one, and no fields are given.
-        fields: without a preset, the fields of each part, such as ``text``: see `tracker.ingest.datasets.field_map`.
-        answer_is: without a preset, how options are named as answers: see `tracker.ingest.datasets.reference_parser`.
-        task_names: other names for tasks, such as those of a harness whose scores are of the same prompts; ``*`` stands
-            for any name, on both sides.
-        splits: the published splits to take; none means all.
-        test_fraction: of the prompts, drawn by ``seed``, become the split test, and the rest train.
-        configs: of a data set of the hub, which configurations; none means the preset's.
-        on_conflict: what becomes of gold answers that contradict the stored ones.
-        dry_run: say what would change, and change nothing.
-        progress: told how much is done, and of how much.
+        options: how the data become prompts.
+        on_conflict: what becomes of reference answers that contradict the stored ones.
+        dry_run: report what would change, and change nothing.
+        progress: receives how much is done, and of how much.
 
     Raises:
         BadInputError: the source is not there, or some of it is not sound; then nothing is stored.
@@ -118,41 +139,28 @@ def ingest_prompts(
         ConflictError: prompts are stored already, in other splits than are drawn now.
         MissingExtraError: the package for the hub is not installed.
     """
-    if not benchmark.partition("@")[0].strip():
-        raise SelectionError("The name of the benchmark is empty.")
-    known, warnings = _preset(benchmark, preset, fields, answer_is)
-    data = source_of(source, known, configs, progress)
-    read, more = (known.read, []) if known else _mapped(data, fields or {}, answer_is)
-    warnings += more
-    published = Published(
-        path=data.path, rows=data.rows, read=read, task_names=task_names or {}, splits=splits,
-        test_fraction=test_fraction, seed=seed,
-    )  # fmt: skip
-    spool = BlockBuffer()
+    options = options or PromptOptions()
+    published, data, warnings = _open_source(benchmark, source, options, progress)
+    buffer = BlockBuffer()
     try:
         for block in published.blocks():
-            spool.append(replace(block, benchmark=benchmark))
-        how = {
-            "benchmark": benchmark, "names": data.names, "preset": preset, "fields": fields, "answer_is": answer_is,
-            "task_names": task_names, "splits": list(splits), "test_fraction": test_fraction,
-            "seed": None if test_fraction is None else seed,
-        }  # fmt: skip
+            buffer.append(replace(block, benchmark=benchmark))
         reading = ParsedFile(
             path=data.path,
             files=data.files,
             format=FORMAT,
             digest=data.digest,
-            identity=hashlib.sha256(json.dumps([FORMAT, data.digest, how], sort_keys=True).encode()).hexdigest(),
-            measurements=spool,
+            identity=options.digest(benchmark, data),
+            measurements=buffer,
         )
-        with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
+        with suppress(_PromptDryRunError), transaction(engine, exclusive=True) as session:
             stored = store(session, reading, ReadOptions(benchmark=benchmark), on_conflict=on_conflict)
-            _check_splits(session, benchmark, data.path, spool, warnings, drawn=test_fraction is not None)
+            _check_splits(session, benchmark, data.path, buffer, warnings, drawn=options.test_fraction is not None)
             if dry_run:
-                raise _DryRunOverError
+                raise _PromptDryRunError
     finally:
-        spool.close()
-    if unmet := sorted(set(task_names or {}) - {"*"} - published.tasks):
+        buffer.close()
+    if unmet := sorted(set(options.task_names or {}) - {"*"} - published.tasks):
         warnings.append(f"no task is called {', '.join(map(repr, unmet))}: --task-name changed nothing there")
     if dry_run and stored.warnings:
         warnings.append("nothing was stored; what follows is what would have been")
@@ -161,19 +169,35 @@ def ingest_prompts(
         source=data.path,
         stored=stored,
         counts=dict(published.counts),
-        left_out=dict(published.left_out),
+        skipped=dict(published.skipped),
         warnings=(*warnings, *stored.warnings),
         dry_run=dry_run,
     )
 
 
+def _open_source(
+    benchmark: str, source: str | Path, options: PromptOptions, progress: Callable[[int, int], None] | None
+) -> tuple[PublishedPrompts, DatasetSource, list[str]]:
+    """The prompts of a source, the source, and warnings."""
+    if not benchmark.partition("@")[0].strip():
+        raise SelectionError("The name of the benchmark is empty.")
+    known, warnings = _preset(benchmark, options.preset, options.fields, options.answer_is)
+    data = source_of(source, known, options.configs, progress)
+    read, more = (known.read, []) if known else _mapped(data, options.fields or {}, options.answer_is)
+    published = PublishedPrompts(
+        path=data.path, rows=data.rows, read=read, task_names=options.task_names or {}, splits=options.splits,
+        test_fraction=options.test_fraction, seed=options.seed,
+    )  # fmt: skip
+    return published, data, [*warnings, *more]
+
+
 def _preset(
-    benchmark: str, said: str | None, fields: Mapping[str, str] | None, answer_is: str | None
+    benchmark: str, preset: str | None, fields: Mapping[str, str] | None, answer_is: str | None
 ) -> tuple[Preset | None, list[str]]:
-    if said is not None:
+    if preset is not None:
         if fields or answer_is:
             raise SelectionError("A preset knows its fields and answers. Leave out --preset, or --map and --answer-is.")
-        return preset_named(said), []
+        return preset_named(preset), []
     name = benchmark.partition("@")[0].lower().replace("-", "_")
     if name in presets() and not fields and not answer_is:
         return presets()[name], [f"read with the preset {name}, after the benchmark's name"]
@@ -181,8 +205,8 @@ def _preset(
 
 
 def _mapped(
-    data: Source, fields: Mapping[str, str], answer_is: str | None
-) -> tuple[Callable[[Row], PublishedPrompt | str], list[str]]:
+    data: DatasetSource, fields: Mapping[str, str], answer_is: str | None
+) -> tuple[Callable[[DatasetRow], PublishedPrompt | str], list[str]]:
     first = next(data.rows(), None)
     if first is None:
         raise BadInputError(data.path, "holds no rows.")
@@ -213,27 +237,27 @@ def _check_splits(
         .join_from(Prompt, PromptAlias, alias.prompt_id == prompt.id)
         .join(Task, task.id == alias.task_id)
         .join(Benchmark, of.id == task.benchmark_id)
-        .where(of.name == name, of.revision == revision, alias.namespace.in_([NAMED, HASHED]))
+        .where(of.name == name, of.revision == revision, alias.namespace.in_([BY_ID, BY_CONTENT]))
     )
-    held: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+    splits: dict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
     for space, key, of_task, split in rows:
-        held[space, key][of_task] = split
-    others: Counter[tuple[str, str]] = Counter()
+        splits[space, key][of_task] = split
+    moved: Counter[tuple[str, str]] = Counter()
     for space, key, of_task, split in _named_splits(blocks):
-        stored = held.get((space, key), {})
+        stored = splits.get((space, key), {})
         was = next(iter(stored.values()), None) if of_task is None else stored.get(of_task)
         if split is not None and was is not None and was != split:
-            others[was, split] += 1
-    if not others:
+            moved[was, split] += 1
+    if not moved:
         return
-    n = sum(others.values())
-    told = join_names((f"{count:,} as {stored}, here {split}" for (stored, split), count in others.items()), N_NAMED)
+    n = sum(moved.values())
+    moves = join_names((f"{count:,} as {stored}, here {split}" for (stored, split), count in moved.items()), N_NAMED)
     if drawn:
         raise ConflictError(
-            f"{path}: {n:,} of these prompts are stored in another split already ({told}). "
+            f"{path}: {n:,} of these prompts are stored in another split already ({moves}). "
             f"Take them in as a version of their own, such as {name}@drawn."
         )
-    warnings.append(f"{n:,} prompts stay in the split in which they were stored before ({told})")
+    warnings.append(f"{n:,} prompts stay in the split in which they were stored before ({moves})")
 
 
 def _named_splits(blocks: Sequence[object]) -> Iterator[tuple[str, str, str | None, str | None]]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from tracker.errors import NotFoundError
 from tracker.ingest.datasets import presets as folder
-from tracker.ingest.datasets.row import PublishedPrompt, Row
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Preset:
         columns: names for the columns of its CSV files without a header.
     """
 
-    read: Callable[[Row], PublishedPrompt | str]
+    read: Callable[[DatasetRow], PublishedPrompt | str]
     hub: str
     configs: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def preset_named(name: str) -> Preset:
     Raises:
         NotFoundError: there is none.
     """
-    found = presets().get(name.replace("-", "_"))
-    if found is None:
+    preset = presets().get(name.replace("-", "_"))
+    if preset is None:
         raise NotFoundError("preset", name, presets())
-    return found
+    return preset

@@ -13,10 +13,10 @@ import numpy as np
 
 from tracker.errors import BadInputError, NotFoundError
 from tracker.ingest.datasets.drawing import last_lot, lot
-from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, plain_split
 from tracker.ingest.measurement import PROMPTS_PER_BLOCK, Prompts
 
-NAMED, HASHED = "", "content"
+BY_ID, BY_CONTENT = "", "content"
 """Namespaces of prompts: by the data set's own names, which tables of scores use too; by their content."""
 DIGITS = 16
 TEST, TRAIN = "test", "train"
@@ -25,7 +25,7 @@ EQUAL = "that stand there twice under one name"
 
 
 @dataclass(kw_only=True)
-class Published:
+class PublishedPrompts:
     """The prompts of a data set, read as often as needed.
 
     Attributes:
@@ -37,19 +37,19 @@ class Published:
         test_fraction: of the prompts, drawn by ``seed``, become the split test, and the rest train; None keeps the
             published splits.
         counts: prompts by split and task, after `blocks` has ended.
-        left_out: rows left out, by the reason.
+        skipped: rows left out, by the reason.
         tasks: as the data set calls them.
     """
 
     path: Path
-    rows: Callable[[], Iterator[Row]]
-    read: Callable[[Row], PublishedPrompt | str]
+    rows: Callable[[], Iterator[DatasetRow]]
+    read: Callable[[DatasetRow], PublishedPrompt | str]
     task_names: Mapping[str, str] = field(default_factory=dict)
     splits: Sequence[str] = ()
     test_fraction: float | None = None
     seed: int = 0
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     tasks: set[str] = field(default_factory=set)
 
     def blocks(self) -> Iterator[Prompts]:
@@ -64,12 +64,12 @@ class Published:
         if self.test_fraction is not None:
             last = last_lot([self._lot(prompt) for prompt in self._prompts()], self.test_fraction)
         self.counts.clear()
-        waiting: dict[str, list[_Found]] = {NAMED: [], HASHED: []}
-        for found in self._prompts():
-            prompt, namespace = found.prompt, NAMED if found.prompt.id else HASHED
-            split = prompt.split if last is None else TEST if self._lot(found) <= last else TRAIN
+        waiting: dict[str, list[_NumberedPrompt]] = {BY_ID: [], BY_CONTENT: []}
+        for numbered in self._prompts():
+            prompt, namespace = numbered.prompt, BY_ID if numbered.prompt.id else BY_CONTENT
+            split = prompt.split if last is None else TEST if self._lot(numbered) <= last else TRAIN
             self.counts[split, prompt.task] += 1
-            waiting[namespace].append(replace(found, split=split))
+            waiting[namespace].append(replace(numbered, split=split))
             if len(waiting[namespace]) == PROMPTS_PER_BLOCK:
                 yield _block(namespace, waiting[namespace])
                 waiting[namespace] = []
@@ -77,31 +77,31 @@ class Published:
             if rest:
                 yield _block(namespace, rest)
 
-    def _lot(self, found: _Found) -> bytes:
-        return lot(self.seed, found.prompt.id, found.content, found.n_before)
+    def _lot(self, numbered: _NumberedPrompt) -> bytes:
+        return lot(self.seed, numbered.prompt.id, numbered.content, numbered.n_before)
 
-    def _prompts(self) -> Iterator[_Found]:
+    def _prompts(self) -> Iterator[_NumberedPrompt]:
         """The chosen prompts; what is wrong with rows is raised at the end, all of it at once."""
-        self.left_out.clear()
+        self.skipped.clear()
         problems: list[str] = []
         n_problems = n_prompts = 0
-        wanted = {plain_split(split) for split in self.splits}
+        chosen_splits = {plain_split(split) for split in self.splits}
         seen: Counter[str] = Counter()
         equal: Counter[bytes] = Counter()
-        named: dict[tuple[str, str], tuple[bytes, str]] = {}
+        contents_by_id: dict[tuple[str, str], tuple[bytes, str]] = {}
         for row in self.rows():
             try:
                 prompt = self.read(row)
                 if isinstance(prompt, str):
-                    if not wanted or row.split in ("", *wanted):
-                        self.left_out[prompt] += 1
+                    if not chosen_splits or row.split in ("", *chosen_splits):
+                        self.skipped[prompt] += 1
                     continue
                 prompt = replace(prompt, split=prompt.split or row.split, task=self._task(prompt.task))
                 seen[prompt.split] += 1
-                if wanted and prompt.split not in wanted:
+                if chosen_splits and prompt.split not in chosen_splits:
                     continue
                 content = _content(prompt)
-                before, where = named.setdefault((prompt.task, prompt.id), (content, row.place))
+                before, where = contents_by_id.setdefault((prompt.task, prompt.id), (content, row.place))
                 if prompt.id and before != content:
                     raise RowError(f"the name {prompt.id!r} is that of another prompt too, at {where}")
             except RowError as error:
@@ -112,7 +112,7 @@ class Published:
             if self.test_fraction is not None and prompt.answer is None:
                 reason = UNANSWERED
             if reason:
-                self.left_out[reason] += 1
+                self.skipped[reason] += 1
                 continue
             n_prompts += 1
             digits = hashlib.sha256(content + json.dumps(prompt.split).encode()).hexdigest()[:DIGITS]
@@ -120,23 +120,23 @@ class Published:
             equal[digits.encode()] += 1
             nth = equal[digits.encode()]
             key = prompt.id or (digits if nth == 1 else f"{digits}-{nth}")
-            yield _Found(line=row.line, key=key, prompt=prompt, content=content, n_before=equal[content] - 1)
+            yield _NumberedPrompt(line=row.line, key=key, prompt=prompt, content=content, n_before=equal[content] - 1)
         if n_problems:
             raise BadInputError(self.path, problems, count=n_problems)
-        if unknown := sorted(wanted - set(seen)):
+        if unknown := sorted(chosen_splits - set(seen)):
             raise NotFoundError("split", unknown[0], sorted(filter(None, seen)))
         if not n_prompts:
-            reasons = "; ".join(f"{n:,} {reason}" for reason, n in self.left_out.items())
+            reasons = "; ".join(f"{n:,} {reason}" for reason, n in self.skipped.items())
             raise BadInputError(self.path, f"holds no prompts{f': left out were {reasons}' if reasons else ''}.")
 
     def _task(self, name: str) -> str:
         self.tasks.add(name)
-        other = self.task_names.get(name)
-        return self.task_names.get("*", name).replace("*", name) if other is None else other
+        pattern = self.task_names.get(name)
+        return self.task_names.get("*", name).replace("*", name) if pattern is None else pattern
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Found:
+class _NumberedPrompt:
     """A prompt with its name, the hash of its content, and how many before it have the same, their splits aside."""
 
     line: int
@@ -153,17 +153,17 @@ def _content(prompt: PublishedPrompt) -> bytes:
     return hashlib.sha256(written).digest()
 
 
-def _block(namespace: str, found: Sequence[_Found]) -> Prompts:
+def _block(namespace: str, numbered: Sequence[_NumberedPrompt]) -> Prompts:
     """One block; where no prompt has a task, they are looked for in all tasks of the benchmark."""
-    prompts = [one.prompt for one in found]
+    prompts = [entry.prompt for entry in numbered]
     return Prompts(
-        keys=[one.key for one in found],
+        keys=[entry.key for entry in numbered],
         namespace=namespace,
         tasks=[prompt.task for prompt in prompts] if any(prompt.task for prompt in prompts) else None,
         text=[prompt.text for prompt in prompts],
         choices=[list(prompt.choices) or None for prompt in prompts],
         answer=[prompt.answer for prompt in prompts],
-        split=[one.split or None for one in found],
+        split=[entry.split or None for entry in numbered],
         details=[dict(prompt.details) or None for prompt in prompts],
-        lines=np.array([one.line for one in found], dtype=np.int64),
+        lines=np.array([entry.line for entry in numbered], dtype=np.int64),
     )

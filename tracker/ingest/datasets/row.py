@@ -18,7 +18,7 @@ SPLITS: Mapping[str, str] = {
     "train": "train",
 }
 """Words for splits, as they are stored. ``dev`` stays what it is: MMLU has both."""
-ABSENT = object()
+MISSING = object()
 N_FIELDS_NAMED = 8
 
 
@@ -27,7 +27,7 @@ class RowError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class DatasetRow:
     """A row as it is published, nothing interpreted yet.
 
     Attributes:
@@ -47,9 +47,9 @@ class Row:
     def value(self, *names: str) -> Any:
         """What the first of some fields that is there holds, None where none is; ``a.b`` is field b of field a."""
         for name in names:
-            found = value_at(self.fields, name)
-            if found is not ABSENT and found is not None:
-                return found
+            value = value_at(self.fields, name)
+            if value is not MISSING and value is not None:
+                return value
         return None
 
     def text(self, *names: str) -> str:
@@ -58,12 +58,12 @@ class Row:
         Raises:
             RowError: none of them is there, or it holds no text.
         """
-        found = self.value(*names)
-        if found is None:
+        value = self.value(*names)
+        if value is None:
             raise RowError(f"no field {' or '.join(map(repr, names))}; it has {self.names}")
-        if isinstance(found, (Mapping, list, tuple)):
+        if isinstance(value, (Mapping, list, tuple)):
             raise RowError(f"the field {names[0]!r} holds no text")
-        text = str(found).strip()
+        text = str(value).strip()
         if not text:
             raise RowError(f"the field {names[0]!r} is empty")
         return text
@@ -99,12 +99,12 @@ class PublishedPrompt:
 
 
 def value_at(fields: Mapping[str, Any], name: str) -> Any:
-    """What a field holds; ``a.b`` is field b of field a where no field is called so; `ABSENT` where there is none."""
+    """What a field holds; ``a.b`` is field b of field a where no field is called so; `MISSING` where there is none."""
     if name in fields:
         return fields[name]
     outer, dot, inner = name.partition(".")
     below = fields.get(outer)
-    return value_at(below, inner) if dot and isinstance(below, Mapping) else ABSENT
+    return value_at(below, inner) if dot and isinstance(below, Mapping) else MISSING
 
 
 def split_named(names: Iterable[str]) -> str:

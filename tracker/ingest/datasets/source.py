@@ -11,12 +11,12 @@ from tracker.ingest.datasets import hub
 from tracker.ingest.datasets.file_rows import rows_of
 from tracker.ingest.datasets.files import SUFFIXES, source_files, suffix_of
 from tracker.ingest.datasets.preset import Preset
-from tracker.ingest.datasets.row import Row
+from tracker.ingest.datasets.row import DatasetRow
 from tracker.ingest.parsing import ReadProgress, hash_files
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class DatasetSource:
     """A published data set.
 
     Attributes:
@@ -30,45 +30,45 @@ class Source:
     path: Path
     files: tuple[Path, ...]
     names: tuple[str, ...]
-    rows: Callable[[], Iterator[Row]]
+    rows: Callable[[], Iterator[DatasetRow]]
     digest: str
 
 
 def source_of(
-    said: str | Path, preset: Preset | None, configs: Sequence[str], progress: Callable[[int, int], None] | None
-) -> Source:
+    name: str | Path, preset: Preset | None, configs: Sequence[str], progress: Callable[[int, int], None] | None
+) -> DatasetSource:
     """The data set that a word stands for: a path that is here, else a name on the hub.
 
     Raises:
         BadInputError: there is no such path, it holds no prompts, or the hub does not have it.
         MissingExtraError: the package for the hub is not installed.
     """
-    path = Path(said).expanduser()
-    if not path.exists() and hub.is_hub_name(str(said)) and suffix_of(path) not in SUFFIXES:
-        found = hub.load(str(said), configs or (preset.configs if preset else ()))
-        return Source(
-            path=Path(said),
+    path = Path(name).expanduser()
+    if not path.exists() and hub.is_hub_name(str(name)) and suffix_of(path) not in SUFFIXES:
+        data_sets = hub.load(str(name), configs or (preset.configs if preset else ()))
+        return DatasetSource(
+            path=Path(name),
             files=(),
             names=(),
-            rows=lambda: hub.rows_of_splits(found),
-            digest=hub.digest_of_rows(hub.rows_of_splits(found)),
+            rows=lambda: hub.rows_of_splits(data_sets),
+            digest=hub.digest_of_rows(hub.rows_of_splits(data_sets)),
         )
     if configs:
         raise BadInputError(path, "is not of the hub, so it has no configurations.", advice="Leave --config out.")
     files = source_files(path)
     columns = preset.columns if preset else ()
     try:
-        way = ReadProgress(sum(file.path.stat().st_size for file in files), progress)
-        digest = hash_files([file.path for file in files], way)
+        progress_bar = ReadProgress(sum(file.path.stat().st_size for file in files), progress)
+        digest = hash_files([file.path for file in files], progress_bar)
     except OSError as error:
         raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[DatasetRow]:
         for file in files:
             yield from rows_of(file, columns)
-            way.read(file.path.stat().st_size)
+            progress_bar.read(file.path.stat().st_size)
 
-    return Source(
+    return DatasetSource(
         path=path,
         files=tuple(file.path for file in files),
         names=tuple("/".join((file.split, *file.hints)) for file in files),

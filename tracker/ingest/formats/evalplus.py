@@ -54,7 +54,7 @@ def harness(path: Path) -> str | None:
 
 
 @dataclass
-class _Tally:
+class _StatusCounts:
     """What is counted while the problems pass by.
 
     Attributes:
@@ -77,8 +77,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         BadInputError: it is no such file, its JSON is broken, or a status is unknown.
     """
     run: RunDescription | None = None
-    gathering: BlockBuilder | None = None
-    tally = _Tally()
+    builder: BlockBuilder | None = None
+    counts = _StatusCounts()
     facts: dict[str, Any] = {}
     problems_seen = 0
     try:
@@ -89,20 +89,20 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
             task_id = name.removeprefix("eval/")
             if run is None:
                 run = _run(path, task_id, facts, options)
-                gathering = BlockBuilder(run, NAMESPACE, path.name)
-            assert gathering is not None
+                builder = BlockBuilder(run, NAMESPACE, path.name)
+            assert builder is not None
             problems_seen += 1
-            _add(path, task_id, value, gathering, options, tally)
-            if gathering.is_full:
-                yield from gathering.blocks()
+            _add(path, task_id, value, builder, options, counts)
+            if builder.is_full:
+                yield from builder.blocks()
     except BadInputError:
-        if gathering is not None:
-            yield from gathering.blocks()
+        if builder is not None:
+            yield from builder.blocks()
         raise
-    if gathering is None:
+    if builder is None:
         raise BadInputError(path, "holds no results of problems (its field eval), so EvalPlus did not write it.")
-    yield from gathering.blocks()
-    yield from _notes(mapping(facts.get("pass_at_k")), tally, options)
+    yield from builder.blocks()
+    yield from _warnings(mapping(facts.get("pass_at_k")), counts, options)
 
 
 def _parts(path: Path) -> Iterator[tuple[str, Any]]:
@@ -121,8 +121,8 @@ def _parts(path: Path) -> Iterator[tuple[str, Any]]:
 def _run(path: Path, task_id: str, facts: Mapping[str, Any], options: ReadOptions) -> RunDescription:
     stem = NAME.fullmatch(path.name)
     name = stem["stem"] if stem else path.name.split(".")[0]
-    told = SETTINGS.search(name)
-    settings = told.groupdict() if told else {}
+    match = SETTINGS.search(name)
+    settings = match.groupdict() if match else {}
     model = SETTINGS.sub("", name)
     model = re.sub(r"[._-]?(samples|sanitized|raw)(?=$|[._-])", "", model).replace("--", "/").strip("._- ")
     if not model and not options.model:
@@ -138,11 +138,13 @@ def _run(path: Path, task_id: str, facts: Mapping[str, Any], options: ReadOption
     )
 
 
-def _add(path: Path, task_id: str, value: Any, gathering: BlockBuilder, options: ReadOptions, tally: _Tally) -> None:
+def _add(
+    path: Path, task_id: str, value: Any, builder: BlockBuilder, options: ReadOptions, counts: _StatusCounts
+) -> None:
     solutions = _old(value) if isinstance(value, dict) else value
     if not isinstance(solutions, list) or not all(isinstance(solution, dict) for solution in solutions):
         raise BadInputError(path, f"{task_id}: its results are no list of solutions.")
-    found: dict[MetricDescription, list[float]] = {BASE: [], PLUS: []}
+    scores_by_metric: dict[MetricDescription, list[float]] = {BASE: [], PLUS: []}
     for trial, solution in enumerate(solutions):
         base = _status(path, task_id, solution, "base_status")
         plus = _status(path, task_id, solution, "plus_status")
@@ -150,29 +152,29 @@ def _add(path: Path, task_id: str, value: Any, gathering: BlockBuilder, options:
         empty = isinstance(code, str) and not code.strip()
         values = {BASE: base, PLUS: math.nan if math.isnan(base) else base * plus}
         if math.isnan(base):
-            tally.errored += 1
+            counts.errored += 1
             if options.errored == "wrong":
                 values = {BASE: 0.0, PLUS: math.nan if math.isnan(plus) else 0.0}
         elif math.isnan(plus):
-            tally.without_plus += 1
+            counts.without_plus += 1
         else:
-            tally.with_plus += 1
+            counts.with_plus += 1
         if empty:
-            tally.empty += 1
+            counts.empty += 1
             if options.empty == "missing":
                 values = {BASE: math.nan, PLUS: math.nan}
-        row = gathering.row(task_id.partition("/")[0], task_id, trial)
+        row = builder.row(task_id.partition("/")[0], task_id, trial)
         for metric, scored in values.items():
             if not math.isnan(scored):
-                gathering.score(row, metric, scored)
-                found[metric].append(scored)
+                builder.score(row, metric, scored)
+                scores_by_metric[metric].append(scored)
         if isinstance(code, str):
             status = "error" if math.isnan(base) else "empty" if empty else "ok"
-            gathering.answer(row, None if empty else code, status=status)
-    for metric, scores in found.items():
+            builder.answer(row, None if empty else code, status=status)
+    for metric, scores in scores_by_metric.items():
         if scores:
-            total, n = tally.passed.get(metric, (0.0, 0))
-            tally.passed[metric] = (total + math.fsum(scores) / len(scores), n + 1)
+            total, n = counts.passed.get(metric, (0.0, 0))
+            counts.passed[metric] = (total + math.fsum(scores) / len(scores), n + 1)
 
 
 def _status(path: Path, task_id: str, solution: Mapping[str, Any], name: str) -> float:
@@ -180,8 +182,8 @@ def _status(path: Path, task_id: str, solution: Mapping[str, Any], name: str) ->
     if status is None:
         return math.nan
     if not isinstance(status, str) or status not in PASSED:
-        said = (words(status) or "nested too deeply")[:40]
-        raise BadInputError(path, f"{task_id}: {name} is {said!r}; known are pass, fail, timeout and null.")
+        value = (words(status) or "nested too deeply")[:40]
+        raise BadInputError(path, f"{task_id}: {name} is {value!r}; known are pass, fail, timeout and null.")
     return float(PASSED[status])
 
 
@@ -191,22 +193,22 @@ def _old(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     if not isinstance(base, list):
         return None
     plus = plus if isinstance(plus, list) and len(plus) == len(base) else [None] * len(base)
-    first = [[one[0] if isinstance(one, list) and one else None for one in side] for side in (base, plus)]
-    return [{"base_status": own, "plus_status": added} for own, added in zip(*first, strict=True)]
+    first = [[entry[0] if isinstance(entry, list) and entry else None for entry in side] for side in (base, plus)]
+    return [{"base_status": base_status, "plus_status": added} for base_status, added in zip(*first, strict=True)]
 
 
-def _notes(reported: Mapping[str, Any], tally: _Tally, options: ReadOptions) -> Iterator[str]:
-    if tally.errored:
+def _warnings(reported: Mapping[str, Any], counts: _StatusCounts, options: ReadOptions) -> Iterator[str]:
+    if counts.errored:
         yield describe_policy(
-            tally.errored, ERRORED, options.errored or "missing", "solution has no status|solutions have no status"
+            counts.errored, ERRORED, options.errored or "missing", "solution has no status|solutions have no status"
         )
-    if tally.empty:
-        yield describe_policy(tally.empty, EMPTY, options.empty or "wrong", "solution is empty|solutions are empty")
-    if tally.without_plus and tally.with_plus:
-        yield f"{tally.without_plus:,} solutions were not run on the added tests: they have no pass_plus"
+    if counts.empty:
+        yield describe_policy(counts.empty, EMPTY, options.empty or "wrong", "solution is empty|solutions are empty")
+    if counts.without_plus and counts.with_plus:
+        yield f"{counts.without_plus:,} solutions were not run on the added tests: they have no pass_plus"
     for name, metric in (("base", BASE), ("plus", PLUS)):
-        told = mapping(reported.get(name)).get("pass@1", reported.get(name) if name in reported else None)
-        said = number(told)
-        total, n = tally.passed.get(metric, (0.0, 0))
-        if said is not None and n and contradicts(said, total / n):
-            yield f"the file reports pass@1 of {said:g} for {name}, its solutions give {total / n:g}"
+        entry = mapping(reported.get(name)).get("pass@1", reported.get(name) if name in reported else None)
+        value = number(entry)
+        total, n = counts.passed.get(metric, (0.0, 0))
+        if value is not None and n and contradicts(value, total / n):
+            yield f"the file reports pass@1 of {value:g} for {name}, its solutions give {total / n:g}"

@@ -78,7 +78,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     repeated: dict[int, list[int]] = {}
     for row, code in enumerate(models.rows.tolist()):
         earlier = runs.setdefault(code, [])
-        if any(np.array_equal(T[:, row], T[:, other], equal_nan=True) for other in earlier):
+        if any(np.array_equal(T[:, row], T[:, row_before], equal_nan=True) for row_before in earlier):
             repeated.setdefault(code, []).append(row)
             continue
         earlier.append(row)
@@ -96,12 +96,12 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 
 def _places(table: FileTable, models: Codes, stand: Mapping[int, Sequence[int]]) -> str:
     """Models, and the rows in which they stand."""
-    told = (f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})" for code, rows in stand.items())
-    return join_names(told, N_NAMED, noun="more models")
+    places = (f"{models.names[code]!r} ({', '.join(table.place(row) for row in rows)})" for code, rows in stand.items())
+    return join_names(places, N_NAMED, noun="more models")
 
 
 def _candidates(top: TableHead, model: str) -> list[str]:
-    found = []
+    candidates = []
     for name in top.names:
         cells = [cell for cell in top.column(name) if not is_missing(cell)]
         if (
@@ -110,20 +110,20 @@ def _candidates(top: TableHead, model: str) -> list[str]:
             and normalize_heading(name) not in SUMMARIES
             and any(map(is_number, cells))
         ):
-            found.append(name)
-    return found
+            candidates.append(name)
+    return candidates
 
 
 def _task_columns(table: FileTable, model: str) -> tuple[list[str], list[str]]:
     """Columns that hold a number anywhere, and others; summaries of the row are no tasks."""
     tasks: list[str] = []
-    others: list[str] = []
+    text_columns: list[str] = []
     for name in table.names:
         if name == model or is_row_number(name):
             continue
-        held: Sequence[str | None] = (
+        cells_of_column: Sequence[str | None] = (
             [] if normalize_heading(name) in SUMMARIES else read_strings(table, name).to_pylist()
         )
-        cells = [cell for cell in held if cell is not None and not is_missing(cell)]
-        (tasks if any(map(is_number, cells)) else others).append(name)
-    return tasks, others
+        cells = [cell for cell in cells_of_column if cell is not None and not is_missing(cell)]
+        (tasks if any(map(is_number, cells)) else text_columns).append(name)
+    return tasks, text_columns

@@ -58,11 +58,11 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     trials = np.zeros(len(table), dtype=np.int64)
     if "trial" in role:
         trials = np.maximum(parse_whole_numbers(table, role["trial"], problems, what="trial"), 0)
-    asked = RowGrouper(table, prompts, runs, trials, problems)
+    rows_of_runs = RowGrouper(table, prompts, runs, trials, problems)
     blocks: list[Measurement] = [
-        *_scores(asked, role, scored, options),
-        *_gold_probabilities(asked, role, options),
-        *_answers(asked, role, scored, options),
+        *_scores(rows_of_runs, role, scored, options),
+        *_gold_probabilities(rows_of_runs, role, options),
+        *_answers(rows_of_runs, role, scored, options),
     ]
     problems.check()
     yield from blocks
@@ -107,80 +107,84 @@ def _lacks(role: Mapping[str, str], scored: Mapping[str, str | None], options: R
 
 
 def _scores(
-    asked: RowGrouper, role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions
+    rows_of_runs: RowGrouper, role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions
 ) -> Iterator[Scores]:
-    table, problems = asked.table, asked.problems
-    for column, named in scored.items():
+    table, problems = rows_of_runs.table, rows_of_runs.problems
+    for column, metric_name in scored.items():
         values = parse_numbers(table, column, problems)
         rows = np.flatnonzero(~np.isnan(values))
-        names, kinds = [named or ""], np.zeros(len(rows), dtype=np.int64)
+        names, kinds = [metric_name or ""], np.zeros(len(rows), dtype=np.int64)
         if "metric" in role:
             coded = factorize(table, role["metric"])
             names, kinds = coded.names, coded.rows[rows]
-        default = options.metric or named or "score"
+        default = options.metric or metric_name or "score"
         metrics = [metric_description(name if "metric" in role and name else default, options) for name in names]
         for kind, metric in enumerate(metrics):
             chosen = rows if len(metrics) == 1 else rows[kinds == kind]
             check_bounds(values[chosen], metric, column, problems, chosen)
         differ = _differences(values)
-        for kind, run, trial, part, prompts, places in asked.blocks(rows, kinds, len(names), differ, "score", column):
-            found = np.full(len(prompts), np.nan)
-            found[places] = values[part]
+        for kind, run, trial, part, prompts, places in rows_of_runs.blocks(
+            rows, kinds, len(names), differ, "score", column
+        ):
+            values_of_block = np.full(len(prompts), np.nan)
+            values_of_block[places] = values[part]
             where = f"column {column!r}"
-            yield Scores(run=run, metric=metrics[kind], prompts=prompts, values=found, trials=trial, places=where)
+            yield Scores(
+                run=run, metric=metrics[kind], prompts=prompts, values=values_of_block, trials=trial, places=where
+            )
 
 
-def _gold_probabilities(asked: RowGrouper, role: Mapping[str, str], options: ReadOptions) -> Iterator[Scores]:
+def _gold_probabilities(rows_of_runs: RowGrouper, role: Mapping[str, str], options: ReadOptions) -> Iterator[Scores]:
     if PROBABILITY not in role:
         return
     column = role[PROBABILITY]
-    values = parse_numbers(asked.table, column, asked.problems)
+    values = parse_numbers(rows_of_runs.table, column, rows_of_runs.problems)
     rows = np.flatnonzero(~np.isnan(values))
     if not len(rows):
         return
     if options.probability_kind not in ("letters", "likelihoods"):
         raise BadInputError(
-            asked.table.path,
+            rows_of_runs.table.path,
             f"column {column!r}: add --probability-kind letters if the probabilities are those of the options' "
             "letters, or --probability-kind likelihoods if they come from the likelihoods of the options' texts.",
         )
     metric = metric_description(f"{PROBABILITY}_{options.probability_kind}")
-    check_bounds(values, metric, column, asked.problems)
+    check_bounds(values, metric, column, rows_of_runs.problems)
     kinds = np.zeros(len(rows), dtype=np.int64)
     differ = _differences(values)
-    for _, run, trial, part, prompts, places in asked.blocks(rows, kinds, 1, differ, "probability", column):
-        found = np.full(len(prompts), np.nan)
-        found[places] = values[part]
+    for _, run, trial, part, prompts, places in rows_of_runs.blocks(rows, kinds, 1, differ, "probability", column):
+        values_of_block = np.full(len(prompts), np.nan)
+        values_of_block[places] = values[part]
         where = f"column {column!r}"
-        yield Scores(run=run, metric=metric, prompts=prompts, values=found, trials=trial, places=where)
+        yield Scores(run=run, metric=metric, prompts=prompts, values=values_of_block, trials=trial, places=where)
 
 
 def _answers(
-    asked: RowGrouper, role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions
+    rows_of_runs: RowGrouper, role: Mapping[str, str], scored: Mapping[str, str | None], options: ReadOptions
 ) -> Iterator[Answers]:
     if "predicted" not in role:
         return
     column = role["predicted"]
-    predicted = factorize(asked.table, column)
+    predicted = factorize(rows_of_runs.table, column)
     spelled = np.array([bool(name) and is_missing(name) for name in predicted.names], dtype=bool)
     rows = np.flatnonzero(~spelled[predicted.rows])
     texts = np.array([name or None for name in predicted.names], dtype=object)
     probability = None
     if "probability" in role:
-        probability = parse_numbers(asked.table, role["probability"], asked.problems)
+        probability = parse_numbers(rows_of_runs.table, role["probability"], rows_of_runs.problems)
         check_bounds(
             probability,
             replace(metric_description("probability"), lower=0.0, upper=1.0),
             role["probability"],
-            asked.problems,
+            rows_of_runs.problems,
         )
     metric = None if scored else metric_description(options.metric or "exact_match", options)
     kinds = np.zeros(len(rows), dtype=np.int64)
     differ = _differences(predicted.rows)
-    for _, run, trial, part, prompts, places in asked.blocks(rows, kinds, 1, differ, "answer", column):
+    for _, run, trial, part, prompts, places in rows_of_runs.blocks(rows, kinds, 1, differ, "answer", column):
         whole = len(part) == len(prompts)
-        said = np.full(len(prompts), None, dtype=object)
-        said[places] = texts[predicted.rows[part]]
+        answer_texts = np.full(len(prompts), None, dtype=object)
+        answer_texts[places] = texts[predicted.rows[part]]
         present = np.zeros(len(prompts), dtype=bool)
         present[places] = True
         sure = None
@@ -190,7 +194,7 @@ def _answers(
         yield Answers(
             run=run,
             prompts=prompts,
-            text=said.tolist(),
+            text=answer_texts.tolist(),
             probability=sure,
             trials=trial,
             scored_as=metric,
@@ -202,4 +206,4 @@ def _answers(
 def _differences(
     values: NDArray[np.float64] | NDArray[np.int64],
 ) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
-    return lambda rows, others: values[rows] != values[others]
+    return lambda rows, earlier: values[rows] != values[earlier]

@@ -78,7 +78,7 @@ class _Log:
     """
 
     def __init__(self, run: RunDescription, task: str, split: str | None, options: ReadOptions, name: str) -> None:
-        self.gathering = BlockBuilder(run, NAMESPACE, name)
+        self.builder = BlockBuilder(run, NAMESPACE, name)
         self.task, self.split, self.options = task, split, options
         self.waiting: dict[str, _Sample] = {}
         self.trials: dict[str, Counter[str]] = defaultdict(Counter)
@@ -106,10 +106,10 @@ class _Log:
             _gold(sample.content, data.get("expected"))
             self._scored(key, sample, {"match": score(data["correct"])}, data, line)
         elif kind == "metrics":
-            named = {
+            scores = {
                 name: value for name, value in data.items() if text(name) and isinstance(value, (bool, int, float))
             }
-            self._scored(key, sample, {name: score(value) for name, value in named.items()}, data, line)
+            self._scored(key, sample, {name: score(value) for name, value in scores.items()}, data, line)
 
     def _scored(
         self, key: str, sample: _Sample, values: Mapping[str, float], data: Mapping[str, Any], line: int
@@ -117,18 +117,18 @@ class _Log:
         for name, value in values.items():
             trial = self.trials[name][key]
             self.trials[name][key] += 1
-            row = self.gathering.row(self.task, key, trial, sample.content, line)
-            said = _first(data.get("picked"), data.get("sampled")) or sample.sampled
+            row = self.builder.row(self.task, key, trial, sample.content, line)
+            answer = _first(data.get("picked"), data.get("sampled")) or sample.sampled
             known = sample.was_sampled or "sampled" in data or "picked" in data
-            empty = known and not (said or "").strip()
+            empty = known and not (answer or "").strip()
             if known:
-                self.gathering.answer(row, None if empty else said)
-                sample.sampled, sample.was_sampled = said, True
+                self.builder.answer(row, None if empty else answer)
+                sample.sampled, sample.was_sampled = answer, True
             if empty:
                 self.n_empty += 1
                 if self.options.empty == "missing":
                     continue
-            self.gathering.score(row, self._metric(name), value)
+            self.builder.score(row, self._metric(name), value)
             if value == value:
                 total = self.sums.setdefault(name, [0.0, 0.0])
                 total[0] += value
@@ -139,16 +139,16 @@ class _Log:
     def _metric(self, name: str) -> MetricDescription:
         if name not in self.metrics:
             if name == "match":
-                named = self.options.metric or name
-                self.metrics[name] = MetricDescription(name=named, higher_is_better=True, lower=0.0, upper=1.0)
+                metric_name = self.options.metric or name
+                self.metrics[name] = MetricDescription(name=metric_name, higher_is_better=True, lower=0.0, upper=1.0)
             else:
                 self.metrics[name] = metric_description(name, self.options)
         return self.metrics[name]
 
     def blocks(self) -> Iterator[Measurement]:
         """What is known so far; samples that wait for their score go on waiting."""
-        yield from self.gathering.blocks()
-        self.waiting = {key: one for key, one in self.waiting.items() if one.was_sampled or one.errored}
+        yield from self.builder.blocks()
+        self.waiting = {key: sample for key, sample in self.waiting.items() if sample.was_sampled or sample.errored}
 
     def rest(self) -> Iterator[Measurement | str]:
         """The samples that never got a score."""
@@ -158,24 +158,26 @@ class _Log:
         for key, sample in self.waiting.items():
             if key in scored or not (sample.errored or sample.was_sampled):
                 continue
-            row = self.gathering.row(self.task, key, 0, sample.content)
+            row = self.builder.row(self.task, key, 0, sample.content)
             if sample.errored:
                 n_errored += 1
-                self.gathering.answer(row, sample.sampled, status="error")
+                self.builder.answer(row, sample.sampled, status="error")
                 for metric in self.metrics.values() if wrong else ():
-                    self.gathering.score(row, metric, 0.0)
+                    self.builder.score(row, metric, 0.0)
             else:
                 n_unscored += 1
-                self.gathering.answer(row, sample.sampled)
-            if self.gathering.is_full:
-                yield from self.gathering.blocks()
-        yield from self.gathering.blocks()
+                self.builder.answer(row, sample.sampled)
+            if self.builder.is_full:
+                yield from self.builder.blocks()
+        yield from self.builder.blocks()
         if n_errored:
             yield describe_policy(n_errored, ERRORED, self.options.errored or "missing", "sample failed|samples failed")
         if self.n_empty:
             policy = self.options.empty or "wrong"
-            said = describe_policy(self.n_empty, EMPTY, policy, "answer holds nothing|answers hold nothing")
-            yield said if policy == "missing" else said.replace("counted as wrong", "their scores stand as logged")
+            message = describe_policy(self.n_empty, EMPTY, policy, "answer holds nothing|answers hold nothing")
+            yield (
+                message if policy == "missing" else message.replace("counted as wrong", "their scores stand as logged")
+            )
         if n_unscored:
             yield f"{n_unscored:,} samples were answered and have no score in the log: they are missing"
 
@@ -203,7 +205,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
                     log.event(str(event.get("type")), key, mapping(event.get("data")), line)
                 except ValueError as error:
                     raise BadInputError(path, f"line {line}, sample {key!r}: a score is {error}.") from error
-                if log.gathering.is_full:
+                if log.builder.is_full:
                     yield from log.blocks()
     except BadInputError:
         if log is not None:
@@ -217,9 +219,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         yield "the log has no final report: the run broke off, or still goes on; what there is was taken"
         return
     for name, (total, n) in log.sums.items():
-        said = number(report.get("accuracy" if name == "match" else name))
-        if said is not None and contradicts(said, total / n):
-            yield f"the final report says that {name} is {said:g}, the events give {total / n:g}"
+        reported = number(report.get("accuracy" if name == "match" else name))
+        if reported is not None and contradicts(reported, total / n):
+            yield f"the final report says that {name} is {reported:g}, the events give {total / n:g}"
 
 
 def _opened(path: Path, line: int, event: Mapping[str, Any], options: ReadOptions) -> _Log:
@@ -227,16 +229,16 @@ def _opened(path: Path, line: int, event: Mapping[str, Any], options: ReadOption
     if not isinstance(spec, dict):
         raise BadInputError(path, f"line {line}: is no specification of a run, with which a log begins.")
     functions = spec.get("completion_fns")
-    named = [name for function in functions if (name := text(function))] if isinstance(functions, list) else []
-    if not options.model and not named:
+    models = [name for function in functions if (name := text(function))] if isinstance(functions, list) else []
+    if not options.model and not models:
         raise BadInputError(path, f"line {line}: completion_fns names no model; add --model NAME.")
     name = text(spec.get("base_eval")) or text(spec.get("eval_name")) or ""
     run = RunDescription(
-        model=options.model or named[0],
+        model=options.model or models[0],
         benchmark=options.benchmark or name or None,
         label=text(spec.get("run_id")) or "",
         started=instant(spec.get("created_at")),
-        settings={part: told for part in SETTINGS if (told := setting(spec.get(part))) is not None},
+        settings={part: value for part in SETTINGS if (value := setting(spec.get(part))) is not None},
     )
     return _Log(run, name, text(spec.get("split")), options, path.name)
 
@@ -245,16 +247,16 @@ def _question(prompt: Any) -> str | None:
     """What was asked: the text sent, or the last message of the user."""
     if isinstance(prompt, str):
         return text(prompt)
-    messages = [one for one in prompt if isinstance(one, dict)] if isinstance(prompt, list) else []
+    messages = [message for message in prompt if isinstance(message, dict)] if isinstance(prompt, list) else []
     users = [message for message in messages if message.get("role") == "user"] or messages
     content = users[-1].get("content") if users else None
     if isinstance(content, list):
-        content = "\n".join(part for one in content if (part := text(mapping(one).get("text"))))
+        content = "\n".join(part for message in content if (part := text(mapping(message).get("text"))))
     return text(content)
 
 
 def _gold(content: PromptContent, expected: Any) -> None:
-    several = [said for one in expected if (said := words(one))] if isinstance(expected, list) else []
+    several = [answer for value in expected if (answer := words(value))] if isinstance(expected, list) else []
     gold = several[0] if several else None if isinstance(expected, list) else words(expected)
     if content.answer is None and gold:
         content.answer = gold
@@ -265,7 +267,7 @@ def _gold(content: PromptContent, expected: Any) -> None:
 def _first(*values: Any) -> str | None:
     """The first thing said, of lists their first element."""
     for value in values:
-        one = value[0] if isinstance(value, list) and value else value
-        if one is not None and not isinstance(one, list):
-            return words(one)
+        first = value[0] if isinstance(value, list) and value else value
+        if first is not None and not isinstance(first, list):
+            return words(first)
     return None

@@ -45,10 +45,12 @@ def declines(path: Path, options: ReadOptions) -> str | None:
             return f"the column {role[part]!r} says that it holds what models did"
     if "choices" in role or "answer" in role:
         return None
-    held = {name: [cell for cell in top.column(name) if not is_missing(cell)] for name in _further(top.names, role)}
-    numeric = [name for name, cells in held.items() if cells and all(map(is_number, cells))]
+    cells_by_column = {
+        name: [cell for cell in top.column(name) if not is_missing(cell)] for name in _further(top.names, role)
+    }
+    numeric = [name for name, cells in cells_by_column.items() if cells and all(map(is_number, cells))]
     if "text" in role:
-        if len(numeric) > 1 and len(numeric) == len(held):
+        if len(numeric) > 1 and len(numeric) == len(cells_by_column):
             return f"all columns beside the text hold numbers, as those of models do: {', '.join(numeric[:3])}"
         return None
     if "task" not in role and "split" not in role:
@@ -69,8 +71,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 
 
 def _further(names: Sequence[str], role: Mapping[str, str]) -> list[str]:
-    taken = {role[part] for part in ("prompt", *CONTENT) if part in role}
-    return [name for name in names if name not in taken and not is_row_number(name)]
+    known = {role[part] for part in ("prompt", *CONTENT) if part in role}
+    return [name for name in names if name not in known and not is_row_number(name)]
 
 
 def _roles(names: Sequence[str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 
 def read(path: Path, options: ReadOptions) -> Iterator[StoreArchive | str]:
     """The archive, once all of its bytes have been checked; its rows are read while they are stored."""
-    told = ("model", "metric", "condition", "splits")
-    if named := [f"--{name.removesuffix('s')}" for name in told if getattr(options, name)]:
-        yield f"an archive says these itself; passed over: {', '.join(named)}"
+    option_names = ("model", "metric", "condition", "splits")
+    if ignored := [f"--{name.removesuffix('s')}" for name in option_names if getattr(options, name)]:
+        yield f"an archive says these itself; passed over: {', '.join(ignored)}"
     yield open_archive(path)

@@ -61,8 +61,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if not isinstance(report, dict) or not any(f"{outcome}_ids" in report for outcome in OUTCOMES[:2]):
         raise BadInputError(path, "lists no resolved or unresolved instances, so SWE-bench did not write it.")
     if report.get("schema_version") not in VERSIONS:
-        said = report.get("schema_version")
-        raise BadInputError(path, f"schema_version is {str(said)[:40]!r}; reports of version 2 can be read.")
+        version = report.get("schema_version")
+        raise BadInputError(path, f"schema_version is {str(version)[:40]!r}; reports of version 2 can be read.")
     instances, differing = _instances(path, report)
     model, run_id = _names(path, options)
     run = RunDescription(model=model, benchmark=options.benchmark or BENCHMARK, label=run_id)
@@ -70,23 +70,23 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     errored, empty = options.errored or "missing", options.empty or "wrong"
     values = {"resolved": 1.0, "unresolved": 0.0}
     values |= {name: 0.0 for name, policy in (("error", errored), ("empty_patch", empty)) if policy == "wrong"}
-    gathering = BlockBuilder(run, NAMESPACE, path.name)
+    builder = BlockBuilder(run, NAMESPACE, path.name)
     for instance, outcome in instances.items():
-        row = gathering.row(_repository(instance), instance)
+        row = builder.row(_repository(instance), instance)
         if outcome in values:
-            gathering.score(row, metric, values[outcome])
+            builder.score(row, metric, values[outcome])
         if outcome in ("error", "empty_patch"):
-            gathering.answer(row, None, status="error" if outcome == "error" else "empty")
-        if gathering.is_full:
-            yield from gathering.blocks()
-    yield from gathering.blocks()
+            builder.answer(row, None, status="error" if outcome == "error" else "empty")
+        if builder.is_full:
+            yield from builder.blocks()
+    yield from builder.blocks()
     yield from differing
-    found = {outcome: sum(instance == outcome for instance in instances.values()) for outcome in OUTCOMES}
-    yield ", ".join(f"{found[outcome]:,} {outcome.replace('_', ' ')}" for outcome in OUTCOMES) + " instances"
-    if found["error"]:
-        yield describe_policy(found["error"], ERRORED, errored, "evaluation failed|evaluations failed")
-    if found["empty_patch"]:
-        yield describe_policy(found["empty_patch"], EMPTY, empty, "patch is empty|patches are empty")
+    counts = {outcome: sum(instance == outcome for instance in instances.values()) for outcome in OUTCOMES}
+    yield ", ".join(f"{counts[outcome]:,} {outcome.replace('_', ' ')}" for outcome in OUTCOMES) + " instances"
+    if counts["error"]:
+        yield describe_policy(counts["error"], ERRORED, errored, "evaluation failed|evaluations failed")
+    if counts["empty_patch"]:
+        yield describe_policy(counts["empty_patch"], EMPTY, empty, "patch is empty|patches are empty")
     if not options.benchmark:
         yield f"the report does not say which of SWE-bench's sets it is of: called {BENCHMARK}; --benchmark names it"
 
@@ -94,34 +94,36 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
 def _instances(path: Path, report: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
     """What became of each instance, and notes on totals that say otherwise."""
     problems: list[str] = []
-    found: dict[str, str] = {}
-    listed: dict[str, set[str]] = {}
+    outcomes: dict[str, str] = {}
+    ids_by_list: dict[str, set[str]] = {}
     for name in (*OUTCOMES, "completed", "submitted"):
         ids = report.get(f"{name}_ids", [])
-        if not isinstance(ids, list) or not all(isinstance(one, str) and one.strip() for one in ids):
+        if not isinstance(ids, list) or not all(isinstance(instance, str) and instance.strip() for instance in ids):
             problems.append(f"{name}_ids is no list of names")
             continue
-        listed[name] = set(ids)
-        if len(listed[name]) != len(ids):
+        ids_by_list[name] = set(ids)
+        if len(ids_by_list[name]) != len(ids):
             problems.append(f"{name}_ids names an instance twice")
-        said = report.get(f"{name}_instances")
-        if said is not None and f"{name}_ids" in report and count(said) != len(ids):
-            problems.append(f"{name}_instances is {str(said)[:40]}, but {name}_ids lists {len(ids):,}")
-        for one in ids if name in OUTCOMES else ():
-            if one in found and found[one] != name:
-                problems.append(f"{one} is listed as {found[one].replace('_', ' ')} and as {name.replace('_', ' ')}")
-            found.setdefault(one, name)
+        count_field = report.get(f"{name}_instances")
+        if count_field is not None and f"{name}_ids" in report and count(count_field) != len(ids):
+            problems.append(f"{name}_instances is {str(count_field)[:40]}, but {name}_ids lists {len(ids):,}")
+        for instance in ids if name in OUTCOMES else ():
+            if instance in outcomes and outcomes[instance] != name:
+                problems.append(
+                    f"{instance} is listed as {outcomes[instance].replace('_', ' ')} and as {name.replace('_', ' ')}"
+                )
+            outcomes.setdefault(instance, name)
     if problems:
         raise BadInputError(path, problems, advice="Write the report again with SWE-bench.")
-    if lost := sorted(listed["completed"] - found.keys()):
+    if lost := sorted(ids_by_list["completed"] - outcomes.keys()):
         raise BadInputError(path, f"{lost[0]} is completed, but neither resolved nor unresolved.")
     # Submitted, and then neither completed nor failed: the evaluation broke off before it.
-    found.update(dict.fromkeys(sorted(listed["submitted"] - found.keys()), "incomplete"))
+    outcomes.update(dict.fromkeys(sorted(ids_by_list["submitted"] - outcomes.keys()), "incomplete"))
     total = report.get("total_instances")
     differing = []
-    if total is not None and count(total) != len(found):
-        differing = [f"total_instances is {str(total)[:40]}, but the lists name {len(found):,} instances"]
-    return found, differing
+    if total is not None and count(total) != len(outcomes):
+        differing = [f"total_instances is {str(total)[:40]}, but the lists name {len(outcomes):,} instances"]
+    return outcomes, differing
 
 
 def _names(path: Path, options: ReadOptions) -> tuple[str, str]:
@@ -137,5 +139,5 @@ def _names(path: Path, options: ReadOptions) -> tuple[str, str]:
 
 def _repository(instance: str) -> str:
     """The repository of an instance: django/django for django__django-11099; '' where it names none."""
-    named = INSTANCE.fullmatch(instance)
-    return f"{named['owner']}/{named['repository']}" if named else ""
+    match = INSTANCE.fullmatch(instance)
+    return f"{match['owner']}/{match['repository']}" if match else ""

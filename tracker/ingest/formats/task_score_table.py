@@ -43,11 +43,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     tasks = factorize(table, role["task"])
     if "" in tasks.names:
         problems.add(np.flatnonzero(tasks.rows == tasks.names.index("")), role["task"], ["the task has no name"])
-    named = factorize(table, role["metric"]) if "metric" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
-    metrics = [metric_description(name or options.metric or "score", options) for name in named.names]
+    metric_codes = (
+        factorize(table, role["metric"]) if "metric" in role else Codes(np.zeros(len(table), dtype=np.int64), [""])
+    )
+    metrics = [metric_description(name or options.metric or "score", options) for name in metric_codes.names]
     values = parse_numbers(table, role["score"], problems)
     for code, metric in enumerate(metrics):
-        chosen = np.flatnonzero(named.rows == code)
+        chosen = np.flatnonzero(metric_codes.rows == code)
         check_bounds(values[chosen], metric, role["score"], problems, chosen)
     errors = parse_numbers(table, role["stderr"], problems) if "stderr" in role else np.full(len(table), np.nan)
     counts = (
@@ -55,7 +57,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         if "n_prompts" in role
         else None
     )
-    groups, first = compress_codes(runs.rows * len(metrics) + named.rows, len(runs.described) * len(metrics))
+    groups, first = compress_codes(runs.rows * len(metrics) + metric_codes.rows, len(runs.described) * len(metrics))
     measured = ~np.isnan(values)
     blocks = []
     for group, start in enumerate(first.tolist()):
@@ -69,7 +71,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
             blocks.append(
                 TaskScores(
                     run=runs.described[runs.rows[start]],
-                    metric=metrics[named.rows[start]],
+                    metric=metrics[metric_codes.rows[start]],
                     tasks=[tasks.names[code] for code in tasks.rows[kept]],
                     values=values[kept],
                     stderr=errors[kept],

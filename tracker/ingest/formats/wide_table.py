@@ -60,13 +60,13 @@ def declines(path: Path, options: ReadOptions) -> str | None:
         return "no column is left for the models"
     if options.values == "predictions":
         return None
-    shown = ""
+    example = ""
     for name in models:
         cells = [cell for cell in top.column(name) if not is_missing(cell)]
         if not cells or any(map(is_number, cells)):
             return None
-        shown = shown or f"{name!r} has {shorten(cells[0], 20)!r}"
-    return f"no column holds numbers, {shown} (if these are predicted answers: --values predictions)"
+        example = example or f"{name!r} has {shorten(cells[0], 20)!r}"
+    return f"no column holds numbers, {example} (if these are predicted answers: --values predictions)"
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
@@ -146,7 +146,7 @@ class _Answers:
         present: NDArray[np.bool_],
         places: str,
     ) -> Measurement:
-        text = [value if said else None for value, said in zip(values, present, strict=True)]
+        text = [value if is_measured else None for value, is_measured in zip(values, present, strict=True)]
         return Answers(run=run, prompts=prompts, text=text, scored_as=metric, predicted=present, places=places)
 
 
@@ -187,35 +187,35 @@ def _models_in_rows(
         problems.add(np.flatnonzero(models.rows == models.names.index("")), header, ["the model has no name"])
     columns = [column(table, key, problems) for key in keys]
     values = np.array([cells for cells, _ in columns]).T
-    present = np.array([said for _, said in columns]).T
-    found: dict[str, Column] = {}
+    present = np.array([is_measured for _, is_measured in columns]).T
+    columns_by_model: dict[str, Column] = {}
     for row, code in enumerate(models.rows.tolist()):
         name = models.names[code]
-        if name not in found:
-            found[name] = values[row], present[row]
-        elif not np.array_equal(values[row][present[row]], found[name][0][present[row]]):
+        if name not in columns_by_model:
+            columns_by_model[name] = values[row], present[row]
+        elif not np.array_equal(values[row][present[row]], columns_by_model[name][0][present[row]]):
             problems.add([row], header, [f"{name!r} stands in an earlier row with other values"])
     prompts = Prompts(keys=keys, benchmark=options.benchmark)
-    return TablePrompts(np.arange(len(keys)), [prompts], np.array([0, len(keys)])), found
+    return TablePrompts(np.arange(len(keys)), [prompts], np.array([0, len(keys)])), columns_by_model
 
 
 def _folded(
     values: NDArray[Any], present: NDArray[np.bool_], prompts: TablePrompts, name: str, problems: TableProblems
 ) -> Column:
     """A column with one cell per prompt; rows of the same prompt must agree where both say something."""
-    telling = np.flatnonzero(present)
-    said = np.full(len(prompts), -1, dtype=np.int64)
-    said[prompts.rows[telling[::-1]]] = telling[::-1]
-    earlier = said[prompts.rows[telling]]
-    wrong = np.flatnonzero(values[telling] != values[earlier])
+    measured = np.flatnonzero(present)
+    row_of_prompt = np.full(len(prompts), -1, dtype=np.int64)
+    row_of_prompt[prompts.rows[measured[::-1]]] = measured[::-1]
+    earlier = row_of_prompt[prompts.rows[measured]]
+    wrong = np.flatnonzero(values[measured] != values[earlier])
     if len(wrong):
         words = [
-            f"prompt {prompts.name(prompts.rows[telling[at]])!r} has {shorten(str(values[telling[at]]))} here "
+            f"prompt {prompts.name(prompts.rows[measured[at]])!r} has {shorten(str(values[measured[at]]))} here "
             f"and {shorten(str(values[earlier[at]]))} in {problems.table.place(earlier[at])}"
             for at in wrong[: BadInputError.shown]
         ]
-        problems.add(telling[wrong], name, words)
-    return values[said], said >= 0
+        problems.add(measured[wrong], name, words)
+    return values[row_of_prompt], row_of_prompt >= 0
 
 
 def _parts(top: TableHead) -> dict[str, str] | str:

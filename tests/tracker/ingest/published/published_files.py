@@ -11,9 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from tracker.database import transaction
+from tracker.ingest.datasets import ingest_prompts as module
 from tracker.queries import tables
 
 Rows = Sequence[Mapping[str, Any]]
+
+
+def ingest_prompts(engine: sa.Engine, benchmark: str, source: str | Path, **options: Any) -> module.PromptIngestResult:
+    """`ingest_prompts` with the fields of `PromptOptions` as keyword arguments."""
+    handling = {name: options.pop(name) for name in ("on_conflict", "dry_run", "progress") if name in options}
+    return module.ingest_prompts(engine, benchmark, source, module.PromptOptions(**options), **handling)
 
 
 def json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

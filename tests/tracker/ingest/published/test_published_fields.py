@@ -11,12 +11,11 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from published_files import csv_file, json_lines, stored_prompts
+from published_files import csv_file, ingest_prompts, json_lines, stored_prompts
 
 from tracker.errors import BadInputError, SelectionError
 from tracker.ingest.datasets.choices import choices_of
-from tracker.ingest.datasets.ingest_prompts import ingest_prompts
-from tracker.ingest.datasets.reference_parser import WAYS, Guess, place_of
+from tracker.ingest.datasets.reference_parser import NOTATIONS, Guess, place_of
 from tracker.ingest.datasets.row import RowError, split_named, value_at
 
 OPTIONS = ["red", "green", "blue"]
@@ -150,13 +149,13 @@ class TestAnswers:
         guess = Guess()
         for number, place in enumerate(places):
             guess.add(place, choices, f"line {number}")
-        fits = [way for way in WAYS if all(place_of(way, place, choices) is not None for place in places)]
+        fits = [way for way in NOTATIONS if all(place_of(way, place, choices) is not None for place in places)]
         if len(fits) == 1:
-            assert guess.way() == fits[0] == "index"
+            assert guess.notation() == fits[0] == "index"
         else:
             assert fits == ["index", "index1"]
             with pytest.raises(SelectionError):
-                guess.way()
+                guess.notation()
 
 
 class TestShapes:

@@ -16,6 +16,7 @@ from published_files import (
     csv_file,
     flat_question,
     hellaswag,
+    ingest_prompts,
     json_lines,
     mmlu_row,
     stem_and_options,
@@ -23,7 +24,6 @@ from published_files import (
 )
 
 from tracker.errors import BadInputError, NotFoundError
-from tracker.ingest.datasets.ingest_prompts import ingest_prompts
 from tracker.ingest.datasets.preset import presets
 
 CONTENT = ("task", "split", "text", "choices", "answer", "details", "content_hash", "key", "namespace")
@@ -132,7 +132,7 @@ class TestArc:
         rows = [stem_and_options(n, "B", labels) for n, labels in enumerate(("ABCD", "ABCDE", "ABC", "ABCD", "ABCDE"))]
         file = json_lines(tmp_path / "ARC-Easy-Test.jsonl", rows)
         told = ingest_prompts(engine, "arc", file)
-        assert told.left_out == {"with 5 options": 2, "with 3 options": 1}
+        assert told.skipped == {"with 5 options": 2, "with 3 options": 1}
         assert [(row["task"], row["split"], row["key"]) for row in stored_prompts(engine, "arc")] == [
             ("ARC-Easy", "test", "q0"), ("ARC-Easy", "test", "q3"),
         ]  # fmt: skip
@@ -142,7 +142,7 @@ class TestArc:
             file = tmp_path / f"ARC-Easy-{split}.jsonl"
             json_lines(file, [stem_and_options(n, "B", labels) for n, labels in enumerate(("ABCD", "ABC"), len(split))])
         told = ingest_prompts(engine, "arc", tmp_path, splits=["test"])
-        assert (told.n_prompts, told.left_out) == (1, {"with 3 options": 1})
+        assert (told.n_prompts, told.skipped) == (1, {"with 3 options": 1})
 
     def test_of_the_same_file_in_two_formats_the_lines_are_read(self, engine: sa.Engine, tmp_path: Path) -> None:
         json_lines(tmp_path / "ARC-Easy-Dev.jsonl", [stem_and_options(0, "B", "ABCD")])

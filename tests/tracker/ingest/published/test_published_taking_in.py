@@ -15,12 +15,19 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from published_files import anli_hub, anli_lines, hellaswag, json_lines, stem_and_options, stored_prompts
+from published_files import (
+    anli_hub,
+    anli_lines,
+    hellaswag,
+    ingest_prompts,
+    json_lines,
+    stem_and_options,
+    stored_prompts,
+)
 
 from tracker.errors import BadInputError, ConflictError, MissingExtraError, NotFoundError, SelectionError
 from tracker.ingest.datasets import hub
 from tracker.ingest.datasets.drawing import last_lot, n_drawn
-from tracker.ingest.datasets.ingest_prompts import ingest_prompts
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 
@@ -190,7 +197,7 @@ class TestDraw:
         told = ingest_prompts(engine, "h", json_lines(tmp_path / "a.jsonl", rows), preset="hellaswag",
                                test_fraction=0.1)  # fmt: skip
         assert sum(told.counts.values()) == 10
-        assert list(told.left_out.values()) == [5]
+        assert list(told.skipped.values()) == [5]
 
     def test_prompts_that_are_stored_in_other_splits_are_not_drawn_silently(
         self, engine: sa.Engine, tmp_path: Path

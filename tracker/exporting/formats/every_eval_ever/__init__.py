@@ -24,7 +24,7 @@ from tracker.exporting.exported_runs import select_exported_runs
 from tracker.exporting.formats.every_eval_ever.aggregate import RunFile, describe_run, results
 from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, InstanceCounts, PromptFields, rows
 from tracker.exporting.outputs import FileTree
-from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, select_tasks
@@ -205,4 +205,4 @@ def _library(session: Session, run_id: int) -> dict[str, str]:
     name, _, version = (said or "").rpartition(" ")
     if not name:
         name, version = version, ""
-    return {"name": name or ours.UNKNOWN, "version": version or ours.UNKNOWN}
+    return {"name": name or vocabulary.UNKNOWN, "version": version or vocabulary.UNKNOWN}

@@ -25,7 +25,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
     PromptMeans,
     result_id,
 )
-from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries import tables
 from tracker.statistics.standard_errors import LEVEL, interval
 
@@ -91,36 +91,36 @@ def describe_run(
     digest = hashlib.sha256(f"{store}/{row.id}".encode()).digest()
     name = uuid.UUID(bytes=digest[:16], version=4)
     maker, slash, plain = row.name.partition("/")
-    developer = row.organization or (maker if slash else "") or ours.UNKNOWN
+    developer = row.organization or (maker if slash else "") or vocabulary.UNKNOWN
     folders = [_folder(part) for part in (benchmark, developer, plain if slash else row.name)]
     when = _seconds(row.started or row.ingested)
     evaluation_id = f"{_flat(benchmark)}/{_flat(row.name)}/{when}-run{row.id}"
     settings = row.settings if isinstance(row.settings, dict) else {}
     added = {
-        ours.BENCHMARK: benchmark,
-        ours.LABEL: row.label,
-        ours.CONDITION: row.condition,
-        ours.VARIANT: row.variant,
-        ours.LIMITED: json.dumps(row.limited),
-        ours.SETTINGS: json.dumps(settings, ensure_ascii=False, sort_keys=True),
+        vocabulary.BENCHMARK: benchmark,
+        vocabulary.LABEL: row.label,
+        vocabulary.CONDITION: row.condition,
+        vocabulary.VARIANT: row.variant,
+        vocabulary.LIMITED: json.dumps(row.limited),
+        vocabulary.SETTINGS: json.dumps(settings, ensure_ascii=False, sort_keys=True),
     }
     if row.few_shot is not None:
-        added[ours.FEW_SHOT] = str(row.few_shot)
+        added[vocabulary.FEW_SHOT] = str(row.few_shot)
     if row.started is not None:
-        added[ours.STARTED] = _utc(row.started).isoformat()
-    weights = {None: ours.UNKNOWN, True: "open_weights", False: "closed_weights"}[row.open_weights]
-    details = {"deployment_type": ours.UNKNOWN, "model_availability": weights}
+        added[vocabulary.STARTED] = _utc(row.started).isoformat()
+    weights = {None: vocabulary.UNKNOWN, True: "open_weights", False: "closed_weights"}[row.open_weights]
+    details = {"deployment_type": vocabulary.UNKNOWN, "model_availability": weights}
     facts = {"parameters": row.parameters, "family": row.family, "released": row.released}
     details |= {fact: str(value) for fact, value in facts.items() if value is not None}
     told = {
-        "schema_version": ours.VERSION,
+        "schema_version": vocabulary.VERSION,
         "evaluation_id": evaluation_id,
         **({"evaluation_timestamp": _seconds(row.started)} if row.started is not None else {}),
         "retrieved_timestamp": _seconds(row.ingested),
         "source_metadata": {
             "source_name": benchmark,
             "source_type": "evaluation_run" if scored else "documentation",
-            "source_organization_name": ours.UNKNOWN,
+            "source_organization_name": vocabulary.UNKNOWN,
             "evaluator_relationship": "other",
             "additional_details": added,
         },
@@ -204,10 +204,10 @@ def _told(
     end: str = "",
 ) -> dict[str, Any]:
     name = run.benchmark if task is None else run.rows.names[task]
-    added = {ours.TASK: "" if task is None else run.tasks[task]}
+    added = {vocabulary.TASK: "" if task is None else run.tasks[task]}
     details: dict[str, Any] = {"score": value}
     if task is None:
-        details["details"] = {ours.SUMMARY: EVERY_PROMPT}
+        details["details"] = {vocabulary.SUMMARY: EVERY_PROMPT}
     if doubt:
         details["uncertainty"] = doubt
     return {
@@ -247,7 +247,7 @@ def _generation(row: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _folder(name: str) -> str:
     """A name that every file system takes."""
     plain = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', "_", name).strip(". ")
-    return plain[:LONGEST_NAME].strip(". ") or ours.UNKNOWN
+    return plain[:LONGEST_NAME].strip(". ") or vocabulary.UNKNOWN
 
 
 def _flat(name: str) -> str:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries import tables
 
 PROMPTS_TOGETHER = 1000
@@ -176,25 +176,25 @@ def rows(session: Session, of: InstanceSource, prompts: PromptFields, counted: I
 def _parts(name: tuple[str, str], row: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """What a row says of its prompt, and what stands in its metadata for want of a field."""
     details = dict(row.details) if isinstance(row.details, dict) else {}
-    accepted = details.get(ours.ACCEPTED)
+    accepted = details.get(vocabulary.ACCEPTED)
     reference = [] if row.answer is None else [row.answer]
     if isinstance(accepted, list) and len(accepted) > 1 and accepted[0] == row.answer and _all_texts(accepted):
         reference = accepted
-        del details[ours.ACCEPTED]
-    details = {key: value for key, value in details.items() if not key.startswith(ours.OURS)}
+        del details[vocabulary.ACCEPTED]
+    details = {key: value for key, value in details.items() if not key.startswith(vocabulary.PREFIX)}
     encoded = [key for key, value in details.items() if not isinstance(value, str)]
     metadata = {key: value if isinstance(value, str) else _json(value) for key, value in details.items()}
     if encoded:
-        metadata[ours.AS_JSON] = _json(encoded)
+        metadata[vocabulary.AS_JSON] = _json(encoded)
     if row.split is not None:
-        metadata[ours.SPLIT] = row.split
-    if name[0] != ours.NAMESPACE:
-        metadata[ours.NAMED_BY] = name[0]
+        metadata[vocabulary.SPLIT] = row.split
+    if name[0] != vocabulary.NAMESPACE:
+        metadata[vocabulary.NAMED_BY] = name[0]
     raw = row.text or ""
     asked: dict[str, Any] = {"raw": raw, "reference": reference}
     if isinstance(row.choices, list) and _all_texts(row.choices):
         asked["choices"] = row.choices
-    fields = {"sample_id": name[1], "sample_hash": ours.sample_hash(raw, reference), "input": asked}
+    fields = {"sample_id": name[1], "sample_hash": vocabulary.sample_hash(raw, reference), "input": asked}
     return fields, metadata
 
 
@@ -214,11 +214,11 @@ def _common(
     }
     told = dict(metadata)
     if trial:
-        told[ours.TRIAL] = str(trial)
+        told[vocabulary.TRIAL] = str(trial)
     if more:
-        told[ours.ANSWERS] = _json(more)
+        told[vocabulary.ANSWERS] = _json(more)
     row: dict[str, Any] = {
-        "schema_version": ours.VERSION,
+        "schema_version": vocabulary.VERSION,
         "evaluation_id": of.evaluation_id,
         "model_id": of.model,
         "evaluation_name": of.names[task],
@@ -231,7 +231,7 @@ def _common(
                 "turn_idx": 0,
                 "source": "output.raw",
                 "extracted_value": text or "",
-                "extraction_method": extraction or ours.UNKNOWN,
+                "extraction_method": extraction or vocabulary.UNKNOWN,
                 "is_terminal": True,
             }
             for extraction, text, _, _ in said

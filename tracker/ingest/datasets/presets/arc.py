@@ -6,12 +6,12 @@ import re
 
 from tracker.ingest.datasets.choices import choices_of, gold
 from tracker.ingest.datasets.preset import Preset
-from tracker.ingest.datasets.row import PublishedPrompt, Row
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
 N_OPTIONS = 4
 
 
-def read(row: Row) -> PublishedPrompt | str:
+def read(row: DatasetRow) -> PublishedPrompt | str:
     """Labels are A to D, or 1 to 4; some questions have three options or five."""
     choices = choices_of(row.value("question.choices", "choices"))
     if len(choices.texts) != N_OPTIONS:
@@ -25,7 +25,7 @@ def read(row: Row) -> PublishedPrompt | str:
     )
 
 
-def _set(row: Row) -> str:
+def _set(row: DatasetRow) -> str:
     for hint in row.hints:
         words = re.split(r"[^a-z]+", hint.lower())
         for word, name in (("easy", "ARC-Easy"), ("challenge", "ARC-Challenge")):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tracker.ingest.datasets.preset import Preset
-from tracker.ingest.datasets.row import PublishedPrompt, Row
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
 
-def read(row: Row) -> PublishedPrompt | str:
+def read(row: DatasetRow) -> PublishedPrompt | str:
     """The article is the text, the highlights are the answer."""
     if not str(row.value("article") or "").strip() and "article" in row.fields:
         return "without an article"

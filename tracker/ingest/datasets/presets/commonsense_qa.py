@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tracker.ingest.datasets.choices import choices_of, gold
 from tracker.ingest.datasets.preset import Preset
-from tracker.ingest.datasets.row import PublishedPrompt, Row
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 
 
-def read(row: Row) -> PublishedPrompt | str:
+def read(row: DatasetRow) -> PublishedPrompt | str:
     """The JSON Lines have stem and options in ``question``, the hub beside it; the test split has no answers."""
     concept = row.value("question.question_concept", "question_concept")
     choices = choices_of(row.value("question.choices", "choices"))

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from tracker.ingest.datasets.choices import choices_of
 from tracker.ingest.datasets.preset import Preset
-from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, plain_split
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, plain_split
 from tracker.option_labels import option_name
 
 KEPT = ("activity_label", "ctx", "source_id", "split_type")
 
 
-def read(row: Row) -> PublishedPrompt | str:
+def read(row: DatasetRow) -> PublishedPrompt | str:
     """Numbers (``ind``) begin anew in each split, so the published split is part of a prompt's name."""
     choices = choices_of(row.value("endings"))
     label = row.value("label")
-    said = "" if label is None else str(label).strip()
-    if said and (not said.isdecimal() or int(said) >= len(choices.texts)):
+    label_text = "" if label is None else str(label).strip()
+    if label_text and (not label_text.isdecimal() or int(label_text) >= len(choices.texts)):
         raise RowError(f"the label {label!r} is no place among {len(choices.texts)} endings, counted from 0")
     split = row.split or plain_split(str(row.value("split") or ""))
     number = row.value("ind")
     return PublishedPrompt(
         text=row.text("ctx"),
         choices=choices.texts,
-        answer=option_name(int(said), choices.texts) if said else None,
+        answer=option_name(int(label_text), choices.texts) if label_text else None,
         split=split,
         id="" if number is None else f"{split}-{number}" if split else str(number),
         details={name: value for name in KEPT if (value := row.value(name)) not in (None, "")},

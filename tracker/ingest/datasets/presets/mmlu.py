@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from tracker.ingest.datasets.choices import choices_of, gold
 from tracker.ingest.datasets.preset import Preset
-from tracker.ingest.datasets.row import PublishedPrompt, Row, RowError, split_named
+from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt, RowError, split_named
 from tracker.option_labels import option_name
 
 LETTERS = ("A", "B", "C", "D")
 
 
-def read(row: Row) -> PublishedPrompt | str:
+def read(row: DatasetRow) -> PublishedPrompt | str:
     """CSV files have no header and a letter for an answer; the hub has a list of options and a place from 0."""
     answer = row.value("answer")
     if "choices" in row.fields:
         choices = choices_of(row.value("choices"))
-        said = "" if answer is None else str(answer).strip()
-        if said and (not said.isdecimal() or int(said) >= len(choices.texts)):
+        answer_text = "" if answer is None else str(answer).strip()
+        if answer_text and (not answer_text.isdecimal() or int(answer_text) >= len(choices.texts)):
             raise RowError(f"the answer {answer!r} is no place among {len(choices.texts)} options, counted from 0")
-        named = option_name(int(said), choices.texts) if said else None
+        option = option_name(int(answer_text), choices.texts) if answer_text else None
     else:
         choices = choices_of([row.value(letter) for letter in LETTERS])
-        named = gold(choices, answer)
+        option = gold(choices, answer)
     return PublishedPrompt(
         text=row.text("question"),
         choices=choices.texts,
-        answer=named,
+        answer=option,
         task=str(row.value("subject") or "").strip() or _subject(row),
     )
 
 
-def _subject(row: Row) -> str:
+def _subject(row: DatasetRow) -> str:
     """The file's name without its split: ``abstract_algebra_test``; where it is only a split, the folder's."""
     for hint in row.hints:
         words = hint.split("-")[0].split("_")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, text
-from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.ingest.formats.every_eval_ever.aggregate import READ_VERSIONS, Aggregate
 from tracker.ingest.formats.every_eval_ever.instances import Instances, verified
 from tracker.ingest.measurement import Measurement, ReadOptions
@@ -51,17 +51,17 @@ def companions(path: Path) -> Sequence[Path]:
     name = SAMPLES_NAME.fullmatch(path.name)
     if name is not None:
         beside = (path.with_name(name["stem"] + end) for end in (".json", ".json.gz"))
-        return tuple(other for other in beside if declines(other, ReadOptions()) is None)[:1]
+        return tuple(candidate for candidate in beside if declines(candidate, ReadOptions()) is None)[:1]
     stem = AGGREGATE_NAME.fullmatch(path.name)
     names = [f"{stem['stem']}_samples.jsonl{end}" for end in ("", ".gz")] if stem else []
     try:
-        told = mapping(Aggregate.read(path, ReadOptions()).data.get("detailed_evaluation_results"))
-        if said := text(told.get("file_path")):
-            names.append(re.split(r"[/\\]", said)[-1])
+        reference = mapping(Aggregate.read(path, ReadOptions()).data.get("detailed_evaluation_results"))
+        if file_name := text(reference.get("file_path")):
+            names.append(re.split(r"[/\\]", file_name)[-1])
     except BadInputError:
         pass
-    found = (path.parent / name for name in dict.fromkeys(names) if name not in ("", ".", ".."))
-    return tuple(other for other in found if other != path and _is_file(other))[:1]
+    candidates = (path.parent / name for name in dict.fromkeys(names) if name not in ("", ".", ".."))
+    return tuple(candidate for candidate in candidates if candidate != path and _is_file(candidate))[:1]
 
 
 def harness(path: Path) -> str | None:
@@ -71,8 +71,8 @@ def harness(path: Path) -> str | None:
     except BadInputError:
         return None
     library = mapping(aggregate.data.get("eval_library")) if aggregate else {}
-    said = [part for name in ("name", "version") if (part := text(library.get(name))) and part != ours.UNKNOWN]
-    return " ".join(said) or None
+    parts = [part for name in ("name", "version") if (part := text(library.get(name))) and part != vocabulary.UNKNOWN]
+    return " ".join(parts) or None
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
@@ -92,25 +92,25 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     if not version.startswith(READ_VERSIONS):
         yield f"schema_version says {version[:40]}; read as {READ_VERSIONS[-1]}"
     results = aggregate.results
-    told = mapping(aggregate.data.get("detailed_evaluation_results"))
+    reference = mapping(aggregate.data.get("detailed_evaluation_results"))
     sampled = []
     if samples is not None:
         instances = Instances(samples, aggregate, options)
-        wrong = verified(samples, told)
+        wrong = verified(samples, reference)
         yield from instances.blocks()
         if wrong is not None:
             raise BadInputError(samples, wrong, advice="Get both files again.")
-        total = count(told.get("total_rows"))
+        total = count(reference.get("total_rows"))
         if total is not None and total != instances.n_rows:
             problem = f"holds {instances.n_rows:,} rows, and {aggregate.path.name} says that there are {total:,}."
             raise BadInputError(samples, problem, advice="Get both files again.")
         sampled = instances.sampled
         for result, mean in instances.means():
             if contradicts(result.value, mean):
-                told_of = f"{result.name} ({result.metric.name})"
-                yield f"{told_of}: the aggregate says {result.value:g}, its instances give {mean:g}"
-    elif said := text(told.get("file_path")):
-        yield f"the instances ({said[:200]}) are not beside the file: only its results for whole tasks were taken"
+                label = f"{result.name} ({result.metric.name})"
+                yield f"{label}: the aggregate says {result.value:g}, its instances give {mean:g}"
+    elif name := text(reference.get("file_path")):
+        yield f"the instances ({name[:200]}) are not beside the file: only its results for whole tasks were taken"
     yield from aggregate.task_scores(without=sampled)
     yield from aggregate.warnings
     if percent := sorted({result.metric.name for result in results if result.scale != 1}):

@@ -15,8 +15,8 @@ import numpy as np
 from tracker.errors import BadInputError
 from tracker.ingest.files.json_files import read_json
 from tracker.ingest.files.json_values import count, instant, mapping, number, score, setting, text
-from tracker.ingest.formats.every_eval_ever import vocabulary as ours
-from tracker.ingest.formats.every_eval_ever.results import Result, are_one, is_percent, metric_of
+from tracker.ingest.formats.every_eval_ever import vocabulary
+from tracker.ingest.formats.every_eval_ever.results import EvaluationResult, are_one, is_percent, metric_of
 from tracker.ingest.measurement import (
     MetricDescription,
     ReadOptions,
@@ -71,19 +71,19 @@ class Aggregate:
     @property
     def is_ours(self) -> bool:
         """Whether our export wrote it."""
-        return ours.BENCHMARK in self.added
+        return vocabulary.BENCHMARK in self.added
 
     @cached_property
     def benchmark(self) -> str | None:
         """What the results are of: our own word, the first part of the evaluation_id, the source, the only name."""
         parts = (self.id or "").split("/")
-        named = {text(mapping(one).get("evaluation_name")) for one in self.data.get("evaluation_results") or ()}
+        names = {text(mapping(result).get("evaluation_name")) for result in self.data.get("evaluation_results") or ()}
         return (
             self.options.benchmark
-            or text(self.added.get(ours.BENCHMARK))
+            or text(self.added.get(vocabulary.BENCHMARK))
             or (text(parts[0]) if len(parts) > 2 else None)
             or text(mapping(self.data.get("source_metadata")).get("source_name"))
-            or (named.pop() if len(named) == 1 else None)
+            or (names.pop() if len(names) == 1 else None)
         )
 
     @cached_property
@@ -97,47 +97,49 @@ class Aggregate:
         if model is None:
             raise BadInputError(self.path, "model_info names no model.", advice="Name it with --model NAME.")
         parts = (self.id or "").split("/")
-        label = self.added.get(ours.LABEL)
-        shots = self.added.get(ours.FEW_SHOT)
+        label = self.added.get(vocabulary.LABEL)
+        n_examples = self.added.get(vocabulary.FEW_SHOT)
         return RunDescription(
             model=model,
             benchmark=self.benchmark,
             condition=self.options.condition
-            or ("answer_only" if self.added.get(ours.CONDITION) == "answer_only" else "full"),
-            variant=text(self.added.get(ours.VARIANT)) or "",
+            or ("answer_only" if self.added.get(vocabulary.CONDITION) == "answer_only" else "full"),
+            variant=text(self.added.get(vocabulary.VARIANT)) or "",
             label=label if isinstance(label, str) else (parts[-1] if len(parts) > 2 else self.id or ""),
-            few_shot=int(shots) if isinstance(shots, str) and shots.isdecimal() and len(shots) < 9 else None,
+            few_shot=int(n_examples)
+            if isinstance(n_examples, str) and n_examples.isdecimal() and len(n_examples) < 9
+            else None,
             settings=self._settings,
-            limited=self.added.get(ours.LIMITED) == "true",
+            limited=self.added.get(vocabulary.LIMITED) == "true",
             started=self._started,
             model_facts=self._model_facts,
         )
 
     @cached_property
-    def results(self) -> list[Result]:
+    def results(self) -> list[EvaluationResult]:
         """Its results; of several that would be one task and metric, each has a name of its own.
 
         Raises:
             BadInputError: one of them is none, or its score is no number.
         """
-        found: list[Result] = []
-        for place, one in enumerate(self.data.get("evaluation_results") or ()):
-            if not isinstance(one, dict):
+        results: list[EvaluationResult] = []
+        for place, record in enumerate(self.data.get("evaluation_results") or ()):
+            if not isinstance(record, dict):
                 raise BadInputError(self.path, f"evaluation_results[{place}] is no object.")
-            found.append(self._result(place, one))
-        return self._told_apart(found)
+            results.append(self._result(place, record))
+        return self._disambiguated(results)
 
-    def task_scores(self, without: Sequence[Result]) -> Iterator[TaskScores]:
+    def task_scores(self, without: Sequence[EvaluationResult]) -> Iterator[TaskScores]:
         """The results of which no instances are at hand, as scores of whole tasks."""
-        wanted = [
+        whole_task_results = [
             result
             for result in self.results
             if result not in without
             and not (result.is_summary or math.isnan(result.value))
             and (not self.options.splits or result.split in (None, *self.options.splits))
         ]
-        for metric in dict.fromkeys(one.metric for one in wanted):
-            rows = [one for one in wanted if one.metric == metric]
+        for metric in dict.fromkeys(result.metric for result in whole_task_results):
+            rows = [result for result in whole_task_results if result.metric == metric]
             yield TaskScores(
                 run=self.run,
                 metric=metric,
@@ -158,13 +160,13 @@ class Aggregate:
             return name[len(benchmark) :].strip("./: ") or name
         return name
 
-    def _result(self, place: int, one: Mapping[str, Any]) -> Result:
-        name = text(one.get("evaluation_name")) or text(one.get("evaluation_result_id"))
+    def _result(self, place: int, record: Mapping[str, Any]) -> EvaluationResult:
+        name = text(record.get("evaluation_name")) or text(record.get("evaluation_result_id"))
         if name is None:
             raise BadInputError(self.path, f"evaluation_results[{place}] has no evaluation_name.")
-        source, details = mapping(one.get("source_data")), mapping(one.get("score_details"))
-        config = mapping(one.get("metric_config"))
-        added = mapping(source.get("additional_details")).get(ours.TASK)
+        source, details = mapping(record.get("source_data")), mapping(record.get("score_details"))
+        config = mapping(record.get("metric_config"))
+        added = mapping(source.get("additional_details")).get(vocabulary.TASK)
         scale = 0.01 if not self.is_ours and is_percent(config) else 1.0
         value = self._number(details.get("score"), f"evaluation_results[{place}].score_details.score")
         if config.get("score_type") == "levels" and config.get("has_unknown_level") is True and value == -1:
@@ -172,8 +174,8 @@ class Aggregate:
         doubt = mapping(details.get("uncertainty"))
         stderr = doubt.get("standard_error")
         stderr = number(stderr.get("value") if isinstance(stderr, dict) else stderr)
-        return Result(
-            id=text(one.get("evaluation_result_id")),
+        return EvaluationResult(
+            id=text(record.get("evaluation_result_id")),
             name=name,
             task=added if isinstance(added, str) else self.task(name),
             metric=metric_of(config, scale, self.options, as_written=self.is_ours),
@@ -182,80 +184,88 @@ class Aggregate:
             stderr=math.nan if stderr is None or stderr < 0 else stderr * scale,
             n_prompts=count(doubt.get("num_samples")) or count(source.get("samples_number")),
             split=text(source.get("hf_split")),
-            is_summary=ours.SUMMARY in mapping(details.get("details")),
+            is_summary=vocabulary.SUMMARY in mapping(details.get("details")),
         )
 
-    def _told_apart(self, results: list[Result]) -> list[Result]:
+    def _disambiguated(self, results: list[EvaluationResult]) -> list[EvaluationResult]:
         """The results with one description for each metric, and one metric for each result of a task."""
-        same: dict[str, list[Result]] = {}
-        for one in results:
-            same.setdefault(one.metric.name, []).append(one)
-        described = {name: self._agreed([one.metric for one in those]) for name, those in same.items()}
-        taken: dict[tuple[str, str, bool], Result] = {}
-        apart = []
-        for one in results:
-            metric = described[one.metric.name].get(one.metric.higher_is_better, one.metric)
-            one = replace(one, metric=metric)
-            before = taken.get((one.task, metric.name, one.is_summary))
+        same: dict[str, list[EvaluationResult]] = {}
+        for result in results:
+            same.setdefault(result.metric.name, []).append(result)
+        described = {name: self._agreed([result.metric for result in same_name]) for name, same_name in same.items()}
+        seen: dict[tuple[str, str, bool], EvaluationResult] = {}
+        distinct = []
+        for result in results:
+            metric = described[result.metric.name].get(result.metric.higher_is_better, result.metric)
+            result = replace(result, metric=metric)
+            before = seen.get((result.task, metric.name, result.is_summary))
             # Published for whole tasks beside what the prompts give, as our export writes it, is no second metric.
-            if before is not None and not (self.is_ours or are_one(before, one)):
-                again = f"{metric.name}#{sum(key[0] == one.task for key in taken) + 1}"
-                named = one.id if one.id and one.id != before.id else again
-                one = replace(one, metric=replace(metric, name=named))
-                self.warnings.append(f"{one.name} has a second result under {metric.name}: it is called {named}")
-            taken.setdefault((one.task, one.metric.name, one.is_summary), one)
-            apart.append(one)
-        return apart
+            if before is not None and not (self.is_ours or are_one(before, result)):
+                again = f"{metric.name}#{sum(key[0] == result.task for key in seen) + 1}"
+                new_name = result.id if result.id and result.id != before.id else again
+                result = replace(result, metric=replace(metric, name=new_name))
+                self.warnings.append(f"{result.name} has a second result under {metric.name}: it is called {new_name}")
+            seen.setdefault((result.task, result.metric.name, result.is_summary), result)
+            distinct.append(result)
+        return distinct
 
-    def _agreed(self, told: list[MetricDescription]) -> dict[bool | None, MetricDescription]:
+    def _agreed(self, descriptions: list[MetricDescription]) -> dict[bool | None, MetricDescription]:
         """By direction: bounds on which all agree, and a name of its own for what is better the smaller it is."""
-        directions = {one.higher_is_better for one in told}
-        found = {}
+        directions = {metric.higher_is_better for metric in descriptions}
+        agreed = {}
         for better in directions:
-            lowers = {one.lower for one in told if one.higher_is_better == better}
-            uppers = {one.upper for one in told if one.higher_is_better == better}
-            name = told[0].name if len(directions) == 1 or better is not False else f"{told[0].name} (lower is better)"
-            found[better] = MetricDescription(
+            lowers = {metric.lower for metric in descriptions if metric.higher_is_better == better}
+            uppers = {metric.upper for metric in descriptions if metric.higher_is_better == better}
+            name = (
+                descriptions[0].name
+                if len(directions) == 1 or better is not False
+                else f"{descriptions[0].name} (lower is better)"
+            )
+            agreed[better] = MetricDescription(
                 name=name,
                 higher_is_better=better,
                 lower=lowers.pop() if len(lowers) == 1 else None,
                 upper=uppers.pop() if len(uppers) == 1 else None,
             )
-        if any(one not in found.values() for one in told):
+        if any(metric not in agreed.values() for metric in descriptions):
             self.warnings.append(
-                f"{told[0].name}: its results disagree on bounds or direction; only what all say was taken"
+                f"{descriptions[0].name}: its results disagree on bounds or direction; only what all say was taken"
             )
-        return found
+        return agreed
 
-    def _number(self, value: Any, what: str) -> float:
+    def _number(self, value: Any, label: str) -> float:
         try:
             return score(value)
         except ValueError as error:
-            raise BadInputError(self.path, f"{what} is {error}.") from error
+            raise BadInputError(self.path, f"{label} is {error}.") from error
 
     @property
     def _started(self) -> Any:
         if self.is_ours:
-            return instant(self.added.get(ours.STARTED))
-        first = next((one for one in self.data.get("evaluation_results") or () if isinstance(one, dict)), {})
+            return instant(self.added.get(vocabulary.STARTED))
+        first = next((result for result in self.data.get("evaluation_results") or () if isinstance(result, dict)), {})
         return instant(self.data.get("evaluation_timestamp")) or instant(first.get("evaluation_timestamp"))
 
     @property
     def _settings(self) -> dict[str, Any]:
         if self.is_ours:
             try:
-                return mapping(json.loads(self.added.get(ours.SETTINGS) or "{}"))
+                return mapping(json.loads(self.added.get(vocabulary.SETTINGS) or "{}"))
             except (ValueError, TypeError, RecursionError):
                 return {}
-        results = [mapping(one) for one in self.data.get("evaluation_results") or ()]
+        results = [mapping(result) for result in self.data.get("evaluation_results") or ()]
         configs = [result.get("generation_config") for result in results]
-        said = {
+        settings = {
             "generation_config": configs[0] if configs and all(config == configs[0] for config in configs) else None,
             "source": mapping(self.data.get("source_metadata")).get("source_organization_name"),
         }
         info = mapping(self.data.get("model_info"))
-        said |= {name: info.get(name) for name in ("inference_platform", "inference_engine")}
-        return {name: told for name, value in said.items() if (told := setting(value)) not in (None, ours.UNKNOWN)}
+        settings |= {name: info.get(name) for name in ("inference_platform", "inference_engine")}
+        return {
+            name: cleaned
+            for name, value in settings.items()
+            if (cleaned := setting(value)) not in (None, vocabulary.UNKNOWN)
+        }
 
     @property
     def _model_facts(self) -> dict[str, Any]:
@@ -263,23 +273,23 @@ class Aggregate:
         details = mapping(info.get("additional_details"))
         facts: dict[str, Any] = {}
         developer = text(info.get("developer"))
-        if developer and developer.lower() != ours.UNKNOWN:
+        if developer and developer.lower() != vocabulary.UNKNOWN:
             facts["organization"] = developer
         weights = details.get("model_availability")
         if weights in ("open_weights", "closed_weights"):
             facts["open_weights"] = weights == "open_weights"
         for name, unit in (("parameters", 1), ("params_billions", 10**9)):
-            told = details.get(name)
-            size = number(told) if not isinstance(told, str) else _parsed(told)
+            entry = details.get(name)
+            size = number(entry) if not isinstance(entry, str) else _parsed(entry)
             if size is not None and 1 <= size * unit < 2**53 and "parameters" not in facts:
                 facts["parameters"] = round(size * unit)
         if self.is_ours:
-            facts |= {name: said for name in ("family", "released") if (said := text(details.get(name)))}
+            facts |= {name: fact for name in ("family", "released") if (fact := text(details.get(name)))}
         return facts
 
 
-def _parsed(said: str) -> float | None:
+def _parsed(written: str) -> float | None:
     try:
-        return number(float(said))
+        return number(float(written))
     except ValueError:
         return None

@@ -17,9 +17,9 @@ from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, Pro
 from tracker.ingest.files.file_contents import open_file
 from tracker.ingest.files.json_files import iterate_json_lines
 from tracker.ingest.files.json_values import identity, mapping, number, score, text
-from tracker.ingest.formats.every_eval_ever import vocabulary as ours
+from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.ingest.formats.every_eval_ever.aggregate import Aggregate
-from tracker.ingest.formats.every_eval_ever.results import UNNAMED, Result
+from tracker.ingest.formats.every_eval_ever.results import UNNAMED, EvaluationResult
 from tracker.ingest.formats.every_eval_ever.row import answers, content, number64
 from tracker.ingest.measurement import Measurement, ReadOptions, metric_description
 
@@ -28,21 +28,25 @@ MAX_TRIAL = 2**31 - 1
 LETTERS = [chr(ord("A") + place) for place in range(26)]
 
 
-def verified(path: Path, told: Mapping[str, Any]) -> str | None:
+def verified(path: Path, reference: Mapping[str, Any]) -> str | None:
     """Why the bytes are not those of which the aggregate gives a checksum; None where they are, or it gives none."""
-    said = text(told.get("checksum"))
-    if said is None:
+    checksum = text(reference.get("checksum"))
+    if checksum is None:
         return None
-    kind = {64: "sha256", 32: "md5"}.get(len(said))
-    named = text(told.get("hash_algorithm")) or kind
-    if named not in ("sha256", "md5"):
-        return f"its checksum is of an unknown kind, {str(named)[:40]!r}."
-    digest = hashlib.new(named, usedforsecurity=False)
+    kind = {64: "sha256", 32: "md5"}.get(len(checksum))
+    algorithm = text(reference.get("hash_algorithm")) or kind
+    if algorithm not in ("sha256", "md5"):
+        return f"its checksum is of an unknown kind, {str(algorithm)[:40]!r}."
+    digest = hashlib.new(algorithm, usedforsecurity=False)
     with open_file(path) as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
-    found = digest.hexdigest()
-    return None if found == said.strip().lower() else f"has the {named} {found}, and the aggregate says {said[:64]}."
+    actual = digest.hexdigest()
+    return (
+        None
+        if actual == checksum.strip().lower()
+        else f"has the {algorithm} {actual}, and the aggregate says {checksum[:64]}."
+    )
 
 
 @dataclass
@@ -81,22 +85,22 @@ class _Known:
     contents: array[int] = field(default_factory=lambda: array("Q"))
     further: dict[int, list[int]] = field(default_factory=dict)
 
-    def named(self, task: str, key: str, content: PromptContent) -> tuple[str, int]:
+    def place_prompt(self, task: str, key: str, content: PromptContent) -> tuple[str, int]:
         """Name and place of a prompt: the same name with other content is another prompt."""
-        held = number64(content.text or "", *(content.choices or ()), content.answer or "")
-        place = self._place(held, task, key)
-        if self.contents[place] == held:
+        content_number = number64(content.text or "", *(content.choices or ()), content.answer or "")
+        place = self._place(content_number, task, key)
+        if self.contents[place] == content_number:
             return key, place
-        others = self.further.setdefault(place, [])
-        if held not in others:
-            others.append(held)
-        ordinal = others.index(held) + 1
-        return f"{key}#{ordinal}", self._place(held, task, key, str(ordinal))
+        contents = self.further.setdefault(place, [])
+        if content_number not in contents:
+            contents.append(content_number)
+        ordinal = contents.index(content_number) + 1
+        return f"{key}#{ordinal}", self._place(content_number, task, key, str(ordinal))
 
-    def _place(self, held: int, *name: str) -> int:
+    def _place(self, content_number: int, *name: str) -> int:
         place = self.places.setdefault(number64(*name), len(self.contents))
         if place == len(self.contents):
-            self.contents.append(held)
+            self.contents.append(content_number)
         return place
 
 
@@ -113,18 +117,18 @@ class Instances:
         self.path, self.aggregate, self.options = path, aggregate, options
         self.n_rows = 0
         self._gatherings: dict[str, BlockBuilder] = {}
-        self._results: dict[tuple[str | None, str], Result] = {}
-        self._seen: dict[Result, _Seen] = {}
+        self._results: dict[tuple[str | None, str], EvaluationResult] = {}
+        self._seen: dict[EvaluationResult, _Seen] = {}
         self._known = _Known()
-        self._raw_scales: dict[Result, float] = {}
+        self._raw_scales: dict[EvaluationResult, float] = {}
         self._n_errored = self._n_empty = self._n_orphans = self._n_other_split = self._n_contrary = 0
 
     @property
-    def sampled(self) -> list[Result]:
+    def sampled(self) -> list[EvaluationResult]:
         """The results that have instances."""
         return list(self._seen)
 
-    def means(self) -> Iterator[tuple[Result, float]]:
+    def means(self) -> Iterator[tuple[EvaluationResult, float]]:
         """Of each result with a reported score, the mean of its instances."""
         for result, seen in self._seen.items():
             mean = seen.mean()
@@ -142,16 +146,16 @@ class Instances:
         try:
             for line, row in iterate_json_lines(self.path):
                 self._add(line, self._checked(line, row))
-                for gathering in self._gatherings.values():
-                    if gathering.is_full:
-                        yield from gathering.blocks()
+                for builder in self._gatherings.values():
+                    if builder.is_full:
+                        yield from builder.blocks()
         except BadInputError:
-            for gathering in self._gatherings.values():
-                yield from gathering.blocks()
+            for builder in self._gatherings.values():
+                yield from builder.blocks()
             raise
-        for gathering in self._gatherings.values():
-            yield from gathering.blocks()
-        yield from self._notes()
+        for builder in self._gatherings.values():
+            yield from builder.blocks()
+        yield from self._warnings()
 
     @cached_property
     def _n_results(self) -> Counter[str]:
@@ -161,7 +165,7 @@ class Instances:
             else Counter()
         )
 
-    def _notes(self) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
         if self._n_errored:
             yield describe_policy(
                 self._n_errored, ERRORED, self.options.errored or "missing", "instance failed|instances failed"
@@ -182,12 +186,12 @@ class Instances:
             raise BadInputError(self.path, f"line {line}: has no evaluation_name.")
         if self.aggregate is None:
             model = text(row.get("model_id")) or self.options.model
-            said = {"evaluation_id": row.get("evaluation_id"), "model_info": {"id": model}}
-            self.aggregate = Aggregate(self.path, said, self.options)
+            header = {"evaluation_id": row.get("evaluation_id"), "model_info": {"id": model}}
+            self.aggregate = Aggregate(self.path, header, self.options)
         for name, expected in (("evaluation_id", self.aggregate.id), ("model_id", self.aggregate.model_id)):
-            told = text(row.get(name))
-            if told is not None and expected is not None and told != expected:
-                problem = f"line {line}: its {name} is {told[:80]!r}, that of the file is {expected[:80]!r}."
+            value = text(row.get(name))
+            if value is not None and expected is not None and value != expected:
+                problem = f"line {line}: its {name} is {value[:80]!r}, that of the file is {expected[:80]!r}."
                 raise BadInputError(self.path, problem)
         return row
 
@@ -195,34 +199,34 @@ class Instances:
         assert self.aggregate is not None
         self.n_rows += 1
         result = self._result(row)
-        asked, metadata = mapping(row.get("input")), mapping(row.get("metadata"))
+        input_fields, metadata = mapping(row.get("input")), mapping(row.get("metadata"))
         key = identity(row.get("sample_id")) or text(row.get("sample_hash"))
         if key is None:
             raise BadInputError(self.path, f"line {line}: has neither sample_id nor sample_hash.")
-        told = content(asked, metadata, result.split, as_written=self.aggregate.is_ours)
-        if self.options.splits and told.split not in (None, *self.options.splits):
+        parsed = content(input_fields, metadata, result.split, as_written=self.aggregate.is_ours)
+        if self.options.splits and parsed.split not in (None, *self.options.splits):
             self._n_other_split += 1
             return
-        namespace = metadata.get(ours.NAMED_BY)
-        namespace = namespace if isinstance(namespace, str) else ours.NAMESPACE
-        gathering = self._gatherings.get(namespace)
-        if gathering is None:
-            gathering = self._gatherings[namespace] = BlockBuilder(self.aggregate.run, namespace, self.path.name)
-        name, place = self._known.named(result.task, key, told)
+        namespace = metadata.get(vocabulary.NAMED_BY)
+        namespace = namespace if isinstance(namespace, str) else vocabulary.NAMESPACE
+        builder = self._gatherings.get(namespace)
+        if builder is None:
+            builder = self._gatherings[namespace] = BlockBuilder(self.aggregate.run, namespace, self.path.name)
+        name, place = self._known.place_prompt(result.task, key, parsed)
         seen = self._seen.setdefault(result, _Seen())
         seen.reach(place)
         trial = self._trial(line, metadata, seen.rows[place])
         seen.rows[place] += 1
-        at = gathering.row(result.task, name, trial, told, line)
-        said = answers(row, metadata)
-        value = self._value(line, row, result, said)
+        at = builder.row(result.task, name, trial, parsed, line)
+        answers_by_extraction = answers(row, metadata)
+        value = self._value(line, row, result, answers_by_extraction)
         several = not self.aggregate.is_ours and self._n_results[result.task] > 1
         try:
-            gathering.score(at, result.metric, value)
-            for extraction, (answer, status, probability) in said.items():
+            builder.score(at, result.metric, value)
+            for extraction, (answer, status, probability) in answers_by_extraction.items():
                 # What was read off for one metric may differ from what was read off for another.
                 how = ",".join(filter(None, (extraction, result.metric.name))) if several else extraction
-                gathering.answer(at, answer, extraction=how, status=status, probability=probability)
+                builder.answer(at, answer, extraction=how, status=status, probability=probability)
         except ValueError as error:
             raise BadInputError(self.path, f"line {line}, prompt {key!r}: {error}.") from error
         if not math.isnan(value):
@@ -230,57 +234,65 @@ class Instances:
             seen.sums[place] += value
 
     def _value(
-        self, line: int, row: Mapping[str, Any], result: Result, said: Mapping[str, tuple[str | None, str, float]]
+        self,
+        line: int,
+        row: Mapping[str, Any],
+        result: EvaluationResult,
+        answers_by_extraction: Mapping[str, tuple[str | None, str, float]],
     ) -> float:
         evaluation = mapping(row.get("evaluation"))
-        told = evaluation.get("score", row.get("score"))
+        reported = evaluation.get("score", row.get("score"))
         correct = evaluation.get("is_correct")
         try:
-            value = score(told) * self._raw_scales.get(result, 1.0)
+            value = score(reported) * self._raw_scales.get(result, 1.0)
         except ValueError as error:
             raise BadInputError(self.path, f"line {line}: evaluation.score is {error}.") from error
         if isinstance(correct, bool):
-            if told is None:
+            if reported is None:
                 value = float(correct)
             elif value in (0, 1) and value != correct and result.metric.higher_is_better is not False:
                 self._n_contrary += 1
-        if any(status == "error" for _, status, _ in said.values()) and ours.ANSWERS not in mapping(
-            row.get("metadata")
-        ):
+        if any(
+            status == "error" for _, status, _ in answers_by_extraction.values()
+        ) and vocabulary.ANSWERS not in mapping(row.get("metadata")):
             self._n_errored += 1
             lowest = result.metric.lower if result.metric.higher_is_better is not False else result.metric.upper
             return (0.0 if lowest is None else lowest) if self.options.errored == "wrong" else math.nan
-        if said and all(status == "empty" for _, status, _ in said.values()):
+        if answers_by_extraction and all(status == "empty" for _, status, _ in answers_by_extraction.values()):
             self._n_empty += 1
             return math.nan if self.options.empty == "missing" else value
         return value
 
-    def _result(self, row: Mapping[str, Any]) -> Result:
+    def _result(self, row: Mapping[str, Any]) -> EvaluationResult:
         assert self.aggregate is not None
-        asked = (text(row.get("evaluation_result_id")), row["evaluation_name"])
-        if asked not in self._results:
+        name_pair = (text(row.get("evaluation_result_id")), row["evaluation_name"])
+        if name_pair not in self._results:
             known = [result for result in self.aggregate.results if not result.is_summary]
-            by_id = [one for one in known if asked[0] is not None and one.id == asked[0]]
-            found = next(iter(by_id or [one for one in known if one.name == asked[1]]), None)
-            if found is None:
+            by_id = [result for result in known if name_pair[0] is not None and result.id == name_pair[0]]
+            result = next(iter(by_id or [result for result in known if result.name == name_pair[1]]), None)
+            if result is None:
                 metric = metric_description(self.options.metric or UNNAMED, self.options)
-                found = Result(id=asked[0], name=asked[1], task=self.aggregate.task(asked[1]), metric=metric)
-            self._results[asked] = found
-        found = self._results[asked]
-        self._n_orphans += bool(self.aggregate.results) and found not in self.aggregate.results
-        return found
+                result = EvaluationResult(
+                    id=name_pair[0], name=name_pair[1], task=self.aggregate.task(name_pair[1]), metric=metric
+                )
+            self._results[name_pair] = result
+        result = self._results[name_pair]
+        self._n_orphans += bool(self.aggregate.results) and result not in self.aggregate.results
+        return result
 
     def _trial(self, line: int, metadata: Mapping[str, Any], n_before: int) -> int:
-        said = metadata.get(ours.TRIAL)
-        if said is None:
+        value = metadata.get(vocabulary.TRIAL)
+        if value is None:
             return n_before
-        if not isinstance(said, str) or not said.isdecimal() or len(said) > 10 or int(said) > MAX_TRIAL:
-            raise BadInputError(self.path, f"line {line}: {ours.TRIAL} is {str(said)[:40]!r}, not a number from 0 up.")
-        return int(said)
+        if not isinstance(value, str) or not value.isdecimal() or len(value) > 10 or int(value) > MAX_TRIAL:
+            raise BadInputError(
+                self.path, f"line {line}: {vocabulary.TRIAL} is {str(value)[:40]!r}, not a number from 0 up."
+            )
+        return int(value)
 
     def _look_ahead(self) -> None:
         """Whether the instances of results in percent are percent too: where one of them is larger than 1."""
-        largest: dict[Result, float] = {}
+        largest: dict[EvaluationResult, float] = {}
         for line, row in iterate_json_lines(self.path):
             result = self._result(self._checked(line, row))
             value = number(mapping(row.get("evaluation")).get("score"))

@@ -18,7 +18,7 @@ BINARY_KINDS = ("accuracy", "exact_match", "f1", "pass_rate", "win_rate", "pass@
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class EvaluationResult:
     """One of the results of an aggregate file.
 
     Attributes:
@@ -54,8 +54,8 @@ def metric_of(config: Mapping[str, Any], scale: float, options: ReadOptions, *, 
         options: what the user says.
         as_written: whether our export wrote it, so that nothing known of the metric goes before it.
     """
-    told = (text(config.get(name)) for name in ("metric_id", "metric_kind", "metric_name"))
-    name = next(filter(None, told), None) or options.metric or UNNAMED
+    names = (text(config.get(name)) for name in ("metric_id", "metric_kind", "metric_name"))
+    name = next(filter(None, names), None) or options.metric or UNNAMED
     known = MetricDescription(name=name) if as_written else metric_description(name, options)
     lower, upper = (number(config.get(bound)) for bound in ("min_score", "max_score"))
     if config.get("score_type") == "binary":
@@ -77,11 +77,11 @@ def is_percent(config: Mapping[str, Any]) -> bool:
     unit = (text(config.get("metric_unit")) or "").strip().lower()
     if unit in PERCENT or unit in NOT_PERCENT:
         return unit in PERCENT
-    named = {str(config.get(name)).lower() for name in ("metric_id", "metric_kind", "metric_name")}
-    share = bool(named & {*BINARY_KINDS, *KNOWN_METRICS})
+    names = {str(config.get(name)).lower() for name in ("metric_id", "metric_kind", "metric_name")}
+    share = bool(names & {*BINARY_KINDS, *KNOWN_METRICS})
     return share and number(config.get("max_score")) == 100 and number(config.get("min_score")) in (0, None)
 
 
-def are_one(one: Result, other: Result) -> bool:
+def are_one(first: EvaluationResult, second: EvaluationResult) -> bool:
     """Whether a result is said twice: nothing could tell the instances of the two apart."""
-    return one.value == other.value and other.id in (None, one.id)
+    return first.value == second.value and second.id in (None, first.id)

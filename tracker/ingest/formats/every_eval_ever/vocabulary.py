@@ -23,7 +23,7 @@ TASK, SUMMARY = "suffrage_task", "suffrage_summary"
 TRIAL, NAMED_BY, SPLIT, ANSWERS, AS_JSON = (
     f"suffrage_{name}" for name in ("trial", "namespace", "split", "answers", "json")
 )
-OURS = "suffrage_"
+PREFIX = "suffrage_"
 ACCEPTED = "accepted_answers"
 """The detail of a prompt that lists its right answers, where there are several."""
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
-from tracker.ingest.formats.helm.run_folder import RunFolder
-from tracker.ingest.formats.helm.states import States
-from tracker.ingest.formats.helm.statistics import Statistics
+from tracker.ingest.formats.helm.run_folder import HelmRunFolder
+from tracker.ingest.formats.helm.states import ScenarioStates
+from tracker.ingest.formats.helm.statistics import InstanceStatistics
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
@@ -35,7 +35,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 
 def companions(path: Path) -> Sequence[Path]:
     """The other files of the run."""
-    return RunFolder(path, ReadOptions()).companions
+    return HelmRunFolder(path, ReadOptions()).companions
 
 
 def harness(path: Path) -> str | None:
@@ -49,8 +49,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     Raises:
         BadInputError: a file of the run is not sound, or nothing says which model it is of.
     """
-    folder = RunFolder(path, options)
+    folder = HelmRunFolder(path, options)
     yield from folder.warnings()
-    states = States(folder)
+    states = ScenarioStates(folder)
     yield from states.blocks()
-    yield from Statistics(folder, states).blocks()
+    yield from InstanceStatistics(folder, states).blocks()

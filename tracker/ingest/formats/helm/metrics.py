@@ -23,7 +23,7 @@ RATES = frozenset({
 """From 0 to 1, higher is better; also with @k, the best of k outputs or the first k of a list."""
 DISTANCES = frozenset({"absolute_value_difference", "ter_score", "mer_score", "cer_score"})
 """From 0 up, lower is better."""
-OTHERS = re.compile(r"wildbench_score|safety_score|cider|tip_score|classification_\w+|ifeval_\w+|math_equiv\w*"
+OTHER_METRICS = re.compile(r"wildbench_score|safety_score|cider|tip_score|classification_\w+|ifeval_\w+|math_equiv\w*"
                     r"|\w*(?:accuracy|correctness|exact_match)")  # fmt: skip
 """Higher is better, without bounds that are certain: what judging models say, and later kin of the rates."""
 
@@ -31,15 +31,15 @@ OTHERS = re.compile(r"wildbench_score|safety_score|cider|tip_score|classificatio
 def described(name: str, options: ReadOptions) -> MetricDescription | None:
     """What is known of a score; None for a statistic that is none."""
     plain = re.sub(r"@\d{1,4}$", "", name)
-    told = metric_description(name, options)
+    description = metric_description(name, options)
     if plain in RATES:
         known = MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
     elif plain in DISTANCES:
         known = MetricDescription(name=name, higher_is_better=False, lower=0.0)
-    elif OTHERS.fullmatch(plain):
+    elif OTHER_METRICS.fullmatch(plain):
         known = MetricDescription(name=name, higher_is_better=True)
     elif name == options.metric:
-        return told
+        return description
     else:
         return None
     return replace(

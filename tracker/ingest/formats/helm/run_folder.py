@@ -16,14 +16,14 @@ from tracker.ingest.files.json_values import count, mapping, number, text
 from tracker.ingest.measurement import ReadOptions, RunDescription
 
 NAMESPACE = "helm"
-OTHERS = ("run_spec.json", "scenario.json", "scenario_state.json", "stats.json")
+OTHER_FILES = ("run_spec.json", "scenario.json", "scenario_state.json", "stats.json")
 TEST = "test"
 CHUNK = 1 << 20
 LONGEST_NAME = 1 << 12
 NAME = rb'\s*:\s*"((?:[^"\\]|\\.){0,400})"'
 SPLIT, INSTANCE = re.compile(rb'"split"' + NAME), re.compile(rb'"instance_id"' + NAME)
 """Names of splits and instances. No text can be taken for one: within a text a quote has a backslash before it."""
-HOW_ASKED = frozenset({
+PROMPT_ARGUMENTS = frozenset({
     "model", "model_deployment", "method", "data_augmentation", "max_train_instances", "max_eval_instances",
     "num_train_trials", "num_outputs", "num_train_instances", "train_trial_index", "temperature", "tokenizer",
     "instructions", "prompt", "stop", "seed", "groups", "eval_split", "train_split", "global_prefix",
@@ -33,7 +33,7 @@ HOW_ASKED = frozenset({
 LONGEST_SETTING = 200
 
 
-class RunFolder:
+class HelmRunFolder:
     """The files of one run.
 
     Args:
@@ -47,13 +47,13 @@ class RunFolder:
 
     def beside(self, name: str) -> Path | None:
         """Another file of the run, gzipped or not; None where it is absent."""
-        found = (self.path.with_name(name), self.path.with_name(f"{name}.gz"))
-        return next((path for path in found if path.is_file()), None)
+        candidates = (self.path.with_name(name), self.path.with_name(f"{name}.gz"))
+        return next((path for path in candidates if path.is_file()), None)
 
     @property
     def companions(self) -> Sequence[Path]:
         """The other files of the run that are there."""
-        return [path for name in OTHERS if (path := self.beside(name)) is not None]
+        return [path for name in OTHER_FILES if (path := self.beside(name)) is not None]
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
@@ -64,24 +64,24 @@ class RunFolder:
     @cached_property
     def adapter(self) -> Mapping[str, Any]:
         """How instances were made into requests."""
-        told = mapping(self.spec.get("adapter_spec"))
+        adapter = mapping(self.spec.get("adapter_spec"))
         path = self.beside("scenario_state.json")
-        if told or path is None:
-            return told
+        if adapter or path is None:
+            return adapter
         with report_progress_to(None):
             for name, data in pieces(path, "request_states"):
                 if name is None:
                     break
                 if name == "adapter_spec":
                     return mapping(parse_json(path, data))
-        return told
+        return adapter
 
     @cached_property
     def name(self) -> str:
         """Scenario and arguments, as ``mmlu:subject=philosophy,model=org_model``; else the folder's name."""
-        told = text(self.spec.get("name"))
-        if told:
-            return told
+        name = text(self.spec.get("name"))
+        if name:
+            return name
         folder = self.path.absolute().parent.name
         scenario, dash, arguments = folder.partition("-")
         return f"{scenario}:{arguments}" if dash and "=" in arguments and ":" not in folder else folder
@@ -99,8 +99,12 @@ class RunFolder:
     def task(self) -> str:
         """The value of the scenario's argument, such as philosophy; of several, their names too."""
         arguments = [pair.strip().partition("=") for pair in self.name.partition(":")[2].split(",")]
-        own = [(name, value) for name, _, value in arguments if name not in HOW_ASKED and value]
-        return own[0][1] if len(own) == 1 else ",".join(f"{name}={value}" for name, value in own) or self._scenario
+        arguments_of_task = [(name, value) for name, _, value in arguments if name not in PROMPT_ARGUMENTS and value]
+        return (
+            arguments_of_task[0][1]
+            if len(arguments_of_task) == 1
+            else ",".join(f"{name}={value}" for name, value in arguments_of_task) or self._scenario
+        )
 
     @property
     def method(self) -> str:
@@ -113,7 +117,7 @@ class RunFolder:
         return self.method.startswith("multiple_choice")
 
     @property
-    def asks_options_apart(self) -> bool:
+    def scores_options_separately(self) -> bool:
         """Whether each option was a request of its own."""
         return self.method.startswith("multiple_choice_separate")
 
@@ -124,15 +128,15 @@ class RunFolder:
         Raises:
             BadInputError: nothing says which.
         """
-        named = (self.options.model, self.adapter.get("model"), self.adapter.get("model_deployment"))
-        found = next((name for name in named if text(name)), None)
-        if found is None:
+        names = (self.options.model, self.adapter.get("model"), self.adapter.get("model_deployment"))
+        model = next((name for name in names if text(name)), None)
+        if model is None:
             lack = "run_spec.json" if not self.spec else "its adapter_spec"
             raise BadInputError(self.path, f"nothing says whose run this is ({lack} is missing); add --model NAME.")
-        return str(found)
+        return str(model)
 
     @cached_property
-    def _said(self) -> tuple[Sequence[str], int]:
+    def _splits_and_size(self) -> tuple[Sequence[str], int]:
         """Splits, and the number of instances."""
         splits: set[bytes] = set()
         instances: set[bytes] = set()
@@ -152,22 +156,22 @@ class RunFolder:
         Raises:
             BadInputError: the run has none of those that the user names.
         """
-        there, _ = self._said
+        splits, _ = self._splits_and_size
         if self.options.splits:
-            if lacking := [split for split in self.options.splits if split not in there]:
-                known = ", ".join(there) or "none"
+            if lacking := [split for split in self.options.splits if split not in splits]:
+                known = ", ".join(splits) or "none"
                 raise BadInputError(self.path, f"no split {lacking[0]!r}; this run has: {known}.")
             return frozenset(self.options.splits)
-        return frozenset([TEST]) if TEST in there else None
+        return frozenset([TEST]) if TEST in splits else None
 
     def warnings(self) -> Iterator[str]:
         """Which splits are taken."""
-        there, _ = self._said
-        if self.splits is None and there:
-            yield f"no test split, so these were taken: {', '.join(there)}"
-        elif self.splits is not None and (others := [split for split in there if split not in self.splits]):
-            taken = ", ".join(split for split in there if split in self.splits)
-            yield f"of the splits {taken} was taken and {', '.join(others)} passed over (--split takes others)"
+        splits, _ = self._splits_and_size
+        if self.splits is None and splits:
+            yield f"no test split, so these were taken: {', '.join(splits)}"
+        elif self.splits is not None and (unused := [split for split in splits if split not in self.splits]):
+            used = ", ".join(split for split in splits if split in self.splits)
+            yield f"of the splits {used} was taken and {', '.join(unused)} passed over (--split takes others)"
 
     def takes(self, split: str | None) -> bool:
         """Whether prompts of a split are taken."""
@@ -188,15 +192,15 @@ class RunFolder:
                 variant=", ".join(part for part in (self._other_splits, variant) if part),
                 few_shot=count(self.adapter.get("max_train_instances")),
                 settings=self._settings,
-                limited=most is not None and self._said[1] >= most,
+                limited=most is not None and self._splits_and_size[1] >= most,
             )
         return self._runs[variant]
 
     @cached_property
     def _other_splits(self) -> str:
         """What sets scores on splits that the user chose apart from those on the split that is taken by itself."""
-        there, _ = self._said
-        usual = {TEST} if TEST in there else set(there)
+        splits, _ = self._splits_and_size
+        usual = {TEST} if TEST in splits else set(splits)
         chosen = set(self.options.splits)
         return f"split {'+'.join(sorted(chosen))}" if chosen and chosen != usual else ""
 
@@ -208,7 +212,7 @@ class RunFolder:
             if isinstance(value, bool)
             or number(value) is not None
             or (isinstance(value, str) and 0 < len(value) <= LONGEST_SETTING)
-            or (isinstance(value, list) and len(value) <= 8 and all(isinstance(one, str) for one in value))
+            or (isinstance(value, list) and len(value) <= 8 and all(isinstance(element, str) for element in value))
         }
         return plain | ({"run_spec": self.spec["name"]} if text(self.spec.get("name")) else {})
 
@@ -221,13 +225,13 @@ def pieces(path: Path, *names: str) -> Iterator[tuple[str | None, bytes]]:
 
 def variant(perturbation: Any) -> str | None:
     """What a perturbation is called, with its parameters; '' for none, None for what HELM computes over several."""
-    told = mapping(perturbation)
-    if told.get("computed_on") in ("worst", "original"):
+    fields = mapping(perturbation)
+    if fields.get("computed_on") in ("worst", "original"):
         return None
     parameters = [
         f"{name}={value}"
-        for name, value in sorted(told.items())
+        for name, value in sorted(fields.items())
         if name not in ("name", "robustness", "fairness", "computed_on") and isinstance(value, (str, int, float))
     ]
-    name = text(told.get("name")) or ("perturbed" if told else "")
+    name = text(fields.get("name")) or ("perturbed" if fields else "")
     return f"{name}({', '.join(parameters)})" if parameters else name

@@ -10,7 +10,7 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.block_builder import EMPTY, ERRORED, BlockBuilder, PromptContent
 from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_values import count, identity, mapping, number, text
-from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
+from tracker.ingest.formats.helm.run_folder import NAMESPACE, HelmRunFolder, pieces, variant
 from tracker.ingest.measurement import Measurement
 from tracker.option_labels import option_letter
 
@@ -19,14 +19,14 @@ Place = tuple[str, str, int]
 MOST_PROBLEMS = 1000
 
 
-class States:
+class ScenarioStates:
     """The requests of a run.
 
     Attributes:
         lacking: where the model gave no answer: ``errored`` or ``empty``.
     """
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: HelmRunFolder) -> None:
         self.folder = folder
         self.lacking: dict[Place, str] = {}
         self._problems: list[str] = []
@@ -61,44 +61,50 @@ class States:
     def _add(self, state: Any, where: str) -> None:
         state = mapping(state)
         instance = mapping(state.get("instance"))
-        key, told = identity(instance.get("id")), variant(instance.get("perturbation"))
+        key, perturbation = identity(instance.get("id")), variant(instance.get("perturbation"))
         trial = count(state.get("train_trial_index", 0))
         if key is None or trial is None:
             lack = "its instance has no id" if key is None else "its train_trial_index is no number from 0 up"
-            self._note_problem(f"{where}: {lack}")
+            self._add_problem(f"{where}: {lack}")
             return
         split = text(instance.get("split"))
-        if told is None or not self.folder.takes(split):
+        if perturbation is None or not self.folder.takes(split):
             return
-        if told not in self._gathered:
-            self._gathered[told] = BlockBuilder(self.folder.run(told), NAMESPACE, "scenario_state.json")
-        gathering = self._gathered[told]
+        if perturbation not in self._gathered:
+            self._gathered[perturbation] = BlockBuilder(self.folder.run(perturbation), NAMESPACE, "scenario_state.json")
+        builder = self._gathered[perturbation]
         options = _references(instance)
         # A perturbed text is the same prompt in other words: the variant of the run says so.
-        content = PromptContent(split=split) if told else self._content(instance, options, split)
-        row = gathering.row(self.folder.task, key, trial, content)
+        content = PromptContent(split=split) if perturbation else self._content(instance, options, split)
+        row = builder.row(self.folder.task, key, trial, content)
         result = mapping(state.get("result"))
-        place = (key, told, trial)
+        place = (key, perturbation, trial)
         if result.get("success") is False:
             self.lacking[place] = ERRORED
-            self._answer(gathering, row, None, math.nan, where, status="error")
-        elif not self.folder.asks_options_apart and place not in self.lacking:
-            said, chance = _said(result)
-            if said is None and "completions" not in result:
+            self._answer(builder, row, None, math.nan, where, status="error")
+        elif not self.folder.scores_options_separately and place not in self.lacking:
+            completion, chance = _parse_completion(result)
+            if completion is None and "completions" not in result:
                 return
-            if said is None:
+            if completion is None:
                 self.lacking[place] = EMPTY
-            self._answer(gathering, row, self._as_letter(said, state, options), chance, where)
+            self._answer(builder, row, self._as_letter(completion, state, options), chance, where)
 
     def _answer(
-        self, gathering: BlockBuilder, row: int, said: str | None, chance: float, where: str, status: str | None = None
+        self,
+        builder: BlockBuilder,
+        row: int,
+        completion: str | None,
+        chance: float,
+        where: str,
+        status: str | None = None,
     ) -> None:
         try:
-            gathering.answer(row, said, probability=chance, status=status)
+            builder.answer(row, completion, probability=chance, status=status)
         except ValueError as error:
-            self._note_problem(f"{where}: {error}")
+            self._add_problem(f"{where}: {error}")
 
-    def _note_problem(self, problem: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         self._n_problems += 1
         if len(self._problems) < MOST_PROBLEMS:
             self._problems.append(problem)
@@ -111,7 +117,7 @@ class States:
         if sub_split := text(instance.get("sub_split")):
             details["sub_split"] = sub_split
         if self.folder.is_multiple_choice and len(options) > 1:
-            choices: list[str] | None = [said for said, _ in options]
+            choices: list[str] | None = [reference for reference, _ in options]
             answer = option_letter(right[0]) if len(right) == 1 else None
         else:
             choices = None
@@ -119,58 +125,64 @@ class States:
             answer = golds[0] if golds and golds[0].strip() else None
             if len(golds) > 1:
                 details["accepted"] = golds
-        return PromptContent(_asked(instance), choices, answer, split, details or None)
+        return PromptContent(_parse_question(instance), choices, answer, split, details or None)
 
-    def _as_letter(self, said: str | None, state: Mapping[str, Any], options: Sequence[tuple[str, bool]]) -> str | None:
+    def _as_letter(
+        self, completion: str | None, state: Mapping[str, Any], options: Sequence[tuple[str, bool]]
+    ) -> str | None:
         """The option that the answer names; the answer itself where it names none."""
-        mapped = mapping(state.get("output_mapping")).get(said) if said is not None else None
-        named = [place for place, (option, _) in enumerate(options) if option == mapped]
-        return option_letter(named[0]) if mapped is not None and len(named) == 1 else said
+        mapped = mapping(state.get("output_mapping")).get(completion) if completion is not None else None
+        matching = [place for place, (option, _) in enumerate(options) if option == mapped]
+        return option_letter(matching[0]) if mapped is not None and len(matching) == 1 else completion
 
 
 def full(gathered: Iterable[BlockBuilder]) -> Iterator[Measurement]:
     """Blocks of those whose time has come."""
-    for gathering in gathered:
-        if gathering.is_full:
-            yield from gathering.blocks()
+    for builder in gathered:
+        if builder.is_full:
+            yield from builder.blocks()
 
 
 def rest(gathered: Iterable[BlockBuilder]) -> Iterator[Measurement]:
     """Blocks of whatever has been gathered."""
-    for gathering in gathered:
-        yield from gathering.blocks()
+    for builder in gathered:
+        yield from builder.blocks()
 
 
 def _references(instance: Mapping[str, Any]) -> list[tuple[str, bool]]:
     """Text of each reference, and whether it is right."""
-    listed = instance.get("references")
-    found = []
-    for one in listed if isinstance(listed, list) else ():
-        said = mapping(mapping(one).get("output")).get("text")
-        tags = mapping(one).get("tags")
-        found.append((said if isinstance(said, str) else "", isinstance(tags, list) and "correct" in tags))
-    return found
+    references = instance.get("references")
+    parsed = []
+    for reference in references if isinstance(references, list) else ():
+        reference_text = mapping(mapping(reference).get("output")).get("text")
+        tags = mapping(reference).get("tags")
+        parsed.append(
+            (reference_text if isinstance(reference_text, str) else "", isinstance(tags, list) and "correct" in tags)
+        )
+    return parsed
 
 
-def _asked(instance: Mapping[str, Any]) -> str | None:
+def _parse_question(instance: Mapping[str, Any]) -> str | None:
     """The text of an instance: its own, that of its messages, or that of its media."""
-    told = mapping(instance.get("input"))
-    if said := text(told.get("text")):
-        return said
-    messages = told.get("messages")
-    media = mapping(told.get("multimedia_content")).get("media_objects")
+    source = mapping(instance.get("input"))
+    if own_text := text(source.get("text")):
+        return own_text
+    messages = source.get("messages")
+    media = mapping(source.get("multimedia_content")).get("media_objects")
     parts = [mapping(message).get("content") for message in messages] if isinstance(messages, list) else []
-    parts += [mapping(one).get("text") for one in media] if isinstance(media, list) else []
+    parts += [mapping(item).get("text") for item in media] if isinstance(media, list) else []
     return "\n".join(part for part in parts if isinstance(part, str)).strip() or None
 
 
-def _said(result: Mapping[str, Any]) -> tuple[str | None, float]:
+def _parse_completion(result: Mapping[str, Any]) -> tuple[str | None, float]:
     """The likeliest completion and its probability; HELM judges that one."""
-    listed = result.get("completions")
-    found = [mapping(one) for one in listed] if isinstance(listed, list) else []
-    told = [(number(one.get("logprob")) or 0.0, one["text"]) for one in found if isinstance(one.get("text"), str)]
-    if not told:
+    completions = result.get("completions")
+    entries = [mapping(entry) for entry in completions] if isinstance(completions, list) else []
+    likelihoods = [
+        (number(entry.get("logprob")) or 0.0, entry["text"]) for entry in entries if isinstance(entry.get("text"), str)
+    ]
+    if not likelihoods:
         return None, math.nan
-    chance, said = max(told, key=lambda pair: pair[0])
+    chance, completion = max(likelihoods, key=lambda pair: pair[0])
     # Where a model tells no probabilities HELM writes 0, which would be certainty.
-    return said.strip() or None, math.exp(chance) if chance < 0 and said.strip() else math.nan
+    return completion.strip() or None, math.exp(chance) if chance < 0 and completion.strip() else math.nan

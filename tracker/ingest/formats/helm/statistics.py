@@ -13,8 +13,8 @@ from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_values import contradicts, count, identity, mapping, number, score, text
 from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.helm.metrics import described
-from tracker.ingest.formats.helm.run_folder import NAMESPACE, RunFolder, pieces, variant
-from tracker.ingest.formats.helm.states import MOST_PROBLEMS, States, full, rest
+from tracker.ingest.formats.helm.run_folder import NAMESPACE, HelmRunFolder, pieces, variant
+from tracker.ingest.formats.helm.states import MOST_PROBLEMS, ScenarioStates, full, rest
 from tracker.ingest.measurement import Measurement, MetricDescription
 from tracker.option_labels import option_letter
 
@@ -23,7 +23,7 @@ PREDICTED = "predicted_index"
 N_NAMED = 4
 
 
-class Statistics:
+class InstanceStatistics:
     """The scores of a run.
 
     Args:
@@ -31,7 +31,7 @@ class Statistics:
         states: its requests, already read.
     """
 
-    def __init__(self, folder: RunFolder, states: States) -> None:
+    def __init__(self, folder: HelmRunFolder, states: ScenarioStates) -> None:
         self.folder, self.states = folder, states
         self._metrics: dict[str, MetricDescription | None] = {}
         self._passed: set[str] = set()
@@ -60,64 +60,64 @@ class Statistics:
         yield from rest(self._gathered.values())
         if self._problems:
             raise BadInputError(path, self._problems, count=self._n_problems)
-        yield from self._notes()
+        yield from self._warnings()
 
     def _add(self, entry: Any, where: str) -> None:
         entry = mapping(entry)
         key, trial = identity(entry.get("instance_id")), count(entry.get("train_trial_index", 0))
-        listed = entry.get("stats")
-        if key is None or trial is None or not isinstance(listed, list):
+        stats = entry.get("stats")
+        if key is None or trial is None or not isinstance(stats, list):
             lack = "it has no list of stats" if trial is not None else "its train_trial_index is no number from 0 up"
             lack = lack if key is not None else "it has no instance_id"
-            self._note_problem(f"{where}: {lack}")
+            self._add_problem(f"{where}: {lack}")
             return
         where = f"{where} (instance {key!r})"
-        for one in listed:
-            named = one.get("name") if isinstance(one, dict) else None
-            name = named.get("name") if isinstance(named, dict) else None
+        for stat in stats:
+            stat_name = stat.get("name") if isinstance(stat, dict) else None
+            name = stat_name.get("name") if isinstance(stat_name, dict) else None
             if isinstance(name, str) and name in self._passed:
                 continue  # most are such, and need not be looked at
-            self._add_stat(mapping(one), key, trial, entry.get("perturbation"), where)
+            self._add_stat(mapping(stat), key, trial, entry.get("perturbation"), where)
 
     def _add_stat(self, stat: Mapping[str, Any], key: str, trial: int, perturbation: Any, where: str) -> None:
-        named = mapping(stat.get("name"))
-        name, split = text(named.get("name")), text(named.get("split"))
-        told = variant(named.get("perturbation") or perturbation)
-        if name is None or told is None or not self.folder.takes(split):
+        stat_name = mapping(stat.get("name"))
+        name, split = text(stat_name.get("name")), text(stat_name.get("split"))
+        perturbed_by = variant(stat_name.get("perturbation") or perturbation)
+        if name is None or perturbed_by is None or not self.folder.takes(split):
             if name is None:
-                self._note_problem(f"{where}: a statistic without a name")
+                self._add_problem(f"{where}: a statistic without a name")
             return
         if name not in self._metrics:
             self._metrics[name] = described(name, self.folder.options)
         metric = self._metrics[name]
-        if metric is None and not (name == PREDICTED and self.folder.asks_options_apart):
+        if metric is None and not (name == PREDICTED and self.folder.scores_options_separately):
             self._passed.add(name)
             return
         try:
             value = _mean(stat)
         except ValueError as error:
-            self._note_problem(f"{where}: {name} is {error}")
+            self._add_problem(f"{where}: {name} is {error}")
             return
-        if told not in self._gathered:
-            self._gathered[told] = BlockBuilder(self.folder.run(told), NAMESPACE, self.folder.path.name)
-        gathering = self._gathered[told]
-        row = gathering.row(self.folder.task, key, trial, PromptContent(split=split))
-        place = (key, told, trial)
+        if perturbed_by not in self._gathered:
+            self._gathered[perturbed_by] = BlockBuilder(self.folder.run(perturbed_by), NAMESPACE, self.folder.path.name)
+        builder = self._gathered[perturbed_by]
+        row = builder.row(self.folder.task, key, trial, PromptContent(split=split))
+        place = (key, perturbed_by, trial)
         try:
             if metric is None:
                 if value >= 0 and value == int(value) and self.states.lacking.get(place) != ERRORED:
-                    gathering.answer(row, option_letter(int(value)))
+                    builder.answer(row, option_letter(int(value)))
                 return
             low, high = metric.lower, metric.upper
             if (low is not None and value < low) or (high is not None and value > high):
                 bounds = f"[{'-∞' if low is None else f'{low:g}'}, {'∞' if high is None else f'{high:g}'}]"
-                self._note_problem(f"{where}: {name} is {value:g}, outside {bounds}")
+                self._add_problem(f"{where}: {name} is {value:g}, outside {bounds}")
                 return
-            gathering.score(row, metric, self._as_agreed(value, place))
+            builder.score(row, metric, self._as_agreed(value, place))
         except ValueError as error:
-            self._note_problem(f"{where}: {error}")
+            self._add_problem(f"{where}: {error}")
             return
-        if not told and not math.isnan(value):
+        if not perturbed_by and not math.isnan(value):
             total = self._sums[name, split].setdefault(trial, [0.0, 0.0])
             total[0] += value
             total[1] += 1
@@ -137,31 +137,31 @@ class Statistics:
         metrics = [metric for metric in self._metrics.values() if metric is not None]
         failed = [place for place, lack in self.states.lacking.items() if lack == ERRORED]
         for place in failed:
-            key, told, trial = place
-            if place not in self._lacking[ERRORED] and told in self._gathered:
-                row = self._gathered[told].row(self.folder.task, key, trial)
+            key, perturbed_by, trial = place
+            if place not in self._lacking[ERRORED] and perturbed_by in self._gathered:
+                row = self._gathered[perturbed_by].row(self.folder.task, key, trial)
                 for metric in metrics:
-                    self._gathered[told].score(row, metric, 0.0)
+                    self._gathered[perturbed_by].score(row, metric, 0.0)
 
     def _policy(self, kind: str) -> str:
         options = self.folder.options
         return options.errored or "missing" if kind == ERRORED else options.empty or "wrong"
 
-    def _note_problem(self, problem: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         self._n_problems += 1
         if len(self._problems) < MOST_PROBLEMS:
             self._problems.append(problem)
 
-    def _notes(self) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
         passed = [name for name, metric in self._metrics.items() if metric is None and name != PREDICTED]
         if passed:
             some = ", ".join(map(shorten, passed[:N_NAMED])) + (", …" if len(passed) > N_NAMED else "")
-            what = "statistic that is no score was" if len(passed) == 1 else "statistics that are no scores were"
-            yield f"{len(passed)} {what} passed over ({some}); --metric NAME takes one"
-        for kind, what in ((ERRORED, "request failed|requests failed"), (EMPTY, "answer is empty|answers are empty")):
-            found = [place for place, lack in self.states.lacking.items() if lack == kind]
-            if n := len(found if kind == ERRORED else self._lacking[kind]):
-                yield describe_policy(n, kind, self._policy(kind), what)
+            phrase = "statistic that is no score was" if len(passed) == 1 else "statistics that are no scores were"
+            yield f"{len(passed)} {phrase} passed over ({some}); --metric NAME takes one"
+        for kind, phrase in ((ERRORED, "request failed|requests failed"), (EMPTY, "answer is empty|answers are empty")):
+            places = [place for place, lack in self.states.lacking.items() if lack == kind]
+            if n := len(places if kind == ERRORED else self._lacking[kind]):
+                yield describe_policy(n, kind, self._policy(kind), phrase)
         yield from self._differing()
 
     def _differing(self) -> Iterator[str]:
@@ -173,15 +173,15 @@ class Statistics:
         first = ""
         for number_of, (_, data) in enumerate(pieces(path), start=1):
             stat = mapping(parse_json(path, data, f"entry {number_of}"))
-            named = mapping(stat.get("name"))
-            name, reported = text(named.get("name")), number(stat.get("mean"))
-            trials = self._sums.get((name or "", text(named.get("split"))))
-            if named.get("perturbation") or reported is None or not trials:
+            stat_name = mapping(stat.get("name"))
+            name, reported = text(stat_name.get("name")), number(stat.get("mean"))
+            trials = self._sums.get((name or "", text(stat_name.get("split"))))
+            if stat_name.get("perturbation") or reported is None or not trials:
                 continue
-            found = math.fsum(total / n for total, n in trials.values()) / len(trials)
-            if contradicts(reported, found):
+            recomputed = math.fsum(total / n for total, n in trials.values()) / len(trials)
+            if contradicts(reported, recomputed):
                 differing[str(name)] += 1
-                first = first or f"{name} is {reported:g} there and {found:g} here"
+                first = first or f"{name} is {reported:g} there and {recomputed:g} here"
         if differing:
             yield f"stats.json reports other means than those of the instances for {len(differing)} metrics: {first}"
 

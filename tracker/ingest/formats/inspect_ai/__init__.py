@@ -13,10 +13,10 @@ from pathlib import Path
 
 from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import report_progress_to
-from tracker.ingest.formats.inspect_ai.blocks import Blocks
-from tracker.ingest.formats.inspect_ai.header import MEANS, Header
-from tracker.ingest.formats.inspect_ai.log_index import Survey
-from tracker.ingest.formats.inspect_ai.logs import JsonLog, Log, log
+from tracker.ingest.formats.inspect_ai.blocks import InspectBlocks
+from tracker.ingest.formats.inspect_ai.header import MEANS, LogHeader
+from tracker.ingest.formats.inspect_ai.log_index import InspectLogIndex
+from tracker.ingest.formats.inspect_ai.logs import InspectLog, JsonLog, log
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
@@ -47,10 +47,10 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 def harness(path: Path) -> str | None:
     """The program, with its version where the log names it."""
     try:
-        found = log(path)
-        if isinstance(found, JsonLog):
-            found.until_eval()
-        version = found.header(ReadOptions()).version
+        inspect_log = log(path)
+        if isinstance(inspect_log, JsonLog):
+            inspect_log.until_eval()
+        version = inspect_log.header(ReadOptions()).version
     except BadInputError:
         version = None
     return f"inspect_ai {version}" if version else "inspect_ai"
@@ -58,36 +58,38 @@ def harness(path: Path) -> str | None:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """The scores and answers of each scorer, or what the log reports of the whole task where it holds no samples."""
-    found = log(path)
+    inspect_log = log(path)
     with report_progress_to(None):  # the second reading moves the progress
-        survey = Survey.of(found.samples())
-    header = _renamed(_header(found, options), survey, options)
-    if remark := header.remark:
-        yield remark
+        index = InspectLogIndex.of(inspect_log.samples())
+    header = _renamed(_header(inspect_log, options), index, options)
+    if warning := header.warning:
+        yield warning
     if header.data.get("invalidated") is True:
         yield "the log says that some of its samples are invalid, and not which; they were taken like the others"
-    blocks = Blocks(found, header, survey, options)
-    if len(survey):
+    blocks = InspectBlocks(inspect_log, header, index, options)
+    if len(index):
         yield from blocks.read()
-        yield from blocks.remarks()
+        yield from blocks.warnings()
     else:
         yield from header.task_scores()
         yield from blocks.read()  # tells of damage, if there is any
 
 
-def _header(found: Log, options: ReadOptions) -> Header:
+def _header(inspect_log: InspectLog, options: ReadOptions) -> LogHeader:
     try:
-        return found.header(options)
+        return inspect_log.header(options)
     except BadInputError:
-        for _ in found.samples():  # the damage that hides the head says more than that there is none
+        for _ in inspect_log.samples():  # the damage that hides the head says more than that there is none
             pass
         raise
 
 
-def _renamed(header: Header, survey: Survey, options: ReadOptions) -> Header:
+def _renamed(header: LogHeader, index: InspectLogIndex, options: ReadOptions) -> LogHeader:
     """The user's name of the metric goes to the first one that the log reports a mean of, else to its first."""
-    metrics = survey.metrics or [one.metric for one in header.reported]
+    metrics = index.metrics or [reported.metric for reported in header.reported]
     if options.metric is None or options.metric in metrics or not metrics:
         return header
-    reported = [one.metric for one in header.reported if one.name in MEANS and one.metric in metrics]
+    reported = [
+        reported.metric for reported in header.reported if reported.name in MEANS and reported.metric in metrics
+    ]
     return replace(header, renamed={(reported or metrics)[0]: options.metric})

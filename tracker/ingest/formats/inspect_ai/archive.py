@@ -44,7 +44,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Archive:
+class InspectArchive:
     """A zip archive.
 
     Attributes:
@@ -57,12 +57,12 @@ class Archive:
     damage: str = ""
 
     @classmethod
-    def open(cls, path: Path, wanted: Callable[[str], bool]) -> Archive:
+    def open(cls, path: Path, is_wanted: Callable[[str], bool]) -> InspectArchive:
         """Read its table of contents, or where that is lost the headers before the members.
 
         Args:
             path: the file.
-            wanted: whether a member of some name will be read; of others nothing is kept, as there may be very many.
+            is_wanted: whether a member of some name will be read; of others nothing is kept, as there may be very many.
 
         Raises:
             BadInputError: it holds nothing that can be read.
@@ -70,15 +70,15 @@ class Archive:
         try:
             with path.open("rb") as file:
                 try:
-                    return cls(path, {one.name: one for one in _table(file) if wanted(one.name)})
+                    return cls(path, {member.name: member for member in _table(file) if is_wanted(member.name)})
                 except (_DamagedError, struct.error, OverflowError) as error:
                     reason = str(error)
-                found = {member.name: member for member in _whole_members(file) if wanted(member.name)}
+                members = {member.name: member for member in _whole_members(file) if is_wanted(member.name)}
         except OSError as error:
             raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
-        if not found:
+        if not members:
             raise BadInputError(path, f"is a damaged zip archive; nothing in it can be read ({reason}).", advice=AGAIN)
-        return cls(path, found, "the zip archive breaks off: its table of contents is missing or damaged")
+        return cls(path, members, "the zip archive breaks off: its table of contents is missing or damaged")
 
     def read(self, name: str) -> bytes:
         """All of a member.
@@ -86,12 +86,12 @@ class Archive:
         Raises:
             BadInputError: it is damaged, or too large to be held whole.
         """
-        held = bytearray()
+        content = bytearray()
         for chunk in self.stream(name):
-            held += chunk
-            if len(held) > LARGEST_PART:
+            content += chunk
+            if len(content) > LARGEST_PART:
                 raise BadInputError(self.path, f"{name}: is larger than {LARGEST_PART >> 20} MB.")
-        return bytes(held)
+        return bytes(content)
 
     def stream(self, name: str) -> Iterator[bytes]:
         """The content of a member, in chunks.
@@ -243,8 +243,8 @@ def _long(extra: bytes, numbers: list[int]) -> list[int]:
         kind, size = struct.unpack_from("<HH", extra, at)
         if kind == 1:
             size = min(size, len(extra) - at - 4) // 8
-            held = iter(struct.unpack_from(f"<{size}Q", extra, at + 4))
-            return [next(held, number) if number == TOO_LARGE else number for number in numbers]
+            extended = iter(struct.unpack_from(f"<{size}Q", extra, at + 4))
+            return [next(extended, number) if number == TOO_LARGE else number for number in numbers]
         at += 4 + size
     return numbers
 

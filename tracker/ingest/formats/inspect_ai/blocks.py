@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracker.errors import BadInputError
-from tracker.ingest.formats.inspect_ai.header import MEANS, Header
-from tracker.ingest.formats.inspect_ai.log_index import MOST_METRICS, Survey
-from tracker.ingest.formats.inspect_ai.logs import Log
-from tracker.ingest.formats.inspect_ai.samples import Sample, number, said, values
+from tracker.ingest.formats.inspect_ai.header import MEANS, LogHeader
+from tracker.ingest.formats.inspect_ai.log_index import MOST_METRICS, InspectLogIndex
+from tracker.ingest.formats.inspect_ai.logs import InspectLog
+from tracker.ingest.formats.inspect_ai.samples import InspectSample, number, parse_answer, values
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
     Answers,
@@ -39,7 +39,7 @@ class _Rows:
         answers: by scorer, of the rows that have one.
     """
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[InspectSample] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     prompts: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -48,19 +48,19 @@ class _Rows:
     n_letters: int = 0
 
 
-class Blocks:
-    """One reading of the samples of a log, whose head and survey are known.
+class InspectBlocks:
+    """One reading of the samples of a log, whose head and index are known.
 
     Args:
         log: its samples.
-        header, survey: its head, and what a first reading found.
+        header, index: its head, and what a first reading found.
         options: what the user says.
     """
 
-    def __init__(self, log: Log, header: Header, survey: Survey, options: ReadOptions) -> None:
-        self.log, self.header, self.survey, self.options = log, header, survey, options
-        self.places = survey.places()
-        self.metrics = survey.metrics or (header.scorers if options.errored == "wrong" else [])
+    def __init__(self, log: InspectLog, header: LogHeader, index: InspectLogIndex, options: ReadOptions) -> None:
+        self.log, self.header, self.index, self.options = log, header, index, options
+        self.places = index.places()
+        self.metrics = index.metrics or (header.scorers if options.errored == "wrong" else [])
         self.sums = {name: np.zeros(self.places.n_prompts) for name in self.metrics}
         self.counts = {name: np.zeros(self.places.n_prompts) for name in self.metrics}
         self.n_errored_scored = self.n_empty = 0
@@ -73,11 +73,11 @@ class Blocks:
         """
         rows = _Rows()
         damage: BadInputError | None = None
-        samples = self.log.samples() if self.survey.kept is None else iter(self.survey.kept)
-        for row in range(len(self.survey)):
-            n, one = next(samples)
+        samples = self.log.samples() if self.index.kept is None else iter(self.index.kept)
+        for row in range(len(self.index)):
+            n, sample = next(samples)
             if not self.places.superseded[row]:
-                self._add(rows, row, n, one)
+                self._add(rows, row, n, sample)
             if len(rows.keys) >= PROMPTS_PER_BLOCK or rows.n_letters >= LETTERS_PER_BLOCK:
                 yield from self._measurements(rows)
                 rows = _Rows()
@@ -90,31 +90,31 @@ class Blocks:
         if damage is not None:
             raise damage
 
-    def _add(self, rows: _Rows, row: int, n: int, one: Sample) -> None:
+    def _add(self, rows: _Rows, row: int, n: int, sample: InspectSample) -> None:
         at = len(rows.keys)
         occurrence = int(self.places.numbers[row])
-        rows.samples.append(one)
+        rows.samples.append(sample)
         rows.numbers.append(n)
         rows.prompts.append(int(self.places.prompt[row]))
-        rows.keys.append(f"{one.key}#{occurrence}" if occurrence else one.key)
-        rows.n_letters += len(one.text or "") + sum(map(len, one.choices or ()))
-        if one.errored:
-            self.n_errored_scored += bool(one.scores)
+        rows.keys.append(f"{sample.key}#{occurrence}" if occurrence else sample.key)
+        rows.n_letters += len(sample.text or "") + sum(map(len, sample.choices or ()))
+        if sample.errored:
+            self.n_errored_scored += bool(sample.scores)
             if self.options.errored == "wrong":
                 for metric in self.metrics:
                     rows.scores.setdefault(metric, {})[at] = 0.0
             return
-        for scorer, score in one.scores.items():
-            answer = said(score)
+        for scorer, score in sample.scores.items():
+            answer = parse_answer(score)
             if answer is not None:
                 rows.answers.setdefault(scorer, {})[at] = answer
                 self.n_empty += not answer
             if answer == "" and self.options.empty == "missing":
                 continue
             for metric, value in values(scorer, score):
-                told = number(value)
-                if told is not None and metric in self.sums and not math.isnan(told):
-                    rows.scores.setdefault(metric, {})[at] = told
+                parsed = number(value)
+                if parsed is not None and metric in self.sums and not math.isnan(parsed):
+                    rows.scores.setdefault(metric, {})[at] = parsed
 
     def _measurements(self, rows: _Rows) -> Iterator[Measurement]:
         samples, task = rows.samples, self.header.task
@@ -147,67 +147,68 @@ class Blocks:
                 trials=trials,
                 places=f"scorer {metric!r}",
             )
-        for scorer, told in rows.answers.items():
-            texts = [told.get(at) or None for at in range(len(samples))]
+        for scorer, answers in rows.answers.items():
+            texts = [answers.get(at) or None for at in range(len(samples))]
             yield Answers(
                 run=self.header.run,
                 prompts=prompts,
                 text=texts,
-                status=["error" if one.errored else "ok" if text else "empty"
-                        for one, text in zip(samples, texts, strict=True)],
+                status=["error" if sample.errored else "ok" if text else "empty"
+                        for sample, text in zip(samples, texts, strict=True)],
                 extraction=scorer,
                 trials=trials,
-                predicted=np.array([at in told or one.errored for at, one in enumerate(samples)]),
+                predicted=np.array([at in answers or sample.errored for at, sample in enumerate(samples)]),
                 places=f"scorer {scorer!r}",
             )  # fmt: skip
 
     def _described(self, metric: str) -> MetricDescription:
-        low, high = self.survey.lows.get(metric, 0.0), self.survey.highs.get(metric, 0.0)
-        return self.header.metric(metric, min(low, 0.0) if self.survey.n_errored else low, high)
+        low, high = self.index.lows.get(metric, 0.0), self.index.highs.get(metric, 0.0)
+        return self.header.metric(metric, min(low, 0.0) if self.index.n_errored else low, high)
 
-    def remarks(self) -> Iterator[str]:
-        """What the reader should be told, once the blocks have been read."""
-        survey, told = self.survey, self.options
-        if n := survey.n_errored:
+    def warnings(self) -> Iterator[str]:
+        """What the reader should be parsed, once the blocks have been read."""
+        index, options = self.index, self.options
+        if n := index.n_errored:
             scored = f" ({self.n_errored_scored:,} of them were scored nevertheless)" if self.n_errored_scored else ""
-            counted = "wrong" if told.errored == "wrong" else "missing"
+            counted = "wrong" if options.errored == "wrong" else "missing"
             yield f"{n:,} samples ended with an error{scored}; they count as {counted} (--errored {counted})"
-        if survey.n_unscored:
-            yield f"{survey.n_unscored:,} scores are missing: the scorer could not score the answer"
+        if index.n_unscored:
+            yield f"{index.n_unscored:,} scores are missing: the scorer could not score the answer"
         if self.n_empty:
-            counted = "missing (--empty missing)" if told.empty == "missing" else "scored by the harness"
+            counted = "missing (--empty missing)" if options.empty == "missing" else "scored by the harness"
             yield f"{self.n_empty:,} answers hold nothing; they count as {counted}"
         if n := int(self.places.superseded.sum()):
             yield f"{n:,} samples were asked again, with the same id and epoch; the later one of each counts"
         if n := len(np.unique(self.places.prompt[self.places.numbers > 0])):
             yield f"{n:,} prompts share their id with another and are called id#1, id#2, …"
-        if survey.n_cut:
-            yield f"of {survey.n_cut:,} samples the log holds only the beginning of the text; it was not taken"
-        for metric, n in survey.passed_over.items():
+        if index.n_cut:
+            yield f"of {index.n_cut:,} samples the log holds only the beginning of the text; it was not taken"
+        for metric, n in index.passed_over.items():
             yield f"{metric}: {n:,} values that are no number were passed over, such as lists, mappings or words"
-        if len(survey.lows) > MOST_METRICS:
-            yield f"of {len(survey.lows):,} metrics the first {MOST_METRICS} were taken"
+        if len(index.lows) > MOST_METRICS:
+            yield f"of {len(index.lows):,} metrics the first {MOST_METRICS} were taken"
         yield from self._differences()
 
     def _differences(self) -> Iterator[str]:
         """Where what was read does not come to what the log reports."""
-        for one in self.header.reported:
-            if one.metric not in self.sums or one.name not in MEANS:
+        for reported in self.header.reported:
+            if reported.metric not in self.sums or reported.name not in MEANS:
                 continue
-            if one.reducer != "mean":
+            if reported.reducer != "mean":
                 yield (
-                    f"the log reports {one.metric} {one.name} = {one.value:.6g} with {one.reducer} of the epochs; "
-                    "scores are stored for each epoch and averaged"
+                    f"the log reports {reported.metric} {reported.name} = {reported.value:.6g} with "
+                    f"{reported.reducer} of the epochs; scores are stored for each epoch and averaged"
                 )
                 continue
-            sums, counts = self.sums[one.metric], self.counts[one.metric]
-            asked = counts > 0
+            sums, counts = self.sums[reported.metric], self.counts[reported.metric]
+            measured = counts > 0
             means = [
-                float(np.mean(sums[asked] / counts[asked])) if asked.any() else math.nan,
-                float(sums.sum() / counts.sum()) if asked.any() else math.nan,
+                float(np.mean(sums[measured] / counts[measured])) if measured.any() else math.nan,
+                float(sums.sum() / counts.sum()) if measured.any() else math.nan,
             ]
-            if not any(math.isclose(mean, one.value, rel_tol=1e-9, abs_tol=1e-9) for mean in means):
+            if not any(math.isclose(mean, reported.value, rel_tol=1e-9, abs_tol=1e-9) for mean in means):
                 yield (
-                    f"the log reports {one.metric} {one.name} = {one.value:.6g}, and the mean of its own samples, as "
-                    f"they were taken, is {means[0]:.6g} over {int(asked.sum()):,} prompts"
+                    f"the log reports {reported.metric} {reported.name} = {reported.value:.6g}, and the mean of its "
+                    f"own samples, as they were taken, is {means[0]:.6g} over "
+                    f"{int(measured.sum()):,} prompts"
                 )

@@ -28,7 +28,7 @@ IN_UNIT_INTERVAL = (
 """Scorers of Inspect itself whose scores lie in [0, 1]."""
 MEANS = ("accuracy", "mean")
 SPREADS = ("stderr", "std", "var", "bootstrap_stderr")
-SHOTS = ("fewshot", "num_fewshot", "n_shot", "n_shots", "num_shots")
+FEW_SHOT_ARGUMENTS = ("fewshot", "num_fewshot", "n_shot", "n_shots", "num_shots")
 SECRET = re.compile(r"key|token|secret|password|credential|authorization|headers", re.IGNORECASE)
 UNFINISHED = {
     "started": "the evaluation was still running, or was cut off",
@@ -38,7 +38,7 @@ UNFINISHED = {
 
 
 @dataclass(frozen=True)
-class Reported:
+class ReportedScore:
     """One number that the log itself reports.
 
     Attributes:
@@ -58,7 +58,7 @@ class Reported:
 
 
 @dataclass(frozen=True, eq=False)
-class Header:
+class LogHeader:
     """The head of a log.
 
     Attributes:
@@ -76,8 +76,8 @@ class Header:
     @property
     def version(self) -> str | None:
         """Version of Inspect."""
-        told = _part(self._eval, "packages").get("inspect_ai")
-        return told if isinstance(told, str) and told else None
+        version = _part(self._eval, "packages").get("inspect_ai")
+        return version if isinstance(version, str) and version else None
 
     @cached_property
     def task(self) -> str:
@@ -86,8 +86,8 @@ class Header:
         Raises:
             BadInputError: the log does not name it.
         """
-        for told in (self._eval.get("task_display_name"), self._eval.get("task")):
-            if isinstance(told, str) and (name := told.strip().rpartition("/")[2]):
+        for value in (self._eval.get("task_display_name"), self._eval.get("task")):
+            if isinstance(value, str) and (name := value.strip().rpartition("/")[2]):
                 return name
         if self.options.benchmark:
             return self.options.benchmark
@@ -100,8 +100,8 @@ class Header:
         Raises:
             BadInputError: the log does not name the model.
         """
-        told = self._eval.get("model")
-        model = self.options.model or (told.strip() if isinstance(told, str) else "")
+        value = self._eval.get("model")
+        model = self.options.model or (value.strip() if isinstance(value, str) else "")
         if not model:
             raise BadInputError(self.path, "does not name the model; add --model NAME.")
         created = _instant(self._eval.get("created"))
@@ -110,7 +110,9 @@ class Header:
             benchmark=self.task,
             condition=self.options.condition_of_runs,
             label="" if self.options.benchmark else self._label(created),
-            few_shot=next((n for name in SHOTS if (n := _count(_part(self._eval, "task_args").get(name)))), None),
+            few_shot=next(
+                (n for name in FEW_SHOT_ARGUMENTS if (n := _count(_part(self._eval, "task_args").get(name)))), None
+            ),
             settings=self._settings,
             limited=self._limited,
             started=_instant(_part(self.data, "stats").get("started_at")) or created,
@@ -119,48 +121,52 @@ class Header:
     @property
     def status(self) -> str:
         """``success``, ``started``, ``cancelled`` or ``error``."""
-        told = self.data.get("status")
-        return told if isinstance(told, str) and told else "started"
+        status = self.data.get("status")
+        return status if isinstance(status, str) and status else "started"
 
     @property
-    def remark(self) -> str | None:
+    def warning(self) -> str | None:
         """What is to be told of an evaluation that did not end well."""
         if self.status == "success" and self.complete:
             return None
-        told = UNFINISHED.get(self.status, f"the evaluation has the status {self.status[:40]!r}")
-        return f"{told}: its run counts as a part of the benchmark (limited)"
+        problem = UNFINISHED.get(self.status, f"the evaluation has the status {self.status[:40]!r}")
+        return f"{problem}: its run counts as a part of the benchmark (limited)"
 
     @cached_property
-    def reported(self) -> list[Reported]:
+    def reported(self) -> list[ReportedScore]:
         """The numbers that the log reports of each scorer, without measures of spread."""
         results = _part(self.data, "results")
-        listed = results.get("scores")
-        if not isinstance(listed, list):  # the first versions had one scorer
-            one = results.get("scorer")
-            listed = [{**one, "metrics": results.get("metrics")}] if isinstance(one, dict) else []
-        found = []
-        for score in listed:
+        scores = results.get("scores")
+        if not isinstance(scores, list):  # the first versions had one scorer
+            only = results.get("scorer")
+            scores = [{**only, "metrics": results.get("metrics")}] if isinstance(only, dict) else []
+        reported = []
+        for score in scores:
             if not isinstance(score, dict) or not isinstance(score.get("name"), str) or not score["name"]:
                 continue
             name, scorer, reducer = score["name"], score.get("scorer"), score.get("reducer")
             metric = f"{scorer}/{name}" if isinstance(scorer, str) and scorer and scorer != name else name
-            numbers = {key: _number(one.get("value")) for key, one in _part(score, "metrics").items()
-                       if isinstance(one, dict)}  # fmt: skip
+            numbers = {key: _number(entry.get("value")) for key, entry in _part(score, "metrics").items()
+                       if isinstance(entry, dict)}  # fmt: skip
             error = numbers.get("stderr")
             for key, value in numbers.items():
                 if value is not None and key.split("/")[-1] not in SPREADS:
-                    told = reducer if isinstance(reducer, str) and reducer else "mean"
+                    reducer_name = reducer if isinstance(reducer, str) and reducer else "mean"
                     spread = math.nan if error is None else error
                     n_prompts = _count(score.get("scored_samples"))
-                    found.append(Reported(metric, key.split("/")[-1], value, told, spread, n_prompts))
-        return found
+                    reported.append(ReportedScore(metric, key.split("/")[-1], value, reducer_name, spread, n_prompts))
+        return reported
 
     @property
     def scorers(self) -> list[str]:
         """Names of the scorers, where the log tells them."""
-        listed = self._eval.get("scorers")
-        named = [one.get("name") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        return [name for name in named if isinstance(name, str) and name] or [one.metric for one in self.reported]
+        entries = self._eval.get("scorers")
+        scorer_names = (
+            [entry.get("name") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+        )
+        return [name for name in scorer_names if isinstance(name, str) and name] or [
+            reported.metric for reported in self.reported
+        ]
 
     def metric(self, name: str, low: float = math.nan, high: float = math.nan) -> MetricDescription:
         """A metric of the prompts.
@@ -183,20 +189,20 @@ class Header:
     def task_scores(self) -> Iterator[TaskScores | str]:
         """The numbers that the log reports, as scores of the whole task; for logs without samples."""
         seen: set[str] = set()
-        for one in self.reported:
+        for reported in self.reported:
             # Accuracy or mean is what the scores of the prompts would come to; others are metrics of their own.
-            name = one.metric if one.name in MEANS else f"{one.metric}/{one.name}"
-            name = name if one.reducer == "mean" else f"{name}/{one.reducer}"
+            name = reported.metric if reported.name in MEANS else f"{reported.metric}/{reported.name}"
+            name = name if reported.reducer == "mean" else f"{name}/{reported.reducer}"
             if name in seen:
                 continue
             seen.add(name)
             yield TaskScores(
                 run=self.run,
-                metric=self.metric(name, one.value, one.value),
+                metric=self.metric(name, reported.value, reported.value),
                 tasks=[self.task],
-                values=np.array([one.value]),
-                stderr=np.array([one.error if one.name in MEANS else math.nan]),
-                n_prompts=[one.n_prompts or _count(_part(self.data, "results").get("completed_samples")) or None],
+                values=np.array([reported.value]),
+                stderr=np.array([reported.error if reported.name in MEANS else math.nan]),
+                n_prompts=[reported.n_prompts or _count(_part(self.data, "results").get("completed_samples")) or None],
             )
         if seen:
             yield "the log holds no samples: the numbers that it reports were taken as scores of the whole task"
@@ -214,31 +220,31 @@ class Header:
     @property
     def _limited(self) -> bool:
         config, dataset = _part(self._eval, "config"), _part(self._eval, "dataset")
-        asked, there = dataset.get("sample_ids"), _count(dataset.get("samples"))
+        sample_ids, n_samples = dataset.get("sample_ids"), _count(dataset.get("samples"))
         return (
             not self.complete
             or self.status != "success"
             or config.get("limit") is not None
             or config.get("sample_id") is not None
-            or (isinstance(asked, list) and there is not None and 0 < len(asked) < there)
+            or (isinstance(sample_ids, list) and n_samples is not None and 0 < len(sample_ids) < n_samples)
         )
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        told, plan = self._eval, _part(self.data, "plan")
-        dataset = {name: value for name, value in _part(told, "dataset").items() if name != "sample_ids"}
+        evaluation, plan = self._eval, _part(self.data, "plan")
+        dataset = {name: value for name, value in _part(evaluation, "dataset").items() if name != "sample_ids"}
         steps = plan.get("steps")
-        said = {
-            **{name: told.get(name) for name in (
+        settings = {
+            **{name: evaluation.get(name) for name in (
                 "eval_id", "run_id", "task_id", "task", "task_version", "task_args", "solver", "solver_args",
                 "model_args", "config", "revision", "packages",
             )},
-            "generate_config": _part(told, "model_generate_config") | _part(plan, "config"),
+            "generate_config": _part(evaluation, "model_generate_config") | _part(plan, "config"),
             "dataset": dataset,
             "solvers": [s.get("solver") for s in steps if isinstance(s, dict)] if isinstance(steps, list) else [],
             "status": self.status,
         }  # fmt: skip
-        return {name: _without_secrets(value) for name, value in said.items() if value not in (None, {}, [], "")}
+        return {name: _without_secrets(value) for name, value in settings.items() if value not in (None, {}, [], "")}
 
 
 def _without_secrets(value: Any, depth: int = 0) -> Any:
@@ -273,9 +279,9 @@ def _count(value: Any) -> int | None:
 
 def _instant(value: Any) -> datetime | None:
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
-        if found is None:
+        instant = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if instant is None:
             return None
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
+        return (instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -1,4 +1,4 @@
-"""What must be known of all samples of a log before the first can be told: who is who, and which metrics there are."""
+"""What must be known of all samples of a log before the first can be read: who is who, and which metrics there are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import BadInputError
-from tracker.ingest.formats.inspect_ai.samples import Sample, number, number_of, values
+from tracker.ingest.formats.inspect_ai.samples import InspectSample, number, number_of, values
 
 MOST_METRICS = 200
 KEPT = 64 << 20
@@ -20,7 +20,7 @@ KEPT = 64 << 20
 
 
 @dataclass(eq=False)
-class Survey:
+class InspectLogIndex:
     """The samples of a log in a few bytes each, and the counts of what is peculiar.
 
     Attributes:
@@ -42,24 +42,24 @@ class Survey:
     n_unscored: int = 0
     n_errored: int = 0
     n_cut: int = 0
-    kept: list[tuple[int, Sample]] | None = field(default_factory=list)
+    kept: list[tuple[int, InspectSample]] | None = field(default_factory=list)
 
     @classmethod
-    def of(cls, samples: Iterable[tuple[int, Sample]]) -> Survey:
-        """The samples before the first damage; of that whoever reads them again is told again."""
-        found = cls()
+    def of(cls, samples: Iterable[tuple[int, InspectSample]]) -> InspectLogIndex:
+        """The samples before the first damage; of that whoever reads them again is parsed again."""
+        index = cls()
         room = KEPT
         try:
-            for number_in_log, one in samples:
-                found._add(one)
-                room -= one.size
-                if found.kept is not None and room >= 0:
-                    found.kept.append((number_in_log, one))
+            for number_in_log, sample in samples:
+                index._add(sample)
+                room -= sample.size
+                if index.kept is not None and room >= 0:
+                    index.kept.append((number_in_log, sample))
                 else:
-                    found.kept = None
+                    index.kept = None
         except BadInputError:
-            found.kept = None
-        return found
+            index.kept = None
+        return index
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -69,7 +69,7 @@ class Survey:
         """Names of the metrics, in the order of the log."""
         return list(self.lows)[:MOST_METRICS]
 
-    def places(self) -> Places:
+    def places(self) -> PromptPlaces:
         """Which samples are of one prompt, and which were superseded."""
         keys, contents = _column(self.keys, np.int64), _column(self.contents, np.int64)
         epochs = _column(self.epochs, np.int32).astype(np.int64)
@@ -80,28 +80,28 @@ class Survey:
         _, last = np.unique(np.stack([prompt, epochs])[:, ::-1], axis=1, return_index=True)
         superseded = np.ones(len(keys), dtype=bool)
         superseded[len(keys) - 1 - last] = False
-        return Places(prompt, numbers, superseded)
+        return PromptPlaces(prompt, numbers, superseded)
 
-    def _add(self, one: Sample) -> None:
-        self.keys.append(number_of(one.key))
-        self.contents.append(one.content)
-        self.epochs.append(one.epoch)
-        self.n_errored += one.errored
-        self.n_cut += one.cut
-        for scorer, score in one.scores.items():
+    def _add(self, sample: InspectSample) -> None:
+        self.keys.append(number_of(sample.key))
+        self.contents.append(sample.content)
+        self.epochs.append(sample.epoch)
+        self.n_errored += sample.errored
+        self.n_cut += sample.cut
+        for scorer, score in sample.scores.items():
             for metric, value in values(scorer, score):
-                told = number(value)
-                if told is None:
+                parsed = number(value)
+                if parsed is None:
                     self.passed_over[metric] += 1
-                elif math.isnan(told):
+                elif math.isnan(parsed):
                     self.n_unscored += 1
                 else:
-                    self.lows[metric] = min(told, self.lows.get(metric, math.inf))
-                    self.highs[metric] = max(told, self.highs.get(metric, -math.inf))
+                    self.lows[metric] = min(parsed, self.lows.get(metric, math.inf))
+                    self.highs[metric] = max(parsed, self.highs.get(metric, -math.inf))
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PromptPlaces:
     """Who is who among the samples, in the order of the log.
 
     Attributes:

@@ -12,9 +12,9 @@ from tracker.errors import BadInputError
 from tracker.ingest.files.file_contents import open_file
 from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_stream import stream_parts
-from tracker.ingest.formats.inspect_ai.archive import Archive
-from tracker.ingest.formats.inspect_ai.header import Header
-from tracker.ingest.formats.inspect_ai.samples import FIELDS, NotASampleError, Sample, sample
+from tracker.ingest.formats.inspect_ai.archive import InspectArchive
+from tracker.ingest.formats.inspect_ai.header import LogHeader
+from tracker.ingest.formats.inspect_ai.samples import FIELDS, InspectSample, InvalidSampleError, sample
 from tracker.ingest.measurement import ReadOptions
 
 HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"
@@ -27,7 +27,7 @@ def _is_read(name: str) -> bool:
     return name in (HEADER, START, SUMMARIES) or JOURNAL.fullmatch(name) is not None
 
 
-class Log(Protocol):
+class InspectLog(Protocol):
     """A log of Inspect.
 
     Attributes:
@@ -36,7 +36,7 @@ class Log(Protocol):
 
     path: Path
 
-    def samples(self) -> Iterator[tuple[int, Sample]]:
+    def samples(self) -> Iterator[tuple[int, InspectSample]]:
         """Number, from 1, and content of each sample, as logged.
 
         Raises:
@@ -44,7 +44,7 @@ class Log(Protocol):
         """
         ...
 
-    def header(self, options: ReadOptions) -> Header:
+    def header(self, options: ReadOptions) -> LogHeader:
         """The head; where it stands behind the samples, they must have been read before.
 
         Raises:
@@ -58,7 +58,7 @@ class EvalLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.archive = Archive.open(path, _is_read)
+        self.archive = InspectArchive.open(path, _is_read)
         self._head: dict[str, Any] | None = None
         if HEADER in self.archive.members:
             try:
@@ -68,8 +68,8 @@ class EvalLog:
                     raise
                 self.archive = replace(self.archive, damage=f"{HEADER} in the archive is damaged")
 
-    def samples(self) -> Iterator[tuple[int, Sample]]:
-        """See `Log`."""
+    def samples(self) -> Iterator[tuple[int, InspectSample]]:
+        """See `InspectLog`."""
         n = 0
         for name in self._summaries():
             for _, data in stream_parts(self.archive.stream(name), self.path, where=name):
@@ -78,12 +78,12 @@ class EvalLog:
         if self.archive.damage:
             raise BadInputError(self.path, f"{self.archive.damage}; {n:,} samples precede the damage.")
 
-    def header(self, options: ReadOptions) -> Header:
-        """See `Log`."""
+    def header(self, options: ReadOptions) -> LogHeader:
+        """See `InspectLog`."""
         if self._head is not None:
-            return Header(self.path, self._head, options)
+            return LogHeader(self.path, self._head, options)
         if START in self.archive.members:
-            return Header(self.path, self._read(START), options, complete=False)
+            return LogHeader(self.path, self._read(START), options, complete=False)
         lacking = self.archive.damage or "is no log of Inspect"
         raise BadInputError(self.path, f"{lacking}: neither {HEADER} nor {START} can be found in the archive.")
 
@@ -108,8 +108,8 @@ class JsonLog:
         self.path = path
         self._head: dict[str, Any] = {}
 
-    def samples(self) -> Iterator[tuple[int, Sample]]:
-        """See `Log`."""
+    def samples(self) -> Iterator[tuple[int, InspectSample]]:
+        """See `InspectLog`."""
         n = 0
         with open_file(self.path) as file:
             chunks = iter(lambda: file.read(CHUNK), b"")
@@ -120,13 +120,13 @@ class JsonLog:
                 n += 1
                 yield n, _sample(self.path, data, f"sample {n}")
 
-    def header(self, options: ReadOptions) -> Header:
-        """See `Log`."""
+    def header(self, options: ReadOptions) -> LogHeader:
+        """See `InspectLog`."""
         if not isinstance(self._head.get("eval"), dict):
             raise BadInputError(
                 self.path, "is no log of Inspect, or breaks off in its head: it does not say what was run."
             )
-        return Header(self.path, self._head, options, complete="status" in self._head)
+        return LogHeader(self.path, self._head, options, complete="status" in self._head)
 
     def until_eval(self) -> None:
         """Read no more of the head than what was run."""
@@ -151,8 +151,8 @@ def log(path: Path) -> EvalLog | JsonLog:
     return EvalLog(path) if start == b"PK" else JsonLog(path)
 
 
-def _sample(path: Path, data: bytes, place: str) -> Sample:
+def _sample(path: Path, data: bytes, place: str) -> InspectSample:
     try:
         return sample(parse_json(path, data, place))
-    except NotASampleError as error:
+    except InvalidSampleError as error:
         raise BadInputError(path, f"{place} {error}.") from error

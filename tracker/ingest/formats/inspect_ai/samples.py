@@ -25,12 +25,12 @@ PER_SAMPLE = 2_000
 """Bytes of a sample beside its texts, its scores and what they hold included."""
 
 
-class NotASampleError(Exception):
+class InvalidSampleError(Exception):
     """What stands where a sample should; says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class InspectSample:
     """What is read of a sample.
 
     Attributes:
@@ -70,20 +70,20 @@ def number_of(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> 1
 
 
-def sample(data: Any) -> Sample:
+def sample(data: Any) -> InspectSample:
     """Read a sample.
 
     Raises:
         NotASampleError: it is none.
     """
     if not isinstance(data, dict):
-        raise NotASampleError("is no sample")
+        raise InvalidSampleError("is no sample")
     key = data.get("id")
     if isinstance(key, bool) or not isinstance(key, (int, float, str)) or key == "":
-        raise NotASampleError("has no id")
+        raise InvalidSampleError("has no id")
     epoch = data.get("epoch", 1)
     if isinstance(epoch, bool) or not isinstance(epoch, int) or not 1 <= epoch <= MOST_EPOCHS:
-        raise NotASampleError(f"its epoch is {str(epoch)[:40]!r}, not a number from 1 up")
+        raise InvalidSampleError(f"its epoch is {str(epoch)[:40]!r}, not a number from 1 up")
     text, cut = question(data.get("input"))
     choices = _choices(data.get("choices"))
     targets = _targets(data.get("target"))
@@ -92,9 +92,9 @@ def sample(data: Any) -> Sample:
         details["target"] = targets
     scores = data.get("scores")
     if not isinstance(scores, dict):  # the first versions had one scorer
-        one = data.get("score")
-        scores = {"score": one} if isinstance(one, dict) else {}
-    return Sample(
+        score = data.get("score")
+        scores = {"score": score} if isinstance(score, dict) else {}
+    return InspectSample(
         key=str(key),
         epoch=epoch,
         text=text,
@@ -107,12 +107,12 @@ def sample(data: Any) -> Sample:
     )
 
 
-def question(asked: Any) -> tuple[str | None, bool]:
+def question(messages: Any) -> tuple[str | None, bool]:
     """The text that was asked, the user's messages where there are messages; and whether the log cut it short."""
-    if isinstance(asked, str):
-        cut = asked.endswith(CUT)
-        return None if cut or asked.startswith(ELSEWHERE) else asked.strip() or None, cut
-    texts = list(_said_by_user(asked))
+    if isinstance(messages, str):
+        cut = messages.endswith(CUT)
+        return None if cut or messages.startswith(ELSEWHERE) else messages.strip() or None, cut
+    texts = list(_user_texts(messages))
     if not texts or any(text.startswith(ELSEWHERE) for text in texts):
         return None, False
     if any(text.endswith(CUT) for text in texts):
@@ -138,9 +138,9 @@ def number(value: Any) -> float | None:
     if value is None:
         return math.nan
     if isinstance(value, str):
-        told = GRADES.get(value, WORDS.get(value.lower()))
-        if told is not None:
-            return told
+        grade = GRADES.get(value, WORDS.get(value.lower()))
+        if grade is not None:
+            return grade
         try:
             value = float(value)
         except ValueError:
@@ -153,16 +153,16 @@ def number(value: Any) -> float | None:
     return None
 
 
-def said(score: Any) -> str | None:
-    """The answer that a scorer took from what the model said, in one line and cut as summaries have it."""
-    told = score.get("answer") if isinstance(score, dict) else None
-    if not isinstance(told, str):
+def parse_answer(score: Any) -> str | None:
+    """The answer that a scorer took from what the model parse_answer, in one line and cut as summaries have it."""
+    answer = score.get("answer") if isinstance(score, dict) else None
+    if not isinstance(answer, str):
         return None
-    line = " ".join(told[:ANSWER_BYTES_READ].split())
+    line = " ".join(answer[:ANSWER_BYTES_READ].split())
     return line if len(line) <= LONGEST_ANSWER else textwrap.shorten(line, LONGEST_ANSWER, placeholder="...")
 
 
-def _said_by_user(messages: Any) -> Iterator[str]:
+def _user_texts(messages: Any) -> Iterator[str]:
     for message in messages if isinstance(messages, list) else ():
         if not isinstance(message, dict) or message.get("role") != "user":
             continue
@@ -172,22 +172,22 @@ def _said_by_user(messages: Any) -> Iterator[str]:
                 yield part
             elif isinstance(part, dict):
                 kind = part.get("type")
-                told = part.get("text") if kind == "text" else None
+                part_text = part.get("text") if kind == "text" else None
                 # Summaries have the kind of a picture or a document in its place.
-                yield told if isinstance(told, str) else f"({str(kind).capitalize()})"
+                yield part_text if isinstance(part_text, str) else f"({str(kind).capitalize()})"
 
 
-def _choices(listed: Any) -> list[str] | None:
-    if not isinstance(listed, list) or not listed or not all(isinstance(one, (str, int, float)) for one in listed):
+def _choices(value: Any) -> list[str] | None:
+    if not isinstance(value, list) or not value or not all(isinstance(choice, (str, int, float)) for choice in value):
         return None
-    return [str(one).strip() for one in listed]
+    return [str(choice).strip() for choice in value]
 
 
-def _targets(told: Any) -> list[str]:
-    if isinstance(told, str):
-        return [] if told.endswith(CUT) or not told.strip() else [told.strip()]
-    listed = told if isinstance(told, list) else [told]
-    texts = [str(one).strip() for one in listed if isinstance(one, (str, int, float))]
+def _targets(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [] if value.endswith(CUT) or not value.strip() else [value.strip()]
+    values = value if isinstance(value, list) else [value]
+    texts = [str(target).strip() for target in values if isinstance(target, (str, int, float))]
     return [] if any(text.endswith(CUT) for text in texts) else [text for text in texts if text]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tracker.ingest.files.json_values import first_bytes
 from tracker.ingest.files.tabular.table_head import read_head
 from tracker.ingest.formats.lighteval.details import generation, read_details
-from tracker.ingest.formats.lighteval.results import DETAILS_NAME, RESULTS_NAME, Results
+from tracker.ingest.formats.lighteval.results import DETAILS_NAME, RESULTS_NAME, LightevalResults
 from tracker.ingest.measurement import Measurement, ReadOptions
 
 SPECIFICITY = 30
@@ -36,12 +36,12 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 
 def companions(path: Path) -> Sequence[Path]:
     """The details of the results."""
-    return Results.of(path, ReadOptions()).details() if RESULTS_NAME.fullmatch(path.name) else ()
+    return LightevalResults.of(path, ReadOptions()).details() if RESULTS_NAME.fullmatch(path.name) else ()
 
 
 def harness(path: Path) -> str | None:
     """The program, with the commit where the results name it."""
-    commit = Results.of(path, ReadOptions()).commit
+    commit = LightevalResults.of(path, ReadOptions()).commit
     return f"lighteval {commit}" if commit else "lighteval"
 
 
@@ -51,7 +51,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     Raises:
         BadInputError: a file is not sound, or nothing says which model it is of.
     """
-    results = Results.of(path, options)
+    results = LightevalResults.of(path, options)
     files = results.details() if RESULTS_NAME.fullmatch(path.name) else [path]
     tasks = []
     for file in files:

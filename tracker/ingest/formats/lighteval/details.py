@@ -16,7 +16,7 @@ from tracker.ingest.files.file_contents import GZIP, first_line, read_bytes
 from tracker.ingest.files.json_values import score
 from tracker.ingest.files.tabular.cells import shorten
 from tracker.ingest.formats.lighteval.documents import Document, document
-from tracker.ingest.formats.lighteval.results import Results, TaskName
+from tracker.ingest.formats.lighteval.results import LightevalResults, TaskName
 from tracker.ingest.measurement import Measurement, MetricDescription, ReadOptions, metric_description
 from tracker.option_labels import option_letter
 
@@ -26,7 +26,7 @@ NUMBER = "lighteval_id"
 PROBABILITY = "gold_probability_likelihoods"
 NESTED = ({"doc", "metric", "model_response"}, {"__doc__", "__metric__", "__model_response__"})
 FLAT = {"example", "metrics", "predictions"}
-WANTED = {
+NESTED_COLUMNS = {
     "doc": {"query", "choices", "gold_index", "instruction", "id", "task_name", "sampling_methods"},
     "model_response": {"text", "text_post_processed", "logprobs"},
 }
@@ -42,7 +42,9 @@ def generation(names: Sequence[str]) -> str | None:
     return "flat" if set(names) >= FLAT else None
 
 
-def read_details(path: Path, written: str | None, results: Results) -> Generator[Measurement | str, None, TaskName]:
+def read_details(
+    path: Path, written: str | None, results: LightevalResults
+) -> Generator[Measurement | str, None, TaskName]:
     """The scores and answers of one task.
 
     Args:
@@ -60,8 +62,8 @@ def read_details(path: Path, written: str | None, results: Results) -> Generator
     try:
         for number, row in enumerate(_rows(path), start=1):
             reading.add(document(row), number)
-            if reading.gathering is not None and reading.gathering.is_full:
-                yield from reading.gathering.blocks()
+            if reading.builder is not None and reading.builder.is_full:
+                yield from reading.builder.blocks()
     except BadInputError:
         yield from reading.rest()
         raise
@@ -75,11 +77,11 @@ def read_details(path: Path, written: str | None, results: Results) -> Generator
 class _Reading:
     """What has been read of a file."""
 
-    def __init__(self, path: Path, written: str | None, results: Results) -> None:
+    def __init__(self, path: Path, written: str | None, results: LightevalResults) -> None:
         self.path, self.results = path, results
         self.options: ReadOptions = results.options
         self._written = written
-        self.gathering: BlockBuilder | None = None
+        self.builder: BlockBuilder | None = None
         self.problems: list[str] = []
         self.n_problems = 0
         self._metrics: dict[str, MetricDescription] = {}
@@ -92,9 +94,9 @@ class _Reading:
     @property
     def task(self) -> TaskName:
         """The task of the file."""
-        return self._named(self._written or self.path.stem)
+        return self._parse_task(self._written or self.path.stem)
 
-    def _named(self, written: str) -> TaskName:
+    def _parse_task(self, written: str) -> TaskName:
         if written not in self._names:
             self._names[written] = TaskName.parsed(written)
         return self._names[written]
@@ -103,12 +105,10 @@ class _Reading:
         """Take in a row."""
         if self._written is None:
             self._written = doc.task
-        if self.gathering is None:
-            self.gathering = BlockBuilder(
-                self.results.run(self.task), NAMESPACE, self.path.name, disambiguated_by=NUMBER
-            )
+        if self.builder is None:
+            self.builder = BlockBuilder(self.results.run(self.task), NAMESPACE, self.path.name, disambiguated_by=NUMBER)
         key = self._key(doc, line)
-        row = self.gathering.row(self.task.task, key, 0, _content(doc), line)
+        row = self.builder.row(self.task.task, key, 0, _content(doc), line)
         empty = self._answer(doc, row, key, line)
         missing = empty and self.options.empty == "missing"
         for name, value in doc.scores.items():
@@ -121,59 +121,59 @@ class _Reading:
 
     def rest(self) -> Iterator[Measurement]:
         """What is left."""
-        if self.gathering is not None:
-            yield from self.gathering.blocks()
+        if self.builder is not None:
+            yield from self.builder.blocks()
 
     def _key(self, doc: Document, line: int) -> str:
         """The hash of what was asked; where it was asked before in this task, with a count."""
-        said: Any = [doc.text, list(doc.options)] if doc.text or doc.options else [line]
-        hashed = hashlib.sha256(json.dumps(said).encode()).digest()[:16]
+        content: Any = [doc.text, list(doc.options)] if doc.text or doc.options else [line]
+        hashed = hashlib.sha256(json.dumps(content).encode()).digest()[:16]
         occurrence = self._seen[hashed]
         self._seen[hashed] += 1
         return f"{hashed.hex()}#{occurrence}" if occurrence else hashed.hex()
 
     def _answer(self, doc: Document, row: int, key: str, line: int) -> bool:
         """Take in what the model said; returns whether it said nothing."""
-        assert self.gathering is not None
+        assert self.builder is not None
         if doc.options:
             shares = doc.shares
             if shares is not None:
                 best = shares.index(max(shares))
-                self.gathering.answer(row, option_letter(best), probability=shares[best])
+                self.builder.answer(row, option_letter(best), probability=shares[best])
                 if len(doc.gold) == 1:
                     metric = metric_description(PROBABILITY)
-                    self.gathering.score(row, metric, shares[doc.gold[0]])
+                    self.builder.score(row, metric, shares[doc.gold[0]])
             return False
-        said = [one.strip() or None if one is not None else None for one in doc.written]
-        for trial, one in enumerate(said):
-            place = row if trial == 0 else self.gathering.row(self.task.task, key, trial, _content(doc), line)
-            self.gathering.answer(place, one)
-        empty = bool(said) and not any(said)
+        responses = [response.strip() or None if response is not None else None for response in doc.written]
+        for trial, response in enumerate(responses):
+            place = row if trial == 0 else self.builder.row(self.task.task, key, trial, _content(doc), line)
+            self.builder.answer(place, response)
+        empty = bool(responses) and not any(responses)
         self._n_empty += empty
         return empty
 
     def _score(self, name: str, value: Any, row: int, line: int, missing: bool) -> None:
-        assert self.gathering is not None
+        assert self.builder is not None
         if name not in self._metrics:
             self._metrics[name] = metric_description(name, self.options)
         metric = self._metrics[name]
         try:
             number = score(value)
         except ValueError as error:
-            self._note_problem(f"row {line}: {name} is {error}")
+            self._add_problem(f"row {line}: {name} is {error}")
             return
         low, high = metric.lower, metric.upper
         if (low is not None and number < low) or (high is not None and number > high):
             bounds = f"[{'-∞' if low is None else f'{low:g}'}, {'∞' if high is None else f'{high:g}'}]"
-            self._note_problem(f"row {line}: {name} is {number:g}, outside {bounds}")
+            self._add_problem(f"row {line}: {name} is {number:g}, outside {bounds}")
             return
         if not math.isnan(number):
             total = self._sums[name]
             total[0] += number
             total[1] += 1
-        self.gathering.score(row, metric, math.nan if missing else number)
+        self.builder.score(row, metric, math.nan if missing else number)
 
-    def _note_problem(self, problem: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         self.n_problems += 1
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
@@ -181,11 +181,11 @@ class _Reading:
     def warnings(self) -> Iterator[str]:
         """What the reader should be told."""
         if self._passed_over:
-            listed = ", ".join(map(shorten, self._passed_over))
-            yield f"{self.task.task}: metrics without one number per prompt were passed over: {listed}"
+            names = ", ".join(map(shorten, self._passed_over))
+            yield f"{self.task.task}: metrics without one number per prompt were passed over: {names}"
         if self._n_empty:
-            what = "answer is empty|answers are empty"
-            yield f"{self.task.task}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', what)}"
+            phrase = "answer is empty|answers are empty"
+            yield f"{self.task.task}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', phrase)}"
         yield from self.results.differing(self.task, {name: total / n for name, (total, n) in self._sums.items() if n})
 
 
@@ -212,8 +212,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             if generation(names) is None:
                 raise BadInputError(path, f"has no columns of lighteval's details; it has {', '.join(names[:8])}.")
             paths = [parquet.schema.column(place).path for place in range(len(parquet.schema))]
-            wanted = [path for path in paths if _is_wanted(path.split("."))]
-            for batch in parquet.iter_batches(batch_size=ROWS, columns=wanted):
+            columns = [path for path in paths if _is_wanted(path.split("."))]
+            for batch in parquet.iter_batches(batch_size=ROWS, columns=columns):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, BadInputError):
@@ -221,8 +221,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         raise BadInputError(path, f"the Parquet data are damaged ({first_line(error)}); get the file again.") from error
 
 
-def _is_wanted(way: Sequence[str]) -> bool:
-    top = way[0].strip("_")
-    if top in WANTED:
-        return len(way) == 1 or way[1] in WANTED[top]
+def _is_wanted(column_path: Sequence[str]) -> bool:
+    top = column_path[0].strip("_")
+    if top in NESTED_COLUMNS:
+        return len(column_path) == 1 or column_path[1] in NESTED_COLUMNS[top]
     return top == "metric" or top in FLAT_WANTED

@@ -47,7 +47,7 @@ class Document:
         """The letter of the right option, where there is one; else the first right answer."""
         if self.options:
             return option_letter(self.gold[0]) if len(self.gold) == 1 else None
-        return next((one.strip() for one in self.accepted if one.strip()), None)
+        return next((answer.strip() for answer in self.accepted if answer.strip()), None)
 
     @property
     def shares(self) -> list[float] | None:
@@ -64,14 +64,14 @@ def document(row: Mapping[str, Any]) -> Document:
 
 
 def _nested(parts: Mapping[str, Any]) -> Document:
-    doc, said = _mapping(parts.get("doc")), _mapping(parts.get("model_response"))
-    choices = texts(_listed(doc.get("choices")))
+    doc, response = _mapping(parts.get("doc")), _mapping(parts.get("model_response"))
+    choices = texts(_parse_list(doc.get("choices")))
     gold = _places(doc.get("gold_index"), len(choices))
-    methods = [str(method).upper().rpartition(".")[2] for method in _listed(doc.get("sampling_methods"))]
-    likelihoods = _loglikelihoods(said.get("logprobs"))
-    asked_apart = "LOGPROBS" in methods if methods else len(likelihoods) == len(choices)
-    has_options = len(choices) > 1 and asked_apart
-    processed = _texts(said.get("text_post_processed"))
+    methods = [str(method).upper().rpartition(".")[2] for method in _parse_list(doc.get("sampling_methods"))]
+    likelihoods = _loglikelihoods(response.get("logprobs"))
+    scores_options = "LOGPROBS" in methods if methods else len(likelihoods) == len(choices)
+    has_options = len(choices) > 1 and scores_options
+    processed = _texts(response.get("text_post_processed"))
     return Document(
         name=identity(doc.get("id")),
         task=text(doc.get("task_name")),
@@ -80,16 +80,16 @@ def _nested(parts: Mapping[str, Any]) -> Document:
         gold=gold,
         accepted=() if has_options else [choices[place] for place in gold],
         loglikelihoods=likelihoods if has_options else (),
-        written=() if has_options else processed if any(processed) else _texts(said.get("text")),
+        written=() if has_options else processed if any(processed) else _texts(response.get("text")),
         scores=_mapping(parts.get("metric")),
     )
 
 
 def _flat(parts: Mapping[str, Any]) -> Document:
-    choices = texts(_listed(parts.get("choices")))
+    choices = texts(_parse_list(parts.get("choices")))
     gold = _places(parts.get("gold_index"), len(choices))
-    golds = texts(_listed(parts.get("gold"))) or ([parts["gold"]] if text(parts.get("gold")) else [])
-    predictions = _listed(parts.get("predictions"))
+    golds = texts(_parse_list(parts.get("gold"))) or ([parts["gold"]] if text(parts.get("gold")) else [])
+    predictions = _parse_list(parts.get("predictions"))
     likelihoods = _loglikelihoods(predictions)
     has_options = len(choices) > 1 and len(likelihoods) == len(choices)
     return Document(
@@ -113,14 +113,14 @@ def _question(query: Any, instruction: Any) -> str | None:
     return query.removeprefix(before).strip() or query.strip() or None
 
 
-def _places(told: Any, n_choices: int) -> list[int]:
-    found = [count(one) for one in (told if isinstance(told, list) else [told])]
-    return [place for place in dict.fromkeys(found) if place is not None and place < n_choices]
+def _places(value: Any, n_choices: int) -> list[int]:
+    places = [count(index) for index in (value if isinstance(value, list) else [value])]
+    return [place for place in dict.fromkeys(places) if place is not None and place < n_choices]
 
 
-def _loglikelihoods(told: Any) -> list[float]:
+def _loglikelihoods(value: Any) -> list[float]:
     """Numbers of a list, or first numbers of its pairs; empty where it holds anything else."""
-    firsts = [one[0] if isinstance(one, (list, tuple)) and one else one for one in _listed(told)]
+    firsts = [entry[0] if isinstance(entry, (list, tuple)) and entry else entry for entry in _parse_list(value)]
     if any(isinstance(first, bool) or not isinstance(first, (int, float)) for first in firsts):
         return []
     try:
@@ -129,39 +129,39 @@ def _loglikelihoods(told: Any) -> list[float]:
         return [math.nan] * len(firsts)
 
 
-def _texts(told: Any) -> list[str | None]:
+def _texts(value: Any) -> list[str | None]:
     """What was written, sample by sample; of a sample that is itself a list, the first text."""
-    if isinstance(told, str):
-        told = _listed(told) or [told]
-    found = []
-    for one in told if isinstance(told, list) else ():
-        while isinstance(one, list):
-            one = one[0] if one else None
-        found.append(one if isinstance(one, str) else None)
-    return found
+    if isinstance(value, str):
+        value = _parse_list(value) or [value]
+    parsed = []
+    for entry in value if isinstance(value, list) else ():
+        while isinstance(entry, list):
+            entry = entry[0] if entry else None
+        parsed.append(entry if isinstance(entry, str) else None)
+    return parsed
 
 
-def _mapping(told: Any) -> Mapping[str, Any]:
-    if isinstance(told, str) and told.startswith("{"):
-        told = _spelled(told)
-    return mapping(told)
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, str) and value.startswith("{"):
+        value = _spelled(value)
+    return mapping(value)
 
 
-def _listed(told: Any) -> list[Any]:
+def _parse_list(value: Any) -> list[Any]:
     """A list, also one spelled out as text, as some versions wrote columns of mixed kinds."""
-    if isinstance(told, str) and told.startswith("["):
-        told = _spelled(told)
-    return told if isinstance(told, list) else []
+    if isinstance(value, str) and value.startswith("["):
+        value = _spelled(value)
+    return value if isinstance(value, list) else []
 
 
-def _spelled(told: str) -> Any:
-    if len(told) > LONGEST_LITERAL:
+def _spelled(literal: str) -> Any:
+    if len(literal) > LONGEST_LITERAL:
         return None
     try:
-        return json.loads(told)
+        return json.loads(literal)
     except (ValueError, RecursionError):
         pass
     try:
-        return ast.literal_eval(told)
+        return ast.literal_eval(literal)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return None

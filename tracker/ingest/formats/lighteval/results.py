@@ -50,16 +50,16 @@ class TaskName:
     @classmethod
     def parsed(cls, written: str) -> TaskName:
         """The parts of a written name."""
-        told = [part.strip() for part in written.split("|")]
-        numbers = [part for part in told if re.fullmatch(r"\d{1,4}", part)]
-        words = [part for part in told if part and not re.fullmatch(r"\d{1,4}", part)] or [written.strip() or "task"]
+        parts = [part.strip() for part in written.split("|")]
+        numbers = [part for part in parts if re.fullmatch(r"\d{1,4}", part)]
+        words = [part for part in parts if part and not re.fullmatch(r"\d{1,4}", part)] or [written.strip() or "task"]
         suite, name = (words[0], words[1]) if len(words) > 1 else ("", words[0])
         benchmark, _, part = name.partition(":")
         return cls(suite, benchmark or name, part or benchmark or name, int(numbers[0]) if numbers else None)
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class LightevalResults:
     """The facts of one run of the harness.
 
     Attributes:
@@ -76,16 +76,16 @@ class Results:
     _runs: dict[tuple[TaskName, str], RunDescription] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, path: Path, options: ReadOptions) -> Results:
+    def of(cls, path: Path, options: ReadOptions) -> LightevalResults:
         """The results themselves, or those that belong to details."""
         if name := RESULTS_NAME.fullmatch(path.name):
             return cls(path, path, name["stamp"], options)
         name = DETAILS_NAME.fullmatch(path.name)
         if name is None:
             return cls(path, None, "", options)
-        found = cls(path, None, name["stamp"], options)
+        results = cls(path, None, name["stamp"], options)
         places = [path.parent, path.parent.parent]
-        if (split := found._below("details")) is not None:
+        if (split := results._below("details")) is not None:
             root, model = split
             places.insert(0, root / "results" / model)
         files = (place / f"results_{name['stamp']}.json{gz}" for place in places for gz in ("", ".gz"))
@@ -112,8 +112,8 @@ class Results:
     @property
     def commit(self) -> str | None:
         """Commit of the harness."""
-        said = text(self._general.get("lighteval_sha"))
-        return said if said is not None and re.fullmatch(r"[0-9a-f]{7,40}", said) else None
+        sha = text(self._general.get("lighteval_sha"))
+        return sha if sha is not None and re.fullmatch(r"[0-9a-f]{7,40}", sha) else None
 
     def details(self) -> Sequence[Path]:
         """The details of the same time."""
@@ -124,11 +124,11 @@ class Results:
             folders = [root / "details" / model / self.stamp, root / "details" / model, *folders]
         for folder in folders:
             files = sorted(folder.iterdir()) if folder.is_dir() else []
-            named = [
+            candidates = [
                 file for file in files if (name := DETAILS_NAME.fullmatch(file.name)) and name["stamp"] == self.stamp
             ]
-            if named:
-                return named
+            if candidates:
+                return candidates
         return ()
 
     def _below(self, folder: str) -> tuple[Path, Path] | None:
@@ -136,8 +136,8 @@ class Results:
         parents = list(self.path.absolute().parents)
         for place, parent in enumerate(parents):
             if parent.name == folder and place:
-                way = self.path.absolute().parent.relative_to(parent)
-                return parent.parent, way.parent if way.name == self.stamp and self.stamp else way
+                relative = self.path.absolute().parent.relative_to(parent)
+                return parent.parent, relative.parent if relative.name == self.stamp and self.stamp else relative
         return None
 
     @cached_property
@@ -149,15 +149,19 @@ class Results:
         """
         if self.options.model:
             return self.options.model
-        for told in (self._general, mapping(self._general.get("model_config")), mapping(self.data.get("model_config"))):
-            if name := text(told.get("model_name")):
+        for config in (
+            self._general,
+            mapping(self._general.get("model_config")),
+            mapping(self.data.get("model_config")),
+        ):
+            if name := text(config.get("model_name")):
                 return name
         split = self._below("details") or self._below("results")
         if split is not None and split[1].parts:
             return split[1].as_posix()
         old = (OLD_FOLDER.fullmatch(parent.name) for parent in self.path.absolute().parents)
-        if found := next((one for one in old if one is not None), None):
-            return f"{found['organization']}/{found['model']}"
+        if match := next((match for match in old if match is not None), None):
+            return f"{match['organization']}/{match['model']}"
         raise BadInputError(
             self.path, "no folder details/<model>/<time>/ and no results say whose they are; add --model NAME."
         )
@@ -183,25 +187,29 @@ class Results:
 
     def _label(self, task: TaskName) -> str:
         """The time; with suite and shots where the same task was asked in several ways at that time."""
-        same = {one for one in self._asked if (one.benchmark, one.task) == (task.benchmark, task.task)} | {task}
+        same = {
+            task_name
+            for task_name in self._evaluated_tasks
+            if (task_name.benchmark, task_name.task) == (task.benchmark, task.task)
+        } | {task}
         if len(same) == 1:
             return self.stamp
         how = "|".join(str(part) for part in (task.suite, task.few_shot) if part not in ("", None))
         return f"{self.stamp} {how}".strip()
 
     @cached_property
-    def _asked(self) -> set[TaskName]:
+    def _evaluated_tasks(self) -> set[TaskName]:
         files = self.details() if self.path == self.file else sorted(self.path.parent.iterdir())
         names = (DETAILS_NAME.fullmatch(file.name) for file in files)
-        found = {TaskName.parsed(name["task"]) for name in names if name and name["stamp"] == self.stamp}
-        return found | {TaskName.parsed(name) for name in self._tasks}
+        names_of_files = {TaskName.parsed(name["task"]) for name in names if name and name["stamp"] == self.stamp}
+        return names_of_files | {TaskName.parsed(name) for name in self._tasks}
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        told = {**self._general, **mapping(self._general.get("model_config"))}
+        config = {**self._general, **mapping(self._general.get("model_config"))}
         return {
             name: value
-            for name, value in told.items()
+            for name, value in config.items()
             if isinstance(value, bool)
             or number(value) is not None
             or (isinstance(value, str) and 0 < len(value) <= LONGEST_SETTING)
@@ -219,17 +227,17 @@ class Results:
     def differing(self, task: TaskName, means: Mapping[str, float]) -> Iterator[str]:
         """A note on means that the results report otherwise."""
         reported = next((values for name, values in self._tasks.items() if TaskName.parsed(name) == task), {})
-        told = {
+        differing = {
             name: (value, mean)
             for name, mean in means.items()
             if (value := number(reported.get(name))) is not None and contradicts(value, mean)
         }
-        if told:
-            one = next(iter(told))
-            value, mean = told[one]
+        if differing:
+            first = next(iter(differing))
+            value, mean = differing[first]
             yield (
-                f"{task.task}: of {len(told)} metrics the results report other numbers than the means of the details; "
-                f"{shorten(one)} is {value:g} there, {mean:g} here"
+                f"{task.task}: of {len(differing)} metrics the results report other numbers than the means of the "
+                f"details; {shorten(first)} is {value:g} there, {mean:g} here"
             )
 
     def task_scores(self, *, without: Sequence[TaskName]) -> Iterator[TaskScores | str]:
@@ -238,7 +246,7 @@ class Results:
         Raises:
             BadInputError: a score is outside its metric's bounds.
         """
-        found: dict[tuple[int, str], tuple[RunDescription, MetricDescription, list[tuple[Any, ...]]]] = {}
+        rows_by_run: dict[tuple[int, str], tuple[RunDescription, MetricDescription, list[tuple[Any, ...]]]] = {}
         tasks: dict[str, None] = {}
         for name, values in self._tasks.items():
             task = TaskName.parsed(name)
@@ -246,21 +254,21 @@ class Results:
                 continue
             docs = mapping(mapping(self.data.get("config_tasks")).get(name.rpartition("|")[0]))
             for key, value in values.items():
-                told, error = number(value), number(values.get(f"{key}_stderr"))
-                if told is None or key.endswith("_stderr"):
+                score, error = number(value), number(values.get(f"{key}_stderr"))
+                if score is None or key.endswith("_stderr"):
                     continue
                 metric = metric_description(key, self.options)
                 low = -math.inf if metric.lower is None else metric.lower
                 high = math.inf if metric.upper is None else metric.upper
-                if not low <= told <= high:
-                    raise BadInputError(self.path, f"{key} of {name} is {told:g}, outside [{low:g}, {high:g}].")
+                if not low <= score <= high:
+                    raise BadInputError(self.path, f"{key} of {name} is {score:g}, outside [{low:g}, {high:g}].")
                 run = self.run(task)
-                _, _, rows = found.setdefault((id(run), key), (run, metric, []))
+                _, _, rows = rows_by_run.setdefault((id(run), key), (run, metric, []))
                 rows.append(
-                    (task.task, told, math.nan if error is None else error, count(docs.get("effective_num_docs")))
+                    (task.task, score, math.nan if error is None else error, count(docs.get("effective_num_docs")))
                 )
                 tasks.setdefault(name)
-        for run, metric, rows in found.values():
+        for run, metric, rows in rows_by_run.values():
             yield TaskScores(
                 run=run,
                 metric=metric,
@@ -270,5 +278,5 @@ class Results:
                 n_prompts=[row[3] for row in rows],
             )
         if tasks:
-            listed = ", ".join(map(shorten, tasks))
-            yield f"no details beside the results for {listed}: the scores of the whole tasks were taken"
+            names = ", ".join(map(shorten, tasks))
+            yield f"no details beside the results for {names}: the scores of the whole tasks were taken"

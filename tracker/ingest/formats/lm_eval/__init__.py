@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
-from tracker.ingest.formats.lm_eval.results import Results
+from tracker.ingest.formats.lm_eval.results import LmEvalResults
 from tracker.ingest.formats.lm_eval.samples import read_samples
 from tracker.ingest.measurement import Measurement, ReadOptions
 
@@ -57,26 +57,30 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     sampled = []
     for file in samples:
         name = SAMPLES_NAME.fullmatch(file.name)
-        task = results.task_called(name["task"] if name else file.stem)
+        task = results.full_task_name(name["task"] if name else file.stem)
         sampled.append(task)
         yield from read_samples(file, task, results, options)
     if path not in samples:
         yield from results.task_scores(without=sampled)
 
 
-def _results(path: Path, options: ReadOptions) -> Results:
+def _results(path: Path, options: ReadOptions) -> LmEvalResults:
     name = SAMPLES_NAME.fullmatch(path.name)
     if name is None:
         stamp = RESULTS_NAME.fullmatch(path.name)
-        return Results.read(path, stamp["stamp"] if stamp else None, options)
+        return LmEvalResults.read(path, stamp["stamp"] if stamp else None, options)
     beside = _beside(path, RESULTS_NAME, name["stamp"])
-    return Results.read(beside[0] if beside else None, name["stamp"], options, samples=path)
+    return LmEvalResults.read(beside[0] if beside else None, name["stamp"], options, samples=path)
 
 
-def _beside(path: Path, wanted: re.Pattern[str], stamp: str | None) -> tuple[Path, ...]:
-    named = ((other, wanted.fullmatch(other.name)) for other in sorted(path.parent.iterdir()) if other != path)
+def _beside(path: Path, pattern: re.Pattern[str], stamp: str | None) -> tuple[Path, ...]:
+    matches = (
+        (candidate, pattern.fullmatch(candidate.name))
+        for candidate in sorted(path.parent.iterdir())
+        if candidate != path
+    )
     return tuple(
-        other
-        for other, name in named
-        if name is not None and name["stamp"] == stamp and declines(other, ReadOptions()) is None
+        candidate
+        for candidate, name in matches
+        if name is not None and name["stamp"] == stamp and declines(candidate, ReadOptions()) is None
     )

@@ -49,7 +49,11 @@ def requests(row: Mapping[str, Any]) -> Requests:
     logged = row.get("arguments")
     if isinstance(logged, dict):
         logged = list(logged.values())
-    pairs = [list(one.values()) if isinstance(one, dict) else one for one in logged] if isinstance(logged, list) else []
+    pairs = (
+        [list(request.values()) if isinstance(request, dict) else request for request in logged]
+        if isinstance(logged, list)
+        else []
+    )
     pairs = [pair for pair in pairs if isinstance(pair, list) and pair]
     prompts = [pair[0] for pair in pairs if isinstance(pair[0], str)]
     if any(len(pair) < 2 or not isinstance(pair[1], str) for pair in pairs):
@@ -63,14 +67,14 @@ def requests(row: Mapping[str, Any]) -> Requests:
             if isinstance(answers, list)
             else []
         )
-    found = [_number(answer[0]) if _is_pair(answer) else math.nan for answer in answers]
-    if len(found) != len(pairs):
-        found = [math.nan] * len(pairs)
+    loglikelihoods = [_number(answer[0]) if _is_pair(answer) else math.nan for answer in answers]
+    if len(loglikelihoods) != len(pairs):
+        loglikelihoods = [math.nan] * len(pairs)
     # Mutual information asks each option a second time, without the question.
     if "acc_mutual_info" in row and len(pairs) % 2 == 0:
         half = len(pairs) // 2
-        prompts, continuations, found = prompts[:half], continuations[:half], found[:half]
-    return Requests(prompts, continuations, found)
+        prompts, continuations, loglikelihoods = prompts[:half], continuations[:half], loglikelihoods[:half]
+    return Requests(prompts, continuations, loglikelihoods)
 
 
 def key(row: Mapping[str, Any]) -> str:
@@ -91,9 +95,9 @@ def question(doc: Mapping[str, Any], sent: Requests, few_shot: int | None) -> st
     parts = [
         next((text for name in names if (text := _text(by_name.get(name)))), None) for names in (BACKGROUND, QUESTION)
     ]
-    told = [part for part in parts if part]
-    if told:
-        return "\n".join(told)
+    texts = [part for part in parts if part]
+    if texts:
+        return "\n".join(texts)
     return sent.prompts[0].strip() or None if few_shot == 0 and sent.prompts else None
 
 
@@ -101,16 +105,16 @@ def choices(doc: Mapping[str, Any], sent: Requests) -> list[str] | None:
     """The options: the document's own, where they are as many as were asked, else the continuations."""
     by_name = {str(name).lower(): value for name, value in doc.items()}
     for name in CHOICES:
-        listed = by_name.get(name)
-        listed = listed.get("text") if isinstance(listed, dict) else listed
+        options = by_name.get(name)
+        options = options.get("text") if isinstance(options, dict) else options
         if (
-            not isinstance(listed, list)
-            or len(listed) < 2
-            or (sent.are_options and len(listed) != len(sent.continuations))
+            not isinstance(options, list)
+            or len(options) < 2
+            or (sent.are_options and len(options) != len(sent.continuations))
         ):
             continue
-        if all(isinstance(one, (str, int, float)) for one in listed):
-            return [str(one).strip() for one in listed]
+        if all(isinstance(option, (str, int, float)) for option in options):
+            return [str(option).strip() for option in options]
     if not sent.are_options:
         return None
     texts = sent.continuations if len(set(sent.continuations)) > 1 else sent.prompts
@@ -163,17 +167,17 @@ def answered(row: Mapping[str, Any], sent: Requests, shares: Sequence[float] | N
 
 def written(row: Mapping[str, Any]) -> str | None:
     """What the model wrote, as the filter extracted it."""
-    found = row.get("filtered_resps")
-    while isinstance(found, list):
-        found = found[0] if found else None
-    text = None if found is None else str(found).strip()
+    response = row.get("filtered_resps")
+    while isinstance(response, list):
+        response = response[0] if response else None
+    text = None if response is None else str(response).strip()
     return None if text is None or text in NOTHING_EXTRACTED else text
 
 
 def details(doc: Mapping[str, Any], number: Any) -> dict[str, Any] | None:
     """Short further fields of a document, and its number."""
     known = {*BACKGROUND, *QUESTION, *CHOICES}
-    found = {
+    fields = {
         str(name): value
         for name, value in doc.items()
         if str(name).lower() not in known
@@ -181,8 +185,8 @@ def details(doc: Mapping[str, Any], number: Any) -> dict[str, Any] | None:
         and not (isinstance(value, str) and len(value) > LONGEST_DETAIL)
     }
     if re.fullmatch(r"\d{1,9}", str(number)):
-        found[DOC_ID] = int(number)
-    return found or None
+        fields[DOC_ID] = int(number)
+    return fields or None
 
 
 def _text(value: Any) -> str | None:

@@ -12,7 +12,7 @@ from tracker.ingest.resolve.sorted_int_map import SortedIntMap
 NEVER = -1
 
 
-class Line(Protocol):
+class SampleLine(Protocol):
     """What is looked at in a line."""
 
     line: int
@@ -22,7 +22,7 @@ class Line(Protocol):
     scores: Any
 
 
-L = TypeVar("L", bound=Line)
+L = TypeVar("L", bound=SampleLine)
 
 
 class Occurrences:
@@ -33,44 +33,44 @@ class Occurrences:
     """
 
     def __init__(self) -> None:
-        self._said = SortedIntMap()
+        self._marks = SortedIntMap()
         self._places = SortedIntMap()
         self._counts = SortedIntMap()
 
-    def told(self, samples: Sequence[L], complain: Callable[[str], None]) -> tuple[list[L], list[str]]:
+    def drop_repeats(self, samples: Sequence[L], complain: Callable[[str], None]) -> tuple[list[L], list[str]]:
         """The lines that are new, and what each document is called.
 
         Args:
             samples: lines in the order of the file.
-            complain: told of lines that contradict an earlier one.
+            complain: drop_repeats of lines that contradict an earlier one.
         """
         documents = _hashes([(str(sample.number), sample.key) for sample in samples])
         lines = _hashes([(sample.filter_name, str(sample.number), sample.key) for sample in samples])
         marks = _hashes([repr(sample.scores) for sample in samples])
         # The harness appends to a file that is already there: the same line again says nothing new.
-        earlier = dict(zip(lines.tolist(), self._said.get(lines, NEVER).tolist(), strict=True))
+        earlier = dict(zip(lines.tolist(), self._marks.get(lines, NEVER).tolist(), strict=True))
         rows = []
         for row, (line, mark) in enumerate(zip(lines.tolist(), marks.tolist(), strict=True)):
             if earlier[line] == NEVER:
                 earlier[line] = mark
                 rows.append(row)
             elif earlier[line] != mark:
-                one = samples[row]
-                complain(f"line {one.line}: prompt {one.number} stands in an earlier line with other scores")
-        self._said.put(lines[rows], marks[rows])
+                sample = samples[row]
+                complain(f"line {sample.line}: prompt {sample.number} stands in an earlier line with other scores")
+        self._marks.put(lines[rows], marks[rows])
         kept = [samples[row] for row in rows]
         return kept, self._names(kept, documents[rows])
 
     def _names(self, kept: Sequence[L], documents: np.ndarray[Any, np.dtype[np.int64]]) -> list[str]:
-        keys = _hashes([one.key for one in kept])
+        keys = _hashes([sample.key for sample in kept])
         places = dict(zip(documents.tolist(), self._places.get(documents, NEVER).tolist(), strict=True))
         counts = dict(zip(keys.tolist(), self._counts.get(keys, 0).tolist(), strict=True))
         names = []
-        for one, document, key in zip(kept, documents.tolist(), keys.tolist(), strict=True):
+        for sample, document, key in zip(kept, documents.tolist(), keys.tolist(), strict=True):
             if places[document] == NEVER:
                 places[document] = counts[key]
                 counts[key] += 1
-            names.append(f"{one.key}#{places[document]}" if places[document] else one.key)
+            names.append(f"{sample.key}#{places[document]}" if places[document] else sample.key)
         self._places.put(*_arrays(places))
         self._counts.put(*_arrays(counts))
         return names

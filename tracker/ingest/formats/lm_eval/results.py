@@ -40,7 +40,7 @@ TEMPLATE = ("description", "doc_to_text", "doc_to_target", "doc_to_choice", "tar
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class LmEvalResults:
     """The facts of one invocation of the harness.
 
     Attributes:
@@ -58,7 +58,7 @@ class Results:
     @classmethod
     def read(
         cls, path: Path | None, stamp: str | None, options: ReadOptions, *, samples: Path | None = None
-    ) -> Results:
+    ) -> LmEvalResults:
         """Read a file, or go without where there are only samples.
 
         Raises:
@@ -102,19 +102,19 @@ class Results:
         if self.options.model:
             return self.options.model
         config = self._part("config")
-        told = _arguments(config.get("model_args"))
-        named = next((told[key] for key in MODEL_KEYS if told.get(key)), None)
+        arguments = _arguments(config.get("model_args"))
+        model_argument = next((arguments[key] for key in MODEL_KEYS if arguments.get(key)), None)
         name = self.data.get("model_name")
-        if isinstance(name, str) and name and (named or not RANDOM_NAME.fullmatch(name)):
+        if isinstance(name, str) and name and (model_argument or not RANDOM_NAME.fullmatch(name)):
             return name
-        if named:
-            return named
+        if model_argument:
+            return model_argument
         if not self.data:
             raise BadInputError(self.path, "samples without their results do not say whose they are; add --model NAME.")
         made_up = f": {name!r} was made up by the harness" if name else ""
         raise BadInputError(self.path, f"does not name the model{made_up}; add --model NAME.")
 
-    def task_called(self, name: str) -> str:
+    def full_task_name(self, name: str) -> str:
         """The task that a file's name means; in names of files some letters are replaced."""
         return next((task for task in self.tasks if re.sub(r'["<>:/|\\?*\[\]]+', "__", task) == name), name)
 
@@ -136,8 +136,12 @@ class Results:
 
     def few_shot(self, task: str) -> int | None:
         """Worked examples before each question of a task."""
-        shots = self._part("n-shot").get(task)
-        return shots if isinstance(shots, int) and not isinstance(shots, bool) and 0 <= shots < 2**31 else None
+        n_examples = self._part("n-shot").get(task)
+        return (
+            n_examples
+            if isinstance(n_examples, int) and not isinstance(n_examples, bool) and 0 <= n_examples < 2**31
+            else None
+        )
 
     def split(self, task: str) -> str | None:
         """Where a task's prompts were taken from."""
@@ -149,8 +153,8 @@ class Results:
     def metric(self, task: str, name: str, filter_name: str) -> MetricDescription:
         """A metric, with the filter in its name unless there was none."""
         known = metric_description(name if filter_name == "none" else f"{name},{filter_name}", self.options)
-        told = self._part("higher_is_better").get(task)
-        better = told.get(name) if isinstance(told, dict) else None
+        directions = self._part("higher_is_better").get(task)
+        better = directions.get(name) if isinstance(directions, dict) else None
         if self.options.higher_is_better is not None or not isinstance(better, bool):
             return known
         return MetricDescription(name=known.name, higher_is_better=better, lower=known.lower, upper=known.upper)
@@ -158,14 +162,14 @@ class Results:
     def run(self, benchmark: str) -> RunDescription:
         """The run of a benchmark's tasks."""
         config = self._part("config")
-        shots = {self.few_shot(task) for task in self.tasks if self.benchmark(task) == benchmark}
+        few_shot_counts = {self.few_shot(task) for task in self.tasks if self.benchmark(task) == benchmark}
         parameters = config.get("model_num_parameters")
         return RunDescription(
             model=self.model,
             benchmark=benchmark,
             condition=self.options.condition_of_runs,
             label=self.stamp or "",
-            few_shot=shots.pop() if len(shots) == 1 else None,
+            few_shot=few_shot_counts.pop() if len(few_shot_counts) == 1 else None,
             settings=self._settings,
             limited=config.get("limit") is not None or any(map(_is_part, self._part("n-samples").values())),
             started=_instant(self.data.get("date")),
@@ -174,7 +178,7 @@ class Results:
 
     def task_scores(self, *, without: Sequence[str]) -> Iterator[TaskScores | str]:
         """Scores of whole tasks, for those of which no samples are at hand."""
-        found: dict[tuple[str, str], list[tuple[str, MetricDescription, float, float, int | None]]] = {}
+        rows_by_metric: dict[tuple[str, str], list[tuple[str, MetricDescription, float, float, int | None]]] = {}
         for task in self.tasks:
             values = self._part("results")[task]
             if task in without or not isinstance(values, dict):
@@ -200,8 +204,8 @@ class Results:
                     math.nan if error is None else error,
                     size if isinstance(size, int) else None,
                 )
-                found.setdefault((self.benchmark(task), metric.name), []).append(row)
-        for (benchmark, _), rows in found.items():
+                rows_by_metric.setdefault((self.benchmark(task), metric.name), []).append(row)
+        for (benchmark, _), rows in rows_by_metric.items():
             yield TaskScores(
                 run=self.run(benchmark),
                 metric=rows[0][1],
@@ -210,31 +214,31 @@ class Results:
                 stderr=np.array([row[3] for row in rows]),
                 n_prompts=[row[4] for row in rows],
             )
-        if found:
-            tasks = dict.fromkeys(row[0] for rows in found.values() for row in rows)
+        if rows_by_metric:
+            tasks = dict.fromkeys(row[0] for rows in rows_by_metric.values() for row in rows)
             yield f"no samples beside the results for {', '.join(tasks)}: the scores of the whole tasks were taken"
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
         config = self._part("config")
-        said = {name: self.data.get(name) for name in SETTINGS} | {name: config.get(name) for name in CONFIG}
+        settings = {name: self.data.get(name) for name in SETTINGS} | {name: config.get(name) for name in CONFIG}
         templates = {
-            str(task): hashlib.sha256(json.dumps([own.get(part) for part in TEMPLATE]).encode()).hexdigest()[:16]
-            for task, own in self._part("configs").items()
-            if isinstance(own, dict)
+            str(task): hashlib.sha256(json.dumps([config.get(part) for part in TEMPLATE]).encode()).hexdigest()[:16]
+            for task, config in self._part("configs").items()
+            if isinstance(config, dict)
         }
-        said["prompt_templates"] = templates or None
-        return {name: value for name, value in said.items() if value is not None}
+        settings["prompt_templates"] = templates or None
+        return {name: value for name, value in settings.items() if value is not None}
 
     def _part(self, name: str) -> Mapping[str, Any]:
         part = self.data.get(name)
         return part if isinstance(part, dict) else {}
 
 
-def _arguments(told: Any) -> dict[str, str]:
-    if isinstance(told, dict):
-        return {str(name): str(value) for name, value in told.items() if value}
-    pairs = (pair.partition("=") for pair in told.split(",")) if isinstance(told, str) else ()
+def _arguments(value: Any) -> dict[str, str]:
+    if isinstance(value, dict):
+        return {str(name): str(value) for name, value in value.items() if value}
+    pairs = (pair.partition("=") for pair in value.split(",")) if isinstance(value, str) else ()
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
@@ -249,8 +253,8 @@ def _instant(seconds: Any) -> datetime | None:
 def _is_part(counts: Any) -> bool:
     if not isinstance(counts, dict):
         return False
-    asked, there = _finite(counts.get("effective")), _finite(counts.get("original"))
-    return asked is not None and there is not None and asked < there
+    effective, original = _finite(counts.get("effective")), _finite(counts.get("original"))
+    return effective is not None and original is not None and effective < original
 
 
 def _finite(value: Any) -> float | None:

@@ -16,7 +16,7 @@ from tracker.ingest.files.exact_numbers import BEYOND, exact_float
 from tracker.ingest.files.json_files import parse_line, read_lines
 from tracker.ingest.formats.lm_eval import documents
 from tracker.ingest.formats.lm_eval.occurrences import Occurrences
-from tracker.ingest.formats.lm_eval.results import Results
+from tracker.ingest.formats.lm_eval.results import LmEvalResults
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
     Answers,
@@ -37,7 +37,7 @@ LETTERS_PER_BLOCK = 1 << 23
 
 
 @dataclass(slots=True)
-class Sample:
+class LmEvalSample:
     """What a line says."""
 
     line: int
@@ -46,22 +46,22 @@ class Sample:
     key: str
     text: str | None
     choices: list[str] | None
-    answer: str | None
+    reference: str | None
     details: Mapping[str, Any] | None
     scores: Mapping[str, Any]
     gold_probability: float
-    said: str | None
+    response: str | None
     sure: float
     spoke: bool
 
     @property
     def n_letters(self) -> int:
         """About how much room it takes."""
-        return len(self.text or "") + len(self.said or "") + sum(map(len, self.choices or ()))
+        return len(self.text or "") + len(self.response or "") + sum(map(len, self.choices or ()))
 
 
 @dataclass
-class Problems:
+class SampleProblems:
     """What is wrong with a file: the count, and the first few in words."""
 
     count: int = 0
@@ -74,17 +74,17 @@ class Problems:
             self.first.append(text)
 
 
-def read_samples(path: Path, task: str, results: Results, options: ReadOptions) -> Iterator[Measurement | str]:
+def read_samples(path: Path, task: str, results: LmEvalResults, options: ReadOptions) -> Iterator[Measurement | str]:
     """The scores, gold probabilities and answers of one task, as a stream.
 
     Raises:
         BadInputError: lines that are no samples, and scores that are no numbers or out of bounds; after all that is
             sound has been yielded.
     """
-    problems = Problems()
+    problems = SampleProblems()
     stream = _Stream(path, task, results, problems)
     few_shot = results.few_shot(task)
-    waiting: list[Sample] = []
+    waiting: list[LmEvalSample] = []
     n_letters = 0
     try:
         for number, line in read_lines(path):
@@ -110,7 +110,7 @@ def read_samples(path: Path, task: str, results: Results, options: ReadOptions) 
 class _Stream:
     """Turns samples into blocks; remembers of those that have passed only what later ones need."""
 
-    def __init__(self, path: Path, task: str, results: Results, problems: Problems) -> None:
+    def __init__(self, path: Path, task: str, results: LmEvalResults, problems: SampleProblems) -> None:
         self.path, self.task, self.results, self.problems = path, task, results, problems
         self.benchmark = results.benchmark(task)
         self.run: RunDescription = results.run(self.benchmark)
@@ -121,10 +121,10 @@ class _Stream:
         """By filter: metrics met, and whether they are passed over; a metric with numbers is not."""
         self.with_numbers: set[tuple[str, str]] = set()
 
-    def blocks(self, samples: Sequence[Sample]) -> Iterator[Measurement]:
+    def blocks(self, samples: Sequence[LmEvalSample]) -> Iterator[Measurement]:
         """What some samples say, filter by filter; filters of the same prompts share them."""
-        kept, names = self.occurrences.told(samples, self.problems.add)
-        filters: dict[str, tuple[list[Sample], list[str]]] = {}
+        kept, names = self.occurrences.drop_repeats(samples, self.problems.add)
+        filters: dict[str, tuple[list[LmEvalSample], list[str]]] = {}
         for sample, name in zip(kept, names, strict=True):
             rows, keys = filters.setdefault(sample.filter_name, ([], []))
             rows.append(sample)
@@ -144,7 +144,7 @@ class _Stream:
                 yield Answers(
                     run=self.run,
                     prompts=prompts,
-                    text=[row.said for row in rows],
+                    text=[row.response for row in rows],
                     probability=np.array([row.sure for row in rows]),
                     extraction="" if filter_name == "none" else filter_name,
                     predicted=np.array([row.spoke for row in rows]),
@@ -161,21 +161,21 @@ class _Stream:
                     f"{self.task}{filtered}: metrics without one number per prompt were passed over: {', '.join(names)}"
                 )
 
-    def _prompts(self, rows: Sequence[Sample], keys: list[str]) -> Prompts:
+    def _prompts(self, rows: Sequence[LmEvalSample], keys: list[str]) -> Prompts:
         return Prompts(
             keys=keys,
             tasks=[self.task] * len(rows),
             namespace="lm_eval",
             text=[row.text for row in rows],
             choices=[row.choices for row in rows],
-            answer=[row.answer for row in rows],
+            answer=[row.reference for row in rows],
             split=[self.split] * len(rows),
             details=[row.details for row in rows],
             disambiguated_by=documents.DOC_ID,
             benchmark=self.benchmark,
         )
 
-    def _scores(self, filter_name: str, rows: Sequence[Sample], prompts: Prompts) -> Iterator[Scores]:
+    def _scores(self, filter_name: str, rows: Sequence[LmEvalSample], prompts: Prompts) -> Iterator[Scores]:
         known = self.metrics.setdefault(filter_name, {})
         for name in dict.fromkeys(name for row in rows for name in row.scores):
             column = [row.scores.get(name) for row in rows]
@@ -209,7 +209,7 @@ class _Stream:
             return math.nan
 
 
-def _sample(line: bytes, number: int, few_shot: int | None, problems: Problems) -> Sample | None:
+def _sample(line: bytes, number: int, few_shot: int | None, problems: SampleProblems) -> LmEvalSample | None:
     try:
         row = parse_line(line)
     except ValueError as error:
@@ -226,26 +226,26 @@ def _sample(line: bytes, number: int, few_shot: int | None, problems: Problems) 
     sent = documents.requests(row)
     place = documents.gold(row, sent)
     shares = documents.probabilities(sent)
-    said, sure, spoke = documents.answered(row, sent, shares)
+    response, sure, spoke = documents.answered(row, sent, shares)
     name = row.get("filter")
-    return Sample(
+    return LmEvalSample(
         line=number,
         filter_name=name if isinstance(name, str) and name else "none",
         number=row["doc_id"],
         key=documents.key(row),
         text=documents.question(doc, sent, few_shot),
         choices=documents.choices(doc, sent),
-        answer=documents.answer(row, sent),
+        reference=documents.answer(row, sent),
         details=documents.details(doc, row["doc_id"]),
         scores=scores,
         gold_probability=math.nan if shares is None or place is None else shares[place],
-        said=said,
+        response=response,
         sure=sure,
         spoke=spoke,
     )
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
-    named = row.get("metrics")
-    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else [*row]
+    metrics = row.get("metrics")
+    names = [name for name in metrics if isinstance(name, str)] if isinstance(metrics, list) else [*row]
     return {name: row[name] for name in names if name in row and name not in FIELDS}

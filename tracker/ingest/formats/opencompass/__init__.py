@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracker.ingest.files.json_values import first_bytes
-from tracker.ingest.formats.opencompass.places import PREDICTIONS, RESULTS, Place
+from tracker.ingest.formats.opencompass.places import PREDICTIONS, RESULTS, OpenCompassPath
 from tracker.ingest.formats.opencompass.reports import read_predictions, read_results
 from tracker.ingest.measurement import Measurement, ReadOptions
 
@@ -27,7 +27,7 @@ NO_NUMBERS = rb'"{['
 
 def declines(path: Path, options: ReadOptions) -> str | None:
     """Why the file is neither results nor predictions of OpenCompass."""
-    place = Place.of(path)
+    place = OpenCompassPath.of(path)
     if isinstance(place, str):
         return place
     data = first_bytes(path, 4096)
@@ -46,7 +46,7 @@ def declines(path: Path, options: ReadOptions) -> str | None:
 
 def companions(path: Path) -> Sequence[Path]:
     """The predictions of the results, or the further parts of the predictions."""
-    place = Place.of(path)
+    place = OpenCompassPath.of(path)
     return () if isinstance(place, str) else place.companions
 
 
@@ -61,8 +61,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     Raises:
         BadInputError: the file is not sound, or stands in no folder of a model.
     """
-    place = Place.of(path, forced=True)
-    assert isinstance(place, Place)
+    place = OpenCompassPath.of(path, forced=True)
+    assert isinstance(place, OpenCompassPath)
     if place.kind == RESULTS:
         yield from read_results(place, options)
     else:

@@ -17,7 +17,7 @@ BESIDE = (PREDICTIONS, "configs", "logs", "summary")
 
 
 @dataclass(frozen=True)
-class Place:
+class OpenCompassPath:
     """A file and what its place means.
 
     Attributes:
@@ -38,7 +38,7 @@ class Place:
     is_in_lines: bool
 
     @classmethod
-    def of(cls, path: Path, *, forced: bool = False) -> Place | str:
+    def of(cls, path: Path, *, forced: bool = False) -> OpenCompassPath | str:
         """The place of a file, or why it is none of OpenCompass.
 
         Args:
@@ -54,7 +54,7 @@ class Place:
             if outer not in (RESULTS, PREDICTIONS):
                 return "stands in no folder results/<model>/ or predictions/<model>/"
             work = folders[2]
-            if not STAMP.fullmatch(work.name) and not any((work / other).is_dir() for other in BESIDE):
+            if not STAMP.fullmatch(work.name) and not any((work / sibling).is_dir() for sibling in BESIDE):
                 return f"{outer}/ stands in no folder of OpenCompass, <date>_<time>/"
         stamp = folders[2].name if len(folders) > 2 and STAMP.fullmatch(folders[2].name) else ""
         kind = outer if outer in (RESULTS, PREDICTIONS) else RESULTS

@@ -18,13 +18,13 @@ from tracker.ingest.files.json_files import iterate_json_lines, parse_json
 from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.files.json_values import contradicts, count, first_bytes, mapping, number
 from tracker.ingest.files.tabular.cells import shorten
-from tracker.ingest.formats.opencompass.places import Place
+from tracker.ingest.formats.opencompass.places import OpenCompassPath
 from tracker.ingest.formats.opencompass.rows import (
     NO_GOLD,
     NOT_COMPARABLE,
     RECOMPUTED,
     SCORED,
-    Row,
+    OpenCompassRow,
     detail,
     prediction,
 )
@@ -42,12 +42,12 @@ AGGREGATES = ("accuracy", "acc", "score", "exact_match", "em")
 """What a report calls the mean of the rows, the likeliest first."""
 
 
-class Rows:
+class OpenCompassRows:
     """Rows on their way into blocks, and what there is to say of all of them."""
 
-    def __init__(self, place: Place, options: ReadOptions) -> None:
+    def __init__(self, place: OpenCompassPath, options: ReadOptions) -> None:
         self.place, self.options = place, options
-        self._gathering = BlockBuilder(place.run(options), NAMESPACE, place.path.name)
+        self._builder = BlockBuilder(place.run(options), NAMESPACE, place.path.name)
         self.how: Counter[str] = Counter()
         self.n_rows = self._n_empty = self._n_unjudged = 0
         self._total, self._n_scored = 0.0, 0
@@ -61,23 +61,23 @@ class Rows:
             for how, name in ((SCORED, "accuracy"), (RECOMPUTED, "exact_match"))
         }
 
-    def add(self, key: str, row: Row) -> Iterator[Measurement]:
+    def add(self, key: str, row: OpenCompassRow) -> Iterator[Measurement]:
         """Take in a row; yields what is full."""
         self.n_rows += 1
         self.how[row.how] += 1
         metric = self._metrics.get(row.how)
-        for trial in range(max(len(row.said), len(row.scores), 1)):
-            at = self._gathering.row(self.place.dataset, key, trial, row.content)
-            said = row.said[trial] if trial < len(row.said) else None
+        for trial in range(max(len(row.answers), len(row.scores), 1)):
+            at = self._builder.row(self.place.dataset, key, trial, row.content)
+            answer = row.answers[trial] if trial < len(row.answers) else None
             try:
-                if trial < len(row.said):
-                    self._gathering.answer(at, said, probability=row.probability if trial == 0 else math.nan)
+                if trial < len(row.answers):
+                    self._builder.answer(at, answer, probability=row.probability if trial == 0 else math.nan)
                 if metric is not None and trial < len(row.scores):
-                    self._score(at, metric, row.scores[trial], empty=trial < len(row.said) and said is None)
+                    self._score(at, metric, row.scores[trial], empty=trial < len(row.answers) and answer is None)
             except ValueError as error:
                 raise BadInputError(self.place.path, f"{key!r} stands there twice: {error}.") from error
-        if self._gathering.is_full:
-            yield from self._gathering.blocks()
+        if self._builder.is_full:
+            yield from self._builder.blocks()
 
     def _score(self, at: int, metric: MetricDescription, value: float, *, empty: bool) -> None:
         if math.isnan(value):
@@ -86,11 +86,11 @@ class Rows:
         self._total += value
         self._n_scored += 1
         self._n_empty += empty
-        self._gathering.score(at, metric, math.nan if empty and self.options.empty == "missing" else value)
+        self._builder.score(at, metric, math.nan if empty and self.options.empty == "missing" else value)
 
     def rest(self) -> Iterator[Measurement]:
         """What is left."""
-        yield from self._gathering.blocks()
+        yield from self._builder.blocks()
 
     def warnings(self, reported: Mapping[str, float]) -> Iterator[str]:
         """What the reader should be told, the report's own numbers beside those of the rows."""
@@ -98,7 +98,8 @@ class Rows:
         if n := self.how[RECOMPUTED]:
             yield (
                 f"{dataset}: nothing says which answers are right, so {n:,} were compared with the gold answers as they"
-                f" stand: exact_match is recomputed, without the harness's own extraction. {self._said(reported)}"
+                f" stand: exact_match is recomputed, without the harness's own extraction. "
+                f"{self._describe_reported(reported)}"
             )
         if n := self.how[NO_GOLD]:
             yield (
@@ -110,8 +111,8 @@ class Rows:
         if self._n_unjudged:
             yield f"{dataset}: {self._n_unjudged:,} judgements are no number from 0 to 1 and were not taken"
         if self._n_empty:
-            what = "answer is empty|answers are empty"
-            yield f"{dataset}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', what)}"
+            phrase = "answer is empty|answers are empty"
+            yield f"{dataset}: {describe_policy(self._n_empty, EMPTY, self.options.empty or 'wrong', phrase)}"
         if self.how[SCORED] and self._n_scored and (name := _reported_mean(reported)) is not None:
             percent, mean = reported[name], self._total / self._n_scored
             if contradicts(percent, 100 * mean):
@@ -119,20 +120,24 @@ class Rows:
             else:
                 yield f"{dataset}: {name} {percent:g} percent in the report is {mean:g} here, a proportion"
 
-    def _said(self, reported: Mapping[str, float]) -> str:
+    def _describe_reported(self, reported: Mapping[str, float]) -> str:
         mean = f"Their mean is {self._total / self._n_scored:.6g}" if self._n_scored else "None could be compared"
-        listed = ", ".join(f"{shorten(name)} {value:g}" for name, value in reported.items())
-        return f"{mean}; the report says {listed} (percent)" if listed else f"{mean}; there is no report beside them"
+        percentages = ", ".join(f"{shorten(name)} {value:g}" for name, value in reported.items())
+        return (
+            f"{mean}; the report says {percentages} (percent)"
+            if percentages
+            else f"{mean}; there is no report beside them"
+        )
 
 
-def read_results(place: Place, options: ReadOptions) -> Iterator[Measurement | str]:
+def read_results(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measurement | str]:
     """The details of results, else the predictions beside them, else the reported numbers.
 
     Raises:
         BadInputError: the file is not sound, or holds nothing of these.
     """
-    rows = Rows(place, options)
-    told: dict[str, Any] = {}
+    rows = OpenCompassRows(place, options)
+    fields: dict[str, Any] = {}
     try:
         for name, value in _results(place.path):
             if isinstance(name, int):
@@ -140,22 +145,22 @@ def read_results(place: Place, options: ReadOptions) -> Iterator[Measurement | s
             elif name == "error":
                 raise BadInputError(place.path, f"the evaluation failed: {str(value)[:200]}")
             else:
-                told[name] = value
+                fields[name] = value
     except BadInputError:
         yield from rows.rest()
         raise
     yield from rows.rest()
-    reported = _percentages(told)
+    reported = _percentages(fields)
     if rows.n_rows:
         yield from rows.warnings(reported)
         return
     if place.predictions:
         yield from _predicted(place, options, place.predictions, reported)
         return
-    yield from _whole(place, options, told)
+    yield from _whole(place, options, fields)
 
 
-def read_predictions(place: Place, options: ReadOptions) -> Iterator[Measurement | str]:
+def read_predictions(place: OpenCompassPath, options: ReadOptions) -> Iterator[Measurement | str]:
     """Predictions, compared with their gold answers.
 
     Raises:
@@ -171,9 +176,9 @@ def read_predictions(place: Place, options: ReadOptions) -> Iterator[Measurement
 
 
 def _predicted(
-    place: Place, options: ReadOptions, files: Iterable[Path], reported: Mapping[str, float]
+    place: OpenCompassPath, options: ReadOptions, files: Iterable[Path], reported: Mapping[str, float]
 ) -> Iterator[Measurement | str]:
-    rows = Rows(place, options)
+    rows = OpenCompassRows(place, options)
     offset = 0
     try:
         for file in files:
@@ -191,33 +196,35 @@ def _predicted(
 
 def _reported_mean(reported: Mapping[str, float]) -> str | None:
     """What a report calls the mean of its rows."""
-    named = (one for name in AGGREGATES for one in reported if one == name or one.startswith(f"{name} ("))
-    return next(named, None)
+    aggregates = (
+        metric for name in AGGREGATES for metric in reported if metric == name or metric.startswith(f"{name} (")
+    )
+    return next(aggregates, None)
 
 
-def _percentages(told: Mapping[str, Any]) -> dict[str, float]:
-    found = ((name, number(value)) for name, value in told.items() if PERCENT.fullmatch(name))
-    return {name: value for name, value in found if value is not None}
+def _percentages(fields: Mapping[str, Any]) -> dict[str, float]:
+    numbers = ((name, number(value)) for name, value in fields.items() if PERCENT.fullmatch(name))
+    return {name: value for name, value in numbers if value is not None}
 
 
-def _whole(place: Place, options: ReadOptions, told: Mapping[str, Any]) -> Iterator[Measurement | str]:
+def _whole(place: OpenCompassPath, options: ReadOptions, fields: Mapping[str, Any]) -> Iterator[Measurement | str]:
     """The reported numbers, as scores of the dataset as a whole."""
     run = place.run(options)
-    taken, passed = [], []
-    for name, value in told.items():
-        found = number(value)
-        if found is None or not PERCENT.fullmatch(name) or not 0 <= found <= 100:
+    converted, passed = [], []
+    for name, value in fields.items():
+        percentage = number(value)
+        if percentage is None or not PERCENT.fullmatch(name) or not 0 <= percentage <= 100:
             passed.append(name)
             continue
         metric = MetricDescription(name=name, higher_is_better=True, lower=0.0, upper=1.0)
-        yield TaskScores(run=run, metric=metric, tasks=[place.dataset], values=np.array([found / 100]))
-        taken.append(f"{shorten(name)} {found:g} became {found / 100:g}")
-    if taken:
-        listed = ", ".join(taken)
-        yield f"{place.dataset}: the score of the whole dataset was taken; percentages became proportions: {listed}"
+        yield TaskScores(run=run, metric=metric, tasks=[place.dataset], values=np.array([percentage / 100]))
+        converted.append(f"{shorten(name)} {percentage:g} became {percentage / 100:g}")
+    if converted:
+        summary = ", ".join(converted)
+        yield f"{place.dataset}: the score of the whole dataset was taken; percentages became proportions: {summary}"
     if passed:
         yield f"{place.dataset}: what is no percentage was passed over: {', '.join(map(shorten, passed))}"
-    if not taken:
+    if not converted:
         raise BadInputError(place.path, "holds no details and no percentages, and there are no predictions beside it.")
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from tracker.ingest.files.file_contents import report_progress_to
 from tracker.ingest.files.json_values import first_bytes
-from tracker.ingest.formats.promptfoo.result_index import Survey, results_of
-from tracker.ingest.formats.promptfoo.rows import PASS, SCORE, Result
+from tracker.ingest.formats.promptfoo.result_index import PromptfooResultIndex, results_of
+from tracker.ingest.formats.promptfoo.rows import PASS, SCORE, PromptfooResult
 from tracker.ingest.measurement import (
     PROMPTS_PER_BLOCK,
     Answers,
@@ -60,67 +60,67 @@ def harness(path: Path) -> str | None:
 def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     """The scores under each metric, and what was answered, of each model and template."""
     with report_progress_to(None):  # the second reading moves the progress
-        survey = Survey(path, options)
-    yield from Blocks(survey).read()
+        index = PromptfooResultIndex(path, options)
+    yield from PromptfooBlocks(index).read()
 
 
-class Blocks:
+class PromptfooBlocks:
     """A second reading of the results."""
 
-    def __init__(self, survey: Survey) -> None:
-        self.survey, self.options, self.runs = survey, survey.options, survey.runs()
+    def __init__(self, index: PromptfooResultIndex) -> None:
+        self.index, self.options, self.runs = index, index.options, index.runs()
         self.n_empty = 0
 
     def read(self) -> Iterator[Measurement | str]:
         """The blocks, and what is to be told; damage last."""
-        survey = self.survey
-        rows: list[tuple[int, Result]] = []
+        index = self.index
+        rows: list[tuple[int, PromptfooResult]] = []
         letters = 0
-        results = results_of(survey.path, {})
-        for n in range(survey.n):
-            one = next(results)
-            if not survey.superseded[n]:
-                rows.append((n, one))
-                letters += len(one.text or "") + len(one.output or "")
+        results = results_of(index.path, {})
+        for n in range(index.n):
+            result = next(results)
+            if not index.superseded[n]:
+                rows.append((n, result))
+                letters += len(result.text or "") + len(result.output or "")
             if len(rows) >= PROMPTS_PER_BLOCK or letters >= LETTERS_PER_BLOCK:
                 yield from self._measurements(rows)
                 rows, letters = [], 0
         yield from self._measurements(rows)
-        yield from survey.remarks()
+        yield from index.warnings()
         if self.n_empty:
             counted = "missing (--empty missing)" if self.options.empty == "missing" else "scored by promptfoo"
             yield f"{self.n_empty:,} answers hold nothing; they count as {counted}"
         for _ in results:  # tells of damage, if there is any
             pass
 
-    def _measurements(self, rows: Sequence[tuple[int, Result]]) -> Iterator[Measurement]:
-        by_column: dict[int, list[tuple[int, Result]]] = {}
-        for n, one in rows:
-            by_column.setdefault(self.survey.columns[one.column], []).append((n, one))
+    def _measurements(self, rows: Sequence[tuple[int, PromptfooResult]]) -> Iterator[Measurement]:
+        by_column: dict[int, list[tuple[int, PromptfooResult]]] = {}
+        for n, result in rows:
+            by_column.setdefault(self.index.columns[result.column], []).append((n, result))
         shared: dict[tuple[str, ...], Prompts] = {}
-        for column, own in by_column.items():
-            keys = tuple(one.key for _, one in own)
+        for column, rows_of_column in by_column.items():
+            keys = tuple(result.key for _, result in rows_of_column)
             if keys not in shared:
-                shared[keys] = self._prompts([one for _, one in own])
-            yield from self._of_column(self.runs[column], shared[keys], own)
+                shared[keys] = self._prompts([result for _, result in rows_of_column])
+            yield from self._of_column(self.runs[column], shared[keys], rows_of_column)
 
-    def _prompts(self, results: Sequence[Result]) -> Prompts:
-        known = [result.has_variables or self.survey.one_template for result in results]
+    def _prompts(self, results: Sequence[PromptfooResult]) -> Prompts:
+        known = [result.has_variables or self.index.one_template for result in results]
         return Prompts(
             keys=[result.key for result in results],
             namespace=NAMESPACE,
             # A prompt without variables is worded otherwise in each template.
-            text=[one.text if told else None for one, told in zip(results, known, strict=True)],
+            text=[result.text if is_known else None for result, is_known in zip(results, known, strict=True)],
             answer=[result.gold for result in results],
             details=[result.details for result in results],
         )
 
     def _of_column(
-        self, run: RunDescription, prompts: Prompts, rows: Sequence[tuple[int, Result]]
+        self, run: RunDescription, prompts: Prompts, rows: Sequence[tuple[int, PromptfooResult]]
     ) -> Iterator[Measurement]:
-        survey, results = self.survey, [one for _, one in rows]
-        trials = survey.trials[[n for n, _ in rows]]
-        metrics = survey.metrics or ([SCORE, PASS] if self.options.errored == "wrong" else [])
+        index, results = self.index, [result for _, result in rows]
+        trials = index.trials[[n for n, _ in rows]]
+        metrics = index.metrics or ([SCORE, PASS] if self.options.errored == "wrong" else [])
         empty = np.array([result.output == "" and not result.errored for result in results])
         self.n_empty += int(empty.sum())
         scored = False
@@ -133,7 +133,7 @@ class Blocks:
             scored = True
             place = f"result of {run.model}"
             yield Scores(
-                run=run, metric=survey.metric(metric), prompts=prompts, values=values, trials=trials, places=place
+                run=run, metric=index.metric(metric), prompts=prompts, values=values, trials=trials, places=place
             )
         if any(result.output is not None for result in results):
             yield Answers(
@@ -147,8 +147,8 @@ class Blocks:
         elif not scored:
             yield prompts
 
-    def _value(self, one: Result, metric: str) -> float:
-        if one.errored:
+    def _value(self, result: PromptfooResult, metric: str) -> float:
+        if result.errored:
             return 0.0 if self.options.errored == "wrong" else math.nan
-        value = one.values.get(metric, math.nan)
+        value = result.values.get(metric, math.nan)
         return math.nan if value is None else value

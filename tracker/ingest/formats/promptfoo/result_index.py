@@ -17,7 +17,15 @@ from tracker.ingest.files.file_contents import open_file
 from tracker.ingest.files.json_files import parse_json
 from tracker.ingest.files.json_stream import stream_parts
 from tracker.ingest.files.json_values import count, instant, mapping, setting, text
-from tracker.ingest.formats.promptfoo.rows import FIELDS, PASS, SCORE, Column, NotAResultError, Result, result
+from tracker.ingest.formats.promptfoo.rows import (
+    FIELDS,
+    PASS,
+    SCORE,
+    InvalidResultError,
+    PromptfooColumn,
+    PromptfooResult,
+    parse_result,
+)
 from tracker.ingest.measurement import MetricDescription, ReadOptions, RunDescription, metric_description
 
 HEAD = ("evalId", "config", "metadata", "version", "timestamp", "stats")
@@ -26,7 +34,7 @@ MOST_METRICS = 200
 LONGEST_NAME = 80
 
 
-def results_of(path: Path, head: dict[str, Any]) -> Iterator[Result]:
+def results_of(path: Path, head: dict[str, Any]) -> Iterator[PromptfooResult]:
     """The results, as they stand in the file; what stands beside them is put into the head."""
     n = 0
     with open_file(path) as file:
@@ -37,12 +45,12 @@ def results_of(path: Path, head: dict[str, Any]) -> Iterator[Result]:
                 continue
             n += 1
             try:
-                yield result(parse_json(path, data, f"result {n}"))
-            except NotAResultError as error:
+                yield parse_result(parse_json(path, data, f"result {n}"))
+            except InvalidResultError as error:
                 raise BadInputError(path, f"result {n} {error}.") from error
 
 
-class Survey:
+class PromptfooResultIndex:
     """What must be known of all results before the first can be told, in a few bytes of each.
 
     Attributes:
@@ -54,36 +62,36 @@ class Survey:
     def __init__(self, path: Path, options: ReadOptions) -> None:
         self.path, self.options = path, options
         self.head: dict[str, Any] = {}
-        self.columns: dict[Column, int] = {}
+        self.columns: dict[PromptfooColumn, int] = {}
         self.lows: dict[str, float] = {}
         self.highs: dict[str, float] = {}
         self.passed_over: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
         rows, keys, tests = array("q"), array("q"), array("q")
         try:
-            for n, one in enumerate(results_of(path, self.head)):
-                rows.append(self.columns.setdefault(one.column, len(self.columns)))
-                keys.append(int(one.key, 16) >> 1)
-                tests.append(n if one.test is None else one.test)
-                self._count(one)
+            for n, parse_result in enumerate(results_of(path, self.head)):
+                rows.append(self.columns.setdefault(parse_result.column, len(self.columns)))
+                keys.append(int(parse_result.key, 16) >> 1)
+                tests.append(n if parse_result.test is None else parse_result.test)
+                self._count(parse_result)
         except BadInputError:
             pass  # whoever reads them again is told again
         self.n = len(rows)
         self.metrics = list(self.lows)[:MOST_METRICS]
-        self.names = _names(list(self.columns), self._told_model(), path)
+        self.names = _names(list(self.columns), self._user_model(), path)
         self.one_template = len({column.template for column in self.columns}) <= 1
-        self.trials, self.superseded = _trials(*(np.array(one, dtype=np.int64) for one in (rows, keys, tests)))
+        self.trials, self.superseded = _trials(*(np.array(column, dtype=np.int64) for column in (rows, keys, tests)))
 
-    def _count(self, one: Result) -> None:
-        self.outcomes["errors" if one.errored else "successes" if one.success else "failures"] += 1
-        for name, value in one.values.items() if not one.errored else ():
+    def _count(self, parse_result: PromptfooResult) -> None:
+        self.outcomes["errors" if parse_result.errored else "successes" if parse_result.success else "failures"] += 1
+        for name, value in parse_result.values.items() if not parse_result.errored else ():
             if value is None:
                 self.passed_over[name] += 1
             elif not math.isnan(value):
                 self.lows[name] = min(value, self.lows.get(name, math.inf))
                 self.highs[name] = max(value, self.highs.get(name, -math.inf))
 
-    def _told_model(self) -> str | None:
+    def _user_model(self) -> str | None:
         models = {(column.provider, column.label) for column in self.columns}
         if self.options.model and len(models) > 1:
             raise BadInputError(self.path, f"holds results of {len(models)} models, so --model cannot name them.")
@@ -91,9 +99,9 @@ class Survey:
 
     def metric(self, name: str) -> MetricDescription:
         """A metric; the user's name goes to the score, unless it is the name of another."""
-        told = self.options.metric
-        renamed = name == SCORE and told is not None and told not in self.metrics
-        known = metric_description(told if renamed and told else name, self.options)
+        user_metric = self.options.metric
+        renamed = name == SCORE and user_metric is not None and user_metric not in self.metrics
+        known = metric_description(user_metric if renamed and user_metric else name, self.options)
         if name not in (SCORE, PASS) or self.lows.get(name, 0) < 0 or self.highs.get(name, 0) > 1:
             return known
         return MetricDescription(
@@ -107,11 +115,11 @@ class Survey:
         """The run of each column."""
         head, config = self.head, mapping(self.head.get("config"))
         stamp = text(head.get("timestamp"))
-        asked = {**mapping(config.get("commandLineOptions")), **mapping(config.get("evaluateOptions"))}
-        said = {
+        command_options = {**mapping(config.get("commandLineOptions")), **mapping(config.get("evaluateOptions"))}
+        settings = {
             "eval_id": text(head.get("evalId")),
             "promptfoo": text(mapping(head.get("metadata")).get("promptfooVersion")),
-            "repeat": count(asked.get("repeat")),
+            "repeat": count(command_options.get("repeat")),
         }
         return [
             RunDescription(
@@ -123,19 +131,19 @@ class Survey:
                 settings={
                     name: value
                     for name, value in {
-                        **said,
+                        **settings,
                         "provider": column.provider,
-                        "template": setting(column.wording),
+                        "template": setting(column.prompt_label),
                     }.items()
                     if value
                 },
-                limited=any(str(name).startswith("filter") and value for name, value in asked.items()),
+                limited=any(str(name).startswith("filter") and value for name, value in command_options.items()),
                 started=instant(stamp),
             )
             for column, (model, variant) in zip(self.columns, self.names, strict=True)
         ]
 
-    def remarks(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """What the reader should be told."""
         if n := self.outcomes["errors"]:
             counted = "wrong" if self.options.errored == "wrong" else "missing"
@@ -146,49 +154,49 @@ class Survey:
             yield f"{name}: {n:,} values that are no number were passed over"
         if len(self.lows) > MOST_METRICS:
             yield f"of {len(self.lows):,} metrics the first {MOST_METRICS} were taken"
-        told = {name: count(value) for name, value in mapping(self.head.get("stats")).items()}
-        found = {name: self.outcomes[name] for name in ("successes", "failures", "errors")}
-        if told.get("errors") is None:  # the first versions counted them as failures
-            found = {"successes": found["successes"], "failures": found["failures"] + found["errors"]}
-        if differing := {name: n for name, n in found.items() if told.get(name) not in (None, n)}:
-            said = ", ".join(f"{told[name]:,} {name}, and holds {n:,}" for name, n in differing.items())
-            yield f"the file reports {said}"
+        reported = {name: count(value) for name, value in mapping(self.head.get("stats")).items()}
+        outcomes = {name: self.outcomes[name] for name in ("successes", "failures", "errors")}
+        if reported.get("errors") is None:  # the first versions counted them as failures
+            outcomes = {"successes": outcomes["successes"], "failures": outcomes["failures"] + outcomes["errors"]}
+        if differing := {name: n for name, n in outcomes.items() if reported.get(name) not in (None, n)}:
+            differences = ", ".join(f"{reported[name]:,} {name}, and holds {n:,}" for name, n in differing.items())
+            yield f"the file reports {differences}"
 
 
-def _names(columns: Sequence[Column], told: str | None, path: Path) -> list[tuple[str, str]]:
+def _names(columns: Sequence[PromptfooColumn], user_model: str | None, path: Path) -> list[tuple[str, str]]:
     """Model and variant of each column, no two alike."""
     labels: dict[str, set[str]] = {}
     for column in columns:
         labels.setdefault(column.provider, set()).add(column.label)
-    wordings = _variants({column.template: column.wording for column in columns})
+    prompt_labels = _variants({column.template: column.prompt_label for column in columns})
     seen: Counter[tuple[str, str]] = Counter()
     names = []
     for column in columns:
         # One provider under several labels is run in several ways.
         labelled = column.label if len(labels[column.provider]) > 1 or not column.provider else ""
-        model = told or labelled or column.provider
+        model = user_model or labelled or column.provider
         if not model:
             raise BadInputError(path, "does not name the model; add --model NAME.")
-        name = (model, wordings[column.template])
+        name = (model, prompt_labels[column.template])
         seen[name] += 1
         names.append((f"{model} #{seen[name]}" if seen[name] > 1 else model, name[1]))
     return names
 
 
-def _variants(wordings: Mapping[str, str]) -> dict[str, str]:
-    """A name for each template: its label's first line, made unique; '' where there is only one."""
-    if len(wordings) <= 1:
-        return dict.fromkeys(wordings, "")
-    found: dict[str, str] = {}
-    for template, wording in wordings.items():
-        line = next(iter(wording.strip().splitlines()), "") or template
+def _variants(prompt_labels: Mapping[str, str]) -> dict[str, str]:
+    """A name for each template: its prompt label's first line, made unique; '' where there is only one."""
+    if len(prompt_labels) <= 1:
+        return dict.fromkeys(prompt_labels, "")
+    names: dict[str, str] = {}
+    for template, prompt_label in prompt_labels.items():
+        line = next(iter(prompt_label.strip().splitlines()), "") or template
         name = plain = line if len(line) <= LONGEST_NAME else f"{line[:LONGEST_NAME].rstrip()}…"
         n = 1
-        while name in found.values():
+        while name in names.values():
             n += 1
             name = f"{plain} #{n}"
-        found[template] = name
-    return found
+        names[template] = name
+    return names
 
 
 def _trials(
@@ -202,8 +210,8 @@ def _trials(
     order = np.lexsort((np.arange(n), tests, keys, columns))
     of_prompt = np.stack([columns, keys])[:, order]
     first = np.r_[True, (of_prompt[:, 1:] != of_prompt[:, :-1]).any(axis=0)]
-    other = first | np.r_[True, tests[order][1:] != tests[order][:-1]]
-    counted = np.cumsum(other)
+    is_new = first | np.r_[True, tests[order][1:] != tests[order][:-1]]
+    counted = np.cumsum(is_new)
     trials[order] = counted - counted[first][np.cumsum(first) - 1]
-    superseded[order] = np.r_[~other[1:], False]
+    superseded[order] = np.r_[~is_new[1:], False]
     return trials, superseded

@@ -23,30 +23,30 @@ LONGEST_DETAIL = 200
 EXACT = 2**53
 
 
-class NotAResultError(Exception):
+class InvalidResultError(Exception):
     """What stands where a result should; says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """Who answered, to which wording: a column of promptfoo's table.
+class PromptfooColumn:
+    """Who answered, to which prompt: a column of promptfoo's table.
 
     Attributes:
         provider, label: the model's id, and the user's name for it; '' where there is none.
-        template: what tells the wording from the others.
-        wording: its label.
+        template: what tells the prompt from the others.
+        prompt_label: its label.
         number: of the column; None in old versions.
     """
 
     provider: str
     label: str
     template: str
-    wording: str
+    prompt_label: str
     number: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PromptfooResult:
     """What is read of a result.
 
     Attributes:
@@ -60,7 +60,7 @@ class Result:
         values: by metric; NaN is missing, None is no number.
     """
 
-    column: Column
+    column: PromptfooColumn
     key: str
     test: int | None
     text: str | None
@@ -73,17 +73,17 @@ class Result:
     values: Mapping[str, float | None]
 
 
-def result(data: Any) -> Result:
+def parse_result(data: Any) -> PromptfooResult:
     """Read a result.
 
     Raises:
         NotAResultError: it is none.
     """
     if not isinstance(data, dict):
-        raise NotAResultError("is no result")
+        raise InvalidResultError("is no result")
     case, prompt = mapping(data.get("testCase")), mapping(data.get("prompt"))
-    told = data.get("vars") if isinstance(data.get("vars"), dict) else case.get("vars")
-    variables = {str(name): value for name, value in mapping(told).items() if not str(name).startswith("_")}
+    case_variables = data.get("vars") if isinstance(data.get("vars"), dict) else case.get("vars")
+    variables = {str(name): value for name, value in mapping(case_variables).items() if not str(name).startswith("_")}
     asserted = case.get("assert")
     success = data.get("success")
     grading = data.get("gradingResult")
@@ -95,11 +95,11 @@ def result(data: Any) -> Result:
     values = {SCORE: _number(data.get("score")), PASS: float(success) if isinstance(success, bool) else math.nan}
     for name, value in mapping(data.get("namedScores")).items():
         values[f"named/{name}" if name in values else str(name)] = _number(value)
-    return Result(
+    return PromptfooResult(
         column=_column(data, prompt),
         key=_hash(variables, asserted if asserted else None, None if variables else case.get("description")),
         test=count(data.get("testIdx")),
-        text=_asked(variables) if variables else raw,
+        text=_parse_question(variables) if variables else raw,
         has_variables=bool(variables),
         gold=_gold(asserted),
         details=_details(case),
@@ -110,60 +110,66 @@ def result(data: Any) -> Result:
     )
 
 
-def _column(data: Mapping[str, Any], prompt: Mapping[str, Any]) -> Column:
-    told = data.get("provider")
-    provider = mapping(told)
-    wording = text(prompt.get("label")) or text(prompt.get("display")) or ""
-    return Column(
-        provider=text(told) or text(provider.get("id")) or "",
+def _column(data: Mapping[str, Any], prompt: Mapping[str, Any]) -> PromptfooColumn:
+    provider_field = data.get("provider")
+    provider = mapping(provider_field)
+    prompt_label = text(prompt.get("label")) or text(prompt.get("display")) or ""
+    return PromptfooColumn(
+        provider=text(provider_field) or text(provider.get("id")) or "",
         label=text(provider.get("label")) or "",
-        template=text(data.get("promptId")) or wording,
-        wording=wording,
+        template=text(data.get("promptId")) or prompt_label,
+        prompt_label=prompt_label,
         number=count(data.get("promptIdx")),
     )
 
 
 def _hash(*parts: Any) -> str:
     try:
-        told = json.dumps(parts, sort_keys=True)
+        serialized = json.dumps(parts, sort_keys=True)
     except (RecursionError, ValueError) as error:
-        raise NotAResultError("has variables that are nested too deeply") from error
-    return sha256(told.encode()).hexdigest()[:16]
+        raise InvalidResultError("has variables that are nested too deeply") from error
+    return sha256(serialized.encode()).hexdigest()[:16]
 
 
-def _asked(variables: Mapping[str, Any]) -> str | None:
+def _parse_question(variables: Mapping[str, Any]) -> str | None:
     """The one variable, or all by name."""
-    told = {name: said for name, value in variables.items() if (said := words(value)) is not None and said.strip()}
-    if len(told) == 1:
-        return next(iter(told.values())).strip()
-    return "\n".join(f"{name}: {told[name].strip()}" for name in sorted(told)) or None
+    texts = {
+        name: variable_text
+        for name, value in variables.items()
+        if (variable_text := words(value)) is not None and variable_text.strip()
+    }
+    if len(texts) == 1:
+        return next(iter(texts.values())).strip()
+    return "\n".join(f"{name}: {texts[name].strip()}" for name in sorted(texts)) or None
 
 
 def _gold(asserted: Any) -> str | None:
-    listed = [one for one in asserted if isinstance(one, dict)] if isinstance(asserted, list) else []
-    equal = [one.get("value") for one in listed if one.get("type") == "equals"]
+    assertions = (
+        [assertion for assertion in asserted if isinstance(assertion, dict)] if isinstance(asserted, list) else []
+    )
+    equal = [assertion.get("value") for assertion in assertions if assertion.get("type") == "equals"]
     if len(equal) != 1 or isinstance(equal[0], (dict, list)):
         return None
-    said = words(equal[0])
-    return said.strip() or None if said is not None else None
+    expected = words(equal[0])
+    return expected.strip() or None if expected is not None else None
 
 
 def _details(case: Mapping[str, Any]) -> dict[str, Any] | None:
-    told = {**mapping(case.get("metadata")), "description": case.get("description")}
-    found = {
+    metadata = {**mapping(case.get("metadata")), "description": case.get("description")}
+    details = {
         str(name): value
-        for name, value in told.items()
+        for name, value in metadata.items()
         if (isinstance(value, str) and 0 < len(value) <= LONGEST_DETAIL)
         or (isinstance(value, (bool, int, float)) and -EXACT <= value <= EXACT)
     }
-    return found or None
+    return details or None
 
 
 def _output(data: Mapping[str, Any]) -> str | None:
     response = data.get("response")
-    told = response.get("output") if isinstance(response, dict) else None
-    said = words(told)
-    return None if said is None else said.strip()
+    output = response.get("output") if isinstance(response, dict) else None
+    output_text = words(output)
+    return None if output_text is None else output_text.strip()
 
 
 def _number(value: Any) -> float | None:
