@@ -61,9 +61,9 @@ def run(connection):
             connection.exec_driver_sql(statement.replace("%", "%%"))
 
 
-given = context.config.attributes.get("connection")
-if given is not None:
-    run(given)
+open_connection = context.config.attributes.get("connection")
+if open_connection is not None:
+    run(open_connection)
 else:
     with migrating(bare_engine()) as opened:
         run(opened)

@@ -17,27 +17,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tracker.api.store import Answer, Store
+    from tracker.api.store import AnalysisResult, Store
     from tracker.api.store import open_store as open
     from tracker.errors import SuffrageError
 
-__all__ = ["Answer", "Store", "SuffrageError", "open"]
+__all__ = ["AnalysisResult", "Store", "SuffrageError", "open"]
 
-_PLACES = {
+_MODULES = {
     "open": ("tracker.api.store", "open_store"),
     "Store": ("tracker.api.store", "Store"),
-    "Answer": ("tracker.api.store", "Answer"),
+    "AnalysisResult": ("tracker.api.store", "AnalysisResult"),
     "SuffrageError": ("tracker.errors", "SuffrageError"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'tracker' has no attribute {name!r}")
     from importlib import import_module
 
-    module, called = _PLACES[name]
-    return getattr(import_module(module), called)
+    module, attribute = _MODULES[name]
+    return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

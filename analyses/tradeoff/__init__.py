@@ -22,7 +22,7 @@ from analyses.presentation.validation import validate
 from analyses.tradeoff import figures, tables
 from analyses.tradeoff import summary as wording
 from tracker.queries.findings.finding_records import FindingRecord
-from tracker.queries.findings.latest_findings import SIMULATED, Findings, latest, subject
+from tracker.queries.findings.latest_findings import SIMULATED, Findings, select_latest, subject
 from tracker.recording.finding import Finding, Metric, Report, Undefined, analysis, finite_or_undefined
 
 SYSTEMS, CHANGES = ("cardinal", "ordinal"), ("tau", "mrc")
@@ -37,7 +37,7 @@ DATA = ("benchmark", "metric", "condition", "variant")
 class SocialChoiceFindings(Findings):
     """Findings of `social-choice`."""
 
-    question: ClassVar[str] = "social-choice"
+    analysis: ClassVar[str] = "social-choice"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ def analyze(
     for system in SYSTEMS:
         having = [record for record in records if f"{system}.tau" in _values(record)]
         suited = partial(_unsuited, system=system, diversity=diversity, options=None if which else options)
-        taken = latest(having, suited, each=bool(which))
+        taken = select_latest(having, suited, each=bool(which))
         chosen[system], passed_over[system] = taken.records, taken.passed_over
     shown = {record.id: record for system in SYSTEMS for record in chosen[system]}
     left_out = {name for passed in passed_over.values() for name in passed} - {subject(one) for one in shown.values()}

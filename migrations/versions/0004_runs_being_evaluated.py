@@ -29,6 +29,6 @@ def downgrade():
     _comment(OLD_STATUS, NEW_STATUS)
 
 
-def _comment(said, before):
+def _comment(comment, before):
     if op.get_bind().dialect.name != "sqlite":
-        op.alter_column("run", "status", comment=said, existing_comment=before, existing_type=sa.String())
+        op.alter_column("run", "status", comment=comment, existing_comment=before, existing_type=sa.String())

@@ -15,7 +15,7 @@ from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.queries.ranking.history import HistoryRun, RunHistory
-from tracker.recording.artifacts import figure_as_bytes
+from tracker.recording.artifacts import render_figure
 from tracker.recording.finding import Report
 
 N = 200
@@ -151,6 +151,6 @@ class TestWords:
     @pytest.mark.parametrize("day", [None, 3])
     def test_the_picture_is_drawn_over_time_and_over_order(self, day: int | None) -> None:
         runs = [run(1, day=day and 1), run(4, day=day), run(9, day=day and 20)]
-        picture = figure_as_bytes(asked(three_runs(), runs).figures["history"], "png")
+        picture = render_figure(asked(three_runs(), runs).figures["history"], "png")
         assert picture.startswith(b"\x89PNG")
         assert len(picture) > 5000

@@ -14,7 +14,7 @@ from analyses.prompt_weighting import analyze
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
-from tracker.recording.artifacts import artifacts_of, figure_as_bytes
+from tracker.recording.artifacts import build_artifacts, render_figure
 from tracker.recording.finding import Report, Undefined
 
 SCHEMES = ("medoids", "distance", "inverse-distance")
@@ -117,7 +117,7 @@ class TestReport:
     def test_any_number_of_workers_gives_the_same_bytes(self, report: Report) -> None:
         with joblib.parallel_config(n_jobs=2, backend="threading"):
             again = ask(simulated())
-        assert [a.content for a in artifacts_of(again)] == [a.content for a in artifacts_of(report)]
+        assert [a.content for a in build_artifacts(again)] == [a.content for a in build_artifacts(report)]
         for name, values in report.prompt_values.items():
             assert values.values.tobytes() == again.prompt_values[name].values.tobytes()
 
@@ -135,7 +135,7 @@ class TestReport:
         for k in (2, 60):
             models = tuple(f"some-organization/some-model-{j}-with-a-long-name-instruct" for j in range(k))
             found = ask(matrix(rng.random((40, k)), models), n_seeds=1)
-            assert len(figure_as_bytes(found.figures[name])) > 5_000
+            assert len(render_figure(found.figures[name])) > 5_000
 
 
 class TestGivenWeights:

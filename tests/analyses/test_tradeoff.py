@@ -11,8 +11,8 @@ import pytest
 
 from analyses.tradeoff import SocialChoiceFindings, analyze
 from tracker.errors import SelectionError
-from tracker.queries.findings.finding_records import FindingRecord, Number
-from tracker.recording.artifacts import figure_as_bytes
+from tracker.queries.findings.finding_records import FindingRecord, MetricRecord
+from tracker.recording.artifacts import render_figure
 from tracker.recording.finding import Report, Undefined
 from tracker.recording.record import metric_rows
 
@@ -47,7 +47,7 @@ def finding(
         values |= {f"{system}.tau": tau[0], f"{system}.tau_upper": tau[1]}
         values |= {f"{system}.mrc": tau[0] ** 0.5, f"{system}.mrc_upper": tau[1] ** 0.5}
     numbers = tuple(
-        Number(name=name, value=None if name == without else value, reason="", headline=True)
+        MetricRecord(name=name, value=None if name == without else value, reason="", headline=True)
         for name, value in values.items()
     )
     return FindingRecord(
@@ -230,7 +230,7 @@ class TestFigure:
     @pytest.mark.parametrize("form", ["png", "pdf", "svg"])
     def test_it_is_drawn_in_every_format_the_same_each_time(self, form: str) -> None:
         draw = ask(*some(3)).figures["tradeoff"]
-        assert figure_as_bytes(draw, form) == figure_as_bytes(draw, form) != b""
+        assert render_figure(draw, form) == render_figure(draw, form) != b""
 
     @pytest.mark.parametrize("n", [1, 3, 30])
     def test_each_point_has_its_number_inside_the_axes_and_numbers_do_not_overlap(self, n: int) -> None:

@@ -76,7 +76,7 @@ class TestDocumented:
 
     def test_every_public_method_says_what_it_does_and_stands_on_the_page(self) -> None:
         page = PAGE.read_text()
-        for kind in (Store, answer.Answer):
+        for kind in (Store, answer.AnalysisResult):
             for name, member in inspect.getmembers(kind):
                 if not name.startswith("_") and (callable(member) or isinstance(member, property)):
                     assert inspect.getdoc(member), name
@@ -110,7 +110,7 @@ class TestLaws:
         assert {number.name: number.value for number in stored.numbers} == {
             name: None if np.isnan(value) else value for name, value in told.metrics.items()
         }
-        assert {number.name: number.reason for number in stored.numbers if number.reason} == dict(told.absent)
+        assert {number.name: number.reason for number in stored.numbers if number.reason} == dict(told.undefined)
         assert stored.parameters["n_resamples"] == 20
         assert stored.seed == 3
         assert quiz.table(told.id, "models").equals(told.tables["models"])

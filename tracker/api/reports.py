@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tracker.recording.leaderboard import ContestedBoard
     from tracker.report.contents import Contents, RankIntervals
 
-SAID = (
+RANKS_EXPLANATION = (
     "Under “between ranks” stand the ranks that comparisons of every two models on the same prompts leave open; all of "
     "them hold at once with 95 % probability (paired t{clustered}, Holm)."
 )
@@ -26,7 +26,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MadeReport:
+class BenchmarkReport:
     """A report.
 
     Attributes:
@@ -38,9 +38,9 @@ class MadeReport:
     contents: Contents
 
 
-def report(
+def build_report(
     engine: sa.Engine, selection: Selection, *, missing: Policy = "unranked", with_prompts: bool = True
-) -> MadeReport:
+) -> BenchmarkReport:
     """The report of a benchmark as one HTML file.
 
     Args:
@@ -63,13 +63,13 @@ def report(
             selection,
             contested.board,
             ranks=_ranks(contested),
-            questions=explained_questions(),
+            questions=analysis_docstrings(),
             with_prompts=with_prompts,
         )
-    return MadeReport(page=report_page(contents), contents=contents)
+    return BenchmarkReport(page=report_page(contents), contents=contents)
 
 
-def publish(engine: sa.Engine, made: MadeReport, tracking_uri: str) -> str:
+def publish(engine: sa.Engine, benchmark_report: BenchmarkReport, tracking_uri: str) -> str:
     """Keep a report in MLflow, among the reports of its benchmark; the key of the MLflow run that holds it.
 
     Raises:
@@ -77,17 +77,17 @@ def publish(engine: sa.Engine, made: MadeReport, tracking_uri: str) -> str:
     """
     from tracker.queries.resolution import find_benchmark
     from tracker.recording.mlflow.publishing import publish_report
-    from tracker.recording.mlflow.run_spec import Exhibit, as_text
+    from tracker.recording.mlflow.run_spec import MlflowRunSpec, format_parameter
 
-    contents = made.contents
+    contents = benchmark_report.contents
     board, moment = contents.board, contents.as_of or EPOCH
     with transaction(engine, write=False) as session:
         key = find_benchmark(session, contents.selection.benchmark).id
-    chosen = {name: as_text(value) for name, value in contents.selection.as_json().items() if value != ""}
-    exhibit = Exhibit(
+    chosen = {name: format_parameter(value) for name, value in contents.selection.as_json().items() if value != ""}
+    spec = MlflowRunSpec(
         kind="report",
         ref_id=key,
-        version=hashlib.sha256(made.page).hexdigest(),
+        version=hashlib.sha256(benchmark_report.page).hexdigest(),
         experiment=f"suffrage/reports/{board.benchmark}",
         about_experiment=f"Reports on {board.benchmark}: one HTML file each, under Artifacts.",
         run_name=f"{board.benchmark} report, {board.metric}, data as of {moment:%Y-%m-%d %H:%M}",
@@ -98,26 +98,27 @@ def publish(engine: sa.Engine, made: MadeReport, tracking_uri: str) -> str:
             "models": len(board.rows),
             f"{board.unit}s": board.n_units,
             "findings": len(contents.findings),
-            "megabytes": len(made.page) / 1e6,
+            "megabytes": len(benchmark_report.page) / 1e6,
         },
         tags={"suffrage.benchmark": board.benchmark, "suffrage.metric": board.metric},
-        note=f"Leaderboard, pictures and findings of {board.benchmark} for people: open `report.html` under Artifacts.",
-        files={"report.html": made.page},
+        description=f"Leaderboard, pictures and findings of {board.benchmark} for people: "
+        "open `report.html` under Artifacts.",
+        files={"report.html": benchmark_report.page},
     )
-    return publish_report(engine, exhibit, tracking_uri)
+    return publish_report(engine, spec, tracking_uri)
 
 
-def explained_questions() -> dict[str, str]:
+def analysis_docstrings() -> dict[str, str]:
     """The docstring of every analysis that is installed, by name; nothing is imported for it."""
     import ast
 
     from tracker.recording.registry import available_analyses
 
-    told = {}
-    for name, found in available_analyses().items():
-        if found.path is not None and not found.problem:
-            told[name] = ast.get_docstring(ast.parse(found.path.read_bytes())) or ""
-    return told
+    docstrings = {}
+    for name, module in available_analyses().items():
+        if module.path is not None and not module.problem:
+            docstrings[name] = ast.get_docstring(ast.parse(module.path.read_bytes())) or ""
+    return docstrings
 
 
 def _ranks(contested: ContestedBoard) -> RankIntervals:
@@ -130,6 +131,6 @@ def _ranks(contested: ContestedBoard) -> RankIntervals:
     return RankIntervals(
         low={model: interval.low for model, interval in contested.intervals.items()},
         high={model: interval.high for model, interval in contested.intervals.items()},
-        said=" ".join((SAID.format(clustered=by), *contested.further_notes)),
+        said=" ".join((RANKS_EXPLANATION.format(clustered=by), *contested.further_notes)),
         groups=in_words(contested),
     )

@@ -1,4 +1,4 @@
-"""An answer as Python has it: words, numbers, tables, pictures."""
+"""The result of an analysis in Python: summary, numbers, tables, pictures."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tracker.recording.finding import RankedModels, Report
-    from tracker.recording.pipeline import Recorded
+    from tracker.recording.pipeline import RecordedFinding
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What an analysis found, safe in the store.
+class AnalysisResult:
+    """What an analysis found, as recorded in the store.
 
     Attributes:
         id: key of the finding: ``--filter ID``, ``filter=ID`` and ``weights=ID`` mean it.
-        question: name of the analysis.
+        analysis: name of the analysis.
         metrics: every number by name; NaN where there is none.
-        absent: why there is none, by name.
+        undefined: why there is none, by name.
         warnings: sentences beside the numbers: what was dropped, what to do next.
         mlflow_run_id: the MLflow run that shows it; None where it was not published.
         publishing_problem: why it was not, though asked for.
@@ -35,16 +35,16 @@ class Answer:
     """
 
     id: int
-    question: str
+    analysis: str
     metrics: Mapping[str, float]
-    absent: Mapping[str, str]
+    undefined: Mapping[str, str]
     warnings: Sequence[str]
     mlflow_run_id: str | None
     publishing_problem: str | None
     report: Report
 
     def summary(self) -> str:
-        """The answer in plain words."""
+        """The result in plain words."""
         return self.report.summary
 
     @property
@@ -74,22 +74,22 @@ class Answer:
             NotFoundError: it has no picture of that name.
         """
         if name not in self.report.figures:
-            raise NotFoundError(f"figure of {self.question}", name, self.figures)
+            raise NotFoundError(f"figure of {self.analysis}", name, self.figures)
         return self.report.figures[name]()
 
     def __str__(self) -> str:
-        return f"{self.question}, finding {self.id}: {self.summary()}"
+        return f"{self.analysis}, finding {self.id}: {self.summary()}"
 
     __repr__ = __str__
 
     @classmethod
-    def of(cls, recorded: Recorded) -> Answer:
-        """The answer that the pipeline has recorded."""
+    def of(cls, recorded: RecordedFinding) -> AnalysisResult:
+        """The result of a finding that the pipeline has recorded."""
         return cls(
             id=recorded.finding_id,
-            question=recorded.analysis,
+            analysis=recorded.analysis,
             metrics={metric.name: np.nan if metric.value is None else metric.value for metric in recorded.metrics},
-            absent={metric.name: metric.reason for metric in recorded.metrics if metric.reason},
+            undefined={metric.name: metric.reason for metric in recorded.metrics if metric.reason},
             warnings=tuple(recorded.report.warnings),
             mlflow_run_id=recorded.mlflow_run_id,
             publishing_problem=recorded.publishing_problem,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 
-from tracker.api.result import Answer
-from tracker.api.store_queries import CHOICES, StoredThings, selection_of
+from tracker.api.result import AnalysisResult
+from tracker.api.store_queries import CHOICES, StoreQueries, selection_of
 from tracker.database import connect
 from tracker.errors import SelectionError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracker.ingest.write.stored_runs import OnConflict
     from tracker.queries.selection import Policy
 
-__all__ = ["Answer", "Store", "open_store"]
+__all__ = ["AnalysisResult", "Store", "open_store"]
 
 
 def open_store(url: str | None = None) -> Store:
@@ -49,7 +49,7 @@ def open_store(url: str | None = None) -> Store:
     return Store(connect(url))
 
 
-class Store(StoredThings):
+class Store(StoreQueries):
     """Everything known of benchmarks, and what was concluded.
 
     Where a method takes ``**choices``, they say which data: ``metric``, ``models``, ``tasks``, ``runs``, ``condition``,
@@ -123,7 +123,7 @@ class Store(StoredThings):
         if unknown := sorted(set(said) - set(known)):
             raise SelectionError(f"ingest takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
         options = ReadOptions(**said)
-        named = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        models_by_name = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         return [
             ingest_file(
                 self.engine,
@@ -134,11 +134,11 @@ class Store(StoredThings):
                 partial=partial,
                 dry_run=dry_run,
             )
-            for path in find_files([Path(one) for one in named], options, format=format)
+            for path in find_files([Path(item) for item in models_by_name], options, format=format)
         ]
 
     def prompts_from(
-        self, benchmark: str, source: str | os.PathLike[str], *, dry_run: bool = False, **said: Any
+        self, benchmark: str, source: str | os.PathLike[str], *, dry_run: bool = False, **options: Any
     ) -> PromptIngestResult:
         """Take in a benchmark's prompts from published data, so that models can be asked.
 
@@ -146,7 +146,7 @@ class Store(StoredThings):
             benchmark: what it is called.
             source: a file, a folder, or a name on the hub.
             dry_run: say what would change, and change nothing.
-            said: ``on_conflict``, ``progress`` and the fields of
+            options: ``on_conflict``, ``progress`` and the fields of
                 `tracker.ingest.datasets.ingest_prompts.PromptOptions`, such as ``preset``, ``fields``, ``splits``.
 
         Raises:
@@ -166,21 +166,21 @@ class Store(StoredThings):
 
         how = ("on_conflict", "progress")
         known = [*(field.name for field in fields(PromptOptions)), *how]
-        if unknown := sorted(set(said) - set(known)):
+        if unknown := sorted(set(options) - set(known)):
             raise SelectionError(f"prompts_from takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
         one_or_several = ("splits", "configs")
         chosen: dict[str, Any] = {
             name: [value] if name in one_or_several and isinstance(value, str) else value
-            for name, value in said.items()
+            for name, value in options.items()
             if name not in how
         }
-        handling = {name: value for name, value in said.items() if name in how}
+        handling = {name: value for name, value in options.items() if name in how}
         return ingest_prompts(
             self.engine, benchmark, os.fspath(source), PromptOptions(**chosen), dry_run=dry_run, **handling
         )
 
     def evaluate(
-        self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **said: Any
+        self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **fields: Any
     ) -> tuple[Evaluated, ...]:
         """Ask a model a benchmark's prompts, and store what it answers as it comes; called again it goes on.
 
@@ -188,7 +188,7 @@ class Store(StoredThings):
             benchmark: one whose prompts are stored.
             model: a folder, a name on the model hub, or with ``api_base`` what the server calls it.
             progress: told how many prompts are done, of how many, and the tokens that took.
-            said: fields of `tracker.evaluating.plan.Plan` and its parts, such as
+            fields: fields of `tracker.evaluating.plan.Plan` and its parts, such as
                 ``conditions=("full", "answer_only")``, ``template="smart"``,
                 ``few_shot=5``, ``few_shot_split="dev"``, ``batch_size=8``, ``api_base=...``.
 
@@ -201,66 +201,66 @@ class Store(StoredThings):
         from tracker.evaluating.evaluation import evaluate
         from tracker.evaluating.plan import Plan
 
-        return evaluate(self.engine, Plan.of(benchmark, os.fspath(model), **said), progress=progress)
+        return evaluate(self.engine, Plan.of(benchmark, os.fspath(model), **fields), progress=progress)
 
     def analyze(
         self,
-        question: str,
+        analysis: str,
         benchmark: str | None = None,
         *,
         workers: int = 1,
         publish_to: str | None = None,
-        **asked: Any,
-    ) -> Answer:
-        """Ask a question of a benchmark; the answer is recorded, and published only where ``publish_to`` says so.
+        **options: Any,
+    ) -> AnalysisResult:
+        """Run an analysis of a benchmark; the result is recorded, and published only where ``publish_to`` says so.
 
         Args:
-            question: name of the analysis, such as ``prompt-correlation``.
-            benchmark: which; None for questions about findings of several.
+            analysis: its name, such as ``prompt-correlation``.
+            benchmark: which; None for analyses of findings of several.
             workers: how many may compute at once; -1 means one for each core. The answer does not depend on it.
             publish_to: MLflow's tracking URI, such as ``sqlite:///mlflow.db``.
-            asked: parameters of the analysis, such as ``seed``, and choices of data, such as ``metric``.
+            options: parameters of the analysis, such as ``seed``, and choices of data, such as ``metric``.
 
         Raises:
-            SuffrageError: there is no such analysis, data or parameter, or the data do not suit the question.
+            SuffrageError: there is no such analysis, data or parameter, or the data do not suit the analysis.
 
         Examples:
             >>> import tracker
             >>> store = tracker.open("sqlite:///quiz.db")
             >>> answer = store.analyze("rank-intervals", "quiz", seed=0, n_resamples=100)
-            >>> answer.metrics["n_models"], answer.absent["n_clusters"]
+            >>> answer.metrics["n_models"], answer.undefined["n_clusters"]
             (2.0, 'no prompt names a cluster')
         """
         from tracker.recording.declaration import load_declaration
         from tracker.recording.pipeline import run_analysis
 
-        declaration = load_declaration(question)
-        own = {parameter.name for parameter in declaration.parameters}
-        choices = {name: value for name, value in asked.items() if name in CHOICES - own}
+        declaration = load_declaration(analysis)
+        own_parameters = {parameter.name for parameter in declaration.parameters}
+        choices = {name: value for name, value in options.items() if name in CHOICES - own_parameters}
         if benchmark is None and choices:
             raise SelectionError(f"{next(iter(choices))} is a choice of a benchmark's data. Name the benchmark.")
         recorded = run_analysis(
             self.engine,
             declaration,
             None if benchmark is None else selection_of(benchmark, choices),
-            {name: _listed(value) for name, value in asked.items() if name not in choices},
+            {name: _as_tuple(value) for name, value in options.items() if name not in choices},
             workers=workers,
             publish_to=publish_to,
         )
-        return Answer.of(recorded)
+        return AnalysisResult.of(recorded)
 
-    def compare(self, benchmark: str, model_a: str, model_b: str, **asked: Any) -> Answer:
+    def compare(self, benchmark: str, model_a: str, model_b: str, **options: Any) -> AnalysisResult:
         """Compare two models on the prompts they share; positive differences mean that the first is better.
 
         Args:
             benchmark: on which.
             model_a, model_b: their names.
-            asked: as for `analyze`.
+            options: as for `analyze`.
 
         Raises:
             SuffrageError: as for `analyze`.
         """
-        return self.analyze("comparison", benchmark, model_a=model_a, model_b=model_b, **asked)
+        return self.analyze("comparison", benchmark, model_a=model_a, model_b=model_b, **options)
 
     def report(
         self,
@@ -286,14 +286,16 @@ class Store(StoredThings):
             OutputError: the file is there already, or cannot be written.
             NotFoundError, SelectionError: as for `leaderboard`.
         """
-        from tracker.api.reports import report
+        from tracker.api.reports import build_report
         from tracker.exporting.table_files import check_output_path, write_file
 
         check_output_path(Path(path), force=replace)
-        made = report(self.engine, selection_of(benchmark, choices), missing=missing, with_prompts=with_prompts)
-        write_file(Path(path), made.page, force=replace)
+        benchmark_report = build_report(
+            self.engine, selection_of(benchmark, choices), missing=missing, with_prompts=with_prompts
+        )
+        write_file(Path(path), benchmark_report.page, force=replace)
         return Path(path)
 
 
-def _listed(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

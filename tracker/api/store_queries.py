@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CHOICES = frozenset(field.name for field in fields(Selection)) - {"benchmark"}
 
 
-class StoredThings:
+class StoreQueries:
     """What a store holds; nothing here changes it."""
 
     engine: sa.Engine
@@ -65,16 +65,16 @@ class StoredThings:
         with self.session() as session:
             return list_runs(session, benchmark=benchmark, model=model)
 
-    def findings(self, *, benchmark: str | None = None, question: str | None = None) -> list[FindingRow]:
+    def findings(self, *, benchmark: str | None = None, analysis: str | None = None) -> list[FindingRow]:
         """What was concluded, the latest first.
 
         Raises:
-            NotFoundError: there is no such benchmark, or no finding of that question.
+            NotFoundError: there is no such benchmark, or no finding of that analysis.
         """
         from tracker.queries.findings.finding_records import findings
 
         with self.session() as session:
-            return findings(session, benchmark=benchmark, name=question)
+            return findings(session, benchmark=benchmark, analysis=analysis)
 
     def finding(self, key: int) -> FindingRecord:
         """One finding with all its numbers.
@@ -94,10 +94,10 @@ class StoredThings:
             NotFoundError: it has no table of that name.
         """
         from tracker.queries.findings.finding_records import artifact
-        from tracker.recording.artifacts import table_from_bytes
+        from tracker.recording.artifacts import decode_table
 
         with self.session() as session:
-            return table_from_bytes(artifact(session, key, f"{name.removesuffix('.parquet')}.parquet"))
+            return decode_table(artifact(session, key, f"{name.removesuffix('.parquet')}.parquet"))
 
     def figure(self, key: int, name: str) -> bytes:
         """A picture of a recorded finding, as PNG.
@@ -218,7 +218,7 @@ def _several(name: str, value: Any) -> Any:
     if not several:
         raise SelectionError(f"{name} is empty, so there is nothing to look at. Leave it out to choose all.")
     kind: type = Integral if name == "runs" else str
-    if wrong := [one for one in several if not isinstance(one, kind) or isinstance(one, bool)]:
-        wanted = "numbers, as `runs` lists them" if name == "runs" else "names"
-        raise SelectionError(f"{name} holds {wrong[0]!r}; it takes {wanted}.")
+    if wrong := [item for item in several if not isinstance(item, kind) or isinstance(item, bool)]:
+        expected = "numbers, as `runs` lists them" if name == "runs" else "names"
+        raise SelectionError(f"{name} holds {wrong[0]!r}; it takes {expected}.")
     return tuple(map(int, several)) if name == "runs" else several

@@ -41,9 +41,9 @@ class Picture:
             OutputError: it is there and may not be replaced, or cannot be written.
         """
         from tracker.exporting.table_files import write_file
-        from tracker.recording.artifacts import figure_as_bytes
+        from tracker.recording.artifacts import render_figure
 
-        write_file(self.path, figure_as_bytes(report.figures[name], self.path.suffix.lower()[1:]), force=self.force)
+        write_file(self.path, render_figure(report.figures[name], self.path.suffix.lower()[1:]), force=self.force)
         inform(f"Wrote {self.path}.")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from tracker.queries.findings.grouped_metrics import Number, grouped
+from tracker.queries.findings.grouped_metrics import NamedNumber, grouped
 
 
 def inform(text: str) -> None:
@@ -71,7 +71,7 @@ def print_record(record: Mapping[str, Any], output_format: str) -> None:
         print_rows([{"name": k, "value": _text(v, full=True)} for k, v in record.items()], output_format)
 
 
-def print_numbers(numbers: Sequence[Number]) -> None:
+def print_numbers(numbers: Sequence[NamedNumber]) -> None:
     """Print the headline numbers of a finding for reading: plain ones, then statistics with what belongs to them."""
     found = grouped(numbers)
     if found.plain:

@@ -49,7 +49,7 @@ class Artifact:
     content: bytes
 
 
-def artifacts_of(report: Report) -> list[Artifact]:
+def build_artifacts(report: Report) -> list[Artifact]:
     """Everything of a report that is kept as a file: its arrays in one, each table, each figure.
 
     Raises:
@@ -57,18 +57,18 @@ def artifacts_of(report: Report) -> list[Artifact]:
     """
     artifacts = []
     if report.finding.arrays:
-        artifacts.append(Artifact(name=ARRAYS, media_type=PARQUET, content=arrays_as_bytes(report.finding.arrays)))
+        artifacts.append(Artifact(name=ARRAYS, media_type=PARQUET, content=encode_arrays(report.finding.arrays)))
     for name, table in report.tables.items():
-        artifacts.append(Artifact(name=f"{name}.parquet", media_type=PARQUET, content=table_as_bytes(table)))
+        artifacts.append(Artifact(name=f"{name}.parquet", media_type=PARQUET, content=encode_table(table)))
     for name, draw in report.figures.items():
-        artifacts.append(Artifact(name=f"{name}.png", media_type=PNG, content=figure_as_bytes(draw)))
+        artifacts.append(Artifact(name=f"{name}.png", media_type=PNG, content=render_figure(draw)))
     names = [artifact.name for artifact in artifacts]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise PluginError(f"The analysis returns two artifacts called {twice[0]}. Rename its table.")
     return artifacts
 
 
-def arrays_as_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def encode_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Parquet with one row; each column holds one array as a list in C order, its shape in the field's metadata."""
     import pyarrow as pa
 
@@ -77,12 +77,12 @@ def arrays_as_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
         values = pa.array(np.ascontiguousarray(array).reshape(-1))
         fields.append(pa.field(name, pa.list_(values.type), metadata={"shape": json.dumps(array.shape)}))
         columns.append(pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values))
-    return table_as_bytes(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
+    return encode_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
 
 
-def arrays_from_bytes(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays that `arrays_as_bytes` was given."""
-    table = table_from_bytes(content)
+def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays that `encode_arrays` was given."""
+    table = decode_table(content)
     return {
         field.name: column.chunk(0)
         .flatten()
@@ -92,7 +92,7 @@ def arrays_from_bytes(content: bytes) -> dict[str, NDArray[Any]]:
     }
 
 
-def table_as_bytes(table: pa.Table) -> bytes:
+def encode_table(table: pa.Table) -> bytes:
     """Parquet, compressed."""
     import pyarrow.parquet as pq
 
@@ -101,8 +101,8 @@ def table_as_bytes(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def table_from_bytes(content: bytes) -> pa.Table:
-    """The table that `table_as_bytes` was given."""
+def decode_table(content: bytes) -> pa.Table:
+    """The table that `encode_table` was given."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -118,7 +118,7 @@ METADATA = {
 """What a picture of each format would say of when and by what it was drawn: nothing."""
 
 
-def figure_as_bytes(draw: Callable[[], Figure], form: str = "png") -> bytes:
+def render_figure(draw: Callable[[], Figure], form: str = "png") -> bytes:
     """A picture as png, pdf or svg, without the version of the program that drew it.
 
     Letters that matplotlib's own font lacks are taken from the fonts of this machine, where one of `FONTS` is there.
@@ -126,9 +126,9 @@ def figure_as_bytes(draw: Callable[[], Figure], form: str = "png") -> bytes:
     import matplotlib as mpl
     from matplotlib.font_manager import get_font_names
 
-    there = set(get_font_names())
+    installed_fonts = set(get_font_names())
     buffer = BytesIO()
-    families = ["DejaVu Sans", *(name for name in FONTS if name in there)]
+    families = ["DejaVu Sans", *(name for name in FONTS if name in installed_fonts)]
     with mpl.rc_context({"font.family": families, "svg.hashsalt": "suffrage"}):
         figure = draw()
         with warnings.catch_warnings():

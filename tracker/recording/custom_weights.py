@@ -16,7 +16,7 @@ from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.selection import Selection
 from tracker.queries.weights import CUSTOM, PREFIX, PromptWeights
 from tracker.recording.finding import Finding, PromptValues, Report
-from tracker.recording.record import Question
+from tracker.recording.record import Provenance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +42,16 @@ class CustomWeights(Finding):
     def summary(self) -> str:
         """What the file holds."""
         every = self.n_prompts + self.n_without_weight
-        said = [
+        sentences = [
             f"{self.file} weighs {self.n_prompts:,} of the {every:,} prompts of {self.benchmark}, with an effective "
             f"number of {self.n_effective:,.1f}."
         ]
-        for n, what in ((self.n_without_weight, "not in the file"), (self.n_zero, "of weight 0")):
+        for n, description in ((self.n_without_weight, "not in the file"), (self.n_zero, "of weight 0")):
             if n:
-                said.append(f"{n:,} {'is' if n == 1 else 'are'} {what} and left out wherever these weights are used.")
-        return " ".join(said)
+                sentences.append(
+                    f"{n:,} {'is' if n == 1 else 'are'} {description} and left out wherever these weights are used."
+                )
+        return " ".join(sentences)
 
 
 def custom_weights(
@@ -60,7 +62,7 @@ def custom_weights(
     *,
     name: str,
     file: str,
-) -> tuple[Question, Report]:
+) -> tuple[Provenance, Report]:
     """Weights as something to record.
 
     Args:
@@ -74,7 +76,7 @@ def custom_weights(
     prompt, task = tables.prompt.c, tables.task.c
     of_benchmark = sa.select(sa.func.count()).select_from(tables.prompt).join(tables.task, task.id == prompt.task_id)
     every = session.scalar(of_benchmark.where(task.benchmark_id == benchmark.id)) or 0
-    found = CustomWeights(
+    finding = CustomWeights(
         file=file,
         benchmark=benchmark.label,
         n_prompts=len(prompt_ids),
@@ -82,7 +84,7 @@ def custom_weights(
         n_without_weight=every - len(prompt_ids),
         n_effective=effective_number(values),
     )
-    question = Question(
+    provenance = Provenance(
         analysis=CUSTOM,
         code_version=f"suffrage {version('suffrage')}",
         selection=Selection(benchmark=benchmark.label),
@@ -91,6 +93,6 @@ def custom_weights(
         input_digest=PromptWeights(name=name, finding_id=0, prompt_ids=prompt_ids, values=values).digest,
         runs={},
     )
-    return question, Report(
-        found, prompt_values={f"{PREFIX}{name}": PromptValues(prompt_ids=prompt_ids, values=values)}
+    return provenance, Report(
+        finding, prompt_values={f"{PREFIX}{name}": PromptValues(prompt_ids=prompt_ids, values=values)}
     )

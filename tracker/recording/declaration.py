@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tracker.queries.selection import Selection
     from tracker.recording.finding import Report
 
-BROUGHT, CLAIMED = ("weights", "encoder", "against", "cluster"), ("filter", "models")
+SELECTION_OPTIONS, CLAIMABLE_OPTIONS = ("weights", "encoder", "against", "cluster"), ("filter", "models")
 """Choices of a selection that only some inputs look at, and those that one input can keep for itself."""
 LARGEST_INTEGER = 2**53
 """Of a parameter: what every database, file and program that keeps it can hold exactly."""
@@ -57,7 +57,7 @@ class Declaration:
     help: str
     code_version: str
 
-    def brings(self, choice: str) -> bool:
+    def has_option(self, choice: str) -> bool:
         """Whether an input looks at a choice that only such inputs look at, so that the command has its option.
 
         Args:
@@ -65,13 +65,13 @@ class Declaration:
         """
         return any(getattr(kind, "BRINGS", None) == choice for kind in self.inputs.values())
 
-    def needs(self, choice: str) -> bool:
+    def requires_option(self, choice: str) -> bool:
         """Whether such an input must be there, so that without that choice the only possible one is taken."""
         kinds = [kind for name, kind in self.inputs.items() if name not in self.optional]
         return any(getattr(kind, "BRINGS", None) == choice for kind in kinds)
 
     @property
-    def claims(self) -> Mapping[str, str]:
+    def claimed_options(self) -> Mapping[str, str]:
         """Choices of the selection that one input keeps for itself, with what their options then mean.
 
         They are ``filter`` and ``models``: what the input's class calls `CLAIMS`, and `HELP`. All other inputs are
@@ -82,8 +82,10 @@ class Declaration:
 
     def selection_for(self, kind: Any, selection: Selection) -> Selection:
         """The choices that an input of this type is loaded for."""
-        others = set(self.claims) - {getattr(kind, "CLAIMS", None)}
-        defaults: dict[str, Any] = {field.name: field.default for field in fields(selection) if field.name in others}
+        claimed_elsewhere = set(self.claimed_options) - {getattr(kind, "CLAIMS", None)}
+        defaults: dict[str, Any] = {
+            field.name: field.default for field in fields(selection) if field.name in claimed_elsewhere
+        }
         return replace(selection, **defaults)
 
     @property
@@ -91,16 +93,16 @@ class Declaration:
         """Whether any input is data of a benchmark; findings are of all."""
         return not all(isinstance(kind, type) and issubclass(kind, Findings) for kind in self.inputs.values())
 
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def complete(self, explicit: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter with its value: as given, else its default.
 
         Raises:
             SelectionError: one is not known, or must be given and is not, or is a number too large to keep.
         """
         known = {parameter.name: parameter.default for parameter in self.parameters}
-        if unknown := sorted(set(given) - set(known)):
+        if unknown := sorted(set(explicit) - set(known)):
             raise SelectionError(f"{self.name} has no parameter {unknown[0]!r}. It has: {', '.join(known) or 'none'}.")
-        values = known | dict(given)
+        values = known | dict(explicit)
         if missing := [name for name, value in values.items() if value is REQUIRED]:
             raise SelectionError(f"{self.name} needs a value for {missing[0]}.")
         for name, value in values.items():
@@ -116,17 +118,17 @@ def load_declaration(name: str) -> Declaration:
         NotFoundError: there is none of that name.
         PluginError: it cannot be imported, or its signature is not one of an analysis.
     """
-    found = find_analysis(name)
-    return declare(found.load_function(KIND, MARK), found)
+    plugin = find_analysis(name)
+    return declare(plugin.load_function(KIND, MARK), plugin)
 
 
-def declare(function: Callable[..., Report], found: PluginModule) -> Declaration:
+def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaration:
     """Read a function's signature.
 
     Raises:
         PluginError: it is not one of an analysis.
     """
-    error = partial(found.error, KIND)
+    error = partial(plugin.error, KIND)
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as problem:
@@ -134,22 +136,22 @@ def declare(function: Callable[..., Report], found: PluginModule) -> Declaration
     inputs: dict[str, Any] = {}
     optional: set[str] = set()
     parameters: list[Parameter] = []
-    for name, said in inspect.signature(function).parameters.items():
+    for name, parameter in inspect.signature(function).parameters.items():
         hint = hints.get(name)
-        if said.kind in (said.VAR_POSITIONAL, said.VAR_KEYWORD):
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise error(f"it takes *{name}; each input and parameter must be named")
         if hint is None:
             raise error(f"{name} has no annotation")
-        if said.kind is said.KEYWORD_ONLY and is_option_group(hint):
+        if parameter.kind is parameter.KEYWORD_ONLY and is_option_group(hint):
             parameters += group_parameters(error, hint)
             continue
-        if said.kind is said.KEYWORD_ONLY:
-            parameters.append(parse_parameter(error, name, hint, said.default))
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            parameters.append(parse_parameter(error, name, hint, parameter.default))
             continue
         kind = unwrap_optional(hint)
         if not callable(getattr(kind, "load", None)) or not hasattr(kind, "digest"):
-            shown = format_hint(hint)
-            raise error(f"the input {name} is a {shown}, which has no load and digest; parameters come after *")
+            type_name = format_hint(hint)
+            raise error(f"the input {name} is a {type_name}, which has no load and digest; parameters come after *")
         if kind is not hint:
             if not callable(getattr(kind, "is_chosen", None)):
                 raise error(f"the input {name} may be None, but {format_hint(kind)} has no is_chosen")
@@ -163,28 +165,28 @@ def declare(function: Callable[..., Report], found: PluginModule) -> Declaration
         raise error(f"the parameter {repeated[0]} is declared {names.count(repeated[0])} times")
     doc = inspect.getdoc(inspect.getmodule(function)) or ""
     return Declaration(
-        name=found.name,
+        name=plugin.name,
         function=accept_flat_options(function),
         inputs=inputs,
         optional=frozenset(optional),
         parameters=tuple(parameters),
         help=doc,
-        code_version=_code_version(found),
+        code_version=_code_version(plugin),
     )
 
 
 def _check_choices(error: Callable[[str], PluginError], kind: Any) -> None:
     """Raise where an input says that it looks at, or claims, a choice that there is not."""
-    for attribute, possible in (("BRINGS", BROUGHT), ("CLAIMS", CLAIMED)):
-        said = getattr(kind, attribute, None)
-        if said is not None and said not in possible:
-            raise error(f"{format_hint(kind)}.{attribute} is {said!r}; it can be {' or '.join(possible)}")
+    for attribute, possible in (("BRINGS", SELECTION_OPTIONS), ("CLAIMS", CLAIMABLE_OPTIONS)):
+        option = getattr(kind, attribute, None)
+        if option is not None and option not in possible:
+            raise error(f"{format_hint(kind)}.{attribute} is {option!r}; it can be {' or '.join(possible)}")
     if hasattr(kind, "CLAIMS") and not isinstance(getattr(kind, "HELP", None), str):
         raise error(f"{format_hint(kind)} claims {kind.CLAIMS} and has no HELP, which says what the option then means")
 
 
-def _code_version(found: PluginModule) -> str:
-    said = found.distribution or found.module
-    if found.path is None:
-        return said
-    return f"{said}, {found.path.name} {hashlib.sha256(found.path.read_bytes()).hexdigest()[:12]}"
+def _code_version(plugin: PluginModule) -> str:
+    version = plugin.distribution or plugin.module
+    if plugin.path is None:
+        return version
+    return f"{version}, {plugin.path.name} {hashlib.sha256(plugin.path.read_bytes()).hexdigest()[:12]}"

@@ -22,9 +22,9 @@ from tracker.queries import tables
 from tracker.queries.findings.finding_records import finding
 from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.resolution import benchmark_label
-from tracker.recording.mlflow.publications import published_versions, wanted_versions, withdrawn_runs
+from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
-from tracker.recording.rerun_command import ask_again
+from tracker.recording.rerun_command import rerun_advice
 from tracker.run_settings import command_of, evaluation_of, progress_of
 
 Verdict = Literal["ok", "warning", "problem"]
@@ -42,17 +42,17 @@ class Check:
     Attributes:
         name: what was looked at.
         verdict: ok; warning: something is missing or old; problem: something is broken.
-        found: what was seen.
+        result: what was seen.
         advice: what to do next; '' where nothing need be done.
     """
 
     name: str
     verdict: Verdict
-    found: str
+    result: str
     advice: str = ""
 
 
-def examine(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
+def run_checks(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
     """Every check, one after the other; those that need a sound store stop where it is not of this version.
 
     Args:
@@ -63,7 +63,7 @@ def examine(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
     try:
         present = current_version(engine)
     except DatabaseError as error:
-        yield Check(name="store", verdict="problem", found="it cannot be used", advice=str(error))
+        yield Check(name="store", verdict="problem", result="it cannot be used", advice=str(error))
         return
     yield _version(engine, present)
     if present != known_versions()[-1]:
@@ -77,7 +77,7 @@ def examine(engine: sa.Engine, tracking_uri: str | None) -> Iterator[Check]:
         if tracking_uri is not None:
             yield from _mlflow(engine, tracking_uri)
     except DatabaseError as error:
-        yield Check(name="store", verdict="problem", found="it cannot be read any further", advice=str(error))
+        yield Check(name="store", verdict="problem", result="it cannot be read any further", advice=str(error))
 
 
 def faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
@@ -96,10 +96,12 @@ def faults(engine: sa.Engine) -> Iterator[tuple[str, str]]:
 
 
 def _soundness(engine: sa.Engine) -> Iterator[Check]:
-    found: dict[str, list[str]] = {"schema": [], "references": [], "scores": []}
+    faults_by_check: dict[str, list[str]] = {"schema": [], "references": [], "scores": []}
     for about, sentence in faults(engine):
-        found[about if about in found else "scores"].append(sentence if about in found else about)
-    said = {
+        faults_by_check[about if about in faults_by_check else "scores"].append(
+            sentence if about in faults_by_check else about
+        )
+    descriptions = {
         "schema": ("the tables are those of this program", "Put back a backup, or export and take in again."),
         "references": ("every row refers to one that is there", "Put back a backup; docs/team.md says how."),
         "scores": (
@@ -108,44 +110,44 @@ def _soundness(engine: sa.Engine) -> Iterator[Check]:
             "where that does not mend it: suffrage runs delete ID --yes, then suffrage ingest, or suffrage evaluate",
         ),
     }
-    for name, wrong in found.items():
-        sound, advice = said[name]
+    for name, wrong in faults_by_check.items():
+        sound, advice = descriptions[name]
         yield (
-            Check(name=name, verdict="problem", found=join_names(wrong, N_NAMED), advice=advice)
+            Check(name=name, verdict="problem", result=join_names(wrong, N_NAMED), advice=advice)
             if wrong
-            else Check(name=name, verdict="ok", found=sound)
+            else Check(name=name, verdict="ok", result=sound)
         )
 
 
 def _programs() -> Check:
-    said, missing = [f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"], []
+    programs, missing = [f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"], []
     for package in ("suffrage", *PACKAGES):
         try:
-            said.append(f"{package} {version(package)}")
+            programs.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             missing.append(package)
     if missing:
         advice = "Install it anew: pip install suffrage"
-        return Check(name="program", verdict="problem", found=f"not installed: {', '.join(missing)}", advice=advice)
-    return Check(name="program", verdict="ok", found=", ".join(said))
+        return Check(name="program", verdict="problem", result=f"not installed: {', '.join(missing)}", advice=advice)
+    return Check(name="program", verdict="ok", result=", ".join(programs))
 
 
 def _version(engine: sa.Engine, present: str | None) -> Check:
     where, head = shown_url(engine.url), known_versions()[-1]
     if present is None and (damage := _damage(engine)):
         advice = "Put back a backup; docs/team.md says how."
-        return Check(name="store", verdict="problem", found=f"{where} is damaged: {damage}", advice=advice)
+        return Check(name="store", verdict="problem", result=f"{where} is damaged: {damage}", advice=advice)
     if present is None:
         advice = "Take results in: suffrage ingest PATH --benchmark NAME; or name another store with --database."
-        return Check(name="store", verdict="warning", found=f"{where} holds nothing yet", advice=advice)
+        return Check(name="store", verdict="warning", result=f"{where} holds nothing yet", advice=advice)
     if present == head:
-        return Check(name="store", verdict="ok", found=f"{where}, version {present}")
+        return Check(name="store", verdict="ok", result=f"{where}, version {present}")
     newer = present not in known_versions()
     advice = "pip install --upgrade suffrage" if newer else "Copy it first (docs/team.md), then: suffrage db upgrade"
     return Check(
         name="store",
         verdict="problem",
-        found=f"{where} is at version {present}, this program needs {head}",
+        result=f"{where} is at version {present}, this program needs {head}",
         advice=advice,
     )
 
@@ -157,35 +159,35 @@ def _damage(engine: sa.Engine) -> str:
         return ""
     try:
         with engine.connect() as connection:
-            said = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+            verdict = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
     except sa.exc.DatabaseError as error:
         return str(error.orig)
-    return "" if said == "ok" else said.splitlines()[-1]
+    return "" if verdict == "ok" else verdict.splitlines()[-1]
 
 
 def _contents(session: Session) -> Iterator[Check]:
     run, prompt, metric = tables.run.c, tables.prompt.c, tables.metric.c
     counted = session.execute(sa.select(run.status, sa.func.count()).group_by(run.status))
     statuses: dict[str, int] = dict(counted.all())
-    told = ", ".join(f"{statuses[status]:,} {status}" for status in sorted(statuses)) or "none yet"
+    counted_runs = ", ".join(f"{statuses[status]:,} {status}" for status in sorted(statuses)) or "none yet"
     if statuses.get("partial"):
-        yield Check(name="runs", verdict="warning", found=told, advice=_partial(session))
+        yield Check(name="runs", verdict="warning", result=counted_runs, advice=_partial(session))
     else:
-        yield Check(name="runs", verdict="ok", found=told)
+        yield Check(name="runs", verdict="ok", result=counted_runs)
     n_prompts = session.scalar(sa.select(sa.func.count()).select_from(tables.prompt)) or 0
     silent = session.scalar(sa.select(sa.func.count()).select_from(tables.prompt).where(prompt.text.is_(None))) or 0
     advice = (
         "Questions about texts leave them out; a prompt table gives them: suffrage ingest PROMPTS" if silent else ""
     )
     said = f"{n_prompts:,}, {silent:,} of them without text" if silent else f"{n_prompts:,}, all with text"
-    yield Check(name="prompts", verdict="ok", found=said if n_prompts else "none yet", advice=advice)
+    yield Check(name="prompts", verdict="ok", result=said if n_prompts else "none yet", advice=advice)
     open_ended = metric.lower.is_(None) | metric.upper.is_(None)
     unbounded = session.scalars(sa.select(metric.name).where(open_ended).order_by(metric.name)).all()
     n_metrics = session.scalar(sa.select(sa.func.count()).select_from(tables.metric)) or 0
     said = f"{n_metrics:,}"
     if unbounded:
         said += f", {len(unbounded)} of them without bounds: {join_names(unbounded, N_NAMED)}"
-    yield Check(name="metrics", verdict="ok", found=said)
+    yield Check(name="metrics", verdict="ok", result=said)
 
 
 def _partial(session: Session) -> str:
@@ -199,32 +201,32 @@ def _partial(session: Session) -> str:
         .order_by(run.id)
     ).all()
     unfinished = [row for row in rows if evaluation_of(row.settings) is not None]
-    said = [
+    sentences = [
         f"The evaluation of run {row.id} has not finished ({progress_of(row.settings)}); it goes on with: "
         + command_of(row.settings, benchmark_label(row.name, row.revision), row.model)
         for row in unfinished[:N_NAMED]
     ]
     if more := len(unfinished) - N_NAMED:
-        said += [f"{more:,} more evaluations have not finished: suffrage runs lists them."] if more > 0 else []
+        sentences += [f"{more:,} more evaluations have not finished: suffrage runs lists them."] if more > 0 else []
     if damaged := [row.id for row in rows if evaluation_of(row.settings) is None]:
-        said.append(
+        sentences.append(
             f"Of run {join_names(damaged, N_NAMED)} only what came before the damage of a file is there. "
             "Take the whole file in, then: suffrage runs delete ID"
         )
-    return "; ".join(one.rstrip(".") for one in said) + "." if len(said) > 1 else said[0]
+    return "; ".join(sentence.rstrip(".") for sentence in sentences) + "." if len(sentences) > 1 else sentences[0]
 
 
 def _stale(session: Session) -> Check:
     n = session.scalar(sa.select(sa.func.count()).select_from(tables.finding)) or 0
     stale = stale_findings(session)
     if not stale:
-        return Check(name="findings", verdict="ok", found=f"{n:,}, none of them stale")
+        return Check(name="findings", verdict="ok", result=f"{n:,}, none of them stale")
     latest = max(stale)
     return Check(
         name="findings",
         verdict="warning",
-        found=f"{len(stale):,} of {n:,} are stale: {join_names(sorted(stale), N_NAMED)}; of {latest}: {stale[latest]}",
-        advice=f"{ask_again(finding(session, latest))} `suffrage show ID` says it of each.",
+        result=f"{len(stale):,} of {n:,} are stale: {join_names(sorted(stale), N_NAMED)}; of {latest}: {stale[latest]}",
+        advice=f"{rerun_advice(finding(session, latest))} `suffrage show ID` says it of each.",
     )
 
 
@@ -233,47 +235,49 @@ def _room(engine: sa.Engine) -> Check:
         with engine.connect() as connection:
             size = connection.scalar(sa.text("SELECT pg_database_size(current_database())")) or 0
             server = connection.scalar(sa.text("SHOW server_version"))
-        return Check(name="room", verdict="ok", found=f"{_bytes(size)} on PostgreSQL {server}")
+        return Check(name="room", verdict="ok", result=f"{_bytes(size)} on PostgreSQL {server}")
     path = Path(str(engine.url.database)).absolute()
     wal = Path(f"{path}-wal")
     size, beside = path.stat().st_size, wal.stat().st_size if wal.exists() else 0
     free = shutil.disk_usage(path.parent).free
-    said = f"{_bytes(size)}, {_bytes(beside)} not yet merged, {_bytes(free)} free on the disk"
+    sizes = f"{_bytes(size)}, {_bytes(beside)} not yet merged, {_bytes(free)} free on the disk"
     if free < max(ENOUGH_BYTES, size):
-        return Check(name="room", verdict="warning", found=said, advice="An upgrade may copy tables: free some space.")
+        return Check(
+            name="room", verdict="warning", result=sizes, advice="An upgrade may copy tables: free some space."
+        )
     if beside > max(LARGE_WAL, size // 4):
         advice = "Close the other programs that hold the store open; the last to close merges it."
-        return Check(name="room", verdict="warning", found=said, advice=advice)
-    return Check(name="room", verdict="ok", found=said)
+        return Check(name="room", verdict="warning", result=sizes, advice=advice)
+    return Check(name="room", verdict="ok", result=sizes)
 
 
 def _mlflow(engine: sa.Engine, tracking_uri: str) -> Iterator[Check]:
-    from tracker.recording.mlflow.publishing import reached
+    from tracker.recording.mlflow.publishing import mlflow_version
 
     try:
         store = mlflow_store(tracking_uri, engine)
         if store.file is not None and not store.file.exists():
-            yield Check(name="MLflow", verdict="ok", found=f"nothing is published at {store.shown}")
+            yield Check(name="MLflow", verdict="ok", result=f"nothing is published at {store.display_uri}")
             return
-        yield Check(name="MLflow", verdict="ok", found=f"{store.shown} answers, {reached(tracking_uri)}")
+        yield Check(name="MLflow", verdict="ok", result=f"{store.display_uri} answers, {mlflow_version(tracking_uri)}")
     except PublishingError as error:
-        yield Check(name="MLflow", verdict="warning", found="it cannot be reached", advice=str(error))
+        yield Check(name="MLflow", verdict="warning", result="it cannot be reached", advice=str(error))
         return
     with transaction(engine, write=False) as session:
-        there, wanted = published_versions(session, store.shown), wanted_versions(session)
-        gone = withdrawn_runs(session, store.shown)
-    missing = sum(what not in there for what in wanted)
-    outdated = sum(what in there and there[what] != said for what, said in wanted.items())
-    if not there:
+        published, current = published_versions(session, store.display_uri), current_versions(session)
+        gone = withdrawn_runs(session, store.display_uri)
+    missing = sum(key not in published for key in current)
+    outdated = sum(key in published and published[key] != version for key, version in current.items())
+    if not published:
         yield Check(
-            name="published", verdict="ok", found="nothing of this store", advice="suffrage publish shows it there."
+            name="published", verdict="ok", result="nothing of this store", advice="suffrage publish shows it there."
         )
     elif missing or outdated or gone:
         counts = ((missing, "not shown"), (outdated, "shown as they were"), (len(gone), "shown and not to be used"))
-        found = f"{len(there):,} shown; " + ", ".join(f"{n:,} {what}" for n, what in counts if n)
-        yield Check(name="published", verdict="warning", found=found, advice="Run: suffrage publish")
+        counted = f"{len(published):,} shown; " + ", ".join(f"{n:,} {label}" for n, label in counts if n)
+        yield Check(name="published", verdict="warning", result=counted, advice="Run: suffrage publish")
     else:
-        yield Check(name="published", verdict="ok", found=f"{len(there):,} runs and findings, all as they are")
+        yield Check(name="published", verdict="ok", result=f"{len(published):,} runs and findings, all as they are")
 
 
 def _bytes(n: int) -> str:

@@ -165,8 +165,8 @@ class Report:
         tables: by name; stored as Parquet.
         figures: by name, each a function that draws it; called only when the finding is recorded.
         warnings: sentences for the person at the terminal (what was dropped, what to do next).
-        filter: which prompts stay, where the question is which a benchmark could do without; ``--filter ID`` then
-            chooses them in every other question.
+        filter: which prompts stay, of an analysis that makes a filter; ``--filter ID`` then
+            chooses them in every other analysis.
     """
 
     finding: Finding

@@ -1,4 +1,4 @@
-"""From a question to its record: load, compute, record, publish."""
+"""Runs an analysis: load its inputs, compute, record the finding, publish it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
-from tracker.recording.artifacts import artifacts_of
-from tracker.recording.declaration import BROUGHT, Declaration, load_declaration
+from tracker.recording.artifacts import build_artifacts
+from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration
 from tracker.recording.mlflow.tracking_store import mlflow_store
-from tracker.recording.record import MetricRow, Question, metric_rows, record
+from tracker.recording.record import MetricRow, Provenance, metric_rows, record_finding
 
 if TYPE_CHECKING:
     from tracker.recording.finding import Report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedFinding:
     """A finding that is safe in the store.
 
     Attributes:
         finding_id: its key.
-        analysis: name of the question.
+        analysis: name of the analysis.
         report: what the analysis returned.
         metrics: as stored.
         mlflow_run_id: the MLflow run that shows it; None where it was not published.
@@ -57,8 +57,8 @@ def run_analysis(
     *,
     workers: int = 1,
     publish_to: str | None = None,
-) -> Recorded:
-    """Ask a question of a selection, record the answer, publish it.
+) -> RecordedFinding:
+    """Run an analysis of a selection, record the finding, publish it.
 
     The same inputs and parameters give the same metrics and artifacts, byte for byte, whatever the
     number of workers. Nothing is recorded of an analysis that fails.
@@ -66,28 +66,28 @@ def run_analysis(
     Args:
         engine: the store.
         analysis: its name, or its declaration.
-        selection: which data; None where the question is one of findings, which is not of one benchmark.
+        selection: which data; None where the analysis is one of findings, not of one benchmark.
         parameters: those that differ from the defaults.
         workers: how many may compute at once; -1 means one for each core.
         publish_to: MLflow's tracking URI; None records only. If MLflow cannot be reached, the finding
             is recorded all the same and the result says so.
 
     Raises:
-        SuffrageError: there is no such analysis, data or parameter, or the data do not suit the question.
+        SuffrageError: there is no such analysis, data or parameter, or the data do not suit the analysis.
     """
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     values = declaration.complete(parameters or {})
     if publish_to is not None:
         mlflow_store(publish_to, engine)  # what can never work is refused before it is computed
-    clock = _Clock()
-    inputs, question, warnings = _load(engine, declaration, selection, values)
+    clock = StepTimer()
+    inputs, provenance, warnings = _load(engine, declaration, selection, values)
     clock.lap("load")
-    report = _with_notes(warnings, _compute(declaration, inputs, values, workers))
+    report = _add_warnings(warnings, _compute(declaration, inputs, values, workers))
     clock.lap("compute")
-    return _recorded(engine, question, report, clock, publish_to)
+    return _record_and_publish(engine, provenance, report, clock, publish_to)
 
 
-def look(
+def compute_report(
     engine: sa.Engine,
     analysis: str | Declaration,
     selection: Selection | None = None,
@@ -95,7 +95,7 @@ def look(
     *,
     workers: int = 1,
 ) -> Report:
-    """Ask a question of a selection and record nothing; `run_analysis` would record this very answer.
+    """Run an analysis of a selection and record nothing; `run_analysis` would record this very report.
 
     Args:
         engine, analysis, selection, parameters, workers: as for `run_analysis`.
@@ -106,16 +106,18 @@ def look(
     declaration = analysis if isinstance(analysis, Declaration) else load_declaration(analysis)
     values = declaration.complete(parameters or {})
     inputs, _, warnings = _load(engine, declaration, selection, values)
-    return _with_notes(warnings, _compute(declaration, inputs, values, workers))
+    return _add_warnings(warnings, _compute(declaration, inputs, values, workers))
 
 
-def record_report(engine: sa.Engine, question: Question, report: Report, *, publish_to: str | None = None) -> Recorded:
-    """Record an answer that is there already, and publish it.
+def record_report(
+    engine: sa.Engine, provenance: Provenance, report: Report, *, publish_to: str | None = None
+) -> RecordedFinding:
+    """Record a report that was made elsewhere, and publish it.
 
     Args:
         engine: the store.
-        question: what it answers.
-        report: the answer.
+        provenance: what it was made from.
+        report: what to record.
         publish_to: as for `run_analysis`.
 
     Raises:
@@ -123,22 +125,24 @@ def record_report(engine: sa.Engine, question: Question, report: Report, *, publ
     """
     if publish_to is not None:
         mlflow_store(publish_to, engine)
-    return _recorded(engine, question, report, _Clock(), publish_to)
+    return _record_and_publish(engine, provenance, report, StepTimer(), publish_to)
 
 
-def _recorded(engine: sa.Engine, question: Question, report: Report, clock: _Clock, publish_to: str | None) -> Recorded:
-    artifacts, metrics = artifacts_of(report), metric_rows(report.finding)
+def _record_and_publish(
+    engine: sa.Engine, provenance: Provenance, report: Report, clock: StepTimer, publish_to: str | None
+) -> RecordedFinding:
+    artifacts, metrics = build_artifacts(report), metric_rows(report.finding)
     clock.lap("draw")
     with transaction(engine) as session:
-        finding_id = record(session, question, report, metrics, artifacts, clock.laps)
-    recorded = Recorded(finding_id=finding_id, analysis=question.analysis, report=report, metrics=metrics)
-    return recorded if publish_to is None else _published(engine, recorded, publish_to)
+        finding_id = record_finding(session, provenance, report, metrics, artifacts, clock.laps)
+    recorded = RecordedFinding(finding_id=finding_id, analysis=provenance.analysis, report=report, metrics=metrics)
+    return recorded if publish_to is None else _publish(engine, recorded, publish_to)
 
 
 def _load(
     engine: sa.Engine, declaration: Declaration, selection: Selection | None, parameters: Mapping[str, Any]
-) -> tuple[list[Any], Question, tuple[str, ...]]:
-    _refuse_unused(declaration, selection)
+) -> tuple[list[Any], Provenance, tuple[str, ...]]:
+    _check_selection(declaration, selection)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, selection.benchmark) if selection else None
         inputs = {
@@ -148,19 +152,19 @@ def _load(
             for name, kind in declaration.inputs.items()
         }
         warnings: tuple[str, ...] = ()
-        if selection and benchmark and "filter" not in declaration.claims:
+        if selection and benchmark and "filter" not in declaration.claimed_options:
             warnings = filter_warnings(session, benchmark, selection)
-        used = [(name, int(key)) for name, one in inputs.items() for key in getattr(one, "run_ids", ())]
+        used = [(name, int(key)) for name, loaded in inputs.items() for key in getattr(loaded, "run_ids", ())]
         run = tables.run
         stored = sa.select(run.c.id, run.c.checksum, run.c.status).where(run.c.id.in_({key for _, key in used}))
         as_read = {key: (checksum, status) for key, checksum, status in session.execute(stored)}
-    digests = [one.digest for one in inputs.values() if one is not None]
-    weights = [one for one in inputs.values() if isinstance(one, PromptWeights)]
-    encoders = [one for one in inputs.values() if isinstance(one, Embeddings | StoredEmbeddings)]
-    filters = [one.finding_id for one in inputs.values() if isinstance(one, PromptFilter)]
+    digests = [loaded.digest for loaded in inputs.values() if loaded is not None]
+    weights = [loaded for loaded in inputs.values() if isinstance(loaded, PromptWeights)]
+    encoders = [loaded for loaded in inputs.values() if isinstance(loaded, Embeddings | StoredEmbeddings)]
+    filters = [loaded.finding_id for loaded in inputs.values() if isinstance(loaded, PromptFilter)]
     if selection and filters:
         selection = replace(selection, filter=filters[0])  # the one that was the latest, where none was named
-    question = Question(
+    provenance = Provenance(
         analysis=declaration.name,
         code_version=declaration.code_version,
         selection=selection,
@@ -173,11 +177,11 @@ def _load(
         encoder_id=encoders[0].encoder_id if encoders else None,
         filter_id=selection.filter if selection else None,
     )
-    return list(inputs.values()), question, warnings
+    return list(inputs.values()), provenance, warnings
 
 
-def _refuse_unused(declaration: Declaration, selection: Selection | None) -> None:
-    """Raise where the selection chooses what the question would not look at, or not what it must look at.
+def _check_selection(declaration: Declaration, selection: Selection | None) -> None:
+    """Raise where the selection chooses what the analysis does not look at, or not what it must look at.
 
     Raises:
         SelectionError: it does.
@@ -188,8 +192,8 @@ def _refuse_unused(declaration: Declaration, selection: Selection | None) -> Non
         return
     if not declaration.is_of_one_benchmark:
         raise SelectionError(f"{declaration.name} looks at findings of all benchmarks. Leave the benchmark out.")
-    for choice in BROUGHT:
-        if getattr(selection, choice) is not None and not declaration.brings(choice):
+    for choice in SELECTION_OPTIONS:
+        if getattr(selection, choice) is not None and not declaration.has_option(choice):
             raise SelectionError(f"{declaration.name} does not look at {choice}. Leave --{choice} out.")
 
 
@@ -205,20 +209,20 @@ def _compute(declaration: Declaration, inputs: Sequence[Any], parameters: Mappin
     return report
 
 
-def _with_notes(warnings: Sequence[str], report: Report) -> Report:
+def _add_warnings(warnings: Sequence[str], report: Report) -> Report:
     return replace(report, warnings=(*warnings, *report.warnings)) if warnings else report
 
 
-def _published(engine: sa.Engine, recorded: Recorded, tracking_uri: str) -> Recorded:
-    from tracker.recording.mlflow.publishing import publish_analysis
+def _publish(engine: sa.Engine, recorded: RecordedFinding, tracking_uri: str) -> RecordedFinding:
+    from tracker.recording.mlflow.publishing import publish_finding
 
     try:
-        return replace(recorded, mlflow_run_id=publish_analysis(engine, recorded.finding_id, tracking_uri))
+        return replace(recorded, mlflow_run_id=publish_finding(engine, recorded.finding_id, tracking_uri))
     except PublishingError as error:
         return replace(recorded, publishing_problem=str(error))
 
 
-class _Clock:
+class StepTimer:
     """Seconds spent on each step."""
 
     def __init__(self) -> None:

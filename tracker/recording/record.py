@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from tracker.ingest.write.bulk_rows import insert_rows
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 from tracker.recording.artifacts import Artifact
-from tracker.recording.mlflow.run_spec import MOST_METRICS
+from tracker.recording.mlflow.run_spec import MAX_METRICS
 from tracker.schema import FilterDecision, FilterReason, PromptValue, StoredFinding
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """What was asked, of which data.
+class Provenance:
+    """What a finding was made from: analysis, code, parameters and data.
 
     Attributes:
         analysis: its name.
-        code_version: of the code that answered.
-        selection: as the user chose; None where the question is not about one benchmark.
+        code_version: of the code that ran.
+        selection: as the user chose; None where the analysis is not of one benchmark.
         parameters: every one, by name.
         benchmark_id: the benchmark it is about; None where it is about several, or none.
         input_digest: of everything that was loaded.
@@ -74,7 +74,7 @@ def metric_rows(finding: Finding) -> list[MetricRow]:
     """A finding's metrics in their order; a number that is not finite is absent, with that as the reason."""
     from tracker.recording.finding import Undefined
 
-    headline = set(list(finding.headline)[:MOST_METRICS])
+    headline = set(list(finding.headline)[:MAX_METRICS])
     rows = []
     for name, metric in finding.metrics.items():
         if isinstance(metric, Undefined):
@@ -87,50 +87,27 @@ def metric_rows(finding: Finding) -> list[MetricRow]:
     return rows
 
 
-def record(
+def record_finding(
     session: Session,
-    question: Question,
+    provenance: Provenance,
     report: Report,
     metrics: Sequence[MetricRow],
     artifacts: Sequence[Artifact],
     timings: Mapping[str, float],
 ) -> int:
-    """Write a report; the key of its analysis.
+    """Write a report; the key of its finding.
 
     Raises:
         ConflictError: a run it rests on has been deleted since.
     """
-    keys = {run_id for _, run_id in question.runs}
-    there = set(session.scalars(sa.select(tables.run.c.id).where(tables.run.c.id.in_(keys))))
-    if gone := sorted(keys - there):
-        raise ConflictError(f"Run {gone[0]} was deleted while it was being analysed. Run the analysis again.")
-    seed = question.parameters.get("seed")
-    analysis = StoredFinding(
-        benchmark_id=question.benchmark_id,
-        analysis=question.analysis,
-        parameters=dict(question.parameters),
-        selection=question.selection.as_json() if question.selection else {},
-        seed=seed if isinstance(seed, int) else None,
-        input_digest=question.input_digest,
-        weights_id=question.weights_id,
-        encoder_id=question.encoder_id,
-        filter_id=question.filter_id,
-        code_version=question.code_version,
-        summary=report.summary,
-        timings=dict(timings),
-    )
-    session.add(analysis)
+    _check_runs_exist(session, provenance)
+    finding = _finding_row(provenance)
+    finding.summary, finding.timings = report.summary, dict(timings)
+    session.add(finding)
     session.flush()
-    assert analysis.id is not None
-    key = {"finding_id": analysis.id}
-    _insert(
-        session,
-        tables.finding_run,
-        (
-            {**key, "run_id": run, "role": role, "checksum": said, "status": question.statuses.get(run, "complete")}
-            for (role, run), said in question.runs.items()
-        ),
-    )
+    assert finding.id is not None
+    key = {"finding_id": finding.id}
+    _insert(session, tables.finding_run, _run_rows(key, provenance))
     _insert(
         session,
         tables.finding_metric,
@@ -146,13 +123,49 @@ def record(
     )
     for name, values in report.prompt_values.items():
         pairs = zip(values.prompt_ids.tolist(), values.values.tolist(), strict=True)
-        finite = [(analysis.id, name, prompt, value) for prompt, value in pairs if math.isfinite(value)]
+        finite = [(finding.id, name, prompt, value) for prompt, value in pairs if math.isfinite(value)]
         insert_rows(session, PromptValue, finite)
-    _record_task_values(session, key, question.benchmark_id, report.task_values)
+    _record_task_values(session, key, provenance.benchmark_id, report.task_values)
     _record_rankings(session, key, report.rankings)
     if report.filter is not None:
-        _record_filter(session, analysis.id, report.filter)
-    return analysis.id
+        _record_filter(session, finding.id, report.filter)
+    return finding.id
+
+
+def _check_runs_exist(session: Session, provenance: Provenance) -> None:
+    """Raise where a run was deleted since it was read.
+
+    Raises:
+        ConflictError: one was.
+    """
+    keys = {run_id for _, run_id in provenance.runs}
+    stored = set(session.scalars(sa.select(tables.run.c.id).where(tables.run.c.id.in_(keys))))
+    if gone := sorted(keys - stored):
+        raise ConflictError(f"Run {gone[0]} was deleted while it was being analysed. Run the analysis again.")
+
+
+def _finding_row(provenance: Provenance) -> StoredFinding:
+    """The row of a finding, without its results."""
+    seed = provenance.parameters.get("seed")
+    return StoredFinding(
+        benchmark_id=provenance.benchmark_id,
+        analysis=provenance.analysis,
+        parameters=dict(provenance.parameters),
+        selection=provenance.selection.as_json() if provenance.selection else {},
+        seed=seed if isinstance(seed, int) else None,
+        input_digest=provenance.input_digest,
+        weights_id=provenance.weights_id,
+        encoder_id=provenance.encoder_id,
+        filter_id=provenance.filter_id,
+        code_version=provenance.code_version,
+    )
+
+
+def _run_rows(key: Mapping[str, int], provenance: Provenance) -> Iterator[dict[str, Any]]:
+    """The runs that a finding rests on, as they were read."""
+    for (role, run), checksum in provenance.runs.items():
+        status = provenance.statuses.get(run, "complete")
+        yield {**key, "run_id": run, "role": role, "checksum": checksum, "status": status}
 
 
 def _record_task_values(
@@ -188,8 +201,8 @@ def _record_filter(session: Session, key: int, decisions: FilterDecisions) -> No
     for step, out in decisions.reasons.items():
         numbers = [-1] * len(out.prompt_ids) if out.groups is None else out.groups.tolist()
         groups = (None if number < 0 else number for number in numbers)
-        told = zip(out.prompt_ids.tolist(), groups, out.retained.tolist(), strict=True)
-        insert_rows(session, FilterReason, [(key, prompt, step, *rest) for prompt, *rest in told])
+        rows = zip(out.prompt_ids.tolist(), groups, out.retained.tolist(), strict=True)
+        insert_rows(session, FilterReason, [(key, prompt, step, *rest) for prompt, *rest in rows])
 
 
 def _finite(value: float) -> float | None:
@@ -197,5 +210,5 @@ def _finite(value: float) -> float | None:
 
 
 def _insert(session: Session, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
-    if listed := list(rows):
-        session.execute(sa.insert(table), listed)
+    if row_list := list(rows):
+        session.execute(sa.insert(table), row_list)

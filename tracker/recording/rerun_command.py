@@ -9,23 +9,23 @@ from tracker.queries.findings.latest_findings import SIMULATED
 from tracker.queries.selection import WHOLE
 
 
-def command_of(found: FindingRecord) -> str | None:
+def rerun_command(record: FindingRecord) -> str | None:
     """The command that asks the same of the same choice of data; None where it was simulated."""
-    if found.parameters.get(SIMULATED):
+    if record.parameters.get(SIMULATED):
         return None
-    asked = ["suffrage", "analyze", found.name, *filter(None, [found.benchmark])]
-    for name, value in (found.selection or {}).items():
+    arguments = ["suffrage", "analyze", record.name, *filter(None, [record.benchmark])]
+    for name, value in (record.selection or {}).items():
         if name != "benchmark" and value != WHOLE.get(name):
-            listed = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            listed = listed[:19] if name == "as_of" else listed  # the option takes no time zone: it is UTC
-            asked += [f"--{name.replace('_', '-')}", listed]
-    return shlex.join(asked)
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            text = text[:19] if name == "as_of" else text  # the option takes no time zone: it is UTC
+            arguments += [f"--{name.replace('_', '-')}", text]
+    return shlex.join(arguments)
 
 
-def ask_again(found: FindingRecord) -> str:
+def rerun_advice(record: FindingRecord) -> str:
     """What to do about a stale finding, as a sentence."""
-    command = command_of(found)
+    command = rerun_command(record)
     if command is None:
-        told = found.parameters[SIMULATED]
-        return f"It is simulated ({told}): `suffrage simulate --help` says how to do it again."
+        simulation = record.parameters[SIMULATED]
+        return f"It is simulated ({simulation}): `suffrage simulate --help` says how to do it again."
     return f"Ask again with `{command}`."

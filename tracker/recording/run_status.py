@@ -19,7 +19,7 @@ from tracker.run_settings import command_of, evaluation_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class StatusChange:
     """What setting runs aside, or taking them back, has changed.
 
     Attributes:
@@ -34,7 +34,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loss:
+class DeletionPreview:
     """What would go with some runs.
 
     Attributes:
@@ -50,7 +50,7 @@ class Loss:
     finding_ids: tuple[int, ...]
 
 
-def hide(session: Session, keys: Sequence[int], reason: str | None = None) -> Change:
+def hide(session: Session, keys: Sequence[int], reason: str | None = None) -> StatusChange:
     """Leave runs out of everything that does not name them.
 
     Args:
@@ -65,12 +65,12 @@ def hide(session: Session, keys: Sequence[int], reason: str | None = None) -> Ch
     for stored in _runs(session, keys):
         if stored.status not in ("complete", "hidden"):
             raise ConflictError(
-                f"{_named(stored)} is {stored.status}: it is left out already. Leave it out of the list."
+                f"{_describe(stored)} is {stored.status}: it is left out already. Leave it out of the list."
             )
-    return _changed(session, keys, {"status": "hidden", "reason": reason})
+    return _change_runs(session, keys, {"status": "hidden", "reason": reason})
 
 
-def show_again(session: Session, keys: Sequence[int]) -> Change:
+def restore(session: Session, keys: Sequence[int]) -> StatusChange:
     """Take hidden or superseded runs back.
 
     Raises:
@@ -80,18 +80,20 @@ def show_again(session: Session, keys: Sequence[int]) -> Change:
     for stored in _runs(session, keys):
         if stored.status == "partial" and evaluation_of(stored.settings) is not None:
             go_on = command_of(stored.settings, stored.benchmark, stored.model)
-            raise ConflictError(f"{_named(stored)} is partial: its evaluation has not finished. Go on with it: {go_on}")
+            raise ConflictError(
+                f"{_describe(stored)} is partial: its evaluation has not finished. Go on with it: {go_on}"
+            )
         if stored.status == "partial":
             raise ConflictError(
-                f"{_named(stored)} is partial: its file was damaged. Take in the whole file with suffrage ingest, "
+                f"{_describe(stored)} is partial: its file was damaged. Take in the whole file with suffrage ingest, "
                 f"then: suffrage runs delete {stored.id}"
             )
         if stored.status == "complete":
-            raise ConflictError(f"{_named(stored)} is neither hidden nor superseded. Leave it out of the list.")
-    return _changed(session, keys, {"status": "complete", "reason": None, "superseded_by": None})
+            raise ConflictError(f"{_describe(stored)} is neither hidden nor superseded. Leave it out of the list.")
+    return _change_runs(session, keys, {"status": "complete", "reason": None, "superseded_by": None})
 
 
-def supersede(session: Session, old: int, by: int, reason: str | None = None) -> Change:
+def supersede(session: Session, old: int, by: int, reason: str | None = None) -> StatusChange:
     """Have a run stand in for another.
 
     Args:
@@ -106,22 +108,23 @@ def supersede(session: Session, old: int, by: int, reason: str | None = None) ->
     """
     first, second = _runs(session, [old, by]) if old != by else [find_run(session, old)] * 2
     if old == by:
-        raise ConflictError(f"{_named(first)} cannot supersede itself. Name the run that takes its place with --by.")
-    for what in ("benchmark", "model", "condition", "variant"):
-        mine, other = getattr(first, what), getattr(second, what)
-        if mine != other:
+        raise ConflictError(f"{_describe(first)} cannot supersede itself. Name the run that takes its place with --by.")
+    for field in ("benchmark", "model", "condition", "variant"):
+        first_value, second_value = getattr(first, field), getattr(second, field)
+        if first_value != second_value:
             raise ConflictError(
-                f"{_named(first)} and {_named(second)} differ in their {what} ({mine!r}, {other!r}). "
+                f"{_describe(first)} and {_describe(second)} differ in their {field} "
+                f"({first_value!r}, {second_value!r}). "
                 "A run is superseded by one of the same kind; to leave one out, hide it: suffrage runs hide"
             )
     if first.status == "partial":
-        raise ConflictError(f"{_named(first)} is partial, so it is left out. Delete it: suffrage runs delete {old}")
+        raise ConflictError(f"{_describe(first)} is partial, so it is left out. Delete it: suffrage runs delete {old}")
     if second.status != "complete":
-        raise ConflictError(f"{_named(second)} is {second.status} itself. Choose a complete run with --by.")
-    return _changed(session, [old], {"status": "superseded", "superseded_by": by, "reason": reason})
+        raise ConflictError(f"{_describe(second)} is {second.status} itself. Choose a complete run with --by.")
+    return _change_runs(session, [old], {"status": "superseded", "superseded_by": by, "reason": reason})
 
 
-def loss(session: Session, keys: Sequence[int]) -> Loss:
+def preview_deletion(session: Session, keys: Sequence[int]) -> DeletionPreview:
     """What would go with some runs.
 
     Raises:
@@ -134,7 +137,7 @@ def loss(session: Session, keys: Sequence[int]) -> Loss:
 
     used = tables.finding_run.c
     resting = sa.select(used.finding_id).where(used.run_id.in_(keys)).distinct().order_by(used.finding_id)
-    return Loss(
+    return DeletionPreview(
         runs=rows,
         n_scores=counted(tables.score),
         n_answers=counted(tables.answer),
@@ -143,7 +146,7 @@ def loss(session: Session, keys: Sequence[int]) -> Loss:
     )
 
 
-def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> Change:
+def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> StatusChange:
     """Delete runs with their scores and answers; prompts, models and findings stay.
 
     Findings that rest on them note what was deleted. What MLflow shows of them is taken down when it is next
@@ -168,26 +171,26 @@ def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> 
         )
     session.execute(sa.delete(used).where(used.c.run_id.in_(keys)))
     session.execute(sa.delete(run_table).where(run_table.c.id.in_(keys)))
-    return _since(session, keys, before)
+    return _compare_staleness(session, keys, before)
 
 
 def _runs(session: Session, keys: Sequence[int]) -> list[RunRow]:
     return [find_run(session, key) for key in dict.fromkeys(keys)]
 
 
-def _named(one: RunRow) -> str:
-    return f"Run {one.id} of {one.model} on {one.benchmark}"
+def _describe(row: RunRow) -> str:
+    return f"Run {row.id} of {row.model} on {row.benchmark}"
 
 
-def _changed(session: Session, keys: Sequence[int], values: Mapping[str, object]) -> Change:
+def _change_runs(session: Session, keys: Sequence[int], values: Mapping[str, object]) -> StatusChange:
     before = stale_findings(session)
     session.execute(sa.update(tables.run).where(tables.run.c.id.in_(keys)).values(**values))
-    return _since(session, keys, before)
+    return _compare_staleness(session, keys, before)
 
 
-def _since(session: Session, keys: Sequence[int], before: Mapping[int, str]) -> Change:
+def _compare_staleness(session: Session, keys: Sequence[int], before: Mapping[int, str]) -> StatusChange:
     after = stale_findings(session)
-    return Change(
+    return StatusChange(
         run_ids=tuple(dict.fromkeys(keys)),
         stale={key: why for key, why in after.items() if before.get(key) != why},
         sound=tuple(key for key in before if key not in after),

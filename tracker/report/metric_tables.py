@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracker.queries.findings.grouped_metrics import Number, grouped
+from tracker.queries.findings.grouped_metrics import NamedNumber, grouped
 from tracker.report.number_format import number
 
 HEADS = {
@@ -33,7 +33,7 @@ class NumberTable:
     remarked: bool
 
 
-def number_tables(numbers: Sequence[Number]) -> list[NumberTable]:
+def number_tables(numbers: Sequence[NamedNumber]) -> list[NumberTable]:
     """The headline numbers of a finding: at most one table of plain ones and one of statistics with p-values."""
     found = grouped(numbers)
     plain = [((one.name, number(one.value)), one.reason or "") for one in found.plain]

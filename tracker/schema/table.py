@@ -92,5 +92,5 @@ def finite(name: str) -> sa.CheckConstraint:
 
 def one_of(name: str, values: tuple[str, ...]) -> sa.CheckConstraint:
     """A check that a text column holds one of a few words."""
-    listed = ", ".join(f"'{v}'" for v in values)
-    return sa.CheckConstraint(f"{name} IN ({listed})", name=name)
+    quoted = ", ".join(f"'{v}'" for v in values)
+    return sa.CheckConstraint(f"{name} IN ({quoted})", name=name)

@@ -13,8 +13,8 @@ from tracker.queries.performance import TaskMatrix
 from tracker.queries.selection import Selection
 from tracker.recording.declaration import Declaration
 from tracker.recording.finding import Finding, Metric, Report, Undefined
-from tracker.recording.mlflow.run_spec import MOST_METRICS
-from tracker.recording.record import Question
+from tracker.recording.mlflow.run_spec import MAX_METRICS
+from tracker.recording.record import Provenance
 
 SYSTEMS = ("cardinal", "ordinal")
 SPREAD = ("diversity", *(f"{system}.{change}" for system in SYSTEMS for change in ("tau", "mrc")))
@@ -50,7 +50,7 @@ class Trials(Finding):
     def headline(self) -> Sequence[str]:
         """Headline numbers of the question, and the standard deviations."""
         names = [name for name in self.metrics if name in self.findings[0].headline or name.endswith(".sd")]
-        return ["n_trials", *names][:MOST_METRICS]
+        return ["n_trials", *names][:MAX_METRICS]
 
     def summary(self) -> str:
         """The means in plain words."""
@@ -104,7 +104,7 @@ def repeated(
     benchmark_id: int | None = None,
     runs: Mapping[tuple[str, int], str] | None = None,
     progress: Callable[[int], None] = lambda trial: None,
-) -> tuple[Question, Report]:
+) -> tuple[Provenance, Report]:
     """Ask a question of one simulated table after another, as something to record.
 
     Args:
@@ -116,7 +116,7 @@ def repeated(
         options: of the question, where they are not the defaults, and the seed.
         selection: of the real scores that the tables were made of, if any.
         benchmark_id: of the same.
-        runs: the same, as in `Question`.
+        runs: the same, as in `Provenance`.
         progress: told the number of each trial before it begins.
 
     Raises:
@@ -133,7 +133,7 @@ def repeated(
             yield declaration.function(table, **values)
 
     findings = tuple(report.finding for report in reports())
-    question = Question(
+    question = Provenance(
         analysis=declaration.name,
         code_version=declaration.code_version,
         selection=selection,

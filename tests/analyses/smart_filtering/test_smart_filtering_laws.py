@@ -21,7 +21,7 @@ from tracker.ingest.write.writer import store as take_in_file
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.recording.finding import Report
-from tracker.recording.pipeline import Recorded, run_analysis
+from tracker.recording.pipeline import RecordedFinding, run_analysis
 from tracker.simulation.files import BENCHMARK, METRIC, RESULT_FILES, VECTORS_FILE, write_files
 from tracker.simulation.item_response import Design, simulate
 
@@ -232,7 +232,7 @@ def filled(url: str, folder: Path) -> sa.Engine:
     return engine
 
 
-def recorded(engine: sa.Engine, workers: int) -> tuple[Recorded, dict[str, list[Any]]]:
+def recorded(engine: sa.Engine, workers: int) -> tuple[RecordedFinding, dict[str, list[Any]]]:
     """A finding and what the store holds of it, by names instead of keys."""
     options = {"n_splits": 5, "n_subsets": 5, "largest_group": 0.2}
     finding = run_analysis(

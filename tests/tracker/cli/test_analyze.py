@@ -94,7 +94,7 @@ class TestOutput:
     def test_an_mlflow_that_is_away_is_a_warning(self, filled_file: sa.Engine) -> None:
         result = ask(filled_file, "toy", "arithmetic", "--tracking-uri", "http://127.0.0.1:9")
         assert "Warning: MLflow at http://127.0.0.1:9 did not take it" in result.stderr
-        assert "Recorded as analysis 1" in result.stderr
+        assert "Recorded as finding 1" in result.stderr
 
 
 @pytest.mark.usefixtures("toys")

@@ -74,7 +74,7 @@ class TestCompare:
         call("compare", "b", "org/a", "org/b", "--database", url)
         assert call("analyses", "--format", "json", "--database", url).stdout.strip() == "[]"
         said = call("compare", "b", "org/a", "org/b", "--record", "--no-mlflow", "--database", url).stderr
-        assert "Recorded as analysis 1" in said
+        assert "Recorded as finding 1" in said
         listed = json.loads(call("analyses", "--format", "json", "--database", url).stdout)
         assert [row["name"] for row in listed] == ["comparison"]
 

@@ -28,7 +28,7 @@ def examined(engine: sa.Engine, *options: str) -> tuple[int, dict[str, tuple[str
     options = options or ("--no-mlflow",)
     result = CliRunner().invoke(suffrage, ["doctor", "--database", url, "--format", "json", *options])
     assert isinstance(result.exception, SystemExit | None), result.exception
-    checks = {load["name"]: (load["verdict"], load["found"], load["advice"]) for load in json.loads(result.stdout)}
+    checks = {load["name"]: (load["verdict"], load["result"], load["advice"]) for load in json.loads(result.stdout)}
     return result.exit_code, checks
 
 
@@ -143,7 +143,7 @@ class TestProblems:
         downgrade(sound, "0002")
         code, checks = examined(sound)
         assert (code, list(checks)) == (1, ["program", "store"])
-        assert "is at version 0002, this program needs 0004" in checks["store"][1]
+        assert "is at version 0002, this program needs 0005" in checks["store"][1]
         assert "suffrage db upgrade" in checks["store"][2]
 
     def test_a_file_that_is_no_store_is_one_problem(self, tmp_path: Path) -> None:

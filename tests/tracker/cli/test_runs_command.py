@@ -69,7 +69,7 @@ class TestSettingAside:
         publish_missing(filled_file, tracking_uri)
         run(filled_file, "runs", "hide", "2", "--tracking-uri", tracking_uri)
         done = publish_missing(filled_file, tracking_uri)
-        assert (done.n_new, done.n_marked, done.n_taken_down) == (0, 0, 0)
+        assert (done.n_new, done.n_marked, done.n_deleted) == (0, 0, 0)
         away = run(filled_file, "runs", "unhide", "2", "--tracking-uri", "sqlite:////nowhere/mlflow.db")
         assert "Warning: " in away.stderr
         assert publish_missing(filled_file, tracking_uri).n_marked == 1

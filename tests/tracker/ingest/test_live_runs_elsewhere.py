@@ -20,9 +20,9 @@ from tracker.queries import tables
 from tracker.queries.catalogue.listing import RunRow, find_run, list_runs
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
-from tracker.recording.doctor import examine
-from tracker.recording.mlflow.model_run_spec import exhibit_of_run
-from tracker.recording.run_status import delete, hide, show_again, supersede
+from tracker.recording.doctor import run_checks
+from tracker.recording.mlflow.model_run_spec import build_model_run_spec
+from tracker.recording.run_status import delete, hide, restore, supersede
 
 HALF = {"n_prompts": 4, "template": "Question:\n{{ text }}\nAnswer:", "command": "suffrage evaluate b --model org/m"}
 
@@ -70,8 +70,8 @@ def rows(engine: sa.Engine, run_id: int) -> list[str]:
 class TestUnfinished:
     def test_the_doctor_tells_how_far_it_came_and_how_to_go_on(self, file: sa.Engine) -> None:
         opened(file, portion(1, 2), settings=HALF)
-        check = next(check for check in examine(file, None) if check.name == "runs")
-        assert (check.verdict, check.found) == ("warning", "1 partial")
+        check = next(check for check in run_checks(file, None) if check.name == "runs")
+        assert (check.verdict, check.result) == ("warning", "1 partial")
         assert check.advice == (
             "The evaluation of run 1 has not finished (2 of 4 prompts); it goes on with: "
             "suffrage evaluate b --model org/m"
@@ -82,7 +82,7 @@ class TestUnfinished:
         keep(file, scores({"q0": 1}, model="cut"))
         with transaction(file) as session:
             session.execute(sa.update(tables.run).where(tables.run.c.id == 2).values(status="partial"))
-        advice = next(check for check in examine(file, None) if check.name == "runs").advice
+        advice = next(check for check in run_checks(file, None) if check.name == "runs").advice
         assert "run 1 has not finished (1 of 4 prompts)" in advice
         assert "Of run 2 only what came before the damage of a file is there." in advice
 
@@ -121,7 +121,7 @@ class TestUnfinished:
         assert "its evaluation has not finished" in said(file, "runs").stdout
         for change in (
             lambda session: hide(session, [1]),
-            lambda session: show_again(session, [1]),
+            lambda session: restore(session, [1]),
             lambda session: supersede(session, 1, 2),
         ):
             with pytest.raises(ConflictError, match="is partial"), transaction(file) as session:
@@ -130,7 +130,7 @@ class TestUnfinished:
             pytest.raises(ConflictError, match="Go on with it: suffrage evaluate b"),
             transaction(file) as session,
         ):
-            show_again(session, [1])
+            restore(session, [1])
         with transaction(file) as session:
             delete(session, [1])
         assert [row.id for row in all_runs(file)] == [2]
@@ -265,7 +265,7 @@ class TestCarriedOff:
     def test_mlflow_shows_it_from_start_to_end_with_its_settings(self, file: sa.Engine) -> None:
         opened(file, portion(*asked(file)), settings=HALF, end=True)
         with transaction(file, write=False) as session:
-            shown, row = exhibit_of_run(session, 1), find_run(session, 1)
+            shown, row = build_model_run_spec(session, 1), find_run(session, 1)
         assert shown.metrics["accuracy"] == 1.0
         assert shown.parameters["settings.template"] == HALF["template"]
         assert shown.parameters["settings.usage.tokens_read"] == "100"

@@ -137,7 +137,7 @@ class TestFindings:
             assert [row.stale for row in findings(session)] == ["", ""]
         later = add_scores(store, Q[:, :1], label="#2")
         with transaction(store, write=False) as session:
-            pinned, free = findings(session, benchmark="b", name="prompt-correlation")
+            pinned, free = findings(session, benchmark="b", analysis="prompt-correlation")
             assert pinned.stale == ""
             assert free.stale == f"a later run exists of m0 (run {later[0]})"
 
@@ -151,4 +151,4 @@ class TestFindings:
             with pytest.raises(NotFoundError, match=r"Did you mean null\.png"):
                 artifact(session, key, "nul.png")
             with pytest.raises(NotFoundError, match="Did you mean prompt-correlation"):
-                findings(session, name="prompt-corelation")
+                findings(session, analysis="prompt-corelation")

@@ -55,7 +55,7 @@ def questions() -> list[str]:
 
 
 def about_filters(name: str) -> bool:
-    return "filter" in load_declaration(name).claims
+    return "filter" in load_declaration(name).claimed_options
 
 
 def fill(engine: sa.Engine, kept: NDArray[np.bool_]) -> None:
@@ -135,7 +135,7 @@ def test_every_question_of_kept_prompts_answers_as_if_there_were_no_others(
 ) -> None:
     whole, key, of_kept = stores
     declaration, selection = load_declaration(name), Selection(benchmark="b")
-    chosen = [selection, replace(selection, weights="task-equal")] if declaration.brings("weights") else [selection]
+    chosen = [selection, replace(selection, weights="task-equal")] if declaration.has_option("weights") else [selection]
     for one in chosen:
         expected = told(ask(of_kept, declaration, one))
         assert told(ask(whole, declaration, replace(one, filter=key))) == expected
@@ -159,5 +159,5 @@ def test_every_question_about_a_filter_looks_at_all_prompts(
 def test_every_question_has_the_option(name: str) -> None:
     declaration = load_declaration(name)
     options = {option.name: option for option in analysis_command(declaration).params}
-    said = declaration.claims.get("filter", "Only the prompts that this finding keeps.")
+    said = declaration.claimed_options.get("filter", "Only the prompts that this finding keeps.")
     assert options["filter"].help == said

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.queries import tables
-from tracker.queries.findings.latest_findings import Findings, latest, subject
+from tracker.queries.findings.latest_findings import Findings, select_latest, subject
 from tracker.queries.selection import Selection
 from tracker.recording.pipeline import run_analysis
 
@@ -19,7 +19,7 @@ ARITHMETIC, ALGEBRA = Selection(benchmark="arithmetic"), Selection(benchmark="al
 
 
 class ToyFindings(Findings):
-    question: ClassVar[str] = "toy"
+    analysis: ClassVar[str] = "toy"
 
 
 def load(engine: sa.Engine, selection: Selection | None = None) -> ToyFindings:
@@ -95,9 +95,9 @@ class TestLatest:
             "Constant",
         ]
         older = replace(real, id=0)
-        chosen = latest([constant, split, real, older], lambda record: "")
+        chosen = select_latest([constant, split, real, older], lambda record: "")
         assert [record.id for record in chosen.records] == [3, 1, 2]
-        reasons = latest([real, older], lambda record: f"is number {record.id}")
+        reasons = select_latest([real, older], lambda record: f"is number {record.id}")
         assert reasons.passed_over == {"arithmetic": "finding 1 is number 1"}
-        second = latest([real, older], lambda record: "is new" if record.id else "")
+        second = select_latest([real, older], lambda record: "is new" if record.id else "")
         assert ([record.id for record in second.records], second.passed_over) == ([0], {})

@@ -145,7 +145,7 @@ class TestDeclaration:
         declaration = load_declaration("weighing-mean")
         assert list(declaration.inputs) == ["scores", "weights", "prompts"]
         assert declaration.optional == {"weights"}
-        assert declaration.brings("weights")
+        assert declaration.has_option("weights")
         assert declaration.parameters == ()
 
     def test_an_input_that_nobody_can_choose_cannot_be_optional(self, install) -> None:

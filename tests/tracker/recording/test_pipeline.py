@@ -11,9 +11,9 @@ from tracker.errors import ConflictError, NotFoundError, PluginError, Publishing
 from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
-from tracker.recording.artifacts import arrays_as_bytes, arrays_from_bytes, table_from_bytes
+from tracker.recording.artifacts import decode_arrays, decode_table, encode_arrays
 from tracker.recording.declaration import load_declaration
-from tracker.recording.pipeline import Recorded, run_analysis
+from tracker.recording.pipeline import RecordedFinding, run_analysis
 
 THREADS = '''
 """How many workers compute at once?"""
@@ -59,7 +59,7 @@ def rows(engine: sa.Engine, table: sa.Table) -> list[sa.Row]:
         return list(session.execute(sa.select(table).order_by(*table.primary_key)))
 
 
-def contents(engine: sa.Engine, recorded: Recorded) -> dict[str, object]:
+def contents(engine: sa.Engine, recorded: RecordedFinding) -> dict[str, object]:
     """Metrics and artifacts of a finding, with the number's repr and the bytes."""
     mine = recorded.finding_id
     metrics = {m.name: (repr(m.value), m.reason) for m in rows(engine, tables.finding_metric) if m.finding_id == mine}
@@ -108,10 +108,10 @@ class TestRecord:
             "quantiles.parquet": "vnd.apache.parquet",
             "draws.png": "png",
         }
-        arrays = arrays_from_bytes(files["arrays.parquet"].content)
+        arrays = decode_arrays(files["arrays.parquet"].content)
         assert arrays["grid"].tolist() == [[0, 1, 2], [3, 4, 5]]
         assert arrays["draws"].shape == (8,)
-        assert table_from_bytes(files["quantiles.parquet"].content).column_names == ["q", "value"]
+        assert decode_table(files["quantiles.parquet"].content).column_names == ["q", "value"]
         assert bytes(files["draws.png"].content)[:8] == b"\x89PNG\r\n\x1a\n"
 
     def test_values_that_are_not_numbers_have_no_row(self, filled: sa.Engine) -> None:
@@ -216,7 +216,7 @@ class TestLaws:
         ids=lambda array: f"{array.dtype}{array.shape}",
     )
     def test_arrays_come_back_as_they_were_stored(self, array: np.ndarray) -> None:
-        back = arrays_from_bytes(arrays_as_bytes({"a": array, "b": np.zeros(1)}))["a"]
+        back = decode_arrays(encode_arrays({"a": array, "b": np.zeros(1)}))["a"]
         assert back.shape == array.shape
         np.testing.assert_array_equal(back.astype(array.dtype), array)
 

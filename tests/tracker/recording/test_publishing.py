@@ -20,8 +20,8 @@ from tracker.errors import NotFoundError, PublishingError
 from tracker.queries import tables
 from tracker.queries.prompts import prompts
 from tracker.queries.selection import Selection
-from tracker.recording.artifacts import table_from_bytes
-from tracker.recording.mlflow.publishing import publish_analysis, publish_missing, publish_runs
+from tracker.recording.artifacts import decode_table
+from tracker.recording.mlflow.publishing import publish_finding, publish_missing, publish_runs
 from tracker.recording.pipeline import run_analysis
 
 ARITHMETIC = Selection(benchmark="arithmetic")
@@ -115,7 +115,7 @@ class TestFinding:
             "data/task_values.parquet",
             "data/rankings.parquet",
         }
-        values = table_from_bytes(files["data/prompt_values.parquet"]).to_pydict()
+        values = decode_table(files["data/prompt_values.parquet"]).to_pydict()
         assert set(values) == {"prompt_id", "task", "key", "weight.toy"}
         assert len(values["key"]) == 39  # the first has no number
         assert (values["prompt_id"][0], values["task"][0], values["key"][0]) == (2, "task 1", "p1")
@@ -130,7 +130,7 @@ class TestFinding:
                 session.execute(sa.insert(tables.prompt_alias).values(other))
         run_analysis(filled_file, "toy", ARITHMETIC, publish_to=tracking_uri)
         [run] = mlflow_runs(tracking_uri)
-        values = table_from_bytes(files_of(tracking_uri, run, tmp_path)["data/prompt_values.parquet"]).to_pydict()
+        values = decode_table(files_of(tracking_uri, run, tmp_path)["data/prompt_values.parquet"]).to_pydict()
         with transaction(filled_file, write=False) as session:
             called = prompts(session, ARITHMETIC)
         assert values["key"] == [called.names[row] for row in called.find_rows(np.array(values["prompt_id"]))]
@@ -149,7 +149,7 @@ class TestFinding:
 
     def test_an_unknown_finding_is_refused(self, filled_file: sa.Engine, tracking_uri: str) -> None:
         with pytest.raises(NotFoundError, match="No analysis '12'"):
-            publish_analysis(filled_file, 12, tracking_uri)
+            publish_finding(filled_file, 12, tracking_uri)
 
 
 MANY = '''
@@ -241,7 +241,7 @@ class TestRuns:
 class TestNeverTwice:
     def test_publishing_again_changes_nothing(self, filled: sa.Engine, tracking_uri: str) -> None:
         recorded = run_analysis(filled, "toy", ARITHMETIC, publish_to=tracking_uri)
-        assert publish_analysis(filled, recorded.finding_id, tracking_uri) == recorded.mlflow_run_id
+        assert publish_finding(filled, recorded.finding_id, tracking_uri) == recorded.mlflow_run_id
         assert publish_missing(filled, tracking_uri).n_new == 5
         before = publications(filled)
         assert publish_missing(filled, tracking_uri).n_new == 0

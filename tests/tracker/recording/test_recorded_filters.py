@@ -23,7 +23,7 @@ from tracker.queries.performance import performance_matrix
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.selection import Selection
 from tracker.recording.finding import FilterDecisions, FlaggedPrompts
-from tracker.recording.pipeline import Recorded, run_analysis
+from tracker.recording.pipeline import RecordedFinding, run_analysis
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 SIEVE = '''
@@ -135,7 +135,7 @@ def _sieve(install: Callable[..., None], toys: None) -> None:
     install("sieving", {"sieve": SIEVE, "looking": LOOKING, "weighed": WEIGHED})
 
 
-def sieve(engine: sa.Engine, selection: Selection = ARITHMETIC, **parameters: object) -> Recorded:
+def sieve(engine: sa.Engine, selection: Selection = ARITHMETIC, **parameters: object) -> RecordedFinding:
     return run_analysis(engine, "sieve", selection, parameters)
 
 

@@ -22,9 +22,9 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 import tracker
-from tracker.api.reports import MadeReport, report
+from tracker.api.reports import BenchmarkReport, build_report
 from tracker.api.store import Store
-from tracker.queries.findings.finding_records import Number
+from tracker.queries.findings.finding_records import MetricRecord
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
@@ -85,12 +85,12 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def made(hostile: Store) -> MadeReport:
-    return report(hostile.engine, Selection(benchmark=BENCHMARK))
+def made(hostile: Store) -> BenchmarkReport:
+    return build_report(hostile.engine, Selection(benchmark=BENCHMARK))
 
 
 @pytest.fixture(scope="module")
-def page(made: MadeReport) -> Page:
+def page(made: BenchmarkReport) -> Page:
     return Page(made.page)
 
 
@@ -136,21 +136,23 @@ class TestNothingActs:
 
 
 class TestContents:
-    def test_every_model_stands_there_with_mean_interval_and_coverage(self, made: MadeReport, page: Page) -> None:
+    def test_every_model_stands_there_with_mean_interval_and_coverage(self, made: BenchmarkReport, page: Page) -> None:
         for row in made.contents.board.rows:
             assert score(row.mean) in page.text
             assert f"{score(row.low)} to {score(row.high)}" in page.text
         assert "1 of 60 prompts are missing" in page.text
         assert "98.3 %" in page.text
 
-    def test_ranks_have_the_intervals_that_the_leaderboard_gives_them(self, hostile: Store, made: MadeReport) -> None:
+    def test_ranks_have_the_intervals_that_the_leaderboard_gives_them(
+        self, hostile: Store, made: BenchmarkReport
+    ) -> None:
         intervals = hostile.leaderboard(BENCHMARK).intervals
         assert len(intervals) == len(MODELS) - 1
         assert made.contents.ranks.low == {model: one.low for model, one in intervals.items()}
         assert made.contents.ranks.high == {model: one.high for model, one in intervals.items()}
 
     def test_every_finding_is_told_with_its_summary_and_pictures(
-        self, hostile: Store, made: MadeReport, page: Page
+        self, hostile: Store, made: BenchmarkReport, page: Page
     ) -> None:
         found = hostile.findings(benchmark=BENCHMARK)
         assert len(found) == 3
@@ -169,15 +171,15 @@ class TestContents:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copy(str(hostile.engine.url.database), copied)
         with tracker.open(f"sqlite:///{copied}") as store:
-            before = Page(report(store.engine, Selection(benchmark=BENCHMARK)).page).text
+            before = Page(build_report(store.engine, Selection(benchmark=BENCHMARK)).page).text
             rows = [["prompt_id", MODELS[0]], *([f"p{row}", 1] for row in range(N_PROMPTS))]
             store.ingest(written(tmp_path / "rerun.csv", rows), benchmark=BENCHMARK, metric="accuracy")
-            after = Page(report(store.engine, Selection(benchmark=BENCHMARK)).page).text
+            after = Page(build_report(store.engine, Selection(benchmark=BENCHMARK)).page).text
         assert "Stale:" not in before
         assert after.count("Stale:") == 3
 
     def test_texts_of_prompts_are_left_out_on_request(self, hostile: Store) -> None:
-        without = report(hostile.engine, Selection(benchmark=BENCHMARK), with_prompts=False)
+        without = build_report(hostile.engine, Selection(benchmark=BENCHMARK), with_prompts=False)
         assert "What is" not in Page(without.page).text.replace("What is asked", "").replace("What is, ", "")
         assert without.contents.examples is None
 
@@ -185,7 +187,7 @@ class TestContents:
         (tmp_path / "t.csv").write_text("model,task,score\na,x,1\na,y,2\nb,x,3\nb,y,5\n")
         with tracker.open(sqlite_url) as store:
             store.ingest(tmp_path / "t.csv", benchmark="few", metric="points")
-            made = report(store.engine, Selection(benchmark="few"))
+            made = build_report(store.engine, Selection(benchmark="few"))
         text = Page(made.page).text
         assert made.contents.scores is None
         assert "2 models on 2 tasks" in text
@@ -193,11 +195,11 @@ class TestContents:
         assert "Nothing has been asked of this benchmark yet" in text
 
     def test_every_engine_tells_the_same(
-        self, hostile: Store, made: MadeReport, tmp_path: Path, store_url: str
+        self, hostile: Store, made: BenchmarkReport, tmp_path: Path, store_url: str
     ) -> None:
         with tracker.open(store_url) as store:
             take_in(store, tmp_path)
-            found = report(store.engine, Selection(benchmark=BENCHMARK)).contents
+            found = build_report(store.engine, Selection(benchmark=BENCHMARK)).contents
         assert found.board.rows == made.contents.board.rows
         assert found.ranks == made.contents.ranks
         assert found.examples == made.contents.examples
@@ -207,7 +209,7 @@ class TestContents:
         with tracker.open(sqlite_url) as store:
             store.ingest(written(tmp_path / "t.csv", rows), benchmark="huge", metric="points")
             with np.errstate(over="ignore", invalid="ignore"):
-                page = report(store.engine, Selection(benchmark="huge")).page
+                page = build_report(store.engine, Selection(benchmark="huge")).page
         assert "4.444 × 10²⁹⁹" in Page(page).text
         assert not re.search(r'(x1|x2|cx)="(nan|-?inf)"', page.decode())
 
@@ -215,27 +217,27 @@ class TestContents:
         (tmp_path / "t.csv").write_text("prompt_id,a\np1,1\n")
         with tracker.open(sqlite_url) as store:
             store.ingest(tmp_path / "t.csv", benchmark="least", metric="points")
-            made = report(store.engine, Selection(benchmark="least"))
+            made = build_report(store.engine, Selection(benchmark="least"))
         assert "1 model on 1 prompt," in Page(made.page).text
 
 
 class TestLaws:
     def test_the_same_store_gives_the_same_bytes_wherever_it_lies(
-        self, hostile: Store, made: MadeReport, tmp_path: Path
+        self, hostile: Store, made: BenchmarkReport, tmp_path: Path
     ) -> None:
         with hostile.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copy(str(hostile.engine.url.database), tmp_path / "elsewhere.db")
         with tracker.open(f"sqlite:///{tmp_path / 'elsewhere.db'}") as store:
-            assert report(store.engine, Selection(benchmark=BENCHMARK)).page == made.page
+            assert build_report(store.engine, Selection(benchmark=BENCHMARK)).page == made.page
 
-    def test_it_names_no_folder_of_the_machine_that_made_it(self, hostile: Store, made: MadeReport) -> None:
+    def test_it_names_no_folder_of_the_machine_that_made_it(self, hostile: Store, made: BenchmarkReport) -> None:
         assert str(Path(str(hostile.engine.url.database)).parent) not in made.page.decode()
 
-    def test_it_is_small(self, made: MadeReport) -> None:
+    def test_it_is_small(self, made: BenchmarkReport) -> None:
         assert len(made.page) <= LARGEST < 5_000_000
 
-    def test_where_room_is_short_the_latest_answers_keep_their_pictures(self, made: MadeReport) -> None:
+    def test_where_room_is_short_the_latest_answers_keep_their_pictures(self, made: BenchmarkReport) -> None:
         every, none_left = pictures_that_fit(made.contents, 10_000_000)
         last, before, other = (finding.id for finding in made.contents.findings)
         assert none_left == 0
@@ -330,13 +332,13 @@ class TestWording:
 
     def test_numbers_with_p_values_stand_with_what_belongs_to_them_and_missing_ones_say_why(self) -> None:
         given = [
-            Number(name="n", value=3.0, reason="", headline=True),
-            Number(name="spread", value=None, reason="one prompt only", headline=True),
-            Number(name="mean", value=0.5, reason="", headline=True),
-            Number(name="mean.null_mean", value=0.25, reason="", headline=False),
-            Number(name="mean.pvalue", value=0.01, reason="", headline=True),
-            Number(name="mean.discrete", value=1.0, reason="", headline=False),
-            Number(name="aside", value=1.0, reason="", headline=False),
+            MetricRecord(name="n", value=3.0, reason="", headline=True),
+            MetricRecord(name="spread", value=None, reason="one prompt only", headline=True),
+            MetricRecord(name="mean", value=0.5, reason="", headline=True),
+            MetricRecord(name="mean.null_mean", value=0.25, reason="", headline=False),
+            MetricRecord(name="mean.pvalue", value=0.01, reason="", headline=True),
+            MetricRecord(name="mean.discrete", value=1.0, reason="", headline=False),
+            MetricRecord(name="aside", value=1.0, reason="", headline=False),
         ]
         plain, tested = number_tables(given)
         assert plain.heads == ("number", "value", "why not")

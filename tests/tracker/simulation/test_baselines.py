@@ -10,7 +10,7 @@ import pytest
 from tracker.errors import SelectionError
 from tracker.plugins.parameters import Parameter
 from tracker.queries.performance import PerformanceMatrix, TaskMatrix
-from tracker.recording.artifacts import table_as_bytes, table_from_bytes
+from tracker.recording.artifacts import decode_table, encode_table
 from tracker.recording.declaration import Declaration
 from tracker.recording.finding import Finding, Report, Undefined
 from tracker.recording.record import metric_rows
@@ -139,7 +139,7 @@ class TestTrials:
 
     def test_the_table_has_every_number_of_every_trial(self) -> None:
         _, report = ask(2, [0.1, 0.9])
-        rows = table_from_bytes(table_as_bytes(report.tables["trials"])).to_pylist()
+        rows = decode_table(encode_table(report.tables["trials"])).to_pylist()
         assert len(rows) == 8
         assert {"trial": 2, "name": "other", "value": None, "reason": "a gap"} in rows
 

@@ -13,7 +13,7 @@ from tracker.cli.options import database_option, format_option
 from tracker.cli.output import format_value, print_rows
 from tracker.queries.selection import WHOLE
 
-SHOWN = ("id", "name", "benchmark", "data", "recorded", "stale", "summary")
+COLUMNS = ("id", "name", "benchmark", "data", "recorded", "stale", "summary")
 LONGEST = 100
 
 
@@ -28,14 +28,14 @@ def command(benchmark: str | None, name: str | None, database: str | None, outpu
     from tracker.queries.findings.finding_records import findings
 
     with transaction(connect(database), write=False) as session:
-        rows = findings(session, benchmark=benchmark, name=name)
+        rows = findings(session, benchmark=benchmark, analysis=name)
     if output_format != "table":
         print_rows(rows, output_format)
         return
     short = [
         {**dataclasses.asdict(row), "summary": _opening(row.summary), "data": _narrowed(row.selection)} for row in rows
     ]
-    columns = [name for name in SHOWN if name != "data" or any(row["data"] for row in short)]
+    columns = [name for name in COLUMNS if name != "data" or any(row["data"] for row in short)]
     print_rows(short, output_format, columns=columns, spare=("recorded", "data"))
 
 

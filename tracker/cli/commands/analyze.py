@@ -25,7 +25,7 @@ from tracker.cli.parameter_options import check_option_names, parameter_option
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection
     from tracker.recording.declaration import Declaration
-    from tracker.recording.pipeline import Recorded
+    from tracker.recording.pipeline import RecordedFinding
     from tracker.recording.record import MetricRow
 
 OWN_NAMES = ("benchmark", "selection", "workers", "database", "tracking_uri", "no_mlflow", "output_format")
@@ -55,7 +55,10 @@ class Analyses(click.Group):
         every = available_analyses().values()
         with formatter.section("Analyses"):
             formatter.write_dl(
-                [(one.name, f"(not usable: {one.problem})" if one.problem else one.description) for one in every]
+                [
+                    (plugin.name, f"(not usable: {plugin.problem})" if plugin.problem else plugin.description)
+                    for plugin in every
+                ]
             )
 
     def resolve_command(
@@ -88,7 +91,7 @@ def analysis_command(declaration: Declaration) -> click.Command:
         output_format: str,
         selection: Selection | None = None,
         **parameters: Any,
-    ) -> Recorded:
+    ) -> RecordedFinding:
         from tracker.database import connect
         from tracker.recording.pipeline import run_analysis
 
@@ -126,26 +129,26 @@ def analysis_command(declaration: Declaration) -> click.Command:
         decorated = parameter_option(parameter)(decorated)
     if declaration.is_of_one_benchmark:
         decorated = click.argument("benchmark")(decorated)
-    question, _, rest = declaration.help.partition("\n")
-    made: click.Command = click.command(name=declaration.name, help=f"{question}\n{rest}", short_help=question)(
-        decorated
-    )
-    return made
+    title, _, rest = declaration.help.partition("\n")
+    built: click.Command = click.command(name=declaration.name, help=f"{title}\n{rest}", short_help=title)(decorated)
+    return built
 
 
 def _data_options(declaration: Declaration) -> Callable[[Any], Any]:
     """The options that choose the data of an analysis."""
 
     def decorate(function: Any) -> Any:
-        decorated: Any = selection_options(function, declaration.claims)
-        if declaration.brings("weights"):
+        decorated: Any = selection_options(function, declaration.claimed_options)
+        if declaration.has_option("weights"):
             decorated = weights_option(decorated)
-        if declaration.brings("cluster"):
+        if declaration.has_option("cluster"):
             decorated = cluster_option(decorated)
-        if declaration.brings("against"):
+        if declaration.has_option("against"):
             decorated = against_option(decorated)
-        if declaration.brings("encoder"):
-            decorated = (encoder_option if declaration.needs("encoder") else optional_encoder_option)(decorated)
+        if declaration.has_option("encoder"):
+            decorated = (encoder_option if declaration.requires_option("encoder") else optional_encoder_option)(
+                decorated
+            )
         return decorated
 
     return decorate
@@ -157,9 +160,9 @@ def _workers(ctx: click.Context, option: click.Parameter, value: int) -> int:
     return value
 
 
-def print_recorded(recorded: Recorded, output_format: str) -> None:
+def print_recorded(recorded: RecordedFinding, output_format: str) -> None:
     """Print the words and numbers of a new finding, and where to find the rest."""
-    shown = [metric for metric in recorded.metrics if metric.headline]
+    headline = [metric for metric in recorded.metrics if metric.headline]
     summary = recorded.report.summary
     if output_format == "json":
         print_record(
@@ -167,29 +170,27 @@ def print_recorded(recorded: Recorded, output_format: str) -> None:
                 "finding_id": recorded.finding_id,
                 "analysis": recorded.analysis,
                 "summary": summary,
-                "metrics": {metric.name: metric.value for metric in shown},
-                "absent": {metric.name: metric.reason for metric in shown if metric.reason},
+                "metrics": {metric.name: metric.value for metric in headline},
+                "absent": {metric.name: metric.reason for metric in headline if metric.reason},
                 "mlflow_run_id": recorded.mlflow_run_id,
             },
             output_format,
         )
     elif output_format == "csv":
-        print_rows(_rows(shown), output_format, columns=("name", "value", "reason"))
+        print_rows(_rows(headline), output_format, columns=("name", "value", "reason"))
     else:
         click.echo(f"{summary}\n")
         print_numbers(recorded.metrics)
-    for note in recorded.report.warnings:
-        inform(f"Note: {note}")
+    for warning in recorded.report.warnings:
+        inform(f"Note: {warning}")
     if recorded.publishing_problem:
         inform(f"Warning: {recorded.publishing_problem}")
-    rest = len(recorded.metrics) - len(shown)
+    rest = len(recorded.metrics) - len(headline)
     more = f" with {rest} more numbers" if rest else ""
-    inform(f"Recorded as analysis {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it{more}.")
+    inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it{more}.")
     if recorded.report.tables:
-        listed = ", ".join(recorded.report.tables)
-        inform(
-            f"Tables: {listed}. `suffrage show {recorded.finding_id} --table {listed.partition(',')[0]}` prints one."
-        )
+        table_names, first = ", ".join(recorded.report.tables), next(iter(recorded.report.tables))
+        inform(f"Tables: {table_names}. `suffrage show {recorded.finding_id} --table {first}` prints one.")
     if recorded.mlflow_run_id:
         inform("In MLflow: `suffrage ui` shows it beside earlier ones.")
 

@@ -66,7 +66,7 @@ def command(
     --record says so.
     """
     from tracker.database import connect, transaction
-    from tracker.recording.pipeline import look, run_analysis
+    from tracker.recording.pipeline import compute_report, run_analysis
 
     if selection.models or selection.runs:
         raise click.UsageError("The two models are named after the benchmark (run:7 names one run): leave out --models "
@@ -79,12 +79,12 @@ def command(
         recorded = run_analysis(engine, QUESTION, selection, asked, publish_to=None if no_mlflow else tracking_uri)
         report = recorded.report
     else:
-        report = look(engine, QUESTION, selection, asked)
+        report = compute_report(engine, QUESTION, selection, asked)
     _print(report, names, n_flips, output_format)
     if picture is not None:
         picture.save(report, "differences")
     if record:
-        inform(f"Recorded as analysis {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
+        inform(f"Recorded as finding {recorded.finding_id}: `suffrage show {recorded.finding_id}` prints it.")
         if recorded.publishing_problem:
             inform(f"Warning: {recorded.publishing_problem}")
 

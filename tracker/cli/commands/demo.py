@@ -17,7 +17,7 @@ from tracker.errors import BadInputError, ConflictError, PluginError, Publishing
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tracker.recording.pipeline import Recorded
+    from tracker.recording.pipeline import RecordedFinding
     from tracker.simulation.files import VectorsFile
     from tracker.simulation.item_response import Simulation
 
@@ -208,7 +208,7 @@ def _place(name: str) -> int | None:
         declaration = load_declaration(name)
     except PluginError:  # asking it will say why
         return 0
-    return int("filter" in declaration.claims) if declaration.is_of_one_benchmark else None
+    return int("filter" in declaration.claimed_options) if declaration.is_of_one_benchmark else None
 
 
 def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
@@ -230,7 +230,7 @@ def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
         _print_found(recorded)
 
 
-def _print_found(recorded: Recorded) -> None:
+def _print_found(recorded: RecordedFinding) -> None:
     from tracker.simulation.truth_comparison import SHOWN
 
     finding = recorded.report.finding

@@ -22,13 +22,13 @@ def command(database: str | None, tracking_uri: str, no_mlflow: bool, output_for
     Nothing is changed. Exit 0: all is well; 2: warnings; 1: problems.
     """
     from tracker.database import bare_engine
-    from tracker.recording.doctor import examine
+    from tracker.recording.doctor import run_checks
 
     checks = []
-    for check in examine(bare_engine(database), None if no_mlflow else tracking_uri):
+    for check in run_checks(bare_engine(database), None if no_mlflow else tracking_uri):
         checks.append(check)
         if output_format == "table":
-            click.echo(f"{check.verdict:<8} {check.name:<11} {check.found}")
+            click.echo(f"{check.verdict:<8} {check.name:<11} {check.result}")
             if check.advice:
                 click.echo(f"{'':<20} {check.advice}")
     if output_format != "table":

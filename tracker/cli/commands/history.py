@@ -109,12 +109,12 @@ def _asked(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], 
     """Its runs, and what the question says of them; no answer where no model has two runs."""
     from tracker.database import transaction
     from tracker.queries.ranking.history import RunHistory
-    from tracker.recording.pipeline import look
+    from tracker.recording.pipeline import compute_report
 
     with transaction(engine, write=False) as session:
         history = RunHistory.load(session, selection)
     if any(len(columns) > 1 for columns in history.columns_by_model.values()):
-        report = look(engine, QUESTION, selection)
+        report = compute_report(engine, QUESTION, selection)
         return report.tables["runs"].to_pylist(), report
     means = history.means
     return [

@@ -32,15 +32,15 @@ def command(database: str | None, tracking_uri: str) -> None:
             click.echo(f"\r{done} of {total}", nl=done == total, err=True)
 
     published = publish_missing(engine, tracking_uri, progress)
-    if published.n_taken_down:
-        inform(f"Taken down, since they are hidden, superseded or deleted: {published.n_taken_down} of the runs shown.")
+    if published.n_deleted:
+        inform(f"Taken down, since they are hidden, superseded or deleted: {published.n_deleted} of the runs shown.")
     kinds = [kind for kind, _ in published.mlflow_runs]
     if not kinds:
         inform("Nothing is recorded yet. Take some results in: suffrage ingest PATH")
         return
     findings, runs = kinds.count("finding"), kinds.count("run")
     inform(
-        f"{store.shown} shows {runs} run{'s' * (runs != 1)} and {findings} finding{'s' * (findings != 1)}; "
+        f"{store.display_uri} shows {runs} run{'s' * (runs != 1)} and {findings} finding{'s' * (findings != 1)}; "
         f"{published.n_new or 'none'} of them {'is' if published.n_new == 1 else 'are'} new."
     )
     if published.n_marked:

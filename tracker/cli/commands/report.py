@@ -52,7 +52,7 @@ def command(
     words. It opens in any browser, loads nothing from the network, and can be mailed. The same store gives the same
     file. It is also kept in MLflow.
     """
-    from tracker.api.reports import publish, report
+    from tracker.api.reports import build_report, publish
     from tracker.database import connect
     from tracker.errors import PublishingError
     from tracker.exporting.table_files import check_output_path, write_file
@@ -64,7 +64,7 @@ def command(
     engine = connect(database)
     if not no_mlflow:
         mlflow_store(tracking_uri, engine)  # what can never work is refused before the report is made
-    made = report(engine, selection, missing=missing, with_prompts=not no_prompts)
+    made = build_report(engine, selection, missing=missing, with_prompts=not no_prompts)
     write_file(output, made.page, force=force)
     inform(f"Wrote {output} ({len(made.page) / 1e6:.1f} MB). Open it in a browser.")
     if not no_mlflow:

@@ -15,7 +15,7 @@ from tracker.name_lists import join_names
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from tracker.recording.run_status import Change, Loss
+    from tracker.recording.run_status import DeletionPreview, StatusChange
 
 SHOWN = ("id", "benchmark", "model", "condition", "label", "status", "n_scores", "means", "ingested")
 TELLING = ("variant", "few_shot", "limited")
@@ -85,11 +85,11 @@ def show(key: int, database: str | None, output_format: str) -> None:
 
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.listing import find_run
-    from tracker.recording.run_status import loss
+    from tracker.recording.run_status import preview_deletion
 
     with transaction(connect(database), write=False) as session:
         found = find_run(session, key)
-        held = loss(session, [key])
+        held = preview_deletion(session, [key])
     counts = {"n_answers": held.n_answers, "n_task_scores": held.n_task_scores, "findings": list(held.finding_ids)}
     record = {**dataclasses.asdict(found), **counts}
     if output_format == "table":
@@ -122,7 +122,7 @@ def unhide(keys: tuple[int, ...], database: str | None, tracking_uri: str, no_ml
 
     engine = connect(database)
     with transaction(engine, exclusive=True) as session:
-        change = set_aside.show_again(session, keys)
+        change = set_aside.restore(session, keys)
     _tell(engine, change, "in use again", None if no_mlflow else tracking_uri)
 
 
@@ -154,7 +154,7 @@ def delete(
 
     engine = connect(database)
     with transaction(engine, write=False) as session:
-        _warn(set_aside.loss(session, keys))
+        _warn(set_aside.preview_deletion(session, keys))
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Nothing was deleted. To delete them, say so with --yes.")
@@ -193,7 +193,7 @@ def _list(benchmark: str | None, model: str | None, every: bool, database: str |
         inform(f"Not listed: {n} hidden or superseded. --all lists them too.")
 
 
-def _warn(going: Loss) -> None:
+def _warn(going: DeletionPreview) -> None:
     for run in going.runs:
         inform(f"run {run.id}: {run.model} on {run.benchmark} {run.label}".rstrip())
     counts = (
@@ -207,7 +207,7 @@ def _warn(going: Loss) -> None:
         inform(f"Stale from then on: {_findings(going.finding_ids)}.")
 
 
-def _tell(engine: Engine, change: Change, state: str, publish_to: str | None) -> None:
+def _tell(engine: Engine, change: StatusChange, state: str, publish_to: str | None) -> None:
     """Say what has changed, and have MLflow show it."""
     n = len(change.run_ids)
     inform(f"Run{'s' * (n > 1)} {format_value(change.run_ids)} {'is' if n == 1 else 'are'} {state}.")

@@ -29,7 +29,7 @@ def command(
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.listing import find_run
     from tracker.queries.findings.finding_records import artifact, finding
-    from tracker.recording.rerun_command import ask_again
+    from tracker.recording.rerun_command import rerun_advice
 
     engine = connect(database)
     if is_run:
@@ -37,34 +37,34 @@ def command(
             print_record(dataclasses.asdict(find_run(session, key)), output_format)
         return
     if table is not None:
-        from tracker.recording.artifacts import table_from_bytes
+        from tracker.recording.artifacts import decode_table
 
         with transaction(engine, write=False) as session:
-            rows = table_from_bytes(artifact(session, key, f"{table.removesuffix('.parquet')}.parquet"))
+            rows = decode_table(artifact(session, key, f"{table.removesuffix('.parquet')}.parquet"))
         print_rows(rows.to_pylist(), output_format, columns=rows.column_names)
         return
     with transaction(engine, write=False) as session:
-        found = finding(session, key)
-        contents = {file.name: artifact(session, key, file.name) for file in found.artifacts} if save else {}
+        record = finding(session, key)
+        contents = {file.name: artifact(session, key, file.name) for file in record.artifacts} if save else {}
     if output_format == "json":
-        print_record(dataclasses.asdict(found), output_format)
+        print_record(dataclasses.asdict(record), output_format)
     elif output_format == "csv":
-        print_rows(found.numbers, output_format)
+        print_rows(record.numbers, output_format)
     else:
-        about = f" on {found.benchmark}" if found.benchmark else ""
-        click.echo(f"{found.name}{about}, {found.recorded:%Y-%m-%d %H:%M} UTC, finding {found.id}")
-        click.echo(f"\n{found.summary}\n")
-        if found.stale:
-            inform(f"Stale: {found.stale}. {ask_again(found)}\n")
-        print_numbers(found.numbers)
+        about = f" on {record.benchmark}" if record.benchmark else ""
+        click.echo(f"{record.name}{about}, {record.recorded:%Y-%m-%d %H:%M} UTC, finding {record.id}")
+        click.echo(f"\n{record.summary}\n")
+        if record.stale:
+            inform(f"Stale: {record.stale}. {rerun_advice(record)}\n")
+        print_numbers(record.numbers)
         click.echo("")
-        for name, value in (("data", found.selection), ("options", found.parameters)):
-            told = {part: given for part, given in (value or {}).items() if given not in (None, "", [])}
-            click.echo(f"{name:<9}{format_value(told)}")
-        click.echo(f"{'runs':<9}{format_value(found.run_ids) or 'none'}")
-        click.echo(f"{'files':<9}{format_value([file.name for file in found.artifacts]) or 'none'}")
+        for name, value in (("data", record.selection), ("options", record.parameters)):
+            options = {part: value for part, value in (value or {}).items() if value not in (None, "", [])}
+            click.echo(f"{name:<9}{format_value(options)}")
+        click.echo(f"{'runs':<9}{format_value(record.run_ids) or 'none'}")
+        click.echo(f"{'files':<9}{format_value([file.name for file in record.artifacts]) or 'none'}")
         inform(
-            f"\nThe main ones of {len(found.numbers)} numbers; --format csv lists all. --table NAME prints a table, "
+            f"\nThe main ones of {len(record.numbers)} numbers; --format csv lists all. --table NAME prints a table, "
             "--save FOLDER writes the files."
         )
     if save:

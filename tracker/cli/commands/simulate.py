@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tracker.queries.performance import TaskMatrix
     from tracker.recording.finding import Report
-    from tracker.recording.record import Question
+    from tracker.recording.record import Provenance
 
 QUESTION = "social-choice"
 OPTIONS = ("columns", "epsilon", "top", "win_rate", "method", "time_limit")
@@ -187,7 +187,7 @@ def split(
 
 def _asked_of(
     draw: Callable[..., TaskMatrix], question: Mapping[str, Any], *, n_trials: int, **options: Any
-) -> tuple[Question, Report]:
+) -> tuple[Provenance, Report]:
     from tracker.recording.declaration import load_declaration
     from tracker.simulation.replications import repeated
 
@@ -199,7 +199,7 @@ def _asked_of(
     return repeated(declaration, draw, n_trials=n_trials, options=options, progress=progress, **question)
 
 
-def _record(engine: Engine, asked: Question, report: Report, *, tracking_uri: str, no_mlflow: bool) -> None:
+def _record(engine: Engine, asked: Provenance, report: Report, *, tracking_uri: str, no_mlflow: bool) -> None:
     from tracker.recording.pipeline import record_report
 
     print_recorded(record_report(engine, asked, report, publish_to=None if no_mlflow else tracking_uri), "table")

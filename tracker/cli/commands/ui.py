@@ -23,9 +23,9 @@ def command(tracking_uri: str, port: int) -> None:
 
     if mlflow_store(tracking_uri).is_server:
         inform("A server shows it already:")
-        click.echo(mlflow_store(tracking_uri).shown)
+        click.echo(mlflow_store(tracking_uri).display_uri)
         return
-    _refuse_taken(port)
+    _check_port_free(port)
 
     import os
     import sys
@@ -34,7 +34,7 @@ def command(tracking_uri: str, port: int) -> None:
     from tracker.recording.mlflow.publishing import prepare_store
 
     store = prepare_store(tracking_uri)
-    inform(f"Serving {store.shown}; it takes some seconds to start. Ctrl-C stops it.")
+    inform(f"Serving {store.display_uri}; it takes some seconds to start. Ctrl-C stops it.")
     click.echo(f"http://{HOST}:{port}")
     sys.stdout.flush()
     server = ["-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"]
@@ -42,7 +42,7 @@ def command(tracking_uri: str, port: int) -> None:
     os.execve(sys.executable, [sys.executable, *server, *where], SETTINGS | dict(os.environ))
 
 
-def _refuse_taken(port: int) -> None:
+def _check_port_free(port: int) -> None:
     import socket
 
     from tracker.errors import PublishingError

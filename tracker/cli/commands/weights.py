@@ -12,10 +12,10 @@ from tracker.cli.options import database_option, mlflow_options
 from tracker.cli.output import inform
 
 
-def _name(ctx: click.Context, option: click.Parameter, given: str | None) -> str | None:
-    if given is not None and not re.fullmatch(r"[\w.-]+", given):
+def _name(ctx: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not re.fullmatch(r"[\w.-]+", name):
         raise click.BadParameter("use letters, digits, dots, dashes and underscores only")
-    return given
+    return name
 
 
 @click.command()
@@ -42,12 +42,14 @@ def command(
     engine = connect(database)
     name = name or re.sub(r"[^\w.-]+", "-", path.name.removesuffix(".gz")).rpartition(".")[0] or "custom"
     with transaction(engine, write=False) as session:
-        found = find_benchmark(session, benchmark)
-        weights = read_weights(session, path, found.id, found.label)
-        question, report = custom_weights(session, found, weights.prompt_ids, weights.values, name=name, file=path.name)
-    recorded = record_report(engine, question, report, publish_to=None if no_mlflow else tracking_uri)
+        benchmark_key = find_benchmark(session, benchmark)
+        weights = read_weights(session, path, benchmark_key.id, benchmark_key.label)
+        provenance, report = custom_weights(
+            session, benchmark_key, weights.prompt_ids, weights.values, name=name, file=path.name
+        )
+    recorded = record_report(engine, provenance, report, publish_to=None if no_mlflow else tracking_uri)
     click.echo(report.summary)
     if recorded.publishing_problem:
         inform(f"Warning: {recorded.publishing_problem}")
     key = recorded.finding_id
-    inform(f"Recorded as finding {key}: suffrage leaderboard {shlex.quote(found.label)} --weights {key}")
+    inform(f"Recorded as finding {key}: suffrage leaderboard {shlex.quote(benchmark_key.label)} --weights {key}")

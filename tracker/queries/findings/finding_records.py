@@ -23,7 +23,7 @@ class FindingRow:
 
     Attributes:
         id: its key; a larger one came later.
-        name: which question it answers.
+        name: of the analysis.
         benchmark: what it is about; None where it is about several.
         status: complete or failed.
         summary: the answer in plain words, or what went wrong.
@@ -45,7 +45,7 @@ class FindingRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number:
+class MetricRecord:
     """A number of a finding.
 
     Attributes:
@@ -62,7 +62,7 @@ class Number:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Artifact:
+class ArtifactInfo:
     """A file of a finding.
 
     Attributes:
@@ -96,13 +96,13 @@ class FindingRecord(FindingRow):
     input_digest: str
     code_version: str
     timings: Any
-    numbers: tuple[Number, ...]
-    artifacts: tuple[Artifact, ...]
+    numbers: tuple[MetricRecord, ...]
+    artifacts: tuple[ArtifactInfo, ...]
     run_ids: tuple[int, ...]
 
 
-def findings(session: Session, *, benchmark: str | None = None, name: str | None = None) -> list[FindingRow]:
-    """Every finding, or those about a benchmark or of a question, the latest first.
+def findings(session: Session, *, benchmark: str | None = None, analysis: str | None = None) -> list[FindingRow]:
+    """Every finding, or those about a benchmark or of an analysis, the latest first.
 
     Raises:
         NotFoundError: there is no such benchmark, or no finding of that name.
@@ -110,15 +110,15 @@ def findings(session: Session, *, benchmark: str | None = None, name: str | None
     terms = []
     if benchmark is not None:
         terms.append(tables.finding.c.benchmark_id == find_benchmark(session, benchmark).id)
-    if name is not None:
+    if analysis is not None:
         known = session.scalars(sa.select(tables.finding.c.analysis).distinct()).all()
-        if name not in known:
-            raise NotFoundError("question with a finding", name, sorted(known))
-        terms.append(tables.finding.c.analysis == name)
+        if analysis not in known:
+            raise NotFoundError("analysis with a finding", analysis, sorted(known))
+        terms.append(tables.finding.c.analysis == analysis)
     rows = _analyses(session, terms)
     numbers = _numbers(session, terms)
     stale = stale_findings(session, [row.id for row in rows])
-    return [FindingRow(**_listed(row, numbers.get(row.id, ()), stale.get(row.id, ""))) for row in rows]
+    return [FindingRow(**_common_fields(row, numbers.get(row.id, ()), stale.get(row.id, ""))) for row in rows]
 
 
 def finding(session: Session, key: int) -> FindingRecord:
@@ -127,11 +127,11 @@ def finding(session: Session, key: int) -> FindingRecord:
     Raises:
         NotFoundError: there is none with this key.
     """
-    found = finding_records(session, tables.finding.c.id == key) if 0 <= key <= LARGEST_KEY else []
-    if not found:
+    records = finding_records(session, tables.finding.c.id == key) if 0 <= key <= LARGEST_KEY else []
+    if not records:
         known = session.scalars(sa.select(tables.finding.c.id).order_by(tables.finding.c.id)).all()
         raise NotFoundError("finding", key, known)
-    return found[0]
+    return records[0]
 
 
 def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[FindingRecord]:
@@ -145,19 +145,19 @@ def finding_records(session: Session, *terms: sa.ColumnElement[bool]) -> list[Fi
     numbers = _numbers(session, terms)
     stale = stale_findings(session, [row.id for row in rows])
     of_finding, files, used = tables.finding.c.id, tables.finding_artifact.c, tables.finding_run.c
-    artifacts: dict[int, list[Artifact]] = {}
+    artifacts: dict[int, list[ArtifactInfo]] = {}
     kept = sa.select(files.finding_id, files.name, files.media_type, sa.func.length(files.content))
     for key, name, media_type, n_bytes in session.execute(
         kept.join(tables.finding, of_finding == files.finding_id).where(*terms).order_by(files.name)
     ):
-        artifacts.setdefault(key, []).append(Artifact(name=name, media_type=media_type, n_bytes=n_bytes))
+        artifacts.setdefault(key, []).append(ArtifactInfo(name=name, media_type=media_type, n_bytes=n_bytes))
     runs: dict[int, list[int]] = {}
     rested = sa.select(used.finding_id, used.run_id).join(tables.finding, of_finding == used.finding_id)
     for key, run_id in session.execute(rested.where(*terms).distinct().order_by(used.run_id)):
         runs.setdefault(key, []).append(run_id)
     return [
         FindingRecord(
-            **_listed(row, numbers.get(row.id, ()), stale.get(row.id, "")),
+            **_common_fields(row, numbers.get(row.id, ()), stale.get(row.id, "")),
             parameters=row.parameters,
             seed=row.seed,
             input_digest=row.input_digest,
@@ -199,7 +199,7 @@ def _analyses(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> Sequ
     return session.execute(query).all()
 
 
-def _listed(row: sa.Row[Any], numbers: Sequence[Number], stale: str) -> dict[str, Any]:
+def _common_fields(row: sa.Row[Any], numbers: Sequence[MetricRecord], stale: str) -> dict[str, Any]:
     return {
         "id": row.id,
         "name": row.analysis,
@@ -213,7 +213,7 @@ def _listed(row: sa.Row[Any], numbers: Sequence[Number], stale: str) -> dict[str
     }
 
 
-def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[int, list[Number]]:
+def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[int, list[MetricRecord]]:
     kept = tables.finding_metric
     query = (
         sa.select(kept.c.finding_id, kept.c.name, kept.c.value, kept.c.reason, kept.c.headline)
@@ -221,7 +221,7 @@ def _numbers(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> dict[
         .where(*terms)
         .order_by(kept.c.position, kept.c.name)
     )
-    found: dict[int, list[Number]] = {}
+    metrics: dict[int, list[MetricRecord]] = {}
     for key, name, value, reason, headline in session.execute(query):
-        found.setdefault(key, []).append(Number(name=name, value=value, reason=reason or "", headline=headline))
-    return found
+        metrics.setdefault(key, []).append(MetricRecord(name=name, value=value, reason=reason or "", headline=headline))
+    return metrics

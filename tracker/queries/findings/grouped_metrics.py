@@ -10,7 +10,7 @@ BESIDE = ("null_mean", "permuted_mean", "null_sd", "permuted_sd", "pvalue")
 """Suffixes that stand beside the number they belong to: ``hamming.variance.pvalue`` beside ``hamming.variance``."""
 
 
-class Number(Protocol):
+class NamedNumber(Protocol):
     """A number of a finding, as recorded."""
 
     @property
@@ -34,7 +34,7 @@ class Statistic:
         is_discrete: whether the null takes so few values that p-values move in jumps.
     """
 
-    number: Number
+    number: NamedNumber
     beside: Mapping[str, float | None]
     reason: str
     is_discrete: bool
@@ -50,12 +50,12 @@ class GroupedNumbers:
         suffixes: of `BESIDE`, those that any statistic has.
     """
 
-    plain: Sequence[Number]
+    plain: Sequence[NamedNumber]
     statistics: Sequence[Statistic]
     suffixes: tuple[str, ...]
 
 
-def grouped(numbers: Sequence[Number]) -> GroupedNumbers:
+def grouped(numbers: Sequence[NamedNumber]) -> GroupedNumbers:
     """The headline numbers in their order, those that belong to a statistic beside it."""
     known = {number.name: number for number in numbers}
     with_others = {n.name for n in numbers if any(f"{n.name}.{suffix}" in known for suffix in BESIDE)}

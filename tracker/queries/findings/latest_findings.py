@@ -1,4 +1,4 @@
-"""What was concluded before, as the input of a question about several findings."""
+"""What was concluded before, as the input of an analysis of several findings."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ SIMULATED = "simulated"
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Recorded findings of one question; a question about them declares a subclass that names it.
+    """Recorded findings of one analysis; an analysis of them declares a subclass that names it.
 
     Attributes:
-        question: whose findings, such as ``social-choice``.
+        analysis: whose findings, such as ``social-choice``.
         records: complete ones, the latest first, each with its numbers, parameters, data and staleness.
         benchmarks: every stored benchmark, with or without a finding.
     """
 
-    question: ClassVar[str]
+    analysis: ClassVar[str]
     records: tuple[FindingRecord, ...]
     benchmarks: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, session: Session, selection: Selection | None) -> Self:
-        """All findings of the question, or those about the selection's benchmark."""
-        analysis, benchmark = tables.finding.c, tables.benchmark.c
-        terms = [analysis.analysis == cls.question, analysis.status == "complete"]
+        """All findings of the analysis, or those about the selection's benchmark."""
+        finding, benchmark = tables.finding.c, tables.benchmark.c
+        terms = [finding.analysis == cls.analysis, finding.status == "complete"]
         stored = session.execute(sa.select(benchmark.name, benchmark.revision).order_by(benchmark.name)).all()
         labels = [benchmark_label(name, revision) for name, revision in stored]
         if selection is not None:
             chosen = find_benchmark(session, selection.benchmark)
-            terms.append(analysis.benchmark_id == chosen.id)
+            terms.append(finding.benchmark_id == chosen.id)
             labels = [chosen.label]
         return cls(records=tuple(finding_records(session, *terms)), benchmarks=tuple(labels))
 
@@ -58,7 +58,7 @@ class Findings:
         hashed = hashlib.sha256(json.dumps(self.benchmarks).encode())
         for record in self.records:
             numbers = [(number.name, number.value, number.reason) for number in record.numbers]
-            told = (
+            content = (
                 record.id,
                 record.benchmark,
                 record.stale,
@@ -67,12 +67,12 @@ class Findings:
                 record.input_digest,
                 numbers,
             )
-            hashed.update(json.dumps(told, sort_keys=True).encode())
+            hashed.update(json.dumps(content, sort_keys=True).encode())
         return hashed.hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Latest:
+class LatestFindings:
     """One finding for each thing that there are findings about.
 
     Attributes:
@@ -90,7 +90,9 @@ def subject(record: FindingRecord) -> str:
     return f"{record.benchmark} {simulated}".strip() if record.benchmark else simulated.capitalize()
 
 
-def latest(records: Sequence[FindingRecord], unsuited: Callable[[FindingRecord], str], *, each: bool = False) -> Latest:
+def select_latest(
+    records: Sequence[FindingRecord], unsuited: Callable[[FindingRecord], str], *, each: bool = False
+) -> LatestFindings:
     """The latest finding about each subject that suits.
 
     Args:
@@ -98,17 +100,17 @@ def latest(records: Sequence[FindingRecord], unsuited: Callable[[FindingRecord],
         unsuited: why a finding cannot be taken, in words; '' where it can.
         each: take every finding that suits, not the latest only.
     """
-    taken: dict[str, FindingRecord] = {}
+    chosen: dict[str, FindingRecord] = {}
     reasons: dict[str, str] = {}
     for record in records:
         about = f"{subject(record)} #{record.id}" if each else subject(record)
-        if about in taken:
+        if about in chosen:
             continue
         if reason := unsuited(record):
             reasons.setdefault(about, f"finding {record.id} {reason}")
         else:
-            taken[about] = record
-    return Latest(
-        records=tuple(taken[about] for about in sorted(taken)),
-        passed_over={about: reasons[about] for about in sorted(reasons) if about not in taken},
+            chosen[about] = record
+    return LatestFindings(
+        records=tuple(chosen[about] for about in sorted(chosen)),
+        passed_over={about: reasons[about] for about in sorted(reasons) if about not in chosen},
     )

@@ -17,7 +17,7 @@ from tracker.queries.resolution import has_scores
 KEYS_AT_ONCE = 500
 N_NAMED = 3
 
-SET_ASIDE = {"hidden": "hidden since", "superseded": "superseded since", "partial": "only partial now"}
+STATUS_CHANGES = {"hidden": "hidden since", "superseded": "superseded since", "partial": "only partial now"}
 """How a status is told where a run had another one when it was read."""
 
 
@@ -38,20 +38,23 @@ def stale_findings(session: Session, keys: Collection[int] | None = None) -> dic
         session: the store.
         keys: which findings; None means all.
     """
-    asked = {key: _Asked(*rest) for key, *rest in _analyses(session, keys)}
-    _weigh(session, asked)
-    for key in sorted(asked):  # a filter and weights were there before the finding that used them
-        one = asked[key]
-        for noun, used in (("filter", asked.get(one.filter_id or -1)), ("weights", asked.get(one.weights_id or -1))):
-            if used is not None and used.withdrawn and not one.withdrawn:
-                which = one.filter_id if noun == "filter" else one.weights_id
-                one.withdrawn.append(f"its {noun}, finding {which}: {'; '.join(used.withdrawn)}")
-    wanted = asked if keys is None else set(keys) & set(asked)
-    return {key: said for key in sorted(wanted) if (said := asked[key].reason)}
+    findings = {key: _FindingData(*rest) for key, *rest in _analyses(session, keys)}
+    _weigh(session, findings)
+    for key in sorted(findings):  # a filter and weights were there before the finding that used them
+        finding = findings[key]
+        for noun, used in (
+            ("filter", findings.get(finding.filter_id or -1)),
+            ("weights", findings.get(finding.weights_id or -1)),
+        ):
+            if used is not None and used.withdrawn and not finding.withdrawn:
+                used_id = finding.filter_id if noun == "filter" else finding.weights_id
+                finding.withdrawn.append(f"its {noun}, finding {used_id}: {'; '.join(used.withdrawn)}")
+    selected = findings if keys is None else set(keys) & set(findings)
+    return {key: reason for key in sorted(selected) if (reason := findings[key].reason)}
 
 
 @dataclass
-class _Asked:
+class _FindingData:
     """A finding as it was asked for, and what has become of its data.
 
     Attributes:
@@ -89,40 +92,40 @@ def _analyses(session: Session, keys: Collection[int] | None) -> list[Sequence[A
     columns = sa.select(analysis.id, analysis.selection, analysis.filter_id, analysis.weights_id, analysis.stale)
     if keys is None:
         return list(session.execute(columns))
-    found: dict[int, Sequence[Any]] = {}
-    wanted = set(keys)
-    while wanted:
-        rows = [row for part in _parts(wanted) for row in session.execute(columns.where(analysis.id.in_(part)))]
-        found |= {row[0]: row for row in rows}
-        wanted = {key for row in rows for key in row[2:4] if key is not None} - set(found)
-    return list(found.values())
+    rows_by_key: dict[int, Sequence[Any]] = {}
+    missing = set(keys)
+    while missing:
+        rows = [row for part in _parts(missing) for row in session.execute(columns.where(analysis.id.in_(part)))]
+        rows_by_key |= {row[0]: row for row in rows}
+        missing = {key for row in rows for key in row[2:4] if key is not None} - set(rows_by_key)
+    return list(rows_by_key.values())
 
 
-def _weigh(session: Session, asked: Mapping[int, _Asked]) -> None:
+def _weigh(session: Session, findings: Mapping[int, _FindingData]) -> None:
     """Note what became of the runs of findings."""
     changed: dict[int, set[int]] = defaultdict(set)
     aside: dict[tuple[int, str], set[str]] = defaultdict(set)
     later: dict[int, dict[int, str]] = defaultdict(dict)
-    for row in _rests_on(session, asked):
-        one = asked[row.finding_id]
+    for row in _rests_on(session, findings):
+        finding = findings[row.finding_id]
         if row.checksum != row.checksum_now:
             changed[row.finding_id].add(row.run_id)
         elif row.status_now not in ("complete", row.status):
             by = f" by run {row.superseded_by}" if row.superseded_by else ""
             why = f" ({row.reason})" if row.reason else ""
             aside[row.finding_id, row.status_now].add(f"run {row.run_id}{by}{why}")
-        elif not one.is_pinned:
+        elif not finding.is_pinned:
             later[row.finding_id][row.run_id] = row.model
     for key, keys in changed.items():
-        asked[key].withdrawn.append(f"changed since: run {join_names(sorted(keys), N_NAMED)}")
-    for (key, status), told in sorted(aside.items()):
-        asked[key].withdrawn.append(f"{SET_ASIDE[status]}: {join_names(sorted(told), N_NAMED)}")
+        findings[key].withdrawn.append(f"changed since: run {join_names(sorted(keys), N_NAMED)}")
+    for (key, status), changes in sorted(aside.items()):
+        findings[key].withdrawn.append(f"{STATUS_CHANGES[status]}: {join_names(sorted(changes), N_NAMED)}")
     newest = _LaterRuns(session, {run for runs in later.values() for run in runs})
     for key, runs in later.items():
-        metric = (asked[key].selection or {}).get("metric")
-        told = {f"{model} (run {new})" for run, model in runs.items() if (new := newest.of(run, metric))}
-        if told:
-            asked[key].later.append(f"a later run exists of {join_names(sorted(told), N_NAMED)}")
+        metric = (findings[key].selection or {}).get("metric")
+        changes = {f"{model} (run {new})" for run, model in runs.items() if (new := newest.of(run, metric))}
+        if changes:
+            findings[key].later.append(f"a later run exists of {join_names(sorted(changes), N_NAMED)}")
 
 
 def _rests_on(session: Session, keys: Collection[int]) -> Iterator[sa.Row[Any]]:

@@ -11,28 +11,28 @@ from sqlalchemy import exc
 
 from tracker.errors import PublishingError
 from tracker.recording.mlflow.mlflow_logging import quiet_environment, quiet_loggers
-from tracker.recording.mlflow.publish_lock import one_user
-from tracker.recording.mlflow.tracking_store import MlflowStore, without_passwords
+from tracker.recording.mlflow.publish_lock import lock_mlflow_file
+from tracker.recording.mlflow.tracking_store import MlflowStore, hide_passwords
 
-LONGEST_REASON = 300
+MAX_REASON_LENGTH = 300
 
 
 @contextmanager
-def opened(store: MlflowStore) -> Iterator[Any]:
+def open_client(store: MlflowStore) -> Iterator[Any]:
     """MLflow's client, quiet; whatever goes wrong in it is one sentence."""
     with quiet_environment():
         import requests
         from mlflow.exceptions import MlflowException
 
         with quiet_loggers():
-            client = _reached(store)
+            client = _connect(store)
             try:
                 yield client
             except (MlflowException, requests.RequestException, OSError) as error:
-                raise _refusal(store, error) from error
+                raise _publishing_error(store, error) from error
 
 
-def _reached(store: MlflowStore) -> Any:
+def _connect(store: MlflowStore) -> Any:
     import requests
     from alembic.util import CommandError
     from mlflow import MlflowClient
@@ -42,7 +42,7 @@ def _reached(store: MlflowStore) -> Any:
         if not store.is_server:  # MLflow would try again for minutes
             with sa.create_engine(store.uri, poolclass=sa.NullPool).connect() as connection:
                 sa.inspect(connection).get_table_names()
-        with one_user(store):  # its first use makes 60 tables, which two processes cannot do at once
+        with lock_mlflow_file(store):  # its first use makes 60 tables, which two processes cannot do at once
             client = MlflowClient(tracking_uri=store.uri)
             client.search_experiments(max_results=1)
             return client
@@ -54,12 +54,12 @@ def _reached(store: MlflowStore) -> Any:
         ImportError,
         OSError,
     ) as error:
-        raise _refusal(store, error) from error
+        raise _publishing_error(store, error) from error
 
 
-def _refusal(store: MlflowStore, error: BaseException) -> PublishingError:
+def _publishing_error(store: MlflowStore, error: BaseException) -> PublishingError:
     return PublishingError(
-        f"MLflow at {store.shown} did not take it ({_first_sentence(error, store)}). "
+        f"MLflow at {store.display_uri} did not take it ({_first_sentence(error, store)}). "
         "Everything is safe in the store; `suffrage publish` makes it up."
     )
 
@@ -68,8 +68,8 @@ def _first_sentence(error: BaseException, store: MlflowStore) -> str:
     """What is at the bottom of it: MLflow and its libraries wrap errors in one another."""
     while cause := error.__cause__ or error.__context__:
         error = cause
-    said = (isinstance(error, OSError) and error.strerror) or str(error).strip() or type(error).__name__
-    said = said.splitlines()[0].replace(store.uri, store.shown)
-    for address in [word for word in said.split() if "://" in word]:
-        said = said.replace(address, without_passwords(address))
-    return (said if len(said) <= LONGEST_REASON else f"{said[:LONGEST_REASON]} ...").rstrip(".")
+    message = (isinstance(error, OSError) and error.strerror) or str(error).strip() or type(error).__name__
+    message = message.splitlines()[0].replace(store.uri, store.display_uri)
+    for address in [word for word in message.split() if "://" in word]:
+        message = message.replace(address, hide_passwords(address))
+    return (message if len(message) <= MAX_REASON_LENGTH else f"{message[:MAX_REASON_LENGTH]} ...").rstrip(".")

@@ -18,31 +18,39 @@ from tracker.queries.catalogue.prompt_names import prompt_names
 from tracker.queries.findings.latest_findings import SIMULATED
 from tracker.queries.findings.staleness import stale_findings, staleness
 from tracker.queries.resolution import benchmark_label
-from tracker.recording.artifacts import PNG, table_as_bytes
-from tracker.recording.mlflow.run_spec import LAYOUT, STALE_MARK, STALE_TAG, Exhibit, allowed_names, as_text, renamed
+from tracker.recording.artifacts import PNG, encode_table
+from tracker.recording.mlflow.run_spec import (
+    LAYOUT,
+    STALE_MARK,
+    STALE_TAG,
+    MlflowRunSpec,
+    allowed_names,
+    build_names_file,
+    format_parameter,
+)
 from tracker.schema import Benchmark, StoredFinding
 
-LONGEST_WORD_IN_A_NAME = 24
+MAX_WORD_LENGTH = 24
 
 
-def analysis_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
-    """What is to be shown of each complete analysis: it never changes, only how it is shown, and whether it holds."""
+def finding_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
+    """What is to be shown of each complete finding: it never changes, only how it is shown, and whether it holds."""
     analysis = tables.finding
     query = sa.select(analysis.c.id).where(analysis.c.status == "complete").order_by(analysis.c.id)
-    found = session.scalars(query if keys is None else query.where(analysis.c.id.in_(keys))).all()
+    finding_ids = session.scalars(query if keys is None else query.where(analysis.c.id.in_(keys))).all()
     stale = stale_findings(session, keys)
-    return {key: _version(stale.get(key, "")) for key in found}
+    return {key: _version(stale.get(key, "")) for key in finding_ids}
 
 
-def exhibit_of_analysis(session: Session, finding_id: int) -> Exhibit:
+def build_finding_spec(session: Session, finding_id: int) -> MlflowRunSpec:
     """Everything of a finding.
 
     Raises:
-        NotFoundError: there is no such analysis.
+        NotFoundError: there is no such finding.
     """
     analysis = session.get(StoredFinding, finding_id)
     if analysis is None:
-        raise NotFoundError("analysis", finding_id, analysis_versions(session))
+        raise NotFoundError("finding", finding_id, finding_versions(session))
     stored = session.get(Benchmark, analysis.benchmark_id) if analysis.benchmark_id else None
     benchmark = benchmark_label(stored.name, stored.revision) if stored else ""
     number = tables.finding_metric
@@ -52,11 +60,11 @@ def exhibit_of_analysis(session: Session, finding_id: int) -> Exhibit:
         .order_by(number.c.position, number.c.name)
     ).all()
     headline = [row for row in metrics if row.headline]
-    shown = [row for row in headline if row.value is not None]
-    absent = [row for row in headline if row.value is None]
-    names = allowed_names(row.name for row in shown)
-    parameters = {name: as_text(value) for name, value in sorted(analysis.parameters.items())}
-    asked = {name: as_text(value) for name, value in sorted(analysis.selection.items()) if value != ""}
+    defined = [row for row in headline if row.value is not None]
+    undefined = [row for row in headline if row.value is None]
+    names = allowed_names(row.name for row in defined)
+    parameters = {name: format_parameter(value) for name, value in sorted(analysis.parameters.items())}
+    selection = {name: format_parameter(value) for name, value in sorted(analysis.selection.items()) if value != ""}
     used = tables.finding_run
     runs = session.scalars(sa.select(used.c.run_id).where(used.c.finding_id == finding_id).distinct())
     stale = staleness(session, finding_id)
@@ -64,17 +72,17 @@ def exhibit_of_analysis(session: Session, finding_id: int) -> Exhibit:
         "suffrage.benchmark": benchmark,
         "suffrage.input_digest": analysis.input_digest,
         "suffrage.version": analysis.code_version,
-        "suffrage.runs": as_text(sorted(runs)),
-        "suffrage.metrics": f"{len(shown)} of {len(metrics)} are shown; metrics.csv has them all",
+        "suffrage.runs": format_parameter(sorted(runs)),
+        "suffrage.metrics": f"{len(defined)} of {len(metrics)} are shown; metrics.csv has them all",
     }
     if stale:
         tags[STALE_TAG] = stale
     if analysis.seed is not None:
         tags["suffrage.seed"] = str(analysis.seed)
-    if absent:
-        tags["suffrage.absent"] = "; ".join(f"{row.name}: {row.reason}" for row in absent)
-    parameter_names = allowed_names([*parameters, *(f"selection.{name}" for name in asked)])
-    return Exhibit(
+    if undefined:
+        tags["suffrage.absent"] = "; ".join(f"{row.name}: {row.reason}" for row in undefined)
+    parameter_names = allowed_names([*parameters, *(f"selection.{name}" for name in selection)])
+    return MlflowRunSpec(
         kind="finding",
         ref_id=finding_id,
         version=_version(stale),
@@ -86,11 +94,11 @@ def exhibit_of_analysis(session: Session, finding_id: int) -> Exhibit:
         started=analysis.recorded - timedelta(seconds=sum((analysis.timings or {}).values())),
         ended=analysis.recorded,
         parameters={parameter_names[name]: value for name, value in parameters.items()}
-        | {parameter_names[f"selection.{name}"]: value for name, value in asked.items()},
-        metrics={names[row.name]: row.value for row in shown},
+        | {parameter_names[f"selection.{name}"]: value for name, value in selection.items()},
+        metrics={names[row.name]: row.value for row in defined},
         tags=tags,
-        note=_note(analysis, absent, stale),
-        files=renamed(names | parameter_names)
+        description=_description(analysis, undefined, stale),
+        files=build_names_file(names | parameter_names)
         | {"metrics.csv": _metrics_csv(metrics)}
         | _stored_files(session, finding_id)
         | _tables(session, finding_id),
@@ -101,19 +109,19 @@ def _words(parameters: Mapping[str, Any]) -> list[str]:
     """The parameters that are single words: they tell findings apart at a glance; what was simulated comes first."""
     names = sorted(parameters, key=lambda name: name != SIMULATED)
     words = [parameters[name] for name in names]
-    return [value for value in words if isinstance(value, str) and 0 < len(value) <= LONGEST_WORD_IN_A_NAME]
+    return [value for value in words if isinstance(value, str) and 0 < len(value) <= MAX_WORD_LENGTH]
 
 
 def _version(stale: str) -> str:
     return LAYOUT + (STALE_MARK + hashlib.sha256(stale.encode()).hexdigest()[:16] if stale else "")
 
 
-def _note(analysis: StoredFinding, absent: Sequence[Any], stale: str) -> str:
+def _description(analysis: StoredFinding, undefined: Sequence[Any], stale: str) -> str:
     paragraphs = [f"**Stale: {stale}.** Ask again before you rely on it."] if stale else []
     paragraphs.append(analysis.summary or "")
-    if absent:
-        paragraphs.append("Not given:\n" + "\n".join(f"- `{row.name}`: {row.reason}" for row in absent))
-    paragraphs.append(f"Analysis {analysis.id} of the store; `suffrage show {analysis.id}` prints it.")
+    if undefined:
+        paragraphs.append("Not given:\n" + "\n".join(f"- `{row.name}`: {row.reason}" for row in undefined))
+    paragraphs.append(f"Finding {analysis.id} of the store; `suffrage show {analysis.id}` prints it.")
     return "\n\n".join(paragraphs)
 
 
@@ -158,10 +166,10 @@ def _tables(session: Session, finding_id: int) -> dict[str, bytes]:
 def _table(session: Session, query: sa.Select[Any]) -> bytes | None:
     import pyarrow as pa
 
-    found = session.execute(query)
-    names, rows = list(found.keys()), found.all()
+    result = session.execute(query)
+    names, rows = list(result.keys()), result.all()
     columns = [list(column) for column in zip(*rows, strict=True)]
-    return table_as_bytes(pa.table(dict(zip(names, columns, strict=True)))) if rows else None
+    return encode_table(pa.table(dict(zip(names, columns, strict=True)))) if rows else None
 
 
 def _prompt_values(session: Session, finding_id: int) -> bytes | None:
@@ -172,44 +180,44 @@ def _prompt_values(session: Session, finding_id: int) -> bytes | None:
         sa.select(number.name, number.prompt_id, number.value).where(number.finding_id == finding_id)
     ):
         values.setdefault(name, {})[prompt_id] = value
-    asked = sa.select(number.prompt_id).where(number.finding_id == finding_id)
-    return _by_prompt(session, asked, dict(sorted(values.items()))) if values else None
+    prompt_ids = sa.select(number.prompt_id).where(number.finding_id == finding_id)
+    return _by_prompt(session, prompt_ids, dict(sorted(values.items()))) if values else None
 
 
 def _filter(session: Session, finding_id: int) -> bytes | None:
     """One row for each prompt that a filter judged: whether it stays, and what each step says of it; else None."""
     decision, reason = tables.filter_decision.c, tables.filter_reason.c
-    mine = decision.finding_id == finding_id
-    kept = dict(session.execute(sa.select(decision.prompt_id, decision.kept).where(mine)).all())
-    said: dict[str, dict[int, Any]] = {}
+    of_finding = decision.finding_id == finding_id
+    kept = dict(session.execute(sa.select(decision.prompt_id, decision.kept).where(of_finding)).all())
+    steps: dict[str, dict[int, Any]] = {}
     for step, prompt_id, retained, group in session.execute(
         sa.select(reason.step, reason.prompt_id, reason.retained, reason.cluster)
         .where(reason.finding_id == finding_id)
         .order_by(reason.step)
     ):
-        said.setdefault(step, {})[prompt_id] = "retained" if retained else "removed"
+        steps.setdefault(step, {})[prompt_id] = "retained" if retained else "removed"
         if group is not None:
-            said.setdefault(f"{step}.group", {})[prompt_id] = group
-    asked = sa.select(decision.prompt_id).where(mine)
-    return _by_prompt(session, asked, {"kept": kept, **dict(sorted(said.items()))}) if kept else None
+            steps.setdefault(f"{step}.group", {})[prompt_id] = group
+    prompt_ids = sa.select(decision.prompt_id).where(of_finding)
+    return _by_prompt(session, prompt_ids, {"kept": kept, **dict(sorted(steps.items()))}) if kept else None
 
 
-def _by_prompt(session: Session, asked: sa.Select[Any], columns: Mapping[str, Mapping[int, Any]]) -> bytes:
+def _by_prompt(session: Session, prompt_ids: sa.Select[Any], columns: Mapping[str, Mapping[int, Any]]) -> bytes:
     """A table with a row for each of some prompts.
 
     Args:
         session: the store.
-        asked: keys of the prompts.
+        prompt_ids: keys of the prompts.
         columns: what to say of each, by name and key; a prompt may lack it.
     """
     import pyarrow as pa
 
     prompt, task = tables.prompt, tables.task
-    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(asked))
+    names = prompt_names(session, tables.prompt_alias.c.prompt_id.in_(prompt_ids))
     prompts = session.execute(
         sa.select(prompt.c.id, task.c.name)
         .join(task, task.c.id == prompt.c.task_id)
-        .where(prompt.c.id.in_(asked))
+        .where(prompt.c.id.in_(prompt_ids))
         .order_by(prompt.c.id)
     ).all()
     head = {
@@ -217,6 +225,6 @@ def _by_prompt(session: Session, asked: sa.Select[Any], columns: Mapping[str, Ma
         "task": [row[1] for row in prompts],
         "key": pa.array([names.get(row[0]) for row in prompts], pa.string()),
     }
-    return table_as_bytes(
-        pa.table(head | {name: [said.get(row[0]) for row in prompts] for name, said in columns.items()})
+    return encode_table(
+        pa.table(head | {name: [values.get(row[0]) for row in prompts] for name, values in columns.items()})
     )

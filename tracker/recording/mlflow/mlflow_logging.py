@@ -23,14 +23,14 @@ LOGGERS = ("mlflow", "alembic", "urllib3")
 @contextmanager
 def quiet_environment() -> Iterator[None]:
     """MLflow's settings where the user has made none, and no warnings; afterwards all is as before."""
-    mine = [name for name in SETTINGS if name not in os.environ]
-    os.environ.update({name: SETTINGS[name] for name in mine})
+    added = [name for name in SETTINGS if name not in os.environ]
+    os.environ.update({name: SETTINGS[name] for name in added})
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for name in mine:
+        for name in added:
             os.environ.pop(name, None)
 
 

@@ -13,10 +13,17 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError
 from tracker.queries import tables
 from tracker.queries.resolution import benchmark_label
-from tracker.recording.mlflow.run_spec import LAYOUT, MOST_METRICS, Exhibit, allowed_names, as_text, renamed
+from tracker.recording.mlflow.run_spec import (
+    LAYOUT,
+    MAX_METRICS,
+    MlflowRunSpec,
+    allowed_names,
+    build_names_file,
+    format_parameter,
+)
 from tracker.schema import Benchmark, Metric, Model, Run
 
-MOST_SETTINGS = 80
+MAX_SETTINGS = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +64,7 @@ class _Column:
 def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[int, str]:
     """What is to be shown of each complete run: it changes with its scores, and with what the benchmark asks."""
     run, task, task_score = tables.run, tables.task, tables.task_score
-    asked = (
+    prompt_counts = (
         sa.select(task.c.benchmark_id, sa.func.count().label("n"))
         .join(tables.prompt, tables.prompt.c.task_id == task.c.id)
         .group_by(task.c.benchmark_id)
@@ -69,8 +76,8 @@ def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[
         .subquery()
     )
     query = (
-        sa.select(run.c.id, run.c.checksum, asked.c.n, published.c.n, published.c.total)
-        .outerjoin(asked, asked.c.benchmark_id == run.c.benchmark_id)
+        sa.select(run.c.id, run.c.checksum, prompt_counts.c.n, published.c.n, published.c.total)
+        .outerjoin(prompt_counts, prompt_counts.c.benchmark_id == run.c.benchmark_id)
         .outerjoin(published, published.c.run_id == run.c.id)
         .where(run.c.status == "complete")
         .order_by(run.c.id)
@@ -83,7 +90,7 @@ def run_versions(session: Session, keys: Collection[int] | None = None) -> dict[
     }
 
 
-def exhibit_of_run(session: Session, run_id: int) -> Exhibit:
+def build_model_run_spec(session: Session, run_id: int) -> MlflowRunSpec:
     """How a model did: mean, number and coverage under each metric, and the mean of each task.
 
     Raises:
@@ -99,15 +106,15 @@ def exhibit_of_run(session: Session, run_id: int) -> Exhibit:
     every: dict[str, float] = {}
     for part in [*(column.overall for column in columns), *(column.by_task for column in columns)]:
         every |= part
-    metrics = dict(list(every.items())[:MOST_METRICS])
+    metrics = dict(list(every.items())[:MAX_METRICS])
     parameters = _parameters(run, model) | _sources(session, run_id)
     metric_names, parameter_names = allowed_names(metrics), allowed_names(parameters)
     primary = columns[0] if columns else None
     settings = run.settings or {}
     tags = {"suffrage.benchmark": benchmark, "suffrage.model": model.name, "suffrage.checksum": run.checksum}
-    if left_out := list(every)[MOST_METRICS:]:
-        tags["suffrage.left_out"] = f"{len(left_out)} of {len(every)} numbers are only in the store: {left_out}"
-    return Exhibit(
+    if not_shown := list(every)[MAX_METRICS:]:
+        tags["suffrage.left_out"] = f"{len(not_shown)} of {len(every)} numbers are only in the store: {not_shown}"
+    return MlflowRunSpec(
         kind="run",
         ref_id=run_id,
         version=versions[run_id],
@@ -122,26 +129,26 @@ def exhibit_of_run(session: Session, run_id: int) -> Exhibit:
         ),
         started=run.started or run.ingested,
         ended=run.ingested,
-        parameters={parameter_names[name]: as_text(value) for name, value in parameters.items()},
+        parameters={parameter_names[name]: format_parameter(value) for name, value in parameters.items()},
         metrics={metric_names[name]: value for name, value in metrics.items()},
         tags=tags,
-        note=f"**{model.name}** on {benchmark}: {run.n_scores:,} scores. Run {run_id} of the store.",
-        files=renamed(metric_names | parameter_names)
+        description=f"**{model.name}** on {benchmark}: {run.n_scores:,} scores. Run {run_id} of the store.",
+        files=build_names_file(metric_names | parameter_names)
         | ({"settings.json": json.dumps(settings, indent=2, sort_keys=True).encode()} if settings else {}),
     )
 
 
 def _columns(session: Session, run: Run) -> list[_Column]:
     prompt, score, task, task_score = tables.prompt, tables.score, tables.task, tables.task_score
-    mine = task.c.benchmark_id == run.benchmark_id
-    prompts_asked = session.scalar(
-        sa.select(sa.func.count()).select_from(prompt).join(task, task.c.id == prompt.c.task_id).where(mine)
+    of_benchmark = task.c.benchmark_id == run.benchmark_id
+    n_prompts = session.scalar(
+        sa.select(sa.func.count()).select_from(prompt).join(task, task.c.id == prompt.c.task_id).where(of_benchmark)
     )
-    tasks_asked = dict(
+    task_counts = dict(
         session.execute(
             sa.select(task_score.c.metric_id, sa.func.count(sa.distinct(task_score.c.task_id)))
             .join(task, task.c.id == task_score.c.task_id)
-            .where(mine)
+            .where(of_benchmark)
             .group_by(task_score.c.metric_id)
         ).all()
     )
@@ -171,7 +178,7 @@ def _columns(session: Session, run: Run) -> list[_Column]:
                 _Column(
                     metric=metric.name,
                     higher_is_better=metric.higher_is_better,
-                    asked=(prompts_asked or 0) if fine else tasks_asked[metric.id],
+                    asked=(n_prompts or 0) if fine else task_counts[metric.id],
                     tasks=tasks,
                 )
             )
@@ -179,7 +186,7 @@ def _columns(session: Session, run: Run) -> list[_Column]:
 
 
 def _parameters(run: Run, model: Model) -> dict[str, Any]:
-    said = {
+    facts = {
         "model": model.name,
         "organization": model.organization,
         "family": model.family,
@@ -189,8 +196,8 @@ def _parameters(run: Run, model: Model) -> dict[str, Any]:
         "few_shot": run.few_shot,
         "limited": run.limited or None,
     }
-    settings = dict(list(_flat(run.settings or {}, "settings").items())[:MOST_SETTINGS])
-    return {name: value for name, value in (said | settings).items() if value not in (None, "")}
+    settings = dict(list(_flat(run.settings or {}, "settings").items())[:MAX_SETTINGS])
+    return {name: value for name, value in (facts | settings).items() if value not in (None, "")}
 
 
 def _flat(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -207,7 +214,7 @@ def _sources(session: Session, run_id: int) -> dict[str, str]:
         .join(run_source, run_source.c.source_id == source.c.id)
         .where(run_source.c.run_id == run_id)
     ).all()
-    said = {"source": ", ".join(sorted(file.path for file in files))}
+    parameters = {"source": ", ".join(sorted(file.path for file in files))}
     if harness := sorted({file.harness for file in files if file.harness}):
-        said["harness"] = ", ".join(harness)
-    return said if files else {}
+        parameters["harness"] = ", ".join(harness)
+    return parameters if files else {}

@@ -8,16 +8,16 @@ import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.queries import tables
-from tracker.recording.mlflow.finding_spec import analysis_versions
+from tracker.recording.mlflow.finding_spec import finding_versions
 from tracker.recording.mlflow.model_run_spec import run_versions
 from tracker.recording.mlflow.run_spec import Kind
 from tracker.schema import Publication
 
 
-def wanted_versions(session: Session) -> dict[tuple[Kind, int], str]:
+def current_versions(session: Session) -> dict[tuple[Kind, int], str]:
     """What an MLflow store is to show of this store, with its version: complete runs, and findings."""
-    wanted: dict[tuple[Kind, int], str] = {("run", key): said for key, said in run_versions(session).items()}
-    return wanted | {("finding", key): said for key, said in analysis_versions(session).items()}
+    versions: dict[tuple[Kind, int], str] = {("run", key): version for key, version in run_versions(session).items()}
+    return versions | {("finding", key): version for key, version in finding_versions(session).items()}
 
 
 def published_versions(session: Session, tracking_uri: str) -> dict[tuple[Kind, int], str]:
@@ -29,7 +29,7 @@ def published_versions(session: Session, tracking_uri: str) -> dict[tuple[Kind, 
     """
     published = tables.publication.c
     query = sa.select(published.kind, published.ref_id, published.version).where(published.tracking_uri == tracking_uri)
-    return {(kind, key): said for kind, key, said in session.execute(query)}
+    return {(kind, key): version for kind, key, version in session.execute(query)}
 
 
 def published_findings(session: Session, tracking_uri: str) -> set[int]:
@@ -50,11 +50,11 @@ def withdrawn_runs(session: Session, tracking_uri: str) -> list[int]:
 def forget_runs(session: Session, tracking_uri: str, run_ids: Collection[int]) -> None:
     """Note that runs are not shown any more."""
     published = tables.publication
-    mine = (published.c.tracking_uri == tracking_uri, published.c.kind == "run", published.c.ref_id.in_(run_ids))
-    session.execute(sa.delete(published).where(*mine))
+    conditions = (published.c.tracking_uri == tracking_uri, published.c.kind == "run", published.c.ref_id.in_(run_ids))
+    session.execute(sa.delete(published).where(*conditions))
 
 
-def note(
+def save_publications(
     session: Session,
     tracking_uri: str,
     done: Mapping[tuple[Kind, int], str],

@@ -19,7 +19,7 @@ PUBLISHER_LOCK = zlib.crc32(b"suffrage.publisher")
 
 
 @contextmanager
-def one_publisher(engine: sa.Engine) -> Iterator[None]:
+def lock_publishing(engine: sa.Engine) -> Iterator[None]:
     """Be the only one who publishes from this store; the lock goes with the process that holds it.
 
     Raises:
@@ -50,7 +50,7 @@ def one_publisher(engine: sa.Engine) -> Iterator[None]:
 
 
 @contextmanager
-def one_user(store: MlflowStore) -> Iterator[None]:
+def lock_mlflow_file(store: MlflowStore) -> Iterator[None]:
     """Be the only one who opens an MLflow file; where a server keeps it, the server sees to that.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The part of MLflow that shows one store: finding, making, marking and taking down its MLflow runs."""
+"""The part of MLflow that shows one store: finding, creating, marking and deleting its MLflow runs."""
 
 from __future__ import annotations
 
@@ -10,35 +10,43 @@ from pathlib import Path
 from typing import Any
 
 from tracker.database import known_versions
-from tracker.recording.mlflow.run_spec import LONGEST_PARAMETER, LONGEST_TAG, STALE_TAG, Exhibit, Kind, ascii_name, cut
+from tracker.recording.mlflow.run_spec import (
+    MAX_PARAMETER_LENGTH,
+    MAX_TAG_LENGTH,
+    STALE_TAG,
+    Kind,
+    MlflowRunSpec,
+    ascii_name,
+    truncate,
+)
 from tracker.recording.mlflow.tracking_store import MlflowStore
 
 PER_BATCH = 100
 """Parameters that MLflow takes in one call."""
 
-ASKED_ONE_BY_ONE = 30
+MAX_SEPARATE_QUERIES = 30
 """Up to so many things MLflow is asked for each; beyond, for all of this store at once."""
 
 CONTENT_TAG = "suffrage.content"
 
 
-class Gallery:
+class MlflowPublisher:
     """What an MLflow store shows of one store of ours."""
 
     def __init__(self, client: Any, store: MlflowStore, database_id: str) -> None:
         self.client, self.store, self.database_id = client, store, database_id
         self.experiments: dict[str, str] = {}
 
-    def shown(self, wanted: Collection[tuple[Kind, int]]) -> dict[tuple[Kind, int], list[Any]]:
+    def find_runs(self, keys: Collection[tuple[Kind, int]]) -> dict[tuple[Kind, int], list[Any]]:
         """The MLflow runs of each thing: finished ones first, those that people have deleted last."""
         from mlflow.entities import ViewType
 
         experiments = self.client.search_experiments(filter_string="name LIKE 'suffrage/%'", view_type=ViewType.ALL)
-        ours = f"tags.`suffrage.database_id` = '{self.database_id}'"
-        filters = [ours]
-        if len(wanted) <= ASKED_ONE_BY_ONE:
-            filters = [f"{ours} AND tags.`suffrage.{kind}_id` = '{key}'" for kind, key in wanted]
-        found: dict[tuple[Kind, int], list[Any]] = {}
+        of_store = f"tags.`suffrage.database_id` = '{self.database_id}'"
+        filters = [of_store]
+        if len(keys) <= MAX_SEPARATE_QUERIES:
+            filters = [f"{of_store} AND tags.`suffrage.{kind}_id` = '{key}'" for kind, key in keys]
+        mlflow_runs: dict[tuple[Kind, int], list[Any]] = {}
         for wish in filters if experiments else ():
             token = None
             while True:
@@ -48,51 +56,51 @@ class Gallery:
                 for run in page:
                     for kind in ("finding", "run"):
                         if key := run.data.tags.get(f"suffrage.{kind}_id"):
-                            found.setdefault((kind, int(key)), []).append(run)
+                            mlflow_runs.setdefault((kind, int(key)), []).append(run)
                 token = page.token
                 if not token:
                     break
-        for runs in found.values():
+        for runs in mlflow_runs.values():
             runs.sort(key=lambda run: (not is_finished(run), run.info.lifecycle_stage != "active", run.info.run_id))
-        return found
+        return mlflow_runs
 
-    def holding(self, exhibit: Exhibit) -> str | None:
+    def find_finished_run(self, spec: MlflowRunSpec) -> str | None:
         """The finished MLflow run with exactly this content in its experiment; None where there is none."""
-        experiment = self.client.get_experiment_by_name(exhibit.experiment)
+        experiment = self.client.get_experiment_by_name(spec.experiment)
         if experiment is None:
             return None
-        ours = f"tags.`suffrage.database_id` = '{self.database_id}' AND tags.`{CONTENT_TAG}` = '{exhibit.version}'"
-        found = self.client.search_runs([experiment.experiment_id], ours, order_by=["attributes.start_time"])
-        return next((str(run.info.run_id) for run in found if is_finished(run)), None)
+        query = f"tags.`suffrage.database_id` = '{self.database_id}' AND tags.`{CONTENT_TAG}` = '{spec.version}'"
+        mlflow_runs = self.client.search_runs([experiment.experiment_id], query, order_by=["attributes.start_time"])
+        return next((str(run.info.run_id) for run in mlflow_runs if is_finished(run)), None)
 
-    def hang(self, exhibit: Exhibit) -> str:
-        """Make the MLflow run of an exhibit; the tag that says it is whole is its status, set last."""
+    def create(self, spec: MlflowRunSpec) -> str:
+        """Create the MLflow run of a spec; the tag that says it is whole is its status, set last."""
         from mlflow.entities import Metric, Param
 
-        ended = _milliseconds(exhibit.ended)
-        tags = dict(exhibit.tags) | {
-            f"suffrage.{exhibit.kind}_id": str(exhibit.ref_id),
+        ended = _milliseconds(spec.ended)
+        tags = dict(spec.tags) | {
+            f"suffrage.{spec.kind}_id": str(spec.ref_id),
             "suffrage.database_id": self.database_id,
-            CONTENT_TAG: exhibit.version,
+            CONTENT_TAG: spec.version,
             "suffrage.publisher": f"suffrage {version('suffrage')}",
             "suffrage.schema": known_versions()[-1],
-            "mlflow.note.content": exhibit.note,
+            "mlflow.note.content": spec.description,
             "mlflow.source.name": "suffrage",
         }
         run_id: str = self.client.create_run(
-            self._experiment(exhibit),
-            start_time=_milliseconds(exhibit.started),
-            run_name=ascii_name(exhibit.run_name),
-            tags={name: cut(value, LONGEST_TAG) for name, value in tags.items()},
+            self._experiment(spec),
+            start_time=_milliseconds(spec.started),
+            run_name=ascii_name(spec.run_name),
+            tags={name: truncate(value, MAX_TAG_LENGTH) for name, value in tags.items()},
         ).info.run_id
-        parameters = [Param(name, cut(value, LONGEST_PARAMETER)) for name, value in exhibit.parameters.items()]
-        metrics = [Metric(name, value, ended, 0) for name, value in exhibit.metrics.items()]
+        parameters = [Param(name, truncate(value, MAX_PARAMETER_LENGTH)) for name, value in spec.parameters.items()]
+        metrics = [Metric(name, value, ended, 0) for name, value in spec.metrics.items()]
         self.client.log_batch(run_id, metrics=metrics, params=parameters[:PER_BATCH])
         for start in range(PER_BATCH, len(parameters), PER_BATCH):
             self.client.log_batch(run_id, params=parameters[start : start + PER_BATCH])
-        if exhibit.files:
+        if spec.files:
             with tempfile.TemporaryDirectory(prefix="suffrage-") as folder:
-                for name, content in exhibit.files.items():
+                for name, content in spec.files.items():
                     path = Path(folder, name)
                     path.parent.mkdir(exist_ok=True)
                     path.write_bytes(content)
@@ -100,62 +108,62 @@ class Gallery:
         self.client.set_terminated(run_id, "FINISHED", ended)
         return run_id
 
-    def mark(self, mlflow_run: Any, exhibit: Exhibit) -> str:
+    def mark(self, mlflow_run: Any, spec: MlflowRunSpec) -> str:
         """Note on an MLflow run that its finding is stale, or that it holds again; its key."""
         run_id: str = mlflow_run.info.run_id
-        if STALE_TAG in mlflow_run.data.tags and STALE_TAG not in exhibit.tags:
+        if STALE_TAG in mlflow_run.data.tags and STALE_TAG not in spec.tags:
             self.client.delete_tag(run_id, STALE_TAG)
         for name, value in (
-            *((name, value) for name, value in exhibit.tags.items() if name == STALE_TAG),
-            ("mlflow.note.content", exhibit.note),
-            (CONTENT_TAG, exhibit.version),
+            *((name, value) for name, value in spec.tags.items() if name == STALE_TAG),
+            ("mlflow.note.content", spec.description),
+            (CONTENT_TAG, spec.version),
         ):
-            self.client.set_tag(run_id, name, cut(value, LONGEST_TAG))
+            self.client.set_tag(run_id, name, truncate(value, MAX_TAG_LENGTH))
         return run_id
 
     def withdraw(self, run_ids: Collection[int]) -> None:
-        """Take down what shows runs that are not to be used; should they be again, they are shown anew."""
+        """Delete what shows runs that are not to be used; should they be again, they are shown anew."""
         keys: set[tuple[Kind, int]] = {("run", key) for key in run_ids}
-        for what, runs in self.shown(keys).items():
-            if what in keys:
+        for shown_thing, runs in self.find_runs(keys).items():
+            if shown_thing in keys:
                 for run in runs:
                     if is_active(run):
                         self.client.set_tag(run.info.run_id, CONTENT_TAG, "withdrawn")
-                self.take_down(iter(runs))
+                self.delete(iter(runs))
 
-    def take_down(self, runs: Iterator[Any]) -> None:
+    def delete(self, runs: Iterator[Any]) -> None:
         """Delete MLflow runs that show what is no longer so, or were never finished."""
         for run in runs:
             if is_active(run):
                 self.client.delete_run(run.info.run_id)
 
-    def _experiment(self, exhibit: Exhibit) -> str:
-        if exhibit.experiment not in self.experiments:
-            self.experiments[exhibit.experiment] = self._find_or_make(exhibit)
-        return self.experiments[exhibit.experiment]
+    def _experiment(self, spec: MlflowRunSpec) -> str:
+        if spec.experiment not in self.experiments:
+            self.experiments[spec.experiment] = self._find_or_make(spec)
+        return self.experiments[spec.experiment]
 
-    def _find_or_make(self, exhibit: Exhibit) -> str:
+    def _find_or_make(self, spec: MlflowRunSpec) -> str:
         from mlflow.exceptions import MlflowException
 
-        found = self.client.get_experiment_by_name(exhibit.experiment)
-        if found is None:
+        experiment = self.client.get_experiment_by_name(spec.experiment)
+        if experiment is None:
             tags = {
-                "mlflow.note.content": exhibit.about_experiment,
+                "mlflow.note.content": spec.about_experiment,
                 "mlflow.experimentKind": "custom_model_development",
             }
-            if exhibit.primary_metric:
-                tags["mlflow.experiment.primaryMetric.name"] = exhibit.primary_metric
-                tags["mlflow.experiment.primaryMetric.greaterIsBetter"] = str(exhibit.higher_is_better)
+            if spec.primary_metric:
+                tags["mlflow.experiment.primaryMetric.name"] = spec.primary_metric
+                tags["mlflow.experiment.primaryMetric.greaterIsBetter"] = str(spec.higher_is_better)
             where = self.store.artifacts and self.store.artifacts.as_uri()
             try:
-                return str(self.client.create_experiment(exhibit.experiment, artifact_location=where, tags=tags))
+                return str(self.client.create_experiment(spec.experiment, artifact_location=where, tags=tags))
             except MlflowException:  # another store's publisher may have been faster
-                found = self.client.get_experiment_by_name(exhibit.experiment)
-                if found is None:
+                experiment = self.client.get_experiment_by_name(spec.experiment)
+                if experiment is None:
                     raise
-        if found.lifecycle_stage != "active":
-            self.client.restore_experiment(found.experiment_id)
-        return str(found.experiment_id)
+        if experiment.lifecycle_stage != "active":
+            self.client.restore_experiment(experiment.experiment_id)
+        return str(experiment.experiment_id)
 
 
 def is_finished(run: Any) -> bool:

@@ -17,16 +17,16 @@ STALE_TAG = "suffrage.stale"
 STALE_MARK = " stale "
 """Stands in the version of a stale finding between what is shown and why it is stale; the former is not shown anew."""
 
-LONGEST_NAME = 250
-LONGEST_PARAMETER = 6000
-LONGEST_TAG = 8000
-MOST_METRICS = 50
+MAX_NAME_LENGTH = 250
+MAX_PARAMETER_LENGTH = 6000
+MAX_TAG_LENGTH = 8000
+MAX_METRICS = 50
 
 Kind = Literal["finding", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exhibit:
+class MlflowRunSpec:
     """One MLflow run.
 
     Attributes:
@@ -42,7 +42,7 @@ class Exhibit:
         parameters: by name.
         metrics: finite numbers by name; at most about fifty.
         tags: by name.
-        note: a description in Markdown.
+        description: in Markdown.
         files: contents by path.
     """
 
@@ -59,43 +59,43 @@ class Exhibit:
     parameters: Mapping[str, str]
     metrics: Mapping[str, float]
     tags: Mapping[str, str]
-    note: str
+    description: str
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def allowed_names(names: Iterable[str]) -> dict[str, str]:
     """For each name one that MLflow takes: different ones for different names, the same wherever it can be."""
     allowed: dict[str, str] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for name in dict.fromkeys(names):
-        plain = re.sub(r"[^A-Za-z0-9_\-. :/]", "_", name)[:LONGEST_NAME] or "_"
+        plain = re.sub(r"[^A-Za-z0-9_\-. :/]", "_", name)[:MAX_NAME_LENGTH] or "_"
         if posixpath.normpath(plain) != plain or plain.startswith(("/", "..")) or plain == ".":
             plain = re.sub(r"[/.]", "_", plain)
         candidate, number = plain, 1
-        while candidate in taken:
+        while candidate in used:
             number += 1
-            candidate = f"{plain[: LONGEST_NAME - 8]}_{number}"
-        taken.add(candidate)
+            candidate = f"{plain[: MAX_NAME_LENGTH - 8]}_{number}"
+        used.add(candidate)
         allowed[name] = candidate
     return allowed
 
 
-def renamed(allowed: Mapping[str, str]) -> dict[str, bytes]:
+def build_names_file(allowed: Mapping[str, str]) -> dict[str, bytes]:
     """A file that says what the names that had to be changed stand for; none where all could be kept."""
-    changed = {shown: name for name, shown in allowed.items() if shown != name}
+    changed = {mlflow_name: name for name, mlflow_name in allowed.items() if mlflow_name != name}
     return {"names.json": json.dumps(changed, indent=2, ensure_ascii=False).encode()} if changed else {}
 
 
-def as_text(value: Any) -> str:
+def format_parameter(value: Any) -> str:
     """A parameter as MLflow shows it."""
     if isinstance(value, str):
         return value
-    if isinstance(value, (list, tuple)) and all(isinstance(one, (str, int, float)) for one in value):
-        return ", ".join(str(one) for one in value)
+    if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
+        return ", ".join(str(item) for item in value)
     return json.dumps(value, ensure_ascii=False)
 
 
-def cut(text: str, longest: int) -> str:
+def truncate(text: str, longest: int) -> str:
     """The text, or its beginning with a word on how much there is."""
     if len(text) <= longest:
         return text

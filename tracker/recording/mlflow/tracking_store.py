@@ -23,13 +23,13 @@ class MlflowStore:
 
     Attributes:
         uri: its tracking URI; that of a file is absolute.
-        shown: the same without passwords: what is printed, and kept in `publication`.
+        display_uri: the same without passwords: what is printed, and kept in `publication`.
         file: the SQLite file it is; None where it is not.
         artifacts: folder for the files of MLflow runs; None where a server decides.
     """
 
     uri: str
-    shown: str
+    display_uri: str
     file: Path | None = None
     artifacts: Path | None = None
 
@@ -53,16 +53,16 @@ def mlflow_store(tracking_uri: str, engine: sa.Engine | None = None) -> MlflowSt
     scheme = scheme.lower().partition("+")[0]
     advice = "Give sqlite:///FILE.db, or the address of a server such as http://127.0.0.1:5000."
     if not separator and scheme != "databricks":
-        raise PublishingError(f"{without_passwords(tracking_uri)!r} is no MLflow tracking URI. {advice}")
+        raise PublishingError(f"{hide_passwords(tracking_uri)!r} is no MLflow tracking URI. {advice}")
     if scheme == "file":
         raise PublishingError(f"MLflow does not keep runs in plain folders any more ({tracking_uri}). {advice}")
     if scheme in SERVERS:
-        return MlflowStore(uri=tracking_uri.rstrip("/"), shown=without_passwords(tracking_uri).rstrip("/"))
+        return MlflowStore(uri=tracking_uri.rstrip("/"), display_uri=hide_passwords(tracking_uri).rstrip("/"))
     if scheme not in DATABASES:
         raise PublishingError(f"MLflow cannot use a tracking URI that begins with {scheme}:. {advice}")
     if scheme != "sqlite":
         uri = re.sub("^postgres(ql)?:", "postgresql+psycopg:", tracking_uri)  # the driver that comes with us
-        return MlflowStore(uri=uri, shown=without_passwords(tracking_uri), artifacts=Path.cwd() / ARTIFACT_FOLDER)
+        return MlflowStore(uri=uri, display_uri=hide_passwords(tracking_uri), artifacts=Path.cwd() / ARTIFACT_FOLDER)
     name, _, options = rest.removeprefix("///").partition("?")
     if not rest.startswith("///") or not name or name == ":memory:":
         raise PublishingError(f"{tracking_uri} names no file. {advice}")
@@ -72,10 +72,10 @@ def mlflow_store(tracking_uri: str, engine: sa.Engine | None = None) -> MlflowSt
     if not file.parent.is_dir():
         raise PublishingError(f"There is no folder {file.parent} for MLflow's file. Make it, or give another URI.")
     uri = f"sqlite:///{file}{'?' + options if options else ''}"
-    return MlflowStore(uri=uri, shown=uri, file=file, artifacts=file.parent / ARTIFACT_FOLDER)
+    return MlflowStore(uri=uri, display_uri=uri, file=file, artifacts=file.parent / ARTIFACT_FOLDER)
 
 
-def without_passwords(uri: str) -> str:
+def hide_passwords(uri: str) -> str:
     """The URI with *** for every password in it."""
     try:
         parts = urlsplit(uri)

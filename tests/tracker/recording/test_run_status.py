@@ -25,12 +25,12 @@ from tracker.queries.selection import Selection
 from tracker.recording.mlflow.publishing import publish_changes, publish_missing
 from tracker.recording.mlflow.run_spec import STALE_TAG
 from tracker.recording.pipeline import run_analysis
-from tracker.recording.run_status import Change, delete, hide, loss, show_again, supersede
+from tracker.recording.run_status import StatusChange, delete, hide, preview_deletion, restore, supersede
 
 ARITHMETIC = Selection(benchmark="arithmetic")
 
 
-def change(engine: sa.Engine, what: Callable[..., Change], *arguments: object, **options: object) -> Change:
+def change(engine: sa.Engine, what: Callable[..., StatusChange], *arguments: object, **options: object) -> StatusChange:
     with transaction(engine, exclusive=True) as session:
         return what(session, *arguments, **options)
 
@@ -72,7 +72,7 @@ class TestStaleness:
             assert session.scalar(sa.text("SELECT count(*) FROM leaderboard WHERE run_id = 2")) == 0
             assert session.scalar(sa.text("SELECT count(*) FROM run_history WHERE run_id = 2")) == 0
             assert finding(session, 1).stale == "hidden since: run 2 (wrong template)"
-        back = change(filled, show_again, [2])
+        back = change(filled, restore, [2])
         assert (back.stale, back.sound, stale(filled)) == ({}, (1,), {})
 
     def test_a_superseded_run_is_left_out_for_the_other(self, filled: sa.Engine) -> None:
@@ -81,7 +81,7 @@ class TestStaleness:
         assert stale(filled) == {1: f"a later run exists of arithmetic/model 0 (run {later})"}
         change(filled, supersede, later, 1)  # the earlier one was right
         assert stale(filled) == {}
-        change(filled, show_again, [later])
+        change(filled, restore, [later])
         change(filled, supersede, 1, later, "typing error")
         assert stale(filled) == {1: f"superseded since: run 1 by run {later} (typing error)"}
         with transaction(filled, write=False) as session:
@@ -90,7 +90,7 @@ class TestStaleness:
     def test_what_is_deleted_is_noted_on_its_findings(self, filled: sa.Engine) -> None:
         run_analysis(filled, "toy", Selection(benchmark="arithmetic", runs=(1, 2)))
         with transaction(filled, write=False) as session:
-            going = loss(session, [1, 3])
+            going = preview_deletion(session, [1, 3])
         assert (going.n_scores, going.n_answers, going.finding_ids) == (80, 0, (1,))
         assert change(filled, delete, [1], "not ours").stale == {
             1: "deleted since: run 1 of arithmetic/model 0 (not ours)"
@@ -108,7 +108,7 @@ class TestStaleness:
         change(filled_file, hide, [2])
         run_analysis(filled_file, "toy", Selection(benchmark="arithmetic", runs=(1, 2)))
         assert stale(filled_file) == {}
-        change(filled_file, show_again, [2])
+        change(filled_file, restore, [2])
         assert stale(filled_file) == {}
         change(filled_file, hide, [1])
         assert stale(filled_file) == {1: "hidden since: run 1"}
@@ -125,7 +125,7 @@ class TestStaleness:
             session.execute(sa.update(tables.finding).where(tables.finding.c.id == 2).values(filter_id=1))
         change(filled_file, hide, [1])
         assert stale(filled_file)[2] == "its filter, finding 1: hidden since: run 1"
-        change(filled_file, show_again, [1])
+        change(filled_file, restore, [1])
         with transaction(filled_file) as session:
             session.execute(sa.update(tables.finding).where(tables.finding.c.id == 1).values(selection={}))
         rerun(filled_file)
@@ -190,7 +190,7 @@ class TestAgainstReference:
                     "delete": True,
                 }[what]
             )
-            functions = {"hide": (hide, [key]), "unhide": (show_again, [key]), "delete": (delete, [key])}
+            functions = {"hide": (hide, [key]), "unhide": (restore, [key]), "delete": (delete, [key])}
             function, *arguments = functions.get(what, (supersede, key, other))
             if not allowed:
                 with pytest.raises((ConflictError, NotFoundError)):
@@ -229,12 +229,12 @@ class TestErrors:
         with pytest.raises(ConflictError, match="is partial: it is left out already"):
             change(filled_file, hide, [1])
         with pytest.raises(ConflictError, match="its file was damaged"):
-            change(filled_file, show_again, [1])
+            change(filled_file, restore, [1])
         with pytest.raises(ConflictError, match="neither hidden nor superseded"):
-            change(filled_file, show_again, [2])
+            change(filled_file, restore, [2])
 
-    @pytest.mark.parametrize("what", [hide, show_again, delete, loss])
-    def test_one_run_that_is_not_there_stops_all(self, filled: sa.Engine, what: Callable[..., Change]) -> None:
+    @pytest.mark.parametrize("what", [hide, restore, delete, preview_deletion])
+    def test_one_run_that_is_not_there_stops_all(self, filled: sa.Engine, what: Callable[..., StatusChange]) -> None:
         with pytest.raises(NotFoundError, match="No run '99999999999'"):
             change(filled, what, [1, 99_999_999_999])
         with transaction(filled, write=False) as session:
@@ -262,7 +262,7 @@ class TestMlflow:
         before = shown(tracking_uri)
         hidden = change(filled, hide, [2], "odd")
         done = publish_changes(filled, hidden.run_ids, tuple(hidden.stale), tracking_uri)
-        assert (done.n_new, done.n_marked, done.n_taken_down) == (0, 1, 1)
+        assert (done.n_new, done.n_marked, done.n_deleted) == (0, 1, 1)
         after = shown(tracking_uri)
         assert set(before) - set(after) == {"run 2"}
         marked = after["analysis 1"]
@@ -270,10 +270,10 @@ class TestMlflow:
         assert marked.data.tags[STALE_TAG] == "hidden since: run 2 (odd)"
         assert marked.data.tags["mlflow.note.content"].startswith("**Stale: hidden since: run 2 (odd).**")
         again = publish_missing(filled, tracking_uri)
-        assert (again.n_new, again.n_marked, again.n_taken_down) == (0, 0, 0)
-        back = change(filled, show_again, [2])
+        assert (again.n_new, again.n_marked, again.n_deleted) == (0, 0, 0)
+        back = change(filled, restore, [2])
         done = publish_changes(filled, back.run_ids, back.sound, tracking_uri)
-        assert (done.n_new, done.n_marked, done.n_taken_down) == (1, 1, 0)
+        assert (done.n_new, done.n_marked, done.n_deleted) == (1, 1, 0)
         last = shown(tracking_uri)
         assert set(last) == set(before)
         assert STALE_TAG not in last["analysis 1"].data.tags
@@ -288,7 +288,7 @@ class TestMlflow:
         publish_missing(filled_file, tracking_uri)
         change(filled_file, delete, [1, 2])
         done = publish_missing(filled_file, tracking_uri)
-        assert (done.n_new, done.n_marked, done.n_taken_down) == (0, 1, 2)
+        assert (done.n_new, done.n_marked, done.n_deleted) == (0, 1, 2)
         assert set(shown(tracking_uri)) == {"analysis 1", "run 3", "run 4", "run 5"}
         assert "deleted since: run 1" in shown(tracking_uri)["analysis 1"].data.tags[STALE_TAG]
 

@@ -31,7 +31,7 @@ from tracker.recording.finding import Finding, Report, analysis
 
 
 class ToyFindings(Findings):
-    question: ClassVar[str] = "toy"
+    analysis: ClassVar[str] = "toy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def test_it_is_recorded_about_no_benchmark_with_the_runs_its_findings_rest_on(fi
             set(session.scalars(sa.select(used.run_id).where(used.finding_id == key)))
             for key in (first.finding_id, counted.finding_id)
         ]
-        listed = findings(session, name="counting")
+        listed = findings(session, analysis="counting")
     assert (row.benchmark_id, row.selection, row.parameters) == (None, {}, {"least": 0})
     assert rested[0] == rested[1] != set()
     assert [(one.benchmark, one.stale) for one in listed] == [(None, "")]
@@ -85,7 +85,7 @@ def test_it_is_stale_when_a_run_behind_a_finding_changes(filled: sa.Engine) -> N
     with transaction(filled) as session:
         session.execute(sa.update(tables.run).values(checksum="new"))
     with transaction(filled, write=False) as session:
-        assert findings(session, name="counting")[0].stale.startswith("changed since: run")
+        assert findings(session, analysis="counting")[0].stale.startswith("changed since: run")
     assert "counting" in suffrage_says(filled, "show", str(key))
 
 

@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric_name, _validate_param_name
 
-from tracker.recording.mlflow.run_spec import LONGEST_NAME, allowed_names, as_text, ascii_name, cut, renamed
-from tracker.recording.mlflow.tracking_store import without_passwords
+from tracker.recording.mlflow.run_spec import (
+    MAX_NAME_LENGTH,
+    allowed_names,
+    ascii_name,
+    build_names_file,
+    format_parameter,
+    truncate,
+)
+from tracker.recording.mlflow.tracking_store import hide_passwords
 
 
 class TestNames:
@@ -20,7 +27,7 @@ class TestNames:
         assert set(allowed) == set(names)
         assert len(set(allowed.values())) == len(set(names))
         for shown in allowed.values():
-            assert len(shown) <= LONGEST_NAME
+            assert len(shown) <= MAX_NAME_LENGTH
             assert shown.isascii()
             _validate_metric_name(shown)
             _validate_param_name(shown)
@@ -28,18 +35,18 @@ class TestNames:
     @given(st.lists(st.from_regex(r"[a-z0-9_\- :]+(\.[a-z]+)?(/[a-z]+)?", fullmatch=True)))
     def test_names_that_mlflow_takes_stay_as_they_are(self, names: list[str]) -> None:
         assert allowed_names(names) == {name: name for name in names}
-        assert renamed(allowed_names(names)) == {}
+        assert build_names_file(allowed_names(names)) == {}
 
     def test_changed_names_can_be_turned_back(self) -> None:
         allowed = allowed_names(["acc,none", "acc_none", "mean"])
         assert allowed == {"acc,none": "acc_none", "acc_none": "acc_none_2", "mean": "mean"}
-        assert json.loads(renamed(allowed)["names.json"]) == {"acc_none": "acc,none", "acc_none_2": "acc_none"}
+        assert json.loads(build_names_file(allowed)["names.json"]) == {"acc_none": "acc,none", "acc_none_2": "acc_none"}
 
 
 class TestTexts:
     @given(st.text(), st.integers(100, 200))
     def test_a_text_that_is_cut_says_how_long_it_was(self, text: str, longest: int) -> None:
-        shown = cut(text, longest)
+        shown = truncate(text, longest)
         assert len(shown) <= longest
         assert shown == text or f"({len(text):,} characters; the store has them all)" in shown
 
@@ -55,7 +62,7 @@ class TestTexts:
         ],
     )
     def test_parameters_read_as_people_wrote_them(self, value: object, text: str) -> None:
-        assert as_text(value) == text
+        assert format_parameter(value) == text
 
     def test_names_of_runs_are_ascii(self) -> None:
         assert ascii_name("modèle · 7b") == "mod?le ? 7b"
@@ -75,5 +82,5 @@ class TestPasswords:
         ],
     )
     def test_no_password_is_shown(self, uri: str, shown: str) -> None:
-        assert without_passwords(uri) == shown
-        assert "secret" not in without_passwords(uri)
+        assert hide_passwords(uri) == shown
+        assert "secret" not in hide_passwords(uri)
