@@ -265,7 +265,7 @@ class TestMlflow:
         assert (done.n_new, done.n_marked, done.n_deleted) == (0, 1, 1)
         after = shown(tracking_uri)
         assert set(before) - set(after) == {"run 2"}
-        marked = after["analysis 1"]
+        marked = after["finding 1"]
         assert marked.info.run_id == recorded.mlflow_run_id
         assert marked.data.tags[STALE_TAG] == "hidden since: run 2 (odd)"
         assert marked.data.tags["mlflow.note.content"].startswith("**Stale: hidden since: run 2 (odd).**")
@@ -276,9 +276,9 @@ class TestMlflow:
         assert (done.n_new, done.n_marked, done.n_deleted) == (1, 1, 0)
         last = shown(tracking_uri)
         assert set(last) == set(before)
-        assert STALE_TAG not in last["analysis 1"].data.tags
+        assert STALE_TAG not in last["finding 1"].data.tags
         assert (
-            last["analysis 1"].data.tags["mlflow.note.content"] == before["analysis 1"].data.tags["mlflow.note.content"]
+            last["finding 1"].data.tags["mlflow.note.content"] == before["finding 1"].data.tags["mlflow.note.content"]
         )
 
     def test_publishing_makes_up_for_what_was_deleted_while_mlflow_was_away(
@@ -289,8 +289,8 @@ class TestMlflow:
         change(filled_file, delete, [1, 2])
         done = publish_missing(filled_file, tracking_uri)
         assert (done.n_new, done.n_marked, done.n_deleted) == (0, 1, 2)
-        assert set(shown(tracking_uri)) == {"analysis 1", "run 3", "run 4", "run 5"}
-        assert "deleted since: run 1" in shown(tracking_uri)["analysis 1"].data.tags[STALE_TAG]
+        assert set(shown(tracking_uri)) == {"finding 1", "run 3", "run 4", "run 5"}
+        assert "deleted since: run 1" in shown(tracking_uri)["finding 1"].data.tags[STALE_TAG]
 
     def test_where_nothing_was_published_mlflow_is_not_opened(self, filled_file: sa.Engine, tmp_path: Path) -> None:
         run_analysis(filled_file, "toy", ARITHMETIC)
