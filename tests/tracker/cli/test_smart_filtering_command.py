@@ -146,7 +146,7 @@ class TestOutput:
         )
         assert "Note: The models that filter: northlight/borealis-2-large, quillworks/folio-72b," in filtered.stderr
         assert "Note: Without the question, filter models are right on" in filtered.stderr
-        assert "analysis 1" in filtered.stderr
+        assert "finding 1" in filtered.stderr
         assert "Traceback" not in filtered.output
         assert "Warning" not in filtered.output
 
