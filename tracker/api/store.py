@@ -180,7 +180,7 @@ class Store(StoreQueries):
         )
 
     def evaluate(
-        self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **fields: Any
+        self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
     ) -> tuple[Evaluated, ...]:
         """Ask a model a benchmark's prompts, and store what it answers as it comes; called again it goes on.
 
@@ -188,7 +188,7 @@ class Store(StoreQueries):
             benchmark: one whose prompts are stored.
             model: a folder, a name on the model hub, or with ``api_base`` what the server calls it.
             progress: told how many prompts are done, of how many, and the tokens that took.
-            fields: fields of `tracker.evaluating.plan.Plan` and its parts, such as
+            options: fields of `tracker.evaluating.plan.Plan` and its parts, such as
                 ``conditions=("full", "answer_only")``, ``template="smart"``,
                 ``few_shot=5``, ``few_shot_split="dev"``, ``batch_size=8``, ``api_base=...``.
 
@@ -201,7 +201,7 @@ class Store(StoreQueries):
         from tracker.evaluating.evaluation import evaluate
         from tracker.evaluating.plan import Plan
 
-        return evaluate(self.engine, Plan.of(benchmark, os.fspath(model), **fields), progress=progress)
+        return evaluate(self.engine, Plan.of(benchmark, os.fspath(model), **options), progress=progress)
 
     def analyze(
         self,
