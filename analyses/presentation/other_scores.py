@@ -29,7 +29,7 @@ def validate_shared_models(against: BenchmarkScores | None, elsewhere: NDArray[n
     return {
         f"{against.benchmark} has scores of {n_shared} of the {len(elsewhere)} models that are ranked here; at least "
         f"{MIN_MODELS} are needed. If it calls them by other names, say so in a file with a column alias: suffrage "
-        "models --facts FILE.": n_shared < MIN_MODELS
+        "models import FILE.": n_shared < MIN_MODELS
     }
 
 

@@ -183,7 +183,7 @@ def warnings(
     if unknown:
         said.append(
             f"Of {len(unknown)} of them the organization is not known; several may be of one. Say who made them: "
-            "suffrage models --facts FILE."
+            "suffrage models import FILE."
         )
     known = [maker for maker in makers if maker]
     if twice := sorted({maker for maker in known if known.count(maker) > 1}):

@@ -152,7 +152,7 @@ def _filter_models(b: Small, rows: list[int], o: dict[str, Any]) -> list[int]:
         for j in chosen:
             maker = b.makers.get(b.models[j])
             if maker is None or maker.organization is None:
-                raise RefusedError(f"Of {b.models[j]},.*which organization made it.*--facts.*--models.*--allow-unknown")
+                raise RefusedError(f"Of {b.models[j]},.*which organization made it.*import.*--models.*--allow-unknown")
             if o["open_only"] and maker.open_weights is None:
                 raise RefusedError(f"Of {b.models[j]},.*whether its weights are open.*--allow-unknown")
     if len(chosen) < o["n_models"]:

@@ -95,7 +95,7 @@ class TestWords:
         said = " ".join(warnings)
         assert warnings[0].startswith("The models that filter: ")
         assert "Of 3 of them the organization is not known" in said
-        assert "suffrage models --facts FILE" in said
+        assert "suffrage models import FILE" in said
         assert "The paper's are of the option letters" in said
         assert "See the table and the picture path." in said
         assert re.search(r"filter models are right on \d+\.\d% to \d+\.\d% of the prompts; guessing is on 25\.0%", said)
@@ -203,8 +203,11 @@ class TestErrors:
             ({"vectors": np.where(np.eye(120) > 0, np.inf, 1)}, "120 prompts have a vector that is not finite.*again"),
             ({"gold": {}}, r"No probability of the gold answer is stored of model.*--without-confidence"),
             ({"named": ("model 1", "nobody")}, "No model 'nobody' with such scores"),
-            ({"makers": {}}, "it is not known which organization made it.*--facts FILE.*--models.*--allow-unknown"),
-            ({"other": {"model 1": 1.0}}, "arena has scores of 1 of the 9 models.*at least 3.*suffrage models --facts"),
+            (
+                {"makers": {}},
+                "it is not known which organization made it.*import FILE.*--models.*--allow-unknown",
+            ),
+            ({"other": {"model 1": 1.0}}, "arena has scores of 1 of the 9 models.*at least 3.*suffrage models import"),
         ],
     )
     def test_what_is_missing_is_named_with_what_brings_it(

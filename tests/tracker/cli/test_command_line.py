@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -18,6 +19,22 @@ from tracker.errors import SuffrageError
 ROOT = Path(__file__).parents[3]
 HEAVY = {"numpy", "pandas", "pyarrow", "sqlalchemy", "sqlmodel", "alembic", "mlflow", "numba", "matplotlib", "rich"}
 NAMES = sorted(path.stem.replace("_", "-") for path in COMMANDS.glob("[a-z]*.py"))
+FIXED = {
+    "db": ("check", "copy", "current", "upgrade"),
+    "export": ("archive", "filter", "findings", "prompts", "runs", "scores", "weights"),
+    "formats": ("list",),
+    "models": ("import", "list"),
+    "prompts": ("import", "list"),
+    "runs": ("delete", "hide", "list", "show", "supersede", "unhide"),
+}
+"""Commands of each group whose commands no other package brings."""
+
+
+def load_command(name: str) -> click.Command:
+    """A command of the command line."""
+    command = suffrage.get_command(click.Context(suffrage), name)
+    assert command is not None
+    return command
 
 
 def run(*arguments: str) -> Result:
@@ -65,9 +82,19 @@ class TestDocumentation:
         assert "Usage: suffrage" in shown.output or "Usage: " in shown.output
         assert len(shown.output.splitlines()) > 4
 
-    def test_every_option_has_help(self) -> None:
-        import click
+    def test_these_are_all_commands_and_groups(self) -> None:
+        groups = {name: command for name in NAMES if isinstance(command := load_command(name), click.Group)}
+        assert set(groups) == {"analyze", "db", "export", "formats", "models", "prompts", "runs", "simulate"}
+        assert {name: group.list_commands(click.Context(group)) for name, group in groups.items() if name in FIXED} == {
+            name: sorted(commands) for name, commands in FIXED.items()
+        }
 
+    @pytest.mark.parametrize("name", ["formats", "models", "runs"])
+    def test_a_bare_group_lists(self, name: str, sqlite_url: str) -> None:
+        database = ["--database", sqlite_url] if name != "formats" else []
+        assert run(name, *database).output == run(name, "list", *database).output
+
+    def test_every_option_has_help(self) -> None:
         def silent(command: click.Command, path: str) -> list[str]:
             found = [
                 f"{path} {p.name}"

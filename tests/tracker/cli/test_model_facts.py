@@ -1,4 +1,4 @@
-"""`suffrage models --facts`: what the store knows of models, filled in from a file."""
+"""`suffrage models import`: what the store knows of models, filled in from a file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TestTakingIn:
             "lab-tiny,,,,,,lab/tiny\n"
             "org/large,org,NA,70b,,no,\n"
         )
-        result = run(three, "models", "--facts", written(tmp_path / "facts.csv", text))
+        result = run(three, "models", "import", written(tmp_path / "facts.csv", text))
         assert known(three) == {
             "lab-tiny": ("Lab", "tiny", 1_500_000_000, date(2024, 5, 31), True, ("lab/tiny", "tiny-chat")),
             "org/large": ("org", None, 70_000_000_000, None, False, ()),
@@ -88,9 +88,9 @@ class TestTakingIn:
 
     def test_the_same_file_again_changes_nothing(self, three_file: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "facts.csv", "model,open_weights,alias\nlab-tiny,no,tiny\n")
-        run(three_file, "models", "--facts", file)
+        run(three_file, "models", "import", file)
         before = known(three_file)
-        assert "facts of models: 2 stored before" in run(three_file, "models", "--facts", file).stderr
+        assert "facts of models: 2 stored before" in run(three_file, "models", "import", file).stderr
         assert known(three_file) == before
 
     @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl"])
@@ -113,14 +113,14 @@ class TestTakingIn:
                 *([("" if c is None else str(c)) for c in row] for row in zip(*rows.values(), strict=True)),
             ]
             path.write_text("".join((("," if kind == "csv" else "\t").join(row)) + "\n" for row in cells))
-        run(three_file, "models", "--facts", str(path))
+        run(three_file, "models", "import", str(path))
         found = known(three_file)
         assert found["lab-tiny"] == (None, None, 7_000_000_000, date(2024, 2, 29), True, ())
         assert found["org/small"] == ("org", None, None, None, False, ())
 
     def test_another_name_is_understood_from_then_on(self, three_file: sa.Engine, tmp_path: Path) -> None:
-        run(three_file, "models", "--facts", written(tmp_path / "a.csv", "model,alias\nlab-tiny,tiny\n"))
-        run(three_file, "models", "--facts", written(tmp_path / "b.csv", "model,family\ntiny,small ones\n"))
+        run(three_file, "models", "import", written(tmp_path / "a.csv", "model,alias\nlab-tiny,tiny\n"))
+        run(three_file, "models", "import", written(tmp_path / "b.csv", "model,family\ntiny,small ones\n"))
         assert known(three_file)["lab-tiny"][1] == "small ones"
         more = written(tmp_path / "more.csv", "prompt_id,tiny\np9,1\n")
         assert "new model" not in run(three_file, "ingest", more, "--benchmark", "b", "--no-mlflow").stderr
@@ -130,25 +130,25 @@ class TestTakingIn:
         file = written(tmp_path / "facts.csv", "model,organization,family\norg/small,Other,f\norg/large,org,f\n")
         before = known(three)
         with pytest.raises(BadInputError) as caught:
-            run(three, "models", "--facts", file)
+            run(three, "models", "import", file)
         assert caught.value.problems == ["line 2: the store holds organization 'org' of org/small, not 'Other'"]
         assert str(caught.value).endswith("--overwrite changes what the store holds.")
         assert known(three) == before
-        said = run(three, "models", "--facts", file, "--overwrite").stderr
+        said = run(three, "models", "import", file, "--overwrite").stderr
         assert "2 filled in, 1 changed, 1 stored before" in said
         assert "  changed: org/small: organization 'Other', before 'org'\n" in said
         assert known(three)["org/small"][:2] == ("Other", "f")
 
     def test_columns_that_are_no_facts_are_named(self, three_file: sa.Engine, tmp_path: Path) -> None:
         file = written(tmp_path / "facts.csv", "model,family,licence\nlab-tiny,f,MIT\n")
-        assert "passed over: licence" in run(three_file, "models", "--facts", file).stderr
+        assert "passed over: licence" in run(three_file, "models", "import", file).stderr
 
     def test_of_many_facts_twenty_are_told(self, empty_file: sa.Engine, tmp_path: Path) -> None:
         names = [f"m{i}" for i in range(23)]
         scores = written(tmp_path / "s.csv", f"prompt_id,{','.join(names)}\np,{','.join('1' * 23)}\n")
         run(empty_file, "ingest", scores, "--benchmark", "b", "--no-mlflow")
         file = written(tmp_path / "f.csv", "model,family\n" + "".join(f"{name},f\n" for name in names))
-        said = run(empty_file, "models", "--facts", file).stderr.splitlines()
+        said = run(empty_file, "models", "import", file).stderr.splitlines()
         assert said[1] == "  m0: family 'f'"
         assert said[20:] == ["  m19: family 'f'", "  and 3 more"]
 
@@ -157,14 +157,14 @@ class TestErrors:
     def test_everything_that_contradicts_the_store_is_listed_and_nothing_stored(
         self, three: sa.Engine, tmp_path: Path
     ) -> None:
-        run(three, "models", "--facts", written(tmp_path / "a.csv", "model,alias\norg/large,big\n"))
+        run(three, "models", "import", written(tmp_path / "a.csv", "model,alias\norg/large,big\n"))
         before = known(three)
         text = (
             "model,family,alias\nlab-tini,x,\norg/small,f,org/large\norg/small,,big\norg/large,f,one name\n"
             "big,g,\nlab-tiny,,one name\n"
         )
         with pytest.raises(BadInputError) as caught:
-            run(three, "models", "--facts", written(tmp_path / "facts.csv", text))
+            run(three, "models", "import", written(tmp_path / "facts.csv", text))
         assert caught.value.problems == [
             "line 2: the store holds no model 'lab-tini'; did you mean lab-tiny?",
             "line 3: 'org/large' cannot be another name of org/small: the model org/large has it",
@@ -180,7 +180,7 @@ class TestErrors:
             "org/large,lots,May,2,\nlab-tiny,,,,b\n"
         )
         with pytest.raises(BadInputError) as caught:
-            run(three_file, "models", "--facts", written(tmp_path / "facts.csv", text))
+            run(three_file, "models", "import", written(tmp_path / "facts.csv", text))
         assert caught.value.problems == [
             "line 2, column 'parameters': '7' is no number of parameters, such as 7000000000 or 7B",
             "line 2, column 'released': '2024-13-01' is no day such as 2024-05-31",
@@ -203,17 +203,17 @@ class TestErrors:
     )
     def test_a_file_without_facts_is_refused(self, empty_file: sa.Engine, tmp_path: Path, text: str, said: str) -> None:
         with pytest.raises(BadInputError) as caught:
-            run(empty_file, "models", "--facts", written(tmp_path / "facts.csv", text))
+            run(empty_file, "models", "import", written(tmp_path / "facts.csv", text))
         assert said in str(caught.value)
 
     def test_an_empty_store_says_so(self, empty_file: sa.Engine, tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match="the store holds no model 'm'; it holds none yet"):
-            run(empty_file, "models", "--facts", written(tmp_path / "facts.csv", "model,family\nm,f\n"))
+            run(empty_file, "models", "import", written(tmp_path / "facts.csv", "model,family\nm,f\n"))
 
     def test_overwriting_without_a_file_is_a_mistake(self) -> None:
-        result = CliRunner().invoke(suffrage, ["models", "--overwrite"])
+        result = CliRunner().invoke(suffrage, ["models", "import", "--overwrite"])
         assert result.exit_code == 2
-        assert "--overwrite belongs to --facts FILE." in result.output
+        assert "Missing argument 'FILE'" in result.output
 
 
 class TestNumbersOfParameters:
@@ -244,7 +244,7 @@ def test_tables_hold_what_was_taken_in(three: sa.Engine, tmp_path: Path) -> None
     run(
         three,
         "models",
-        "--facts",
+        "import",
         written(tmp_path / "f.csv", "model,released,open_weights\nlab-tiny,2024-01-02,yes\n"),
     )
     with transaction(three, write=False) as session:

@@ -34,19 +34,31 @@ MAP = ("--map", "text=q", "--map", "choices=o", "--map", "answer=a", "--map", "t
 
 class TestCommand:
     def test_it_says_what_was_taken_in_and_how_fields_were_read(self, engine: Any, source: str) -> None:
-        first = run(engine, "prompts", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
+        first = run(engine, "prompts", "import", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
         assert first.stdout == ""
         assert "colours: 10 prompts (" in first.stderr
         assert "test 3" in first.stderr
         assert "10 new prompts" in first.stderr
         assert "note: answers read as --answer-is index, the only way that fits them all" in first.stderr
-        again = run(engine, "prompts", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
+        again = run(engine, "prompts", "import", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
         assert "taken in before, nothing changed" in again.stderr
         counted = run(engine, "sql", "select split, count(*) as n from prompt group by split order by split").stdout
         assert counted.split()[-4:] == ["test", "3", "train", "7"]
 
+    def test_they_are_listed_with_task_split_and_first_words(self, engine: Any, source: str) -> None:
+        run(engine, "prompts", "import", "colours", source, *MAP, "--test-fraction", "0.2", "--seed", "1")
+        rows = json.loads(run(engine, "prompts", "list", "colours", "--format", "json").stdout)
+        assert len(rows) == 10
+        assert {(row["task"], row["split"], row["text"][:7]) for row in rows} == {
+            ("k", "test", "Colour "),
+            ("k", "train", "Colour "),
+        }
+        header, _, first, *_ = run(engine, "prompts", "list", "colours").stdout.splitlines()
+        assert header.split() == ["name", "task", "split", "text"]
+        assert first.endswith("Colour 0?")
+
     def test_a_dry_run_stores_nothing(self, engine: Any, source: str) -> None:
-        assert "would be 10 new prompts" in run(engine, "prompts", "c", source, *MAP, "--dry-run").stderr
+        assert "would be 10 new prompts" in run(engine, "prompts", "import", "c", source, *MAP, "--dry-run").stderr
         assert run(engine, "sql", "select count(*) as n from prompt", "--format", "csv").stdout.split() == ["n", "0"]
 
     @pytest.mark.parametrize(
@@ -60,16 +72,16 @@ class TestCommand:
     def test_options_that_are_not_of_their_form_are_refused(
         self, source: str, arguments: list[str], words: str
     ) -> None:
-        result = CliRunner().invoke(suffrage, ["prompts", "c", source, *arguments])
+        result = CliRunner().invoke(suffrage, ["prompts", "import", "c", source, *arguments])
         assert result.exit_code == 2
         assert words in result.stderr
 
     def test_a_task_that_is_not_there_cannot_be_called_otherwise(self, engine: Any, source: str) -> None:
-        said = run(engine, "prompts", "c", source, *MAP, "--task-name", "k=x", "--task-name", "kk=y").stderr
+        said = run(engine, "prompts", "import", "c", source, *MAP, "--task-name", "k=x", "--task-name", "kk=y").stderr
         assert "no task is called 'kk'" in said
         assert "'k'" not in said
 
     def test_a_benchmark_has_a_name(self, engine: Any, source: str) -> None:
-        result = CliRunner().invoke(suffrage, ["prompts", "", source, *MAP, "--database", str(engine.url)])
+        result = CliRunner().invoke(suffrage, ["prompts", "import", "", source, *MAP, "--database", str(engine.url)])
         assert result.exit_code == 1
         assert "The name of the benchmark is empty" in str(result.exception or "") + result.output

@@ -1,4 +1,4 @@
-"""Take in a benchmark's prompts from published data, for `suffrage evaluate` to ask."""
+"""Take in a benchmark's prompts from published data, for `suffrage evaluate` to ask; or list them."""
 
 from __future__ import annotations
 
@@ -7,29 +7,52 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.cli.options import database_option
-from tracker.cli.output import inform
+from tracker.cli.options import database_option, format_option
+from tracker.cli.output import in_one_line, inform, print_rows
 from tracker.cli.progress import progress
 
 if TYPE_CHECKING:
     from tracker.ingest.datasets.ingest_prompts import OnConflict
 
 N_REASONS = 6
+MAX_TEXT = 60
 
 
-def _pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _parse_pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
     for value in values:
         part, mark, names = value.partition("=")
         if not mark or not part.strip() or not all(name.strip() for name in names.split(",")):
             raise click.BadParameter(f"{value!r} is not of the form {option.metavar}")
-        if part.strip() in found:
+        if part.strip() in pairs:
             raise click.BadParameter(f"{part.strip()} is given twice")
-        found[part.strip()] = names
-    return found
+        pairs[part.strip()] = names
+    return pairs
 
 
-@click.command()
+@click.group()
+def command() -> None:
+    """Take in a benchmark's prompts from published data, or list them."""
+
+
+@command.command("list")
+@click.argument("benchmark")
+@database_option
+@format_option
+def list_prompts(benchmark: str, database: str | None, output_format: str) -> None:
+    """List a benchmark's prompts: name, task, split and the first words; --format json and csv have the whole text."""
+    from tracker.database import connect, transaction
+    from tracker.queries.prompts import prompts
+    from tracker.queries.selection import Selection
+
+    with transaction(connect(database), write=False) as session:
+        stored = prompts(session, Selection(benchmark=benchmark))
+    texts = [in_one_line(text, MAX_TEXT) for text in stored.texts] if output_format == "table" else stored.texts
+    rows = zip(stored.names, stored.tasks, stored.splits, texts, strict=True)
+    print_rows(rows, output_format, columns=("name", "task", "split", "text"), spare=("split",))
+
+
+@command.command("import")
 @click.argument("benchmark")
 @click.argument("source")
 @click.option("--preset", metavar="NAME", help="A known data set; by default that of the benchmark's name.")
@@ -38,7 +61,7 @@ def _pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -
     "fields",
     metavar="PART=FIELD",
     multiple=True,
-    callback=_pairs,
+    callback=_parse_pairs,
     help="Without a preset: the field that holds text, choices, answer, task, split or id; repeatable.",
 )
 @click.option(
@@ -51,7 +74,7 @@ def _pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -
     "task_names",
     metavar="OLD=NEW",
     multiple=True,
-    callback=_pairs,
+    callback=_parse_pairs,
     help="Call a task as a harness does whose scores are of the same prompts; * stands for any name; repeatable.",
 )
 @click.option("--split", "splits", metavar="NAME", multiple=True, help="Take this published split only; repeatable.")
@@ -72,7 +95,7 @@ def _pairs(ctx: click.Context, option: click.Parameter, values: Sequence[str]) -
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be stored, and store nothing.")
 @database_option
-def command(
+def import_prompts(
     benchmark: str, source: str, database: str | None, on_conflict: OnConflict, dry_run: bool, **options: Any
 ) -> None:
     """Take in a benchmark's prompts from published data.
@@ -98,5 +121,5 @@ def command(
     inform(result.summary())
     for reason, n in list(result.skipped.items())[:N_REASONS]:
         inform(f"  left out: {n:,} {reason}")
-    for note in result.warnings:
-        inform(f"  note: {note}")
+    for warning in result.warnings:
+        inform(f"  note: {warning}")

@@ -119,7 +119,7 @@ def rows_of_split(prompts: Prompts, split: str | None) -> list[int]:
     if not known:
         raise SelectionError(
             "The prompts are stored without splits, so none can be chosen. Take them in with splits: "
-            "suffrage prompts BENCHMARK SOURCE, or a table with a column split."
+            "suffrage prompts import BENCHMARK SOURCE, or a table with a column split."
         )
     if split is None:
         raise SelectionError(

@@ -270,7 +270,7 @@ def _check(template: Template, method: str, answer_only: bool, few_shot: int, an
 
 def _why_none(prompts: Prompts, split: str | None, few_shot_split: str | None) -> str:
     if not prompts.tasks:
-        return "The benchmark has no prompts. Take them in first: suffrage prompts BENCHMARK SOURCE."
+        return "The benchmark has no prompts. Take them in first: suffrage prompts import BENCHMARK SOURCE."
     if split is not None:
         return f"No prompt of the chosen tasks is in split {split!r}. Splits: {', '.join(splits_of(prompts.splits))}."
     return f"Every prompt of the chosen tasks is in split {few_shot_split!r}, which the worked examples come from."
@@ -278,7 +278,7 @@ def _why_none(prompts: Prompts, split: str | None, few_shot_split: str | None) -
 
 def _why_none_can_be_asked(template: Template, left_out: Mapping[str, int], splits: Sequence[str]) -> str:
     told = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(left_out.items())) or "none was chosen"
-    hint = "Take in texts, options and gold answers first: suffrage prompts BENCHMARK SOURCE."
+    hint = "Take in texts, options and gold answers first: suffrage prompts import BENCHMARK SOURCE."
     if set(left_out) == {NO_OPTIONS}:
         hint = "Template written asks prompts without options: --template written."
     if set(left_out) == {NO_GOLD} and len(splits) > 1:

@@ -151,7 +151,7 @@ def _refuse_unknown(which: str, chosen: Mapping[str, ModelOrigin], *, open_only:
     if said:
         told = "; ".join(said)
         raise SelectionError(
-            f"{told[0].upper()}{told[1:]}. Say so in a file (suffrage models --facts FILE), name the models that "
+            f"{told[0].upper()}{told[1:]}. Say so in a file (suffrage models import FILE), name the models that "
             "filter with --models, or take each such model as one of its own with --allow-unknown."
         )
 

@@ -192,7 +192,9 @@ class TestQuestions:
             questions(asked_prompts(["q0", "q1"], [None, []]), [0, 1], load_template("smart"))
 
     def test_prompts_without_texts_say_how_to_take_them_in(self) -> None:
-        with pytest.raises(SelectionError, match=r"\(no text: 1\)\. Take in texts.*suffrage prompts BENCHMARK SOURCE"):
+        with pytest.raises(
+            SelectionError, match=r"\(no text: 1\)\. Take in .*suffrage prompts import BENCHMARK SOURCE"
+        ):
             questions(asked_prompts([None]), [0], PLAIN)
 
     @pytest.mark.parametrize(

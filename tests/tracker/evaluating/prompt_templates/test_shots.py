@@ -181,7 +181,7 @@ class TestErrors:
             questions(self.PROMPTS, [0], PLAIN, few_shot=1, few_shot_split="dev")
 
     def test_prompts_without_splits_say_how_to_get_some(self) -> None:
-        with pytest.raises(SelectionError, match=r"stored without splits.*suffrage prompts BENCHMARK SOURCE"):
+        with pytest.raises(SelectionError, match=r"stored without splits.*suffrage prompts import BENCHMARK SOURCE"):
             questions(asked_prompts(["q0"]), [0], PLAIN, few_shot=1, few_shot_split="train")
 
     def test_an_unknown_kind_is_answered_with_those_there_are(self) -> None:
