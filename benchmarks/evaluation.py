@@ -1,4 +1,4 @@
-"""Options of 500 prompts scored after five shots: ours beside lm-evaluation-harness, on a CPU, with the same model.
+"""Options of 500 prompts scored after five examples: ours beside lm-evaluation-harness, on a CPU, with the same model.
 
 The peer has every advantage that it can be given: of several batch sizes it runs with the one that was fastest on its
 first prompts, these trials are not counted, nor are building its requests, loading its model or anything but
@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks._costs import in_own_process, peak
 from benchmarks._peers import peer
 from tests.tracker.language_model_files import corpus, write_language_model
-from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot
+from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 
 N_PROMPTS = int(os.environ.get("SUFFRAGE_BENCHMARK_PROMPTS", "500"))
 N_SHOTS, N_OPTIONS, N_WORDS, N_TRIED = 5, 4, 60, min(16, N_PROMPTS)
@@ -38,7 +38,7 @@ Scored = tuple[float, float, list[list[float]]]
 
 
 def measurements() -> Iterator[dict[str, Any]]:
-    """One line per method and kind of shots."""
+    """One line per method and kind of examples."""
     peer("lm_eval")
     with tempfile.TemporaryDirectory() as name:
         folder = write_language_model(Path(name), "llama", size=SIZE, context=CONTEXT)
@@ -60,7 +60,7 @@ def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
     mine, his = np.array(ours), np.array(theirs)
     return {
         "name": f"{N_PROMPTS} prompts, {N_OPTIONS} options by {method}, {N_SHOTS} "
-        f"{'fixed shots' if fixed else 'shots of its own for each'}, CPU, beside lm-evaluation-harness",
+        f"{'fixed examples' if fixed else 'shots of its own for each'}, CPU, beside lm-evaluation-harness",
         "tokens_per_request": round(_n_tokens(folder, method, fixed)),
         "ours_s": round(min(ours_s), 2),
         "ours_worst_s": round(max(ours_s), 2),
@@ -78,7 +78,7 @@ def _measured(folder: Path, method: Method, fixed: bool) -> dict[str, Any]:
     }
 
 
-def questions(method: Method, fixed: bool, n_prompts: int) -> list[Question]:
+def prompts(method: Method, fixed: bool, n_prompts: int) -> list[RenderedPrompt]:
     """SIMULATED prompts of about 60 words with their options, from a seed; the first are the same for any number."""
     chance = random.Random(0)
     words = sorted({word for line in corpus(400) for word in line.split() if word.isalpha() and word.islower()})
@@ -88,12 +88,12 @@ def questions(method: Method, fixed: bool, n_prompts: int) -> list[Question]:
         text, options = _written(chance, words)
         chosen = pool[:N_SHOTS] if fixed else chance.sample(pool, N_SHOTS)
         places = [chance.randrange(N_OPTIONS) for _ in range(N_SHOTS)] if not fixed else range(N_SHOTS)
-        shots = tuple(
-            Shot(question=asked, answer=_sayable(method, offered)[place % N_OPTIONS])
+        examples = tuple(
+            FewShotExample(question=asked, answer=_sayable(method, offered)[place % N_OPTIONS])
             for (asked, offered), place in zip(chosen, places, strict=True)
         )
         said = _sayable(method, options)
-        made.append(Question(prompt_id=i + 1, shots=shots, question=text, options=said, gold=0))
+        made.append(RenderedPrompt(prompt_id=i + 1, examples=examples, question=text, options=said, correct_option=0))
     return made
 
 
@@ -112,19 +112,19 @@ def _n_tokens(folder: Path, method: Method, fixed: bool) -> float:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    return float(np.mean([len(tokenizer.encode(made.text())) for made in questions(method, fixed, 50)]))
+    return float(np.mean([len(tokenizer.encode(made.text())) for made in prompts(method, fixed, 50)]))
 
 
 def _ours(folder: Path, method: Method, fixed: bool, n_prompts: int) -> Scored:
     from tracker.evaluating.local.loading import load_language_model
     from tracker.evaluating.local.option_scorer import OptionScorer
 
-    asked = questions(method, fixed, n_prompts)
+    asked = prompts(method, fixed, n_prompts)
     scorer = OptionScorer(load_language_model(str(folder)), method=method)
     before, start = peak(), time.perf_counter()
-    replies = [reply for batch in scorer.replies(asked, lambda _: False) for reply in batch]
+    responses = [response for batch in scorer.respond(asked, lambda _: False) for response in batch]
     spent = time.perf_counter() - start
-    found = {reply.prompt_id: reply.logprobs for reply in replies}
+    found = {response.prompt_id: response.logprobs for response in responses}
     return spent, peak() - before, [np.asarray(found[made.prompt_id]).tolist() for made in asked]
 
 
@@ -134,7 +134,7 @@ def _theirs(folder: Path, method: Method, fixed: bool, n_prompts: int, batch_siz
 
     requests = [
         Instance(request_type="loglikelihood", doc={}, arguments=(made.text(), made.join + option), idx=place)
-        for made in questions(method, fixed, n_prompts)
+        for made in prompts(method, fixed, n_prompts)
         for place, option in enumerate(made.options)
     ]
     model = HFLM(pretrained=str(folder), device="cpu", dtype="float32", batch_size=batch_size)

@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks._peers import DeviceMissingError
-from benchmarks.evaluation import N_SHOTS, Method, questions
+from benchmarks.evaluation import N_SHOTS, Method, prompts
 from tests.tracker.language_model_files import write_language_model
 from tracker.evaluating.local.loading import LanguageModel
 from tracker.evaluating.local.option_scorer import OptionScorer
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 
 METHODS: tuple[Method, ...] = ("loglikelihood", "letters")
 SIDE = 8_192
@@ -45,7 +45,7 @@ class Shape:
 
 
 def measurements() -> Iterator[dict[str, Any]]:
-    """One line per method and kind of shots."""
+    """One line per method and kind of examples."""
     import torch
 
     if not torch.cuda.is_available():
@@ -59,16 +59,16 @@ def measured(device: str, shape: Shape, called: str) -> Iterator[dict[str, Any]]
     weights = sum(p.numel() for p in model.model.model.layers.parameters())
     for method in METHODS:
         for fixed in (True, False):
-            asked = questions(method, fixed, shape.n_prompts)
+            asked = prompts(method, fixed, shape.n_prompts)
             n_read = sum(OptionScorer(model, method=method).n_tokens(asked))
             _ask(model, method, asked[:N_WARM])
             with counted(model) as count:
                 spent = seconds(device, partial(_ask, model, method, asked))
             card = matrix_rate(device)
             done = 2 * weights * count.n_tokens / spent
-            shots = f"{N_SHOTS} {'fixed' if fixed else 'own'} shots"
+            examples = f"{N_SHOTS} {'fixed' if fixed else 'own'} shots"
             yield {
-                "name": f"{called}: {shape.n_prompts:,} prompts by {method}, {shots}, "
+                "name": f"{called}: {shape.n_prompts:,} prompts by {method}, {examples}, "
                 f"Llama of random weights, {model.n_parameters / 1e9:.2f} billion parameters, {model.dtype}",
                 "ours_s": spent,
                 "prompts_per_s": shape.n_prompts / spent,
@@ -81,8 +81,8 @@ def measured(device: str, shape: Shape, called: str) -> Iterator[dict[str, Any]]
             }
 
 
-def _ask(model: LanguageModel, method: Method, asked: Sequence[Question]) -> None:
-    n_answered = sum(map(len, OptionScorer(model, method=method).replies(asked, lambda _: False)))
+def _ask(model: LanguageModel, method: Method, asked: Sequence[RenderedPrompt]) -> None:
+    n_answered = sum(map(len, OptionScorer(model, method=method).respond(asked, lambda _: False)))
     assert n_answered == len(asked)
 
 

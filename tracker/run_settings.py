@@ -9,36 +9,38 @@ from typing import Any
 
 IDENTITY = "identity"
 USAGE = "usage"
-LEFT_OUT = "left_out"
+SKIPPED = "left_out"
 COMMAND = "command"
-N_ASKED = "n_prompts"
+N_PROMPTS = "n_prompts"
 
-BOOKKEEPING = (IDENTITY, USAGE, LEFT_OUT, COMMAND)
+BOOKKEEPING = (IDENTITY, USAGE, SKIPPED, COMMAND)
 """Settings that tell of an evaluation and decide none of its answers; `identity` sums up those that do."""
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def evaluation_of(settings: object) -> str | None:
+def evaluation_identity(settings: object) -> str | None:
     """SHA-256 of all that decided the answers of a run that was evaluated here; None for runs from files."""
     said = settings.get(IDENTITY) if isinstance(settings, Mapping) else None
     return said if isinstance(said, str) and SHA256.fullmatch(said) else None
 
 
-def without_evaluation(settings: Mapping[str, Any]) -> dict[str, Any]:
+def remove_evaluation(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a file gives them, who may tell of an evaluation, but cannot be the run that it made."""
-    return {name: value for name, value in settings.items() if name != IDENTITY or evaluation_of(settings) is None}
+    return {
+        name: value for name, value in settings.items() if name != IDENTITY or evaluation_identity(settings) is None
+    }
 
 
-def progress_of(settings: object) -> str:
+def describe_progress(settings: object) -> str:
     """How far an evaluation came: '132 of 500 prompts'."""
     told = settings if isinstance(settings, Mapping) else {}
-    usage, asked = told.get(USAGE), told.get(N_ASKED)
+    usage, asked = told.get(USAGE), told.get(N_PROMPTS)
     answered = usage.get("n_prompts", 0) if isinstance(usage, Mapping) else 0
     return f"{answered:,} of {asked:,} prompts" if isinstance(asked, int) else f"{answered:,} prompts"
 
 
-def command_of(settings: object, benchmark: str, model: str) -> str:
+def get_command(settings: object, benchmark: str, model: str) -> str:
     """The command that goes on with an evaluation."""
     said = settings.get(COMMAND) if isinstance(settings, Mapping) else None
     if isinstance(said, str) and said:

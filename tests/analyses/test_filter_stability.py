@@ -30,7 +30,7 @@ from tracker.recording.finding import Undefined
 from tracker.recording.pipeline import run_analysis
 from tracker.simulation.files import BENCHMARK, RESULT_FILES, VECTORS_FILE, write_files
 from tracker.simulation.item_response import Design, simulate
-from tracker.simulation.truth_comparison import selection
+from tracker.simulation.truth_comparison import select_scores
 
 N_PROMPTS, N_MODELS = 90, 6
 IDS = np.random.default_rng(5).permutation(N_PROMPTS).astype(np.int64) + 1000
@@ -409,9 +409,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> s
 
 class TestStored:
     def test_a_recorded_filter_is_made_anew_to_the_prompt(self, filled: sa.Engine) -> None:
-        chosen = replace(selection(), encoder=VECTORS_FILE.encoder)
+        chosen = replace(select_scores(), encoder=VECTORS_FILE.encoder)
         made = run_analysis(filled, "smart-filtering", chosen, {"n_splits": 2, "n_subsets": 2})
-        asked = run_analysis(filled, "filter-stability", replace(selection(), filter=made.finding_id), {})
+        asked = run_analysis(filled, "filter-stability", replace(select_scores(), filter=made.finding_id), {})
         found = asked.report.finding
         assert found.metrics["n_otherwise"] == 0
         wanted = made.report.finding.metrics["share_removed"]
@@ -421,4 +421,4 @@ class TestStored:
         assert found.metrics["overlap.prompts.1.2"] > 0.9
         assert asked.report.tables["encoders"].column("is_recorded").to_pylist()[0]
         with pytest.raises(SelectionError, match="filters no prompts"):
-            run_analysis(filled, "filter-stability", replace(selection(), filter=asked.finding_id), {})
+            run_analysis(filled, "filter-stability", replace(select_scores(), filter=asked.finding_id), {})

@@ -7,7 +7,7 @@ import pytest
 
 from analyses.numerics.filtering.similar_prompts.similar_step import find_similar
 from analyses.numerics.filtering.step_flags import confidently_right
-from tracker.simulation.item_response import Design, Responses, Simulation, simulate
+from tracker.simulation.item_response import Design, SimulatedResponses, Simulation, simulate
 
 NOTHING = Design(n_easy=0, n_leaked=0, n_groups=0)
 N_MODELS = 7
@@ -32,7 +32,7 @@ def filter_models(simulation: Simulation) -> list[int]:
     return list(best.values())[:N_MODELS]
 
 
-def sure(simulation: Simulation, responses: Responses) -> np.ndarray:
+def sure(simulation: Simulation, responses: SimulatedResponses) -> np.ndarray:
     """What all filter models get right with confidence."""
     models = filter_models(simulation)
     return confidently_right(responses.right[:, models], responses.gold_probability[:, models], CONFIDENCE)

@@ -18,7 +18,7 @@ from tracker.errors import SelectionError
 
 if TYPE_CHECKING:
     from tracker.evaluating.evaluation import Progress
-    from tracker.evaluating.evaluation_result import Evaluated
+    from tracker.evaluating.evaluation_result import EvaluationResult
     from tracker.ingest.datasets.ingest_prompts import PromptIngestResult
     from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
@@ -181,7 +181,7 @@ class Store(StoreQueries):
 
     def evaluate(
         self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
-    ) -> tuple[Evaluated, ...]:
+    ) -> tuple[EvaluationResult, ...]:
         """Ask a model a benchmark's prompts, and store what it answers as it comes; called again it goes on.
 
         Args:
@@ -201,7 +201,7 @@ class Store(StoreQueries):
         from tracker.evaluating.evaluation import evaluate
         from tracker.evaluating.plan import Plan
 
-        return evaluate(self.engine, Plan.of(benchmark, os.fspath(model), **options), progress=progress)
+        return evaluate(self.engine, Plan.from_options(benchmark, os.fspath(model), **options), progress=progress)
 
     def analyze(
         self,

@@ -5,9 +5,17 @@ from __future__ import annotations
 import click
 
 from tracker.cli.options import combine_options
-from tracker.evaluating.choices import ANSWER_ONLY_SHOTS, APIS, DTYPES, LABELS, METHODS, SHOTS, TOO_LONG
+from tracker.evaluating.allowed_values import (
+    ANSWER_ONLY_EXAMPLES,
+    APIS,
+    DTYPES,
+    EXAMPLE_CHOICES,
+    LABELS,
+    METHODS,
+    TOO_LONG_ACTIONS,
+)
 
-asking_options = combine_options(
+prompt_options = combine_options(
     click.option(
         "--condition",
         "conditions",
@@ -51,14 +59,14 @@ asking_options = combine_options(
     click.option("--few-shot-split", metavar="NAME", help="The split they come from."),
     click.option(
         "--shots",
-        type=click.Choice(SHOTS),
+        type=click.Choice(EXAMPLE_CHOICES),
         default="fixed",
         show_default=True,
         help="The same examples for all prompts of a task, or drawn for each.",
     ),
     click.option(
         "--answer-only-shots",
-        type=click.Choice(ANSWER_ONLY_SHOTS),
+        type=click.Choice(ANSWER_ONLY_EXAMPLES),
         default="none",
         show_default=True,
         help="Where the question is withheld: no examples, ones without their questions, or whole ones.",
@@ -71,7 +79,7 @@ asking_options = combine_options(
     click.option("--seed", type=int, default=0, show_default=True, help="Of every draw."),
     click.option(
         "--too-long",
-        type=click.Choice(TOO_LONG),
+        type=click.Choice(TOO_LONG_ACTIONS),
         default="refuse",
         show_default=True,
         help=(
@@ -79,9 +87,9 @@ asking_options = combine_options(
         ),
     ),
 )
-"""What is asked, and in which words."""
+"""Which prompts are evaluated, and how they are put."""
 
-writing_options = combine_options(
+generation_options = combine_options(
     click.option(
         "--metric",
         "metrics",
@@ -121,7 +129,7 @@ writing_options = combine_options(
         "--trials", type=click.IntRange(min=1), default=1, show_default=True, help="Written answers to each prompt."
     ),
 )
-"""How answers are written and judged."""
+"""How answers are generated and scored."""
 
 loading_options = combine_options(
     click.option("--revision", default="", metavar="TEXT", help="Version on the hub."),
@@ -150,7 +158,7 @@ loading_options = combine_options(
 )
 """How a model in this process is run."""
 
-serving_options = combine_options(
+server_options = combine_options(
     click.option(
         "--api-base",
         metavar="URL",
@@ -190,4 +198,4 @@ serving_options = combine_options(
     click.option("--price-read", type=click.FloatRange(min=0), help="Of a million tokens that the server reads."),
     click.option("--price-written", type=click.FloatRange(min=0), help="Of a million tokens that it writes."),
 )
-"""How a server is asked."""
+"""How a server is reached."""

@@ -8,30 +8,30 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tracker.evaluating.model_under_test import respondent
+from tracker.evaluating.model_under_test import ModelUnderTest, load_model_under_test
 from tracker.evaluating.plan import Plan
-from tracker.evaluating.preparation import Prepared, prepare
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.responses import Answerer
-from tracker.evaluating.warnings import price
+from tracker.evaluating.preparation import PreparedEvaluation, prepare
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.responses import ModelBackend
+from tracker.evaluating.warnings import format_price
 
-SECONDS_TRIED = 5.0
-N_TRIED = 64
+MAX_TRIAL_SECONDS = 5.0
+N_TRIAL_PROMPTS = 64
 LETTERS_PER_TOKEN = 4
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """What asking under one condition takes.
+class EvaluationEstimate:
+    """The tokens, the time and the cost of an evaluation under one condition.
 
     Attributes:
-        benchmark, model, condition: who is asked what.
-        n_prompts: to be asked, those that are stored already included.
+        benchmark, model, condition: what would be evaluated.
+        n_prompts: all rendered prompts, those that are stored already included.
         n_tokens_read: of all prompts, with their examples and options; an estimate where a server reads them.
         n_tokens_written: at most.
-        seconds: as the speed of some prompts foretells; None where a server is asked.
-        n_tried: prompts that were asked to find that out.
+        seconds: extrapolated from the speed of some prompts; None for a server.
+        n_tried: prompts that were tried for it.
         cost: in the currency of the prices, if every answer is as long as it may be; as good an estimate as that of the
             tokens. None where no prices are known.
     """
@@ -50,93 +50,98 @@ class Estimate:
         """All of it, in one line."""
         about = "" if self.n_tried else "about "
         written = f", {self.n_tokens_written:,} to write at most" if self.n_tokens_written else ""
-        said = (
+        text = (
             f"{self.benchmark}, {self.model} ({self.condition.replace('_', '-')}): {self.n_prompts:,} prompts, "
             f"{about}{self.n_tokens_read:,} tokens to read{written}"
         )
         if self.seconds is not None:
-            said += f"; about {_duration(self.seconds)}, as {self.n_tried:,} of the prompts foretell"
+            text += f"; about {_format_duration(self.seconds)}, as {self.n_tried:,} of the prompts foretell"
         if self.cost is not None:
-            said += f"; {'at most' if self.n_tried else 'about'} {price(self.cost)} by the prices given"
-        return said
+            text += f"; {'at most' if self.n_tried else 'about'} {format_price(self.cost)} by the prices given"
+        return text
 
 
-def estimate(engine: sa.Engine, plan: Plan, *, told: Callable[[str], None] = lambda _: None) -> tuple[Estimate, ...]:
-    """What each condition of a plan takes.
+def estimate(
+    engine: sa.Engine, plan: Plan, *, report: Callable[[str], None] = lambda _: None
+) -> tuple[EvaluationEstimate, ...]:
+    """Estimate tokens, time and cost of each condition of a plan.
 
-    A model in this process answers a spread of the prompts for some seconds; a server is not asked at all.
+    A model in this process responds to a spread of the prompts for some seconds; a server gets no request.
 
     Args:
         engine: the store.
-        plan: what is to be asked.
-        told: called with sentences for the reader.
+        plan: what would be evaluated.
+        report: called with sentences for the reader.
 
     Raises:
         SuffrageError: the plan cannot be carried out.
     """
     prepared = prepare(engine, plan)
-    on_server = plan.serving.api_base is not None
-    who = None if on_server else respondent(plan, prepared, told)
-    made = []
-    for condition, asked in prepared.asked.items():
-        questions = asked.questions
-        writes = prepared.sampling.max_tokens * prepared.sampling.n_trials if prepared.method == "generation" else 0
-        if who is None:
-            read = sum(_letters_sent(q, prepared) for q in questions) // LETTERS_PER_TOKEN
-            written = len(questions) * (writes or 1)
-            seconds, n_tried = None, 0
-        else:
-            who.check(questions)
-            read = sum(who.n_tokens(questions))
-            written = len(questions) * writes
-            share, spent, n_tried = _tried(who.answerer, questions, who.n_tokens)
-            seconds = spent / share if share else None
-        serving = plan.serving
-        cost = None
-        if serving.price_read is not None and serving.price_written is not None:
-            cost = (read * serving.price_read + written * serving.price_written) / MILLION
-        made.append(
-            Estimate(
-                benchmark=prepared.benchmark.label,
-                model=plan.name or (plan.model if who is None else who.name),
-                condition=condition,
-                n_prompts=len(questions),
-                n_tokens_read=read,
-                n_tokens_written=written,
-                seconds=seconds,
-                n_tried=n_tried,
-                cost=cost,
-            )
-        )
-    return tuple(made)
+    model = None if plan.server.api_base is not None else load_model_under_test(plan, prepared, report)
+    return tuple(_estimate_condition(plan, prepared, model, condition) for condition in prepared.rendered)
 
 
-def _letters_sent(question: Question, prepared: Prepared) -> int:
-    """To a server: the text once for each option whose likelihood is asked for, and once for each answer written."""
-    n_letters = len(question.text())
+def _estimate_condition(
+    plan: Plan, prepared: PreparedEvaluation, model: ModelUnderTest | None, condition: str
+) -> EvaluationEstimate:
+    prompts = prepared.rendered[condition].prompts
+    n_written = prepared.sampling.max_tokens * prepared.sampling.n_trials if prepared.method == "generation" else 0
+    seconds: float | None = None
+    if model is None:
+        n_read = sum(_count_sent_letters(prompt, prepared) for prompt in prompts) // LETTERS_PER_TOKEN
+        n_written = len(prompts) * (n_written or 1)
+        n_tried = 0
+    else:
+        model.check(prompts)
+        n_read = sum(model.n_tokens(prompts))
+        n_written = len(prompts) * n_written
+        share, spent, n_tried = _time_some(model.backend, prompts, model.n_tokens)
+        seconds = spent / share if share else None
+    price_read, price_written = plan.server.price_read, plan.server.price_written
+    cost = None
+    if price_read is not None and price_written is not None:
+        cost = (n_read * price_read + n_written * price_written) / MILLION
+    return EvaluationEstimate(
+        benchmark=prepared.benchmark.label,
+        model=plan.name or (plan.model if model is None else model.name),
+        condition=condition,
+        n_prompts=len(prompts),
+        n_tokens_read=n_read,
+        n_tokens_written=n_written,
+        seconds=seconds,
+        n_tried=n_tried,
+        cost=cost,
+    )
+
+
+def _count_sent_letters(prompt: RenderedPrompt, prepared: PreparedEvaluation) -> int:
+    """To a server: the text once for each option whose likelihood is requested, and once for each answer written."""
+    n_letters = len(prompt.text())
     if prepared.method == "loglikelihood":
-        return sum(n_letters + len(question.join) + len(option) for option in question.options)
+        return sum(n_letters + len(prompt.join) + len(option) for option in prompt.options)
     return n_letters * prepared.sampling.n_trials
 
 
-def _tried(
-    answerer: Answerer, questions: Sequence[Question], n_tokens: Callable[[Sequence[Question]], Sequence[int]]
+def _time_some(
+    backend: ModelBackend,
+    prompts: Sequence[RenderedPrompt],
+    n_tokens: Callable[[Sequence[RenderedPrompt]], Sequence[int]],
 ) -> tuple[float, float, int]:
     """Share of all tokens that was tried, the seconds it took, and how many prompts that were."""
-    step = max(1, len(questions) // N_TRIED)
-    some = questions[::step]
-    n_each = dict(zip((question.prompt_id for question in some), n_tokens(some), strict=True))
+    step = max(1, len(prompts) // N_TRIAL_PROMPTS)
+    some = prompts[::step]
+    n_each = dict(zip((prompt.prompt_id for prompt in some), n_tokens(some), strict=True))
     done: set[int] = set()
     start = time.monotonic()
-    for replies in answerer.replies(some, lambda _: False):
-        done |= {reply.prompt_id for reply in replies}
-        if time.monotonic() - start > SECONDS_TRIED:
+    for responses in backend.respond(some, lambda _: False):
+        done |= {response.prompt_id for response in responses}
+        if time.monotonic() - start > MAX_TRIAL_SECONDS:
             break
     spent = time.monotonic() - start
-    return sum(n_each[prompt] for prompt in done) / max(1, sum(n_tokens(questions))), spent, len(done)
+    return sum(n_each[prompt_id] for prompt_id in done) / max(1, sum(n_tokens(prompts))), spent, len(done)
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     if seconds < 90 * 60:

@@ -1,7 +1,7 @@
-"""A model is asked a benchmark's prompts, and what it answers is stored as it comes.
+"""Evaluate a model on a benchmark: send it the prompts, score its responses, and store the scores as they come.
 
-Each condition is a run. What is stored already of a run is not asked again, so that what was stopped goes on; at a
-fixed batch size it then ends with the bytes of a run that was not stopped, since batches are cut from all prompts.
+Each condition is a run. Prompts whose scores are stored are skipped, so that a stopped run continues; at a fixed batch
+size it then ends with the bytes of a run that was not stopped, since batches are cut from all prompts.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import orjson
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.evaluating.evaluation_result import Evaluated, notes_of
-from tracker.evaluating.model_under_test import Respondent, respondent
+from tracker.evaluating.evaluation_result import EvaluationResult, list_result_warnings
+from tracker.evaluating.model_under_test import ModelUnderTest, load_model_under_test
 from tracker.evaluating.plan import Plan
-from tracker.evaluating.preparation import Prepared, prepare
-from tracker.evaluating.responses import Reply
-from tracker.evaluating.scoring.score_response import SCORING, judge
-from tracker.evaluating.warnings import of_options, of_run
+from tracker.evaluating.preparation import PreparedEvaluation, prepare
+from tracker.evaluating.responses import Response
+from tracker.evaluating.scoring.score_response import SCORING, score_response
+from tracker.evaluating.warnings import list_option_warnings, list_run_warnings
 from tracker.ingest.write.live.live_runs import (
     LiveRun,
     ScoredResponse,
@@ -39,12 +39,12 @@ from tracker.schema import Run
 from tracker.schema.run_fields import RunFields
 
 SECONDS_PER_PORTION = 1.0
-MOST_PER_PORTION = 500
+MAX_PER_PORTION = 500
 UNSCORED = "the reply names none of the options, or there is no gold answer to hold it against"
 NO_NUMBER = "the model gives its options no probability that is a number; are its weights sound?"
 
 Progress = Callable[[int, int, int], None]
-"""Told how many prompts are done, of how many, and how many tokens were read and written for it."""
+"""Called with the number of prompts that are done, of all prompts, and of tokens read and written for them."""
 
 
 def evaluate(
@@ -52,17 +52,17 @@ def evaluate(
     plan: Plan,
     *,
     progress: Progress | None = None,
-    told: Callable[[str], None] = lambda _: None,
-    ended: Callable[[Evaluated], None] = lambda _: None,
-) -> tuple[Evaluated, ...]:
-    """Ask a model a benchmark's prompts, and store what it answers.
+    report: Callable[[str], None] = lambda _: None,
+    on_run_end: Callable[[EvaluationResult], None] = lambda _: None,
+) -> tuple[EvaluationResult, ...]:
+    """Evaluate a model on a benchmark's prompts, and store its scores.
 
     Args:
         engine: the store.
-        plan: what is to be asked of whom, and how.
-        progress: told how far it came.
-        told: called with sentences for the reader, as they become true.
-        ended: called with each run when it has come as far as it comes.
+        plan: which model, which prompts, and how.
+        progress: called with the numbers of prompts and tokens.
+        report: called with sentences for the reader, as they become true.
+        on_run_end: called with the result of each condition.
 
     Returns:
         One for each condition.
@@ -71,230 +71,233 @@ def evaluate(
         SuffrageError: the plan cannot be carried out; what was answered before is stored.
     """
     prepared = prepare(engine, plan)
-    for remark in of_options(plan, prepared.method):
-        told(remark)
-    who = respondent(plan, prepared, told)
-    for asked in prepared.asked.values():
-        who.check(asked.questions)
-    runs = []
+    for warning in list_option_warnings(plan, prepared.method):
+        report(warning)
+    model = load_model_under_test(plan, prepared, report)
+    for rendered in prepared.rendered.values():
+        model.check(rendered.prompts)
+    results = []
     for condition in plan.conditions:
-        runs.append(_Evaluation(engine, plan, prepared, who, condition, progress).made())
-        ended(runs[-1])
-    return tuple(runs)
+        results.append(_ConditionEvaluation(engine, plan, prepared, model, condition, progress).run())
+        on_run_end(results[-1])
+    return tuple(results)
 
 
-class _Evaluation:
-    """A plan under one condition."""
+class _ConditionEvaluation:
+    """The evaluation of a plan under one condition."""
 
     def __init__(
         self,
         engine: sa.Engine,
         plan: Plan,
-        prepared: Prepared,
-        who: Respondent,
+        prepared: PreparedEvaluation,
+        model: ModelUnderTest,
         condition: str,
         progress: Progress | None,
     ) -> None:
-        self.engine, self.plan, self.prepared, self.who = engine, plan, prepared, who
+        self.engine, self.plan, self.prepared, self.model = engine, plan, prepared, model
         self.condition, self.progress = condition, progress
-        self.asked = prepared.asked[condition]
-        self.questions = self.asked.questions
-        self.by_prompt = {question.prompt_id: question for question in self.questions}
+        self.rendered = prepared.rendered[condition]
+        self.prompts = self.rendered.prompts
+        self.prompts_by_id = {prompt.prompt_id: prompt for prompt in self.prompts}
 
-    def made(self) -> Evaluated:
-        """The run, as far as it comes."""
-        run = self._opened()
+    def run(self) -> EvaluationResult:
+        """Send all missing prompts, and store their scores."""
+        run = self._open_run()
         with transaction(self.engine, write=False) as session:
             before = count_stored_trials(session, run.id) if not run.is_new else {}
-        done = {prompt for prompt, n_trials in before.items() if n_trials >= self.who.n_trials}
+        done = {prompt for prompt, n_trials in before.items() if n_trials >= self.model.n_trials}
         n_before = len(done)
-        failed: dict[int, Reply] = {}
+        failed: dict[int, Response] = {}
         if run.status == "partial":
-            failed = self._ask(run, done)
-            self._end(run, failed)
-        return self._told(run, failed, n_before)
+            failed = self._respond(run, done)
+            self._end_run(run, failed)
+        return self._summarize(run, failed, n_before)
 
-    def _opened(self) -> LiveRun:
-        asking = self.plan.asking
-        said: dict[str, Any] = {
+    def _open_run(self) -> LiveRun:
+        prompt_options = self.plan.prompts
+        decisive_settings: dict[str, Any] = {
             "method": self.prepared.method,
             "template": self.prepared.template.as_settings(),
-            "chat": asking.chat,
-            **self.who.decisive,
+            "chat": prompt_options.chat,
+            **self.model.decisive,
         }
-        if asking.too_long == "cut":
-            said["too_long"] = "cut"
-        decisive = {"asked": self.asked.digest, "scoring": SCORING, **said}
-        drawn = {
-            "few_shot": self.asked.few_shot,
-            "few_shot_split": asking.few_shot_split,
-            "shots": asking.shots if asking.few_shot else None,
-            "answer_only_shots": asking.answer_only_shots if self.condition == "answer_only" else None,
-            "split": asking.split,
-            "tasks": list(asking.tasks) or None,
-            "limit": asking.limit,
-            "seed": asking.seed,
+        if prompt_options.too_long == "cut":
+            decisive_settings["too_long"] = "cut"
+        decisive = {"asked": self.rendered.digest, "scoring": SCORING, **decisive_settings}
+        prompt_settings = {
+            "few_shot": self.rendered.few_shot,
+            "few_shot_split": prompt_options.few_shot_split,
+            "shots": prompt_options.example_choice if prompt_options.few_shot else None,
+            "answer_only_shots": prompt_options.answer_only_examples if self.condition == "answer_only" else None,
+            "split": prompt_options.split,
+            "tasks": list(prompt_options.tasks) or None,
+            "limit": prompt_options.limit,
+            "seed": prompt_options.seed,
         }
         settings = {
             "harness": "suffrage",
-            **said,
-            **{name: value for name, value in drawn.items() if value is not None},
-            **self.who.incidental,
+            **decisive_settings,
+            **{name: value for name, value in prompt_settings.items() if value is not None},
+            **self.model.incidental,
             "scoring": SCORING,
-            "n_prompts": len(self.questions),
+            "n_prompts": len(self.prompts),
             "command": self.plan.command(),
         }
         with transaction(self.engine, exclusive=True) as session:
             return open_run(
                 session,
                 benchmark_id=self.prepared.benchmark.id,
-                model=self.who.name,
+                model=self.model.name,
                 fields=RunFields(
                     condition=self.condition,
                     variant=self.plan.variant,
-                    few_shot=self.asked.few_shot,
+                    few_shot=self.rendered.few_shot,
                     settings=settings,
-                    limited=asking.limit is not None or bool(asking.tasks),
+                    limited=prompt_options.limit is not None or bool(prompt_options.tasks),
                 ),
                 identity=hashlib.sha256(orjson.dumps(decisive, option=orjson.OPT_SORT_KEYS)).hexdigest(),
                 again=self.plan.again,
-                model_facts=self.who.facts,
+                model_facts=self.model.facts,
             )
 
-    def _ask(self, run: LiveRun, done: set[int]) -> dict[int, Reply]:
-        """Ask, judge and store what is not done yet; returns the replies without an answer, by prompt."""
-        failed: dict[int, Reply] = {}
+    def _respond(self, run: LiveRun, done: set[int]) -> dict[int, Response]:
+        """Collect, score and store the responses that are missing; returns those without an answer, by prompt."""
+        failed: dict[int, Response] = {}
         n_tokens = 0
-        self._tell(done, n_tokens)
-        replies = self.who.answerer.replies(self.questions, done.__contains__)
-        with closing(replies):  # type: ignore[type-var]
-            for portion in _portions(_whole(replies, self.who.n_trials)):
-                n_tokens += sum(reply.n_tokens_read + reply.n_tokens_written for reply in portion)
-                fresh = [reply for reply in portion if reply.prompt_id not in done]  # some of a batch may be stored
-                rows = self._judged(fresh, failed)
+        self._report_progress(done, n_tokens)
+        responses = self.model.backend.respond(self.prompts, done.__contains__)
+        with closing(responses):  # type: ignore[type-var]
+            for portion in _group_portions(_group_trials(responses, self.model.n_trials)):
+                n_tokens += sum(response.n_tokens_read + response.n_tokens_written for response in portion)
+                fresh = [response for response in portion if response.prompt_id not in done]  # a batch may be in part
+                rows = self._score(fresh, failed)
                 if rows:
                     with transaction(self.engine, exclusive=True) as session:
                         add_responses(session, run.id, rows)
                     done |= {row.prompt_id for row in rows}
-                self._tell(done, n_tokens)
-        return {prompt: reply for prompt, reply in failed.items() if prompt not in done}
+                self._report_progress(done, n_tokens)
+        return {prompt: response for prompt, response in failed.items() if prompt not in done}
 
-    def _tell(self, done: set[int], n_tokens: int) -> None:
+    def _report_progress(self, done: set[int], n_tokens: int) -> None:
         if self.progress:
-            self.progress(len(done), len(self.questions), n_tokens)
+            self.progress(len(done), len(self.prompts), n_tokens)
 
-    def _judged(self, replies: Iterable[Reply], failed: dict[int, Reply]) -> list[ScoredResponse]:
-        """What is stored of replies; those without an answer are put among the failed ones, all of a prompt's."""
+    def _score(self, responses: Iterable[Response], failed: dict[int, Response]) -> list[ScoredResponse]:
+        """The rows to store of responses; a prompt with a response without an answer is put among the failed ones."""
         rows: list[ScoredResponse] = []
-        for reply in replies:
-            if reply.error:
-                failed[reply.prompt_id] = reply
+        for response in responses:
+            if response.error:
+                failed[response.prompt_id] = response
                 continue
-            row = self._measured(reply)
+            row = self._score_one(response)
             rows.append(row)
             if not row.scores:
-                failed[reply.prompt_id] = replace(reply, error=UNSCORED if reply.logprobs is None else NO_NUMBER)
+                reason = UNSCORED if response.logprobs is None else NO_NUMBER
+                failed[response.prompt_id] = replace(response, error=reason)
         return [row for row in rows if row.prompt_id not in failed]
 
-    def _measured(self, reply: Reply) -> ScoredResponse:
-        question, writing = self.by_prompt[reply.prompt_id], self.plan.writing
-        found = judge(
-            question,
-            reply,
+    def _score_one(self, response: Response) -> ScoredResponse:
+        prompt, generation = self.prompts_by_id[response.prompt_id], self.plan.generation
+        scored = score_response(
+            prompt,
+            response,
             method=self.prepared.method,
-            metrics=writing.metrics,
-            extract=writing.extract,
-            ignore=writing.ignore,
-            choices=self.prepared.choices_of(reply.prompt_id),
+            metrics=generation.metrics,
+            extract=generation.extract,
+            ignore=generation.ignore,
+            choices=self.prepared.get_choices(response.prompt_id),
         )
-        usage: dict[str, float] = {"tokens_read": reply.n_tokens_read, "tokens_written": reply.n_tokens_written}
-        if (cost := self.who.price(reply)) is not None:
+        usage: dict[str, float] = {"tokens_read": response.n_tokens_read, "tokens_written": response.n_tokens_written}
+        if (cost := self.model.price(response)) is not None:
             usage["cost"] = cost
-        if reply.n_shots < len(question.shots):
+        if response.n_examples < len(prompt.examples):
             usage["with_fewer_shots"] = 1
         return ScoredResponse(
-            prompt_id=reply.prompt_id,
-            trial=reply.trial,
-            scores=found.scores,
+            prompt_id=response.prompt_id,
+            trial=response.trial,
+            scores=scored.scores,
             answers=tuple(
-                (answer.extraction, answer.text, answer.probability, answer.status) for answer in found.answers
+                (answer.extraction, answer.text, answer.probability, answer.status) for answer in scored.answers
             ),
             usage=usage,
         )
 
-    def _end(self, run: LiveRun, failed: Mapping[int, Reply]) -> None:
-        """Make the run complete, unless prompts are to be asked again."""
-        left_out = Counter(self.asked.left_out)
-        again = sorted(prompt for prompt, reply in failed.items() if not reply.is_too_long)
-        if again and self.plan.errored is None:
+    def _end_run(self, run: LiveRun, failed: Mapping[int, Response]) -> None:
+        """Make the run complete, unless prompts are to be evaluated again."""
+        skipped = Counter(self.rendered.skipped)
+        unanswered = sorted(prompt for prompt, response in failed.items() if not response.is_too_long)
+        if unanswered and self.plan.errored is None:
             return
         with transaction(self.engine, exclusive=True) as session:
             if self.plan.errored == "wrong":
                 names = [name for name in self.prepared.metrics if not name.startswith("gold_probability")]
                 wrong, error = dict.fromkeys(names, 0.0), (("", None, None, "error"),)
-                trials = range(self.who.n_trials)
-                lost = [
+                trials = range(self.model.n_trials)
+                unanswered_rows = [
                     ScoredResponse(prompt_id=prompt, trial=trial, scores=wrong, answers=error)
-                    for prompt in again
+                    for prompt in unanswered
                     for trial in trials
                 ]
-                add_responses(session, run.id, lost)
-            left_out["longer than the model reads"] += len(failed) - len(again)
-            left_out["no answer, counted as wrong" if self.plan.errored == "wrong" else "no answer"] += len(again)
-            complete_run(session, run.id, left_out)
+                add_responses(session, run.id, unanswered_rows)
+            skipped["longer than the model reads"] += len(failed) - len(unanswered)
+            skipped["no answer, counted as wrong" if self.plan.errored == "wrong" else "no answer"] += len(unanswered)
+            complete_run(session, run.id, skipped)
 
-    def _told(self, run: LiveRun, failed: Mapping[int, Reply], n_before: int) -> Evaluated:
+    def _summarize(self, run: LiveRun, failed: Mapping[int, Response], n_before: int) -> EvaluationResult:
         with transaction(self.engine, write=False) as session:
             stored = session.get_one(Run, run.id)
             usage = (stored.settings or {}).get(USAGE) or {}
-            warnings = notes_of(self.asked.left_out, failed, usage, self.asked.few_shot, self.who.remarks())
-            return Evaluated(
+            warnings = list_result_warnings(
+                self.rendered.skipped, failed, usage, self.rendered.few_shot, self.model.list_warnings()
+            )
+            return EvaluationResult(
                 run_id=run.id,
                 label=run.label,
                 benchmark=self.prepared.benchmark.label,
-                model=self.who.name,
+                model=self.model.name,
                 condition=self.condition,
                 variant=self.plan.variant,
                 splits=self.prepared.splits,
                 is_complete=stored.status != "partial",
-                n_prompts=len(self.questions),
+                n_prompts=len(self.prompts),
                 n_new=max(0, len(count_stored_trials(session, run.id)) - n_before),
                 means=mean_scores_by_run(session, [run.id]).get(run.id, {}),
-                left_out=dict(self.asked.left_out),
-                failed={prompt: reply.error for prompt, reply in failed.items()},
+                skipped=dict(self.rendered.skipped),
+                failed={prompt: response.error for prompt, response in failed.items()},
                 usage=usage,
-                warnings=(*warnings, *of_run(session, stored)),
+                warnings=(*warnings, *list_run_warnings(session, stored)),
             )
 
 
-def _whole(replies: Iterable[list[Reply]], n_trials: int) -> Iterator[list[Reply]]:
-    """The same replies, held back until all of a prompt's trials are there, or one has failed."""
-    held: dict[int, list[Reply]] = {}
-    for some in replies:
-        ready: list[Reply] = []
-        for reply in some:
-            mine = held.setdefault(reply.prompt_id, [])
-            mine.append(reply)
-            if len(mine) == n_trials:
-                ready += held.pop(reply.prompt_id)
+def _group_trials(responses: Iterable[list[Response]], n_trials: int) -> Iterator[list[Response]]:
+    """The same responses, held back until all of a prompt's trials are there, or one has failed."""
+    waiting: dict[int, list[Response]] = {}
+    for portion in responses:
+        ready: list[Response] = []
+        for response in portion:
+            trials = waiting.setdefault(response.prompt_id, [])
+            trials.append(response)
+            if len(trials) == n_trials:
+                ready += waiting.pop(response.prompt_id)
         yield ready
 
 
-def _portions(replies: Iterator[list[Reply]]) -> Iterator[list[Reply]]:
-    """Replies in portions of about a second; what came before an interruption is handed over first."""
-    held: list[Reply] = []
+def _group_portions(responses: Iterator[list[Response]]) -> Iterator[list[Response]]:
+    """Responses in portions of about a second; those before an interruption are yielded first."""
+    portion: list[Response] = []
     last = time.monotonic()
     try:
-        for some in replies:
-            held += some
-            if time.monotonic() - last >= SECONDS_PER_PORTION or len(held) >= MOST_PER_PORTION:
-                yield held
-                held, last = [], time.monotonic()
+        for group in responses:
+            portion += group
+            if time.monotonic() - last >= SECONDS_PER_PORTION or len(portion) >= MAX_PER_PORTION:
+                yield portion
+                portion, last = [], time.monotonic()
     except GeneratorExit:
         raise
     except BaseException:
-        if held:
-            yield held
+        if portion:
+            yield portion
         raise
-    if held:
-        yield held
+    if portion:
+        yield portion

@@ -20,39 +20,41 @@ HUB = "https://huggingface.co"
 SECONDS_FOR_HUB = 10
 
 
-def local_folder(said: str, marks: tuple[str, ...], refused: type[SuffrageError], instead: str) -> Path | None:
-    """The folder that a word stands for; None where it can only be a name on the hub.
+def resolve_folder(
+    name_or_path: str, marker_files: tuple[str, ...], error_type: type[SuffrageError], alternatives: str
+) -> Path | None:
+    """The folder of a model; None where the text can only be a name on the hub.
 
     Args:
-        said: a folder, or a name on the model hub.
-        marks: files of which a model's folder holds at least one.
-        refused: what is raised.
-        instead: what can be given in its place.
+        name_or_path: a folder, or a name on the model hub.
+        marker_files: files of which a model's folder holds at least one.
+        error_type: the exception that is raised.
+        alternatives: what the message proposes.
     """
-    if not said.strip():
-        raise refused(f"No model is named. Give {instead}.")
-    path = Path(said).expanduser()
+    if not name_or_path.strip():
+        raise error_type(f"No model is named. Give {alternatives}.")
+    path = Path(name_or_path).expanduser()
     if path.is_dir():
-        if not any((path / mark).is_file() for mark in marks):
-            lacks = f"neither {' nor '.join(marks)}" if len(marks) > 1 else f"no {marks[0]}"
-            raise refused(f"{path} is no model: it holds {lacks}.")
+        if not any((path / file).is_file() for file in marker_files):
+            lacks = f"neither {' nor '.join(marker_files)}" if len(marker_files) > 1 else f"no {marker_files[0]}"
+            raise error_type(f"{path} is no model: it holds {lacks}.")
         return path.resolve()
-    if path.exists() or said.startswith((".", "~", os.sep)) or said.count("/") > 1:
-        raise refused(f"{path} is no folder of a model. Give {instead}.")
+    if path.exists() or name_or_path.startswith((".", "~", os.sep)) or name_or_path.count("/") > 1:
+        raise error_type(f"{path} is no folder of a model. Give {alternatives}.")
     return None
 
 
-def check_device(device: str, refused: type[SuffrageError]) -> None:
-    """Refuses a device that torch cannot compute on."""
+def check_device(device: str, error_type: type[SuffrageError]) -> None:
+    """Reject a device that torch cannot compute on."""
     import torch
 
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise refused(f"The device {device!r} cannot be used ({first_line(error)}). Try --device cpu.") from None
+        raise error_type(f"The device {device!r} cannot be used ({first_line(error)}). Try --device cpu.") from None
 
 
-def files_digest(folder: Path) -> str:
+def hash_files(folder: Path) -> str:
     """The first digits of the SHA-256 of a model's files: names and bytes, hidden ones and ``*.md`` aside."""
     hashed = hashlib.sha256()
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
@@ -64,8 +66,8 @@ def files_digest(folder: Path) -> str:
     return hashed.hexdigest()[:DIGITS]
 
 
-def hub_answers() -> bool:
-    """Whether the model hub can be reached: its own client would ask for minutes before it says no."""
+def is_hub_reachable() -> bool:
+    """Whether the model hub can be reached: its own client would try for minutes before it fails."""
     import requests
 
     try:
@@ -76,7 +78,7 @@ def hub_answers() -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says first, without the full stop; its class where it says nothing."""
+    """The first line of an error's message, without the full stop; its class where the message is empty."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     if len(lines) > 1 and lines[0].endswith(":"):
         return f"{lines[0]} {lines[1].rstrip('.')}"
@@ -84,21 +86,25 @@ def first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Keeps the libraries' remarks and progress bars off the terminal."""
-    from transformers.utils import logging as theirs
+def silence_libraries() -> Iterator[None]:
+    """Keep the libraries' warnings and progress bars off the terminal."""
+    from transformers.utils import logging as transformers_logging
 
-    ours = logging.getLogger("sentence_transformers")
-    before, level, bars = theirs.get_verbosity(), ours.level, theirs.is_progress_bar_enabled()
-    theirs.set_verbosity_error()
-    theirs.disable_progress_bar()
-    ours.setLevel(logging.ERROR)
+    encoder_logger = logging.getLogger("sentence_transformers")
+    verbosity, level, bars = (
+        transformers_logging.get_verbosity(),
+        encoder_logger.level,
+        transformers_logging.is_progress_bar_enabled(),
+    )
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    encoder_logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        theirs.set_verbosity(before)
-        ours.setLevel(level)
+        transformers_logging.set_verbosity(verbosity)
+        encoder_logger.setLevel(level)
         if bars:
-            theirs.enable_progress_bar()
+            transformers_logging.enable_progress_bar()

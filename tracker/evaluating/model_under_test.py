@@ -1,4 +1,4 @@
-"""Who answers: a model in this process, or a server, with what a run records of it."""
+"""The model under test: one in this process or one on a server, with what a run records of it."""
 
 from __future__ import annotations
 
@@ -8,78 +8,80 @@ from typing import Any
 
 from tracker.errors import SelectionError
 from tracker.evaluating.plan import Plan
-from tracker.evaluating.preparation import Prepared
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.responses import Answerer, Reply
+from tracker.evaluating.preparation import PreparedEvaluation
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.responses import ModelBackend, Response
 
-NAMES_OF_VERSIONS = ("torch", "transformers")
+VERSION_SETTINGS = ("torch", "transformers")
+"""Settings that hold the version of a package."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Respondent:
-    """Who answers.
+class ModelUnderTest:
+    """A model that responds to prompts, and what a run records of it.
 
     Attributes:
         name: what the store calls the model.
-        answerer: asks it.
-        n_trials: answers to each prompt.
-        decisive: what decides the answers, for the settings of the run and its identity.
-        incidental: what else is told in the settings.
+        backend: computes or requests the responses.
+        n_trials: responses to each prompt.
+        decisive: settings that decide the answers, for the run and its identity.
+        incidental: other settings of the run.
         facts: what is known of the model itself.
-        price: of a reply; None where no prices are known.
+        price: of a response; None where no prices are known.
         n_tokens: that each prompt has, examples and options included; of a model in this process.
         too_long: tokens by which each prompt that does not fit is too long, by key.
-        remarks: what is to be said at the end, in sentences.
-        refuses: whether prompts that do not fit are refused before anything begins.
+        list_warnings: those of the whole evaluation, in sentences, once it has ended.
+        rejects_too_long: whether prompts that do not fit are an error before anything begins.
     """
 
     name: str
-    answerer: Answerer
+    backend: ModelBackend
     n_trials: int
     decisive: Mapping[str, Any]
     incidental: Mapping[str, Any]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    price: Callable[[Reply], float | None] = lambda _: None
-    n_tokens: Callable[[Sequence[Question]], Sequence[int]] = lambda _: ()
-    too_long: Callable[[Sequence[Question]], Mapping[int, int]] = lambda _: {}
-    remarks: Callable[[], Sequence[str]] = tuple
-    refuses: bool = True
+    price: Callable[[Response], float | None] = lambda _: None
+    n_tokens: Callable[[Sequence[RenderedPrompt]], Sequence[int]] = lambda _: ()
+    too_long: Callable[[Sequence[RenderedPrompt]], Mapping[int, int]] = lambda _: {}
+    list_warnings: Callable[[], Sequence[str]] = tuple
+    rejects_too_long: bool = True
 
-    def check(self, questions: Sequence[Question]) -> None:
+    def check(self, prompts: Sequence[RenderedPrompt]) -> None:
         """Find the prompts that do not fit.
 
         Raises:
-            SelectionError: there are some, and they are to be refused.
+            SelectionError: there are some, and the plan rejects them.
         """
-        over = self.too_long(questions)
-        if over and self.refuses:
+        over = self.too_long(prompts)
+        if over and self.rejects_too_long:
             raise SelectionError(
-                f"{len(over):,} of {len(questions):,} prompts are longer than {self.name} reads, even without "
+                f"{len(over):,} of {len(prompts):,} prompts are longer than {self.name} reads, even without "
                 f"examples, the longest by {max(over.values()):,} tokens. Leave them out with --too-long skip, or "
                 "cut off their beginning with --too-long cut."
             )
 
 
-def respondent(plan: Plan, prepared: Prepared, told: Callable[[str], None]) -> Respondent:
-    """Load the model, or find the server.
+def load_model_under_test(plan: Plan, prepared: PreparedEvaluation, report: Callable[[str], None]) -> ModelUnderTest:
+    """Load the model, or connect to the server.
 
     Args:
-        plan: who is asked, and how.
-        prepared: what is asked.
-        told: called with sentences for the reader.
+        plan: which model, and how it runs.
+        prepared: the prompts.
+        report: called with sentences for the reader.
 
     Raises:
         SuffrageError: there is no such model, or no such server.
     """
-    return _server(plan, prepared, told) if plan.serving.api_base else _local(plan, prepared, told)
+    load = _connect_to_server if plan.server.api_base else _load_local_model
+    return load(plan, prepared, report)
 
 
-def _local(plan: Plan, prepared: Prepared, told: Callable[[str], None]) -> Respondent:
-    from tracker.evaluating.local.generation import WrittenAnswers
+def _load_local_model(plan: Plan, prepared: PreparedEvaluation, report: Callable[[str], None]) -> ModelUnderTest:
+    from tracker.evaluating.local.generation import TextGenerator
     from tracker.evaluating.local.loading import load_language_model
     from tracker.evaluating.local.option_scorer import OptionScorer
 
-    loading, asking = plan.loading, plan.asking
+    loading, prompt_settings = plan.loading, plan.prompts
     model = load_language_model(
         plan.model,
         revision=loading.revision,
@@ -89,76 +91,68 @@ def _local(plan: Plan, prepared: Prepared, told: Callable[[str], None]) -> Respo
         name=plan.name,
     )
     shared: dict[str, Any] = {
-        "chat": asking.chat, "batch_size": loading.batch_size, "told": told,
-        "too_long": "cut" if asking.too_long == "cut" else "skip",
-    }  # fmt: skip
+        "chat": prompt_settings.chat,
+        "batch_size": loading.batch_size,
+        "report": report,
+        "too_long": "cut" if prompt_settings.too_long == "cut" else "skip",
+    }
     decisive: dict[str, Any] = {}
-    answerer: OptionScorer | WrittenAnswers
+    backend: OptionScorer | TextGenerator
     if prepared.method == "generation":
-        answerer = WrittenAnswers(model, prepared.sampling, **shared)
-        decisive = _of_writing(plan, prepared)
+        backend = TextGenerator(model, prepared.sampling, **shared)
+        decisive = _generation_settings(plan, prepared)
     else:
-        answerer = OptionScorer(
+        backend = OptionScorer(
             model, method=prepared.method, isolated_labels=prepared.template.isolated_labels, **shared
         )
 
-    def too_long(questions: Sequence[Question]) -> Mapping[int, int]:
-        found = zip(questions, answerer.contexts(questions), strict=True)
-        return {question.prompt_id: context.n_over for question, context in found if context.n_over}
+    def too_long(prompts: Sequence[RenderedPrompt]) -> Mapping[int, int]:
+        contexts = zip(prompts, backend.encode_contexts(prompts), strict=True)
+        return {prompt.prompt_id: context.n_over for prompt, context in contexts if context.n_over}
 
-    said = model.as_settings()
-    return Respondent(
+    settings = model.as_settings()
+    return ModelUnderTest(
         name=model.name,
-        answerer=answerer,
+        backend=backend,
         n_trials=prepared.sampling.n_trials,
-        decisive={"model": {name: said[name] for name in said if name not in NAMES_OF_VERSIONS}, **decisive},
+        decisive={"model": {name: settings[name] for name in settings if name not in VERSION_SETTINGS}, **decisive},
         incidental={
             "device": model.device,
             "batch_size": loading.batch_size or "auto",
-            **{name: said[name] for name in NAMES_OF_VERSIONS if name in said},
+            **{name: settings[name] for name in VERSION_SETTINGS if name in settings},
         },
         facts=model.facts,
-        n_tokens=answerer.n_tokens,
-        too_long=too_long if asking.too_long != "cut" else lambda _: {},
-        refuses=asking.too_long == "refuse",
+        n_tokens=backend.n_tokens,
+        too_long=too_long if prompt_settings.too_long != "cut" else lambda _: {},
+        rejects_too_long=prompt_settings.too_long == "refuse",
     )
 
 
-def _server(plan: Plan, prepared: Prepared, told: Callable[[str], None]) -> Respondent:
+def _connect_to_server(plan: Plan, prepared: PreparedEvaluation, report: Callable[[str], None]) -> ModelUnderTest:
     from tracker.evaluating.servers.server_model import open_server
 
-    serving = plan.serving
     server = open_server(
-        str(serving.api_base),
-        plan.model,
-        method=prepared.method,
-        sampling=prepared.sampling,
-        api=serving.api,
-        key_env=serving.key_env,
-        concurrency=serving.concurrency,
-        requests_per_minute=serving.requests_per_minute,
-        tokens_per_minute=serving.tokens_per_minute,
-        timeout_s=serving.timeout,
-        tries=serving.tries,
-        price_read=serving.price_read,
-        price_written=serving.price_written,
-        chat=plan.asking.chat or None,
+        plan.model, plan.server, method=prepared.method, sampling=prepared.sampling, chat=plan.prompts.chat or None
     )
-    said = server.as_settings()
-    for sentence in (*server.cautions, f"{server.host} is asked so: {server.way}"):
-        told(sentence)
-    return Respondent(
+    settings = server.as_settings()
+    for sentence in (*server.initial_warnings, f"{server.host} is asked so: {server.description}"):
+        report(sentence)
+    return ModelUnderTest(
         name=plan.name or plan.model,
-        answerer=server,
+        backend=server,
         n_trials=prepared.sampling.n_trials,
-        decisive={"server": {name: said[name] for name in said if name != "server"}, **_of_writing(plan, prepared)},
-        incidental={"api_base": said["server"], "concurrency": serving.concurrency},
-        price=lambda reply: server.cost(reply.n_tokens_read, reply.n_tokens_written),
-        remarks=server.remarks,
+        decisive={
+            "server": {name: settings[name] for name in settings if name != "server"},
+            **_generation_settings(plan, prepared),
+        },
+        incidental={"api_base": settings["server"], "concurrency": plan.server.concurrency},
+        price=lambda response: server.cost(response.n_tokens_read, response.n_tokens_written),
+        list_warnings=server.list_warnings,
     )
 
 
-def _of_writing(plan: Plan, prepared: Prepared) -> dict[str, Any]:
-    """How answers are written and judged."""
-    said = {name: value for name, value in asdict(plan.writing).items() if name in ("metrics", "extract", "ignore")}
-    return {"sampling": asdict(prepared.sampling), **{name: value for name, value in said.items() if value}}
+def _generation_settings(plan: Plan, prepared: PreparedEvaluation) -> dict[str, Any]:
+    """Settings of how answers are generated and scored."""
+    names = ("metrics", "extract", "ignore")
+    settings = {name: value for name, value in asdict(plan.generation).items() if name in names and value}
+    return {"sampling": asdict(prepared.sampling), **settings}

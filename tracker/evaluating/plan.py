@@ -8,60 +8,79 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from tracker.errors import SelectionError
-from tracker.evaluating.choices import ANSWER_ONLY_SHOTS, APIS, CONDITIONS, ERRORED, LABELS, METHODS, SHOTS, TOO_LONG
+from tracker.evaluating.allowed_values import (
+    ANSWER_ONLY_EXAMPLES,
+    APIS,
+    CONDITIONS,
+    ERRORED_VALUES,
+    EXAMPLE_CHOICES,
+    LABELS,
+    METHODS,
+    TOO_LONG_ACTIONS,
+)
 
 CHOICES = {
     "method": (None, *METHODS),
-    "shots": SHOTS,
-    "answer_only_shots": ANSWER_ONLY_SHOTS,
+    "example_choice": EXAMPLE_CHOICES,
+    "answer_only_examples": ANSWER_ONLY_EXAMPLES,
     "labels": (None, *LABELS),
-    "too_long": TOO_LONG,
-    "errored": (None, *ERRORED),
+    "too_long": TOO_LONG_ACTIONS,
+    "errored": (None, *ERRORED_VALUES),
     "api": APIS,
 }
 """What fields may say that are chosen among words."""
-WHOLE = {"few_shot": 0, "limit": 1, "max_tokens": 1, "trials": 1, "batch_size": 1, "concurrency": 1, "tries": 1}
+MIN_WHOLE_NUMBERS = {
+    "few_shot": 0,
+    "limit": 1,
+    "max_tokens": 1,
+    "trials": 1,
+    "batch_size": 1,
+    "concurrency": 1,
+    "tries": 1,
+}
 """Fields that are whole numbers, and the least they may be."""
 NOT_NEGATIVE = ("temperature", "price_read", "price_written")
 ABOVE_ZERO = ("top_p", "requests_per_minute", "tokens_per_minute", "timeout")
-OPTIONS = {"conditions": "condition", "metrics": "metric"}
-"""Fields that the command line calls otherwise."""
+KEYWORDS = {"example_choice": "shots", "answer_only_examples": "answer_only_shots"}
+"""Keywords of `Plan.from_options` that differ from the field they set, by field."""
+OPTIONS = {"conditions": "condition", "metrics": "metric", **KEYWORDS}
+"""Options of the command line that differ from the field they set, by field."""
 
 
-class _Checked:
+class _ValidatedSettings:
     def __post_init__(self) -> None:
-        for name, words in CHOICES.items():
-            said = getattr(self, name, words[0])
-            if said not in words:
-                known = ", ".join(str(word) for word in words if word is not None)
-                raise SelectionError(f"{name} is {said!r}; it must be one of: {known}.")
-        for name, least in WHOLE.items():
-            self._check(name, f"a whole number from {least}", int, lambda n, least=least: n >= least)  # type: ignore[misc]
+        for name, allowed in CHOICES.items():
+            value = getattr(self, name, allowed[0])
+            if value not in allowed:
+                known = ", ".join(str(choice) for choice in allowed if choice is not None)
+                raise SelectionError(f"{KEYWORDS.get(name, name)} is {value!r}; it must be one of: {known}.")
+        for name, lowest in MIN_WHOLE_NUMBERS.items():
+            self._check(name, f"a whole number from {lowest}", int, lambda n, lowest=lowest: n >= lowest)  # type: ignore[misc]
         for name in NOT_NEGATIVE:
             self._check(name, "a number from 0", (int, float), lambda n: n >= 0)
         for name in ABOVE_ZERO:
             self._check(name, "a number above 0", (int, float), lambda n: n > 0)
         self._check("top_p", "at most 1", (int, float), lambda n: n <= 1)
 
-    def _check(self, name: str, words: str, kind: Any, accepts: Callable[[Any], bool]) -> None:
-        said = getattr(self, name, None)
-        if said is not None and (isinstance(said, bool) or not isinstance(said, kind) or not accepts(said)):
-            raise SelectionError(f"{name} is {said!r}; it must be {words}.")
+    def _check(self, name: str, requirement: str, kind: Any, accepts: Callable[[Any], bool]) -> None:
+        value = getattr(self, name, None)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not accepts(value)):
+            raise SelectionError(f"{name} is {value!r}; it must be {requirement}.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking(_Checked):
+class PromptSettings(_ValidatedSettings):
     """Which prompts, and in which words.
 
     Attributes:
         template: name of one that is built in, or the path of a file; None for the one that suits the prompts.
         labels: what options are called: ``letters``, ``digits``, ``words`` (their texts); None as the template says.
-        method: one of `tracker.evaluating.choices.METHODS`; None as the template's answer suggests.
+        method: one of `tracker.evaluating.allowed_values.METHODS`; None as the template's answer suggests.
         chat: whether prompts are put as turns of a conversation, by the chat template of the model.
         few_shot: worked examples before each prompt.
         few_shot_split: the split they come from.
-        shots: ``fixed``, the same for all prompts of a task, or ``per-prompt``, drawn by ``seed``.
-        answer_only_shots: where the question is withheld, examples are left out (``none``), or withhold theirs
+        example_choice: ``fixed``, the same for all prompts of a task, or ``per-prompt``, drawn by ``seed``.
+        answer_only_examples: where the question is withheld, examples are left out (``none``), or withhold theirs
             (``blank``), or do not (``full``).
         split: of the prompts that are asked; None for those of the test split, where there is one.
         tasks: only these.
@@ -77,8 +96,8 @@ class Asking(_Checked):
     chat: bool = False
     few_shot: int = 0
     few_shot_split: str | None = None
-    shots: str = "fixed"
-    answer_only_shots: str = "none"
+    example_choice: str = "fixed"
+    answer_only_examples: str = "none"
     split: str | None = None
     tasks: tuple[str, ...] = ()
     limit: int | None = None
@@ -87,7 +106,7 @@ class Asking(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writing(_Checked):
+class GenerationSettings(_ValidatedSettings):
     """How answers are written and judged, where options are not compared.
 
     Attributes:
@@ -111,7 +130,7 @@ class Writing(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loading(_Checked):
+class LoadingSettings(_ValidatedSettings):
     """How a model in this process is loaded and run.
 
     Attributes:
@@ -130,7 +149,7 @@ class Loading(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Serving(_Checked):
+class ServerSettings(_ValidatedSettings):
     """How a server is asked.
 
     Attributes:
@@ -165,7 +184,7 @@ class Serving(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(_Checked):
+class Plan(_ValidatedSettings):
     """An evaluation.
 
     Attributes:
@@ -174,7 +193,7 @@ class Plan(_Checked):
         name: what the store calls the model; None for the folder's name, or the name as said.
         conditions: ``full``, ``answer_only`` (the question is withheld), or both; each is a run.
         variant: name of the wording, where it is not the plain one.
-        asking, writing, loading, serving: how.
+        prompts, generation, loading, server: how.
         errored: what prompts count as that got no answer in the end: ``missing`` or ``wrong``; None leaves the run
             unfinished, so that they are asked again.
         again: make a new run where the same evaluation is stored already.
@@ -185,10 +204,10 @@ class Plan(_Checked):
     name: str | None = None
     conditions: tuple[str, ...] = ("full",)
     variant: str = ""
-    asking: Asking = field(default_factory=Asking)
-    writing: Writing = field(default_factory=Writing)
-    loading: Loading = field(default_factory=Loading)
-    serving: Serving = field(default_factory=Serving)
+    prompts: PromptSettings = field(default_factory=PromptSettings)
+    generation: GenerationSettings = field(default_factory=GenerationSettings)
+    loading: LoadingSettings = field(default_factory=LoadingSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
     errored: str | None = None
     again: bool = False
 
@@ -203,68 +222,72 @@ class Plan(_Checked):
     def command(self) -> str:
         """The command that says the same."""
         words = ["suffrage", "evaluate", self.benchmark, "--model", self.model]
-        parts = (self, self.asking, self.writing, self.loading, self.serving)
-        for part in parts:
+        for part in (self, self.prompts, self.generation, self.loading, self.server):
             for item in fields(part):
                 value = getattr(part, item.name)
-                usual = item.default
-                if item.name in ("benchmark", "model", "again") or isinstance(value, _Checked) or value == usual:
+                if item.name in ("benchmark", "model", "again") or isinstance(value, _ValidatedSettings):
                     continue
-                words += _option(item.name, value)
+                if value != item.default:
+                    words += _format_option(item.name, value)
         return shlex.join(words)
 
     @classmethod
-    def of(cls, benchmark: str, model: str, **said: Any) -> Plan:
-        """A plan from the fields of all its parts, each by its name; of what may be several, one may stand alone.
+    def from_options(cls, benchmark: str, model: str, **options: Any) -> Plan:
+        """A plan from the options of all its parts, each by its keyword; a list of one value may be the value itself.
 
         Raises:
-            SelectionError: there is no such field, or its value is none of those it may have.
+            SelectionError: there is no such option, or its value is none of those it may have.
         """
-        parts = {"asking": Asking, "writing": Writing, "loading": Loading, "serving": Serving}
-        own = {field.name for field in fields(cls)} - {*parts, "benchmark", "model"}
+        parts = {
+            "prompts": PromptSettings,
+            "generation": GenerationSettings,
+            "loading": LoadingSettings,
+            "server": ServerSettings,
+        }
+        plan_fields = {field.name for field in fields(cls)} - {*parts, "benchmark", "model"}
         places = {field.name: part for part, kind in parts.items() for field in fields(kind)}
-        if unknown := sorted(set(said) - own - set(places)):
-            raise SelectionError(f"evaluate takes no {unknown[0]!r}. It takes: {', '.join(sorted(own | set(places)))}.")
-        several = {
+        known = plan_fields | {KEYWORDS.get(name, name) for name in places}
+        if unknown := sorted(set(options) - known):
+            raise SelectionError(f"evaluate takes no {unknown[0]!r}. It takes: {', '.join(sorted(known))}.")
+        field_of = {keyword: name for name, keyword in KEYWORDS.items()}
+        tuples = {
             field.name for kind in (cls, *parts.values()) for field in fields(kind) if isinstance(field.default, tuple)
         }
-        said = {name: _several(value) if name in several else _plain(value) for name, value in said.items()}
-        given: dict[str, dict[str, Any]] = {part: {} for part in parts}
-        for name, value in said.items():
-            if name in places:
-                given[places[name]][name] = value
-        mine = {name: value for name, value in said.items() if name in own}
+        values: dict[str, dict[str, Any]] = {part: {} for part in ("plan", *parts)}
+        for keyword, value in options.items():
+            name = field_of.get(keyword, keyword)
+            values[places.get(name, "plan")][name] = _as_tuple(value) if name in tuples else _as_python(value)
         return cls(
             benchmark=benchmark,
             model=model,
-            asking=Asking(**given["asking"]),
-            writing=Writing(**given["writing"]),
-            loading=Loading(**given["loading"]),
-            serving=Serving(**given["serving"]),
-            **mine,
+            prompts=PromptSettings(**values["prompts"]),
+            generation=GenerationSettings(**values["generation"]),
+            loading=LoadingSettings(**values["loading"]),
+            server=ServerSettings(**values["server"]),
+            **values["plan"],
         )
 
 
-def _plain(value: Any) -> Any:
+def _as_python(value: Any) -> Any:
     """A number of NumPy as one of Python, which settings can hold."""
     return value.item() if hasattr(value, "item") else value
 
 
-def _several(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
 def option_name(name: str) -> str:
-    """What the command line calls a field."""
+    """The option of the command line that sets a field."""
     return f"--{OPTIONS.get(name, name).replace('_', '-')}"
 
 
-def _option(name: str, value: Any) -> list[str]:
-    said = option_name(name)
+def _format_option(name: str, value: Any) -> list[str]:
+    option = option_name(name)
     if value is True:
-        return [said]
+        return [option]
     if name == "stop":
-        return [word for text in value for word in (said, text)]
+        return [word for text in value for word in (option, text)]
     if name == "conditions":
-        return [said, ",".join(value).replace("_", "-")]
-    return [said, ",".join(value) if isinstance(value, tuple) else str(value)]
+        return [option, ",".join(value).replace("_", "-")]
+    return [option, ",".join(value) if isinstance(value, tuple) else str(value)]

@@ -1,4 +1,4 @@
-"""From a plan to what is asked: everything that can be refused is refused here, before a model is loaded."""
+"""From a plan to rendered prompts: every error of a plan is raised here, before a model is loaded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from tracker.database import transaction
-from tracker.evaluating.plan import Plan
-from tracker.evaluating.prompt_templates.rendering import Asked, chosen_rows, questions
+from tracker.evaluating.plan import Plan, PromptSettings
+from tracker.evaluating.prompt_templates.rendering import RenderedPrompts, render_prompts, select_rows
 from tracker.evaluating.prompt_templates.template import Template, default_template, load_template
 from tracker.evaluating.responses import Sampling
 from tracker.evaluating.scoring.score_response import check_scoring
@@ -26,18 +26,18 @@ METRICS = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Prepared:
-    """What is asked, in words.
+class PreparedEvaluation:
+    """A plan whose prompts are rendered.
 
     Attributes:
-        benchmark: of which.
+        benchmark: whose prompts.
         prompts: all that are stored of it.
         template: how they are put.
         method: how answers are found.
         metrics: under which they are scored.
         sampling: how answers are written.
-        asked: by condition.
-        splits: those of the prompts that are asked; none where no others are stored.
+        rendered: by condition.
+        splits: those of the rendered prompts; none where no others are stored.
     """
 
     benchmark: BenchmarkKey
@@ -46,79 +46,87 @@ class Prepared:
     method: str
     metrics: tuple[str, ...]
     sampling: Sampling
-    asked: Mapping[str, Asked]
+    rendered: Mapping[str, RenderedPrompts]
     splits: tuple[str, ...]
 
-    def choices_of(self, prompt_id: int) -> Sequence[str] | None:
+    def get_choices(self, prompt_id: int) -> Sequence[str] | None:
         """The options of a prompt; None where it has none."""
         at = int(self.prompts.prompt_ids.searchsorted(prompt_id))
         return self.prompts.choices[at]
 
 
-def prepare(engine: sa.Engine, plan: Plan) -> Prepared:
-    """Read the prompts, and put them in words for each condition.
+def prepare(engine: sa.Engine, plan: Plan) -> PreparedEvaluation:
+    """Read the prompts, and render them for each condition.
 
     Args:
         engine: the store.
-        plan: what is to be asked.
+        plan: which prompts, and how.
 
     Raises:
         SuffrageError: there is no such benchmark, template or split, or they do not suit each other.
     """
-    asking, writing = plan.asking, plan.writing
-    check_scoring(writing.metrics, writing.extract, writing.ignore)
+    settings, generation = plan.prompts, plan.generation
+    check_scoring(generation.metrics, generation.extract, generation.ignore)
     with transaction(engine, write=False) as session:
         benchmark = find_benchmark(session, plan.benchmark)
         stored = prompts(session, Selection(benchmark=plan.benchmark))  # examples may come from other tasks
-    rows = chosen_rows(
+    rows = select_rows(
         stored,
-        split=asking.split,
-        few_shot_split=asking.few_shot_split,
-        tasks=asking.tasks,
-        limit=asking.limit,
-        seed=asking.seed,
+        split=settings.split,
+        few_shot_split=settings.few_shot_split,
+        tasks=settings.tasks,
+        limit=settings.limit,
+        seed=settings.seed,
     )
-    template = load_template(asking.template, labels=asking.labels) if asking.template else None
-    if template is None:
-        template = default_template([stored.choices[row] for row in rows])
-        if asking.labels:
-            template = load_template(template.name, labels=asking.labels)
-    method = asking.method or template.method
-    asked = {
-        condition: questions(
+    template = _choose_template(settings, [stored.choices[row] for row in rows])
+    method = settings.method or template.method
+    rendered = {
+        condition: render_prompts(
             stored,
             rows,
             template,
             method=method,
             answer_only=condition == "answer_only",
-            few_shot=asking.few_shot,
-            few_shot_split=asking.few_shot_split,
-            shots=asking.shots,
-            answer_only_shots=asking.answer_only_shots,
-            seed=asking.seed,
+            few_shot=settings.few_shot,
+            few_shot_split=settings.few_shot_split,
+            example_choice=settings.example_choice,
+            answer_only_examples=settings.answer_only_examples,
+            seed=settings.seed,
         )
         for condition in plan.conditions
     }
-    return Prepared(
+    return PreparedEvaluation(
         benchmark=benchmark,
         prompts=stored,
         template=template,
         method=method,
-        metrics=METRICS.get(method, writing.metrics),
-        sampling=Sampling(
-            max_tokens=writing.max_tokens or template.max_tokens,
-            temperature=writing.temperature,
-            top_p=writing.top_p,
-            seed=asking.seed,
-            stop=(*template.stop, *(stop for stop in writing.stop if stop not in template.stop)),
-            n_trials=writing.trials if method == "generation" else 1,
-        ),
-        asked=asked,
-        splits=_splits(stored, rows),
+        metrics=METRICS.get(method, generation.metrics),
+        sampling=_make_sampling(plan, template, method),
+        rendered=rendered,
+        splits=_list_splits(stored, rows),
     )
 
 
-def _splits(stored: Prompts, rows: NDArray[np.intp]) -> tuple[str, ...]:
+def _choose_template(settings: PromptSettings, choices: Sequence[Sequence[str] | None]) -> Template:
+    if settings.template:
+        return load_template(settings.template, labels=settings.labels)
+    template = default_template(choices)
+    return load_template(template.name, labels=settings.labels) if settings.labels else template
+
+
+def _make_sampling(plan: Plan, template: Template, method: str) -> Sampling:
+    generation = plan.generation
+    return Sampling(
+        max_tokens=generation.max_tokens or template.max_tokens,
+        temperature=generation.temperature,
+        top_p=generation.top_p,
+        seed=plan.prompts.seed,
+        stop=(*template.stop, *(stop for stop in generation.stop if stop not in template.stop)),
+        n_trials=generation.trials if method == "generation" else 1,
+    )
+
+
+def _list_splits(stored: Prompts, rows: NDArray[np.intp]) -> tuple[str, ...]:
     """The splits of the chosen prompts, where others are stored too."""
     chosen = sorted({stored.splits[row] or "" for row in rows.tolist()})
     return tuple(filter(None, chosen)) if len(chosen) < len(set(stored.splits)) else ()

@@ -1,20 +1,20 @@
-"""What a model did with a question, before it is judged."""
+"""Responses of a model to rendered prompts, before they are scored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reply:
-    """What a model did with a question.
+class Response:
+    """The response of a model to a rendered prompt.
 
     Attributes:
         prompt_id: key of the prompt.
@@ -23,7 +23,7 @@ class Reply:
             over its tokens; -inf where a server did not name it among the likeliest; None where the model wrote.
         unlisted_share: largest part of the probability of all options that those which a server did not name may have.
         text: what it wrote; None where options were compared.
-        n_shots: worked examples that it saw.
+        n_examples: worked examples that it saw.
         n_tokens_read, n_tokens_written: as billed: every token of the text and of the options once per request.
         error: why there is no answer, in a sentence; '' where there is one.
         is_too_long: whether that is because the prompt does not fit, so that to ask again is of no use.
@@ -34,7 +34,7 @@ class Reply:
     logprobs: NDArray[np.float64] | None = None
     unlisted_share: float = 0.0
     text: str | None = None
-    n_shots: int = 0
+    n_examples: int = 0
     n_tokens_read: int = 0
     n_tokens_written: int = 0
     error: str = ""
@@ -62,14 +62,19 @@ class Sampling:
     n_trials: int = 1
 
 
-class Answerer(Protocol):
-    """Who answers: a model in this process, or a server."""
+class ModelBackend(Protocol):
+    """A model in this process, or a server."""
 
-    def replies(self, questions: Sequence[Question], stored: Callable[[int], bool]) -> Iterator[list[Reply]]:
-        """The replies that are missing, some at a time, in any order.
+    def respond(self, prompts: Sequence[RenderedPrompt], is_stored: Callable[[int], bool]) -> Iterator[list[Response]]:
+        """The responses that are missing, some at a time, in any order.
 
         Args:
-            questions: all of the run's, whatever is stored, so that batches are always cut alike.
-            stored: whether a prompt's replies are all stored already; a batch all of whose prompts are is left out.
+            prompts: all of the run's, whatever is stored, so that batches are always cut alike.
+            is_stored: whether a prompt's responses are all stored already; a batch of such prompts is left out.
         """
         ...
+
+
+def cut_at_stop(text: str, stop: Collection[str]) -> str:
+    """The text before the first of the stop strings in it; empty ones do not count."""
+    return text[: min((at for word in stop if word and (at := text.find(word)) >= 0), default=len(text))]

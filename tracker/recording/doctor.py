@@ -25,7 +25,7 @@ from tracker.queries.resolution import benchmark_label
 from tracker.recording.mlflow.publications import current_versions, published_versions, withdrawn_runs
 from tracker.recording.mlflow.tracking_store import mlflow_store
 from tracker.recording.rerun_command import rerun_advice
-from tracker.run_settings import command_of, evaluation_of, progress_of
+from tracker.run_settings import describe_progress, evaluation_identity, get_command
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -200,15 +200,15 @@ def _partial(session: Session) -> str:
         .where(run.status == "partial")
         .order_by(run.id)
     ).all()
-    unfinished = [row for row in rows if evaluation_of(row.settings) is not None]
+    unfinished = [row for row in rows if evaluation_identity(row.settings) is not None]
     sentences = [
-        f"The evaluation of run {row.id} has not finished ({progress_of(row.settings)}); it goes on with: "
-        + command_of(row.settings, benchmark_label(row.name, row.revision), row.model)
+        f"The evaluation of run {row.id} has not finished ({describe_progress(row.settings)}); it goes on with: "
+        + get_command(row.settings, benchmark_label(row.name, row.revision), row.model)
         for row in unfinished[:N_NAMED]
     ]
     if more := len(unfinished) - N_NAMED:
         sentences += [f"{more:,} more evaluations have not finished: suffrage runs lists them."] if more > 0 else []
-    if damaged := [row.id for row in rows if evaluation_of(row.settings) is None]:
+    if damaged := [row.id for row in rows if evaluation_identity(row.settings) is None]:
         sentences.append(
             f"Of run {join_names(damaged, N_NAMED)} only what came before the damage of a file is there. "
             "Take the whole file in, then: suffrage runs delete ID"

@@ -15,7 +15,7 @@ from tracker.errors import ConflictError
 from tracker.queries import tables
 from tracker.queries.catalogue.listing import RunRow, find_run
 from tracker.queries.findings.staleness import stale_findings
-from tracker.run_settings import command_of, evaluation_of
+from tracker.run_settings import evaluation_identity, get_command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +78,8 @@ def restore(session: Session, keys: Sequence[int]) -> StatusChange:
         ConflictError: one is neither.
     """
     for stored in _runs(session, keys):
-        if stored.status == "partial" and evaluation_of(stored.settings) is not None:
-            go_on = command_of(stored.settings, stored.benchmark, stored.model)
+        if stored.status == "partial" and evaluation_identity(stored.settings) is not None:
+            go_on = get_command(stored.settings, stored.benchmark, stored.model)
             raise ConflictError(
                 f"{_describe(stored)} is partial: its evaluation has not finished. Go on with it: {go_on}"
             )

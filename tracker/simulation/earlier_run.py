@@ -30,7 +30,7 @@ class EarlierRun:
     planted: float
 
 
-def earlier_run(simulation: Simulation) -> EarlierRun:
+def simulate_earlier_run(simulation: Simulation) -> EarlierRun:
     """The model that was measured twice: the one in the middle of the field."""
     means = simulation.full.right.mean(axis=0)
     column = int(np.argsort(means, kind="stable")[len(means) // 2])

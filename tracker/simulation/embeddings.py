@@ -14,7 +14,7 @@ DECIMALS = 5
 """Coarse enough that rounding errors, which differ between machines, do not reach the file."""
 
 
-def meanings(
+def simulate_vectors(
     task: NDArray[np.int64], group: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.float32]:  # fmt: skip
     """A vector of length 1 for each prompt, but for rounding.
@@ -33,13 +33,13 @@ def meanings(
     of_task = _directions(int(task.max()) + 1, rng)[task]
     of_prompt, deviation = _directions(len(task), rng), _directions(len(task), rng)
     meaning = _unit(np.sqrt(TASK_SHARE) * of_task + np.sqrt(1 - TASK_SHARE) * of_prompt)
-    original = originals(group)
+    original = find_originals(group)
     is_edit = original != np.arange(len(group))
     edits = np.sqrt(GROUP_SHARE) * meaning[original] + np.sqrt(1 - GROUP_SHARE) * deviation
     return _unit(np.where(is_edit[:, None], edits, meaning)).round(DECIMALS).astype(np.float32)
 
 
-def originals(group: NDArray[np.int64]) -> NDArray[np.int64]:
+def find_originals(group: NDArray[np.int64]) -> NDArray[np.int64]:
     """``(n,)`` row of the prompt that each is an edit of: the first of its group, itself where it is in none."""
     original = np.arange(len(group))
     grouped = group >= 0

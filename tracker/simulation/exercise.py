@@ -51,7 +51,7 @@ class Dice:
         return [words[i] for i in self.rng.permutation(len(words))]
 
 
-def counted(text: str, right: int, mistakes: Iterable[int], unit: str = "") -> Exercise:
+def number_exercise(text: str, right: int, mistakes: Iterable[int], unit: str = "") -> Exercise:
     """A question whose answer is a number: wrong options are the results of mistakes, then near numbers."""
     near = (right + sign * step for step in (1, 2, 10, 3, 5) for sign in (1, -1))
     wrong = [n for n in dict.fromkeys((*mistakes, *near)) if n != right and n >= 0]
@@ -59,6 +59,6 @@ def counted(text: str, right: int, mistakes: Iterable[int], unit: str = "") -> E
     return Exercise(text, f"{right}{suffix}", tuple(f"{n}{suffix}" for n in wrong[:4]))
 
 
-def named(text: str, right: str, names: Iterable[str]) -> Exercise:
+def name_exercise(text: str, right: str, names: Iterable[str]) -> Exercise:
     """A question whose options are names; those other than the right one are wrong."""
     return Exercise(text, right, tuple(name for name in names if name != right))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracker.ingest.measurement import ReadOptions
-from tracker.simulation.earlier_run import LABEL, earlier_run
-from tracker.simulation.item_response import Responses, Simulation, letters
+from tracker.simulation.earlier_run import LABEL, simulate_earlier_run
+from tracker.simulation.item_response import SimulatedResponses, Simulation, format_letters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,7 +121,7 @@ def _earlier(simulation: Simulation) -> bytes:
     import pyarrow as pa
     from pyarrow import csv
 
-    then = earlier_run(simulation)
+    then = simulate_earlier_run(simulation)
     n_prompts = len(then.right)
     table = {
         "model": [then.model] * n_prompts,
@@ -153,7 +153,7 @@ def _vectors(simulation: Simulation) -> bytes:
     return _parquet(pa.table({"prompt_id": list(simulation.keys), "vector": vectors}))
 
 
-def _long(simulation: Simulation, responses: Responses, condition: str) -> dict[str, Any]:
+def _long(simulation: Simulation, responses: SimulatedResponses, condition: str) -> dict[str, Any]:
     """Columns of a long table: one row per model and prompt, model by model."""
     n_prompts, n_models = responses.right.shape
     return {
@@ -162,7 +162,7 @@ def _long(simulation: Simulation, responses: Responses, condition: str) -> dict[
         "task": simulation.tasks.tolist() * n_models,
         "metric": [METRIC] * (n_prompts * n_models),
         "score": responses.right.T.ravel().astype(np.float64),
-        "predicted": letters(responses.predicted).T.ravel().tolist(),
+        "predicted": format_letters(responses.predicted).T.ravel().tolist(),
         "gold_probability": responses.gold_probability.T.ravel(),
         "condition": [condition] * (n_prompts * n_models),
     }

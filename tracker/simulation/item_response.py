@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.simulation.embeddings import meanings, originals
-from tracker.simulation.texts import LETTERS, N_CHOICES, TASKS, Question, questions
+from tracker.simulation.embeddings import find_originals, simulate_vectors
+from tracker.simulation.texts import LETTERS, N_CHOICES, TASKS, MultipleChoiceQuestion, make_questions
 
 GUESSING = 1 / N_CHOICES
-LIKENESS = 0.95
+DUPLICATE_CORRELATION = 0.95
 """Share of the chance in an answer that near-duplicates have in common."""
 REMEMBERED = 0.85
 """Probability that a model answers a prompt it has seen, when the question stands in front of it."""
@@ -93,7 +93,7 @@ class Truth:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Responses:
+class SimulatedResponses:
     """What every model said under one condition.
 
     Attributes:
@@ -126,15 +126,15 @@ class Simulation:
     seed: int
     keys: tuple[str, ...]
     tasks: NDArray[np.str_]
-    questions: tuple[Question, ...]
+    questions: tuple[MultipleChoiceQuestion, ...]
     meaning: NDArray[np.float32]
     models: tuple[str, ...]
-    full: Responses
-    answer_only: Responses
+    full: SimulatedResponses
+    answer_only: SimulatedResponses
     truth: Truth
 
 
-def knowing(
+def knowledge_probability(
     ability: NDArray[np.float64], difficulty: NDArray[np.float64], discrimination: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Probability that a model knows the answer, before any guessing; the arguments are broadcast."""
@@ -168,9 +168,9 @@ def simulate(design: Design | None = None, *, seed: int = 0) -> Simulation:
         group=group,
         remembers=np.arange(len(MODELS)) < len(MODELS) - design.n_clean,
     )
-    made: list[Question] = []
+    made: list[MultipleChoiceQuestion] = []
     for number, name in enumerate(TASKS):
-        made.extend(questions(name, group[task == number], _stream(seed, f"texts of {name}")))
+        made.extend(make_questions(name, group[task == number], _stream(seed, f"texts of {name}")))
     gold = np.array([question.answer for question in made])
     position = np.concatenate([np.arange(count) for count in np.bincount(task)])
     return Simulation(
@@ -178,7 +178,7 @@ def simulate(design: Design | None = None, *, seed: int = 0) -> Simulation:
         keys=tuple(f"{TASKS[t]}-{i:04}" for t, i in zip(task.tolist(), position.tolist(), strict=True)),
         tasks=np.array(TASKS)[task],
         questions=tuple(made),
-        meaning=meanings(task, group, _stream(seed, "meaning")),
+        meaning=simulate_vectors(task, group, _stream(seed, "meaning")),
         models=tuple(MODELS),
         full=_full(truth, task, gold, _stream(seed, "full")),
         answer_only=_answer_only(truth, gold, _stream(seed, "answer only")),
@@ -219,20 +219,24 @@ def _plan(
 
 def _shared(values: NDArray[np.float64], group: NDArray[np.int64]) -> NDArray[np.float64]:
     """The same values, with every member of a group given those of its first member; works on rows."""
-    return values[originals(group)]
+    return values[find_originals(group)]
 
 
 def _noise(shape: tuple[int, int], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Standard normal noise, which near-duplicates have in common but for a small rest."""
     common, own = rng.standard_normal(shape), rng.standard_normal(shape)
-    noise: NDArray[np.float64] = LIKENESS**0.5 * _shared(common, group) + (1 - LIKENESS) ** 0.5 * own
+    noise: NDArray[np.float64] = (
+        DUPLICATE_CORRELATION**0.5 * _shared(common, group) + (1 - DUPLICATE_CORRELATION) ** 0.5 * own
+    )
     return noise
 
 
-def _full(truth: Truth, task: NDArray[np.int64], gold: NDArray[np.int64], rng: np.random.Generator) -> Responses:
+def _full(
+    truth: Truth, task: NDArray[np.int64], gold: NDArray[np.int64], rng: np.random.Generator
+) -> SimulatedResponses:
     from scipy.special import ndtr
 
-    knows = knowing(truth.task_ability[task], truth.difficulty[:, None], truth.discrimination[:, None])
+    knows = knowledge_probability(truth.task_ability[task], truth.difficulty[:, None], truth.discrimination[:, None])
     chance = GUESSING + (1 - GUESSING) * knows
     seen = truth.leaked[:, None] & truth.remembers
     chance[seen] = np.maximum(chance[seen], REMEMBERED)
@@ -245,7 +249,7 @@ def _full(truth: Truth, task: NDArray[np.int64], gold: NDArray[np.int64], rng: n
     return _responses(right, top, gold, rng)
 
 
-def _answer_only(truth: Truth, gold: NDArray[np.int64], rng: np.random.Generator) -> Responses:
+def _answer_only(truth: Truth, gold: NDArray[np.int64], rng: np.random.Generator) -> SimulatedResponses:
     """Chance, but for the prompts that a model has seen."""
     shape = (len(gold), len(truth.ability))
     right = rng.random(shape) < GUESSING
@@ -258,7 +262,7 @@ def _answer_only(truth: Truth, gold: NDArray[np.int64], rng: np.random.Generator
 
 def _responses(
     right: NDArray[np.bool_], top: NDArray[np.float64], gold: NDArray[np.int64], rng: np.random.Generator
-) -> Responses:
+) -> SimulatedResponses:
     """Letters and probabilities that agree with who is right.
 
     Args:
@@ -274,9 +278,9 @@ def _responses(
     predicted = (gold[:, None] + np.where(right, 0, astray)) % N_CHOICES
     rest = np.clip(rng.uniform(0.05, 0.9, right.shape) * (1 - top), 1 - 3 * top, 0.9 * top)  # no option above the top
     gold_probability = np.where(right, top, rest).round(4).astype(np.float64)
-    return Responses(predicted=predicted, gold_probability=gold_probability, right=right)
+    return SimulatedResponses(predicted=predicted, gold_probability=gold_probability, right=right)
 
 
-def letters(predicted: NDArray[np.int64]) -> NDArray[np.str_]:
+def format_letters(predicted: NDArray[np.int64]) -> NDArray[np.str_]:
     """Positions as the letters that the models print."""
     return np.array(list(LETTERS))[predicted]

@@ -22,7 +22,7 @@ SPREAD = ("diversity", *(f"{system}.{change}" for system in SYSTEMS for change i
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trials(Finding):
+class TrialFindings(Finding):
     """Findings of one question about tables of one kind.
 
     Attributes:
@@ -92,7 +92,7 @@ def _sd(values: Sequence[Metric], mean: Metric) -> Metric:
     return math.sqrt(math.fsum(deviation**2 for deviation in deviations) / (len(values) - 1))
 
 
-def repeated(
+def analyze_trials(
     declaration: Declaration,
     draw: Callable[..., TaskMatrix],
     *,
@@ -143,7 +143,7 @@ def repeated(
         runs=runs or {},
     )
     return question, Report(
-        Trials(told=told, findings=findings, searched=_searched(values)),
+        TrialFindings(told=told, findings=findings, searched=_searched(values)),
         tables={"trials": _by_trial(findings)},
     )
 

@@ -16,7 +16,7 @@ from tracker.simulation.vocabulary import PEOPLE, TOWNS
 
 N_CHOICES = 4
 LETTERS = "ABCD"
-MOST_ALIKE = 0.8
+MAX_SHARED_WORDS = 0.8
 
 KINDS: Mapping[str, Sequence[Callable[[Dice], Exercise]]] = {
     "arithmetic": arithmetic.KINDS,
@@ -59,7 +59,7 @@ EDITS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MultipleChoiceQuestion:
     """A multiple-choice question.
 
     Attributes:
@@ -78,7 +78,7 @@ class Question:
         return LETTERS[self.answer]
 
 
-def questions(task: str, groups: NDArray[np.int64], rng: np.random.Generator) -> list[Question]:
+def make_questions(task: str, groups: NDArray[np.int64], rng: np.random.Generator) -> list[MultipleChoiceQuestion]:
     """One question per prompt of a task.
 
     Args:
@@ -106,17 +106,17 @@ def questions(task: str, groups: NDArray[np.int64], rng: np.random.Generator) ->
     return made
 
 
-def words(text: str) -> frozenset[str]:
+def distinct_words(text: str) -> frozenset[str]:
     """The different words and numbers of a text, in small letters."""
     return frozenset(re.findall(r"\w+", text.lower()))
 
 
 def _new(kind: Callable[[Dice], Exercise], said: list[frozenset[str]], dice: Dice) -> Exercise:
-    """A question of a kind that shares at most `MOST_ALIKE` of its words with any before it."""
+    """A question of a kind that shares at most `MAX_SHARED_WORDS` of its words with any before it."""
     while True:
         exercise = kind(dice)
-        bag = words(exercise.text)
-        if all(len(bag & other) <= MOST_ALIKE * len(bag | other) for other in said):
+        bag = distinct_words(exercise.text)
+        if all(len(bag & other) <= MAX_SHARED_WORDS * len(bag | other) for other in said):
             said.append(bag)
             return exercise
 
@@ -142,6 +142,6 @@ def _renamed(exercise: Exercise, dice: Dice) -> Exercise:
     return Exercise(text, right, tuple(wrong))
 
 
-def _with_options_in_order(exercise: Exercise, dice: Dice) -> Question:
+def _with_options_in_order(exercise: Exercise, dice: Dice) -> MultipleChoiceQuestion:
     choices = dice.shuffled((exercise.right, *dice.some(exercise.wrong, N_CHOICES - 1)))
-    return Question(exercise.text, tuple(choices), choices.index(exercise.right))
+    return MultipleChoiceQuestion(exercise.text, tuple(choices), choices.index(exercise.right))

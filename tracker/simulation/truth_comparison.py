@@ -21,7 +21,7 @@ from tracker.queries.selection import Selection
 from tracker.simulation.files import BENCHMARK, ENCODER, METRIC
 from tracker.simulation.item_response import GUESSING, Simulation, Truth
 
-ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+ANALYSIS_PARAMETERS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "prompt-correlation": ({}, {"null": "margins"}),
     "prompt-clusters": ({"n_permutations": 19}, {"n_permutations": 19, "null": "margins"}),
     "semantic-similarity": ({"similarity": "hamming"},),
@@ -32,7 +32,7 @@ ASKED: Mapping[str, tuple[Mapping[str, Any], ...]] = {
 }
 """Parameters with which an analysis is run, where once with the defaults does not show everything planted."""
 
-EXPECTED: Mapping[str, str] = {
+EXPECTED_FINDINGS: Mapping[str, str] = {
     "prompt-correlation": (
         "Planted: easy and hard prompts, groups of near-duplicates, tasks that favour different models. So prompts "
         "should agree more than chance allows: under shuffled columns through difficulty alone, and still where "
@@ -116,7 +116,7 @@ EXPECTED: Mapping[str, str] = {
 }
 """What the planted truth should make an analysis find."""
 
-SHOWN: Mapping[str, tuple[str, ...]] = {
+PRINTED_TESTS: Mapping[str, tuple[str, ...]] = {
     "prompt-correlation": (
         "hamming.variance",
         "hamming.ks_d",
@@ -130,23 +130,23 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Line:
+class PlantedEffect:
     """One thing that was planted, and what is found of it."""
 
     planted: str
     found: str
 
 
-def selection(condition: str = "full") -> Selection:
+def select_scores(condition: str = "full") -> Selection:
     """The simulated benchmark's scores under one condition."""
     return Selection(benchmark=BENCHMARK, metric=METRIC, condition=condition)
 
 
-def beside_the_truth(session: Session, simulation: Simulation) -> list[Line]:
+def compare_with_truth(session: Session, simulation: Simulation) -> list[PlantedEffect]:
     """A line for each thing planted."""
     keys = stored_keys(session)
-    full = _in_order_of(simulation, performance_matrix(session, selection()), keys)
-    blind = _in_order_of(simulation, performance_matrix(session, selection("answer_only")), keys)
+    full = _in_order_of(simulation, performance_matrix(session, select_scores()), keys)
+    blind = _in_order_of(simulation, performance_matrix(session, select_scores("answer_only")), keys)
     truth = simulation.truth
     lines = [_abilities(truth, full), _tasks(simulation, full)]
     if truth.easy.any():
@@ -180,13 +180,13 @@ def _in_order_of(simulation: Simulation, scores: PerformanceMatrix, keys: Mappin
     return scores.Q[np.ix_(rows, [scores.models.index(model) for model in simulation.models])]
 
 
-def _abilities(truth: Truth, full: NDArray[np.float64]) -> Line:
+def _abilities(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
     from scipy.stats import kendalltau
 
     means = full.mean(axis=0)
     tau = kendalltau(truth.ability, means).statistic
     low, high = truth.ability.min(), truth.ability.max()
-    return Line(
+    return PlantedEffect(
         f"{len(means)} models with abilities from {low:.1f} to {high:.1f}",
         f"mean scores from {means.min():.2f} to {means.max():.2f}, in the planted order but for a few neighbours: "
         f"Kendall tau {tau:.2f}"
@@ -195,51 +195,51 @@ def _abilities(truth: Truth, full: NDArray[np.float64]) -> Line:
     )
 
 
-def _tasks(simulation: Simulation, full: NDArray[np.float64]) -> Line:
+def _tasks(simulation: Simulation, full: NDArray[np.float64]) -> PlantedEffect:
     from scipy.stats import rankdata
 
     names = np.unique(simulation.tasks)
     by_task = np.array([full[simulation.tasks == name].mean(axis=0) for name in names])
     places = rankdata(-by_task, method="min", axis=1)
     first = places[:, full.mean(axis=0).argmax()]
-    return Line(
+    return PlantedEffect(
         f"{len(names)} tasks that favour different models",
         f"the first overall is first in {(first == 1).sum()} of them; from task to task a model moves by up to "
         f"{np.ptp(places, axis=0).max()} places",
     )
 
 
-def _easy(truth: Truth, full: NDArray[np.float64]) -> Line:
+def _easy(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
     all_right = np.asarray((full == 1).all(axis=1))
-    return Line(
+    return PlantedEffect(
         f"{truth.easy.sum()} easy prompts",
         f"{all_right.sum()} prompts that every model gets right, {(all_right & truth.easy).sum()} of them planted",
     )
 
 
-def _leaked(truth: Truth, blind: NDArray[np.float64]) -> Line:
+def _leaked(truth: Truth, blind: NDArray[np.float64]) -> PlantedEffect:
     seen, unseen = (blind[:, who].mean() for who in (truth.remembers, ~truth.remembers))
     n = int(truth.remembers.sum())
-    return Line(
+    return PlantedEffect(
         f"{truth.leaked.sum()} leaked prompts that {n} models have seen",
         f"without the question these {n} get {seen:.1%} right, the others {unseen:.1%}; guessing gives {GUESSING:.0%}",
     )
 
 
-def _groups(truth: Truth, full: NDArray[np.float64]) -> Line:
+def _groups(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
     members = np.flatnonzero(truth.group >= 0)
     group, answers = truth.group[members], full[members]
     alike = (answers[:, None] == answers).mean(axis=2)
     same = (group[:, None] == group) & ~np.eye(len(group), dtype=bool)
     other = group[:, None] != group
-    return Line(
+    return PlantedEffect(
         f"{len(np.unique(group))} groups of near-duplicates, {len(members)} prompts",
         f"two of a group are both right or both wrong for {alike[same].mean():.0%} of the models, "
         f"two of different groups for {alike[other].mean():.0%}",
     )
 
 
-def _meaning(simulation: Simulation, E: NDArray[np.float32]) -> Line:
+def _meaning(simulation: Simulation, E: NDArray[np.float32]) -> PlantedEffect:
     unit = E / np.linalg.norm(E.astype(np.float64), axis=1, keepdims=True)
     alike = unit @ unit.T
     group, task = simulation.truth.group, simulation.tasks
@@ -250,4 +250,4 @@ def _meaning(simulation: Simulation, E: NDArray[np.float32]) -> Line:
     )
     if twins.any():
         found = f"two of a group have cosine similarity {alike[twins].mean():.2f}; otherwise {found}"
-    return Line(f"{E.shape[1]} numbers for what a prompt means: close in groups, less so in tasks", found)
+    return PlantedEffect(f"{E.shape[1]} numbers for what a prompt means: close in groups, less so in tasks", found)

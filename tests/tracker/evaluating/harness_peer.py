@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 
-def task_config(name: str, prompts: Path, shots: list[dict[str, Any]], choices: str, question: str) -> dict[str, Any]:
-    """A task over a local file of JSON lines, as users write it in YAML; the same shots before every prompt.
+def task_config(name: str, prompts: Path, examples: list[dict[str, Any]], choices: str, prompt: str) -> dict[str, Any]:
+    """A task over a local file of JSON lines, as users write it in YAML; the same examples before every prompt.
 
     Args:
         name: of the task.
         prompts: the file.
-        shots: rows like those of the file.
-        choices, question: Jinja templates over a row.
+        examples: rows like those of the file.
+        choices, prompt: Jinja templates over a row.
     """
     return {
         "task": name,
@@ -28,11 +28,11 @@ def task_config(name: str, prompts: Path, shots: list[dict[str, Any]], choices: 
         "dataset_kwargs": {"data_files": {"test": str(prompts)}},
         "test_split": "test",
         "output_type": "multiple_choice",
-        "doc_to_text": question,
+        "doc_to_text": prompt,
         "doc_to_choice": choices,
         "doc_to_target": "gold",
-        "num_fewshot": len(shots),
-        "fewshot_config": {"sampler": "first_n", "samples": shots},
+        "num_fewshot": len(examples),
+        "fewshot_config": {"sampler": "first_n", "samples": examples},
         "metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}],
     }
 

@@ -1,4 +1,4 @@
-"""A benchmark of made-up questions, and a model that has learned some of its answers by heart."""
+"""A benchmark of made-up prompts, and a model that has learned some of its answers by heart."""
 
 from __future__ import annotations
 

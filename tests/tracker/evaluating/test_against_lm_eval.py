@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tracker.evaluating.local.loading import LanguageModel, load_language_model
 from tracker.evaluating.local.option_scorer import OptionScorer
-from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot
+from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 
 FAMILIES = ("gpt2", "llama", "qwen2", "t5")
 N_PROMPTS, N_SHOTS, LABELS = 8, 5, ("A", "B", "C", "D")
@@ -65,13 +65,17 @@ def _asked(row: dict[str, Any], listed: bool) -> str:
     return f"Question: {row['question']}\n{options if listed else ''}Answer:"
 
 
-def _questions(rows: list[dict[str, Any]], shots: list[dict[str, Any]], letters: bool) -> list[Question]:
+def _questions(rows: list[dict[str, Any]], examples: list[dict[str, Any]], letters: bool) -> list[RenderedPrompt]:
     def said(row: dict[str, Any]) -> tuple[str, ...]:
         return LABELS if letters else tuple(row["options"])
 
-    made = tuple(Shot(question=_asked(shot, letters), answer=said(shot)[shot["gold"]]) for shot in shots)
+    made = tuple(
+        FewShotExample(question=_asked(example, letters), answer=said(example)[example["gold"]]) for example in examples
+    )
     return [
-        Question(prompt_id=i, shots=made, question=_asked(row, letters), options=said(row), gold=row["gold"])
+        RenderedPrompt(
+            prompt_id=i, examples=made, question=_asked(row, letters), options=said(row), correct_option=row["gold"]
+        )
         for i, row in enumerate(rows)
     ]
 
@@ -80,9 +84,9 @@ def _long_pair() -> tuple[str, str]:
     return " ".join(_rows(1)[0]["question"] for _ in range(120)), " Z"
 
 
-def _logprobs(scorer: OptionScorer, questions: list[Question]) -> NDArray[np.float64]:
-    found = {reply.prompt_id: reply for batch in scorer.replies(questions, lambda _: False) for reply in batch}
-    return np.array([found[question.prompt_id].logprobs for question in questions])
+def _logprobs(scorer: OptionScorer, prompts: list[RenderedPrompt]) -> NDArray[np.float64]:
+    found = {response.prompt_id: response for batch in scorer.respond(prompts, lambda _: False) for response in batch}
+    return np.array([found[prompt.prompt_id].logprobs for prompt in prompts])
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +111,13 @@ def peer(
 def _ask_peer(folder: Path, rows: list[dict[str, Any]], language_model_folders: dict[str, Path]) -> None:
     prompts = folder / "prompts.jsonl"
     prompts.write_text("".join(json.dumps(row) + "\n" for row in rows[N_SHOTS:]))
-    shots = rows[:N_SHOTS]
+    examples = rows[:N_SHOTS]
     letters = "{{['A', 'B', 'C', 'D']}}"
     job = {
         "models": {family: str(language_model_folders[family]) for family in FAMILIES},
         "tasks": [
-            task_config("texts", prompts, shots, "{{options}}", ASKED),
-            task_config("letters", prompts, shots, letters, LISTED),
+            task_config("texts", prompts, examples, "{{options}}", ASKED),
+            task_config("letters", prompts, examples, letters, LISTED),
         ],
         "requests": [*ODD.values(), _long_pair()],
     }
@@ -139,25 +143,25 @@ def model(family: str, language_model_folders: dict[str, Path]) -> LanguageModel
 class TestAgainstReference:
     @pytest.mark.parametrize(("task", "method"), [("texts", "loglikelihood"), ("letters", "letters")])
     def test_it_reads_the_same_text(self, family: str, task: str, method: str, rows: Any, peer: Any) -> None:
-        questions = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
+        prompts = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
         theirs = peer[family]["samples"][task]
-        assert [sample["text"] for sample in theirs] == [question.text() for question in questions]
+        assert [sample["text"] for sample in theirs] == [prompt.text() for prompt in prompts]
         assert [sample["continuations"] for sample in theirs] == [
-            [question.join + option for option in question.options] for question in questions
+            [prompt.join + option for option in prompt.options] for prompt in prompts
         ]
 
     @pytest.mark.parametrize(("task", "method"), [("texts", "loglikelihood"), ("letters", "letters")])
     def test_it_finds_the_same_log_likelihoods_and_choices(
         self, family: str, task: str, method: str, rows: Any, peer: Any, model: LanguageModel
     ) -> None:
-        questions = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
-        ours = _logprobs(OptionScorer(model, method=method), questions)
+        prompts = _questions(rows[N_SHOTS:], rows[:N_SHOTS], method == "letters")
+        ours = _logprobs(OptionScorer(model, method=method), prompts)
         samples = peer[family]["samples"][task]
         theirs = np.array([sample["logprobs"] for sample in samples])
         assert theirs.shape == (N_PROMPTS, 4)
         np.testing.assert_allclose(ours, theirs, atol=TOLERANCE, rtol=0)
-        gold = np.array([question.gold for question in questions])
-        lengths = np.array([[len(option) for option in question.options] for question in questions])
+        gold = np.array([prompt.correct_option for prompt in prompts])
+        lengths = np.array([[len(option) for option in prompt.options] for prompt in prompts])
         assert (ours.argmax(axis=1) == theirs.argmax(axis=1)).all()
         assert [float(right) for right in ours.argmax(axis=1) == gold] == [sample["acc"] for sample in samples]
         assert [float(right) for right in (ours / lengths).argmax(axis=1) == gold] == [
@@ -167,14 +171,14 @@ class TestAgainstReference:
     def test_it_reads_odd_texts_alike_whatever_stands_beside_them(self, peer: Any, family: str, model: Any) -> None:
         """An empty text differs for T5: the peer gives its encoder <s>, ours </s>, as its tokenizer ends every text."""
         asked = [
-            Question(prompt_id=i, question=text, join="", options=(option,))
+            RenderedPrompt(prompt_id=i, question=text, join="", options=(option,))
             for i, (text, option) in enumerate(ODD.values())
             if family != "t5" or text
         ]
-        theirs = [peer[family]["requests"][question.prompt_id] for question in asked]
+        theirs = [peer[family]["requests"][prompt.prompt_id] for prompt in asked]
         scorer = OptionScorer(model, method="loglikelihood")
         together = _logprobs(scorer, asked)[:, 0]
-        apart = [_logprobs(scorer, [question])[0, 0] for question in asked]
+        apart = [_logprobs(scorer, [prompt])[0, 0] for prompt in asked]
         np.testing.assert_allclose(together, theirs, atol=TOLERANCE, rtol=0)
         np.testing.assert_allclose(apart, theirs, atol=TOLERANCE, rtol=0)
 
@@ -182,8 +186,8 @@ class TestAgainstReference:
         self, family: str, peer: Any, model: LanguageModel
     ) -> None:
         text, option = _long_pair()
-        question = Question(prompt_id=1, question=text, join="", options=(option,))
-        ours = _logprobs(OptionScorer(model, method="loglikelihood", too_long="cut"), [question])
+        prompt = RenderedPrompt(prompt_id=1, question=text, join="", options=(option,))
+        ours = _logprobs(OptionScorer(model, method="loglikelihood", too_long="cut"), [prompt])
         np.testing.assert_allclose(ours[0, 0], peer[family]["requests"][-1], atol=TOLERANCE, rtol=0)
 
     def test_that_prompt_is_longer_than_the_model_reads(self, model: LanguageModel) -> None:

@@ -1,4 +1,4 @@
-"""`suffrage evaluate`: from stored prompts to runs, with the question and without it; killed, and gone on."""
+"""`suffrage evaluate`: from stored prompts to runs, with the prompt and without it; killed, and gone on."""
 
 from __future__ import annotations
 
@@ -84,13 +84,15 @@ class TestMemorised:
     def test_a_model_that_has_learned_answers_by_heart_is_called_contaminated_on_just_these(
         self, url: str, tmp_path: Path
     ) -> None:
-        """Half of the prompts are learned without their question; both runs come from `evaluate`."""
+        """Half of the prompts are learned without their prompt; both runs come from `evaluate`."""
         folder = write_language_model(tmp_path / "rote", "gpt2", size=128)
         said = {"template": "smart", "conditions": ("full", "answer_only"), "device": "cpu"}
         with tracker.open(url) as store:
-            asked = prepare(store.engine, Plan.of("quiz", str(folder), **said)).asked["answer_only"].questions
+            asked = (
+                prepare(store.engine, Plan.from_options("quiz", str(folder), **said)).rendered["answer_only"].prompts
+            )
             by_heart = {one.prompt_id for one in asked[::2]}
-            told = ["ABCD"[one.gold or 0] if one.prompt_id in by_heart else None for one in asked]
+            told = ["ABCD"[one.correct_option or 0] if one.prompt_id in by_heart else None for one in asked]
             learn(folder, [one.text() for one in asked], told)
             full, blind = store.evaluate("quiz", folder, **said)
             assert full.is_complete
@@ -118,7 +120,7 @@ class TestStopped:
                         os.kill(os.getpid(), signal.SIGKILL)
 
                 sa.event.listen(sa.Engine, "after_cursor_execute", count)
-                evaluate(connect(url), Plan.of("quiz", str(model), **said))
+                evaluate(connect(url), Plan.from_options("quiz", str(model), **said))
             finally:
                 os._exit(0)
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
@@ -134,7 +136,7 @@ class TestStopped:
     ) -> None:
         said = {"batch_size": 2, "device": "cpu", "conditions": ("full", "answer_only"), "method": "loglikelihood"}
         other = f"sqlite:///{shutil.copy(filled, tmp_path / 'uninterrupted.db')}"
-        evaluate(connect(other), Plan.of("quiz", str(model), **said))
+        evaluate(connect(other), Plan.from_options("quiz", str(model), **said))
         n_scores = []
         for portion in (3, 8):
             self.killed(url, model, statement="UPDATE run SET", nth=portion, **said)
@@ -142,7 +144,7 @@ class TestStopped:
         assert n_scores == [2 * 2 * 3, 9 * 2 * 3], "each portion has two prompts with three scores"
         board = run("leaderboard", "quiz", "--metric", "acc", "--database", url)
         assert "being evaluated" in str(board.exception)
-        evaluate(connect(url), Plan.of("quiz", str(model), **said))
+        evaluate(connect(url), Plan.from_options("quiz", str(model), **said))
         assert dump(url) == dump(other)
 
     @pytest.mark.soak
@@ -163,7 +165,7 @@ class TestStopped:
         engine = connect(other)
         statements: list[str] = []
         sa.event.listen(engine, "after_cursor_execute", lambda *told: statements.append(told[2]))
-        evaluate(engine, Plan.of("quiz", str(model), **said))
+        evaluate(engine, Plan.from_options("quiz", str(model), **said))
         whole = dump(other)
         chance = random.Random(20)
         places = set()
@@ -172,7 +174,7 @@ class TestStopped:
             self.killed(url, model, statement="", nth=chance.randrange(1, len(statements)), **said)
             assert run("db", "check", "--database", url).exit_code == 0
             places.add(len(dump(url)["score"]))
-            evaluate(connect(url), Plan.of("quiz", str(model), **said))
+            evaluate(connect(url), Plan.from_options("quiz", str(model), **said))
             assert dump(url) == whole
         assert len(places) > 10, "the kills came at few places"
 
@@ -183,9 +185,9 @@ class TestStopped:
         for size in (3, 24, None):
             path = f"sqlite:///{shutil.copy(filled, tmp_path / f'{size}.db')}"
             engine = connect(path)
-            made = evaluate(engine, Plan.of("quiz", str(model), batch_size=size, device="cpu"))[0]
+            made = evaluate(engine, Plan.from_options("quiz", str(model), batch_size=size, device="cpu"))[0]
             assert (made.is_complete, made.n_new) == (True, N_ASKED)
-            again = evaluate(engine, Plan.of("quiz", str(model), batch_size=1, device="cpu"))[0]
+            again = evaluate(engine, Plan.from_options("quiz", str(model), batch_size=1, device="cpu"))[0]
             assert (again.run_id, again.n_new) == (made.run_id, 0)
             found = dump(path)
             if whole["score"]:
@@ -239,7 +241,7 @@ class TestCommand:
     def test_the_command_that_is_kept_says_the_same_plan(self, model: Path) -> None:
         from tracker.cli.commands.evaluate import command
 
-        plan = Plan.of(
+        plan = Plan.from_options(
             "quiz", str(model), conditions=("full", "answer_only"), few_shot=5, few_shot_split="dev", chat=True,
             stop=("\n\n", "Q:"), metrics=("f1", "rougeL"), batch_size=4, temperature=0.7, tasks=("a", "b"),
         )  # fmt: skip
@@ -264,7 +266,7 @@ class TestErrors:
     )
     def test_what_a_plan_cannot_hold_is_refused(self, said: dict[str, Any], words: str) -> None:
         with pytest.raises(SelectionError, match=words):
-            Plan.of("quiz", "model", **said)
+            Plan.from_options("quiz", "model", **said)
 
     def test_prompts_that_do_not_fit_are_refused_left_out_or_cut(self, url: str, tmp_path: Path) -> None:
         folder = write_language_model(tmp_path / "short", "qwen2", size=64, context=30)

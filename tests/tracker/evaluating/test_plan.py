@@ -12,10 +12,29 @@ import pytest
 
 from tracker.cli.commands.evaluate import command
 from tracker.errors import SelectionError
-from tracker.evaluating.plan import CHOICES, WHOLE, Asking, Loading, Plan, Serving, Writing
+from tracker.evaluating.plan import (
+    CHOICES,
+    KEYWORDS,
+    MIN_WHOLE_NUMBERS,
+    GenerationSettings,
+    LoadingSettings,
+    Plan,
+    PromptSettings,
+    ServerSettings,
+)
 
-PARTS = {"asking": Asking, "writing": Writing, "loading": Loading, "serving": Serving}
-FIELDS = {field.name: field for kind in (Plan, *PARTS.values()) for field in fields(kind) if field.name not in PARTS}
+PARTS = {
+    "prompts": PromptSettings,
+    "generation": GenerationSettings,
+    "loading": LoadingSettings,
+    "server": ServerSettings,
+}
+FIELDS = {
+    KEYWORDS.get(field.name, field.name): field
+    for kind in (Plan, *PARTS.values())
+    for field in fields(kind)
+    if field.name not in PARTS
+}
 OPTIONS = {param.name: param for param in command.params if isinstance(param, click.Option)}
 SAID_OTHERWISE: dict[str, Any] = {"conditions": "full", "batch_size": "auto", "metrics": ()}
 """Defaults that the command line puts into other words."""
@@ -33,23 +52,27 @@ class TestCommandLine:
 
     @pytest.mark.parametrize("name", sorted(CHOICES))
     def test_its_words_are_those_of_the_plan(self, name: str) -> None:
-        kind = OPTIONS[name].type
+        kind = OPTIONS[KEYWORDS.get(name, name)].type
         assert isinstance(kind, click.Choice)
         assert set(kind.choices) == set(CHOICES[name]) - {None}
 
-    @pytest.mark.parametrize("name", sorted(set(WHOLE) - {"batch_size"}))
+    @pytest.mark.parametrize("name", sorted(set(MIN_WHOLE_NUMBERS) - {"batch_size"}))
     def test_its_least_number_is_that_of_the_plan(self, name: str) -> None:
         kind = OPTIONS[name].type
         assert isinstance(kind, click.IntRange)
-        assert kind.min == WHOLE[name]
+        assert kind.min == MIN_WHOLE_NUMBERS[name]
 
 
 class TestPython:
     @pytest.mark.parametrize("name", ["conditions", "metrics", "stop", "tasks", "ignore"])
     def test_of_what_may_be_several_one_may_stand_alone(self, name: str) -> None:
         word = {"conditions": "answer_only", "ignore": "case", "stop": "END"}.get(name, "rougeL")
-        assert Plan.of("quiz", "model", **{name: word}) == Plan.of("quiz", "model", **{name: [word]})
-        assert Plan.of("quiz", "model", **{name: [word]}) == Plan.of("quiz", "model", **{name: (word,)})
+        assert Plan.from_options("quiz", "model", **{name: word}) == Plan.from_options(
+            "quiz", "model", **{name: [word]}
+        )
+        assert Plan.from_options("quiz", "model", **{name: [word]}) == Plan.from_options(
+            "quiz", "model", **{name: (word,)}
+        )
 
     @pytest.mark.parametrize(
         ("said", "words"),
@@ -64,12 +87,12 @@ class TestPython:
     )
     def test_numbers_that_mean_nothing_are_refused(self, said: dict[str, Any], words: str) -> None:
         with pytest.raises(SelectionError, match=re.escape(words)):
-            Plan.of("quiz", "model", **said)
+            Plan.from_options("quiz", "model", **said)
 
     def test_numbers_of_numpy_are_numbers(self) -> None:
-        said = Plan.of("quiz", "model", few_shot=np.int64(5), temperature=np.float64(0.5))
-        assert (type(said.asking.few_shot), type(said.writing.temperature)) == (int, float)
+        said = Plan.from_options("quiz", "model", few_shot=np.int64(5), temperature=np.float64(0.5))
+        assert (type(said.prompts.few_shot), type(said.generation.temperature)) == (int, float)
 
     def test_what_there_is_not_is_told_with_what_there_is(self) -> None:
         with pytest.raises(SelectionError, match=r"evaluate takes no 'shot'. It takes: .*few_shot, "):
-            Plan.of("quiz", "model", shot=5)
+            Plan.from_options("quiz", "model", shot=5)

@@ -13,13 +13,13 @@ import tracker
 from tracker.api.store import Store
 from tracker.errors import SelectionError
 from tracker.evaluating.plan import Plan
-from tracker.evaluating.preparation import Prepared, prepare
+from tracker.evaluating.preparation import PreparedEvaluation, prepare
 
 FIELDS = {"text": "q", "choices": "o", "answer": "a", "task": "t", "split": "s"}
 
 
-def row(question: str, task: str, split: str) -> dict[str, Any]:
-    return {"q": question, "o": ["yes", "no"], "a": "A", "t": task, "s": split}
+def row(prompt: str, task: str, split: str) -> dict[str, Any]:
+    return {"q": prompt, "o": ["yes", "no"], "a": "A", "t": task, "s": split}
 
 
 ROWS = [
@@ -38,8 +38,8 @@ def store(sqlite_url: str) -> Iterator[Store]:
         yield opened
 
 
-def prepared(store: Store, **said: Any) -> Prepared:
-    return prepare(store.engine, Plan.of("quiz", "model", **said))
+def prepared(store: Store, **said: Any) -> PreparedEvaluation:
+    return prepare(store.engine, Plan.from_options("quiz", "model", **said))
 
 
 class TestErrors:
@@ -49,18 +49,20 @@ class TestErrors:
         store.prompts_from("secret", "secret.jsonl", fields=FIELDS, answer_is="letter")
         words = r"\(no gold answer: 1\)\. The answers .* unpublished: .* --split NAME\. Splits: dev, test\."
         with pytest.raises(SelectionError, match=words):
-            prepare(store.engine, Plan.of("secret", "model"))
-        assert len(prepare(store.engine, Plan.of("secret", "model", split="dev")).asked["full"].questions) == 1
+            prepare(store.engine, Plan.from_options("secret", "model"))
+        assert (
+            len(prepare(store.engine, Plan.from_options("secret", "model", split="dev")).rendered["full"].prompts) == 1
+        )
 
 
 class TestTasks:
     def test_those_that_are_not_asked_may_give_worked_examples(self, store: Store) -> None:
-        made = prepared(store, tasks="asked", few_shot=1, few_shot_split="dev").asked["full"]
-        assert [question.question.split("\n")[0] for question in made.questions] == ["Asked?"]
-        assert made.questions[0].shots[0].question.startswith("Shown?")
-        every = prepared(store, few_shot=1, few_shot_split="dev").asked["full"]
-        assert made.questions[0] in every.questions
+        made = prepared(store, tasks="asked", few_shot=1, few_shot_split="dev").rendered["full"]
+        assert [prompt.question.split("\n")[0] for prompt in made.prompts] == ["Asked?"]
+        assert made.prompts[0].examples[0].question.startswith("Shown?")
+        every = prepared(store, few_shot=1, few_shot_split="dev").rendered["full"]
+        assert made.prompts[0] in every.prompts
 
     def test_without_a_test_split_of_their_own_all_of_them_are_asked(self, store: Store) -> None:
-        asked = prepared(store, tasks="whole").asked["full"].questions
+        asked = prepared(store, tasks="whole").rendered["full"].prompts
         assert [one.question.split("\n")[0] for one in asked] == ["Whole?"]

@@ -31,7 +31,7 @@ from tracker.ingest.write.live.live_runs import (
 from tracker.ingest.write.writer import store as keep
 from tracker.queries import tables
 from tracker.queries.catalogue.listing import find_run
-from tracker.run_settings import command_of, evaluation_of, progress_of, without_evaluation
+from tracker.run_settings import describe_progress, evaluation_identity, get_command, remove_evaluation
 from tracker.schema.run_fields import RunFields
 
 
@@ -343,17 +343,17 @@ class TestLaws:
 
 class TestWords:
     def test_only_a_sha256_is_an_identity(self) -> None:
-        assert evaluation_of({"identity": IDENTITY}) == IDENTITY
+        assert evaluation_identity({"identity": IDENTITY}) == IDENTITY
         for said in (None, [], {}, {"identity": "m"}, {"identity": 3}, {"identity": IDENTITY.upper() + "F"}):
-            assert evaluation_of(said) is None
-        assert without_evaluation({"identity": IDENTITY, "a": 1}) == {"a": 1}
-        assert without_evaluation({"identity": "me", "a": 1}) == {"identity": "me", "a": 1}
+            assert evaluation_identity(said) is None
+        assert remove_evaluation({"identity": IDENTITY, "a": 1}) == {"a": 1}
+        assert remove_evaluation({"identity": "me", "a": 1}) == {"identity": "me", "a": 1}
 
     def test_progress_and_the_command_that_goes_on_are_said(self) -> None:
-        assert progress_of({"usage": {"n_prompts": 1200}, "n_prompts": 5000}) == "1,200 of 5,000 prompts"
-        assert progress_of({"usage": {}}) == progress_of(None) == "0 prompts"
-        assert command_of({"command": "suffrage evaluate b --limit 3"}, "b", "m") == "suffrage evaluate b --limit 3"
-        assert command_of({}, "b", "my model").startswith("suffrage evaluate b --model 'my model', with the options")
+        assert describe_progress({"usage": {"n_prompts": 1200}, "n_prompts": 5000}) == "1,200 of 5,000 prompts"
+        assert describe_progress({"usage": {}}) == describe_progress(None) == "0 prompts"
+        assert get_command({"command": "suffrage evaluate b --limit 3"}, "b", "m") == "suffrage evaluate b --limit 3"
+        assert get_command({}, "b", "my model").startswith("suffrage evaluate b --model 'my model', with the options")
 
 
 def test_a_file_that_tells_of_an_evaluation_does_not_become_it(file: sa.Engine) -> None:

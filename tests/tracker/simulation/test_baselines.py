@@ -15,7 +15,7 @@ from tracker.recording.declaration import Declaration
 from tracker.recording.finding import Finding, Report, Undefined
 from tracker.recording.record import metric_rows
 from tracker.simulation.baselines import constant, random, split
-from tracker.simulation.replications import Trials, repeated
+from tracker.simulation.replications import TrialFindings, analyze_trials
 
 
 def matrix(n_prompts: int = 41, n_models: int = 4) -> PerformanceMatrix:
@@ -112,7 +112,7 @@ def ask(n_trials: int, firsts: list[float]) -> tuple:
         table = random(2, 3, seed=0, trial=trial)
         return replace(table, T=np.where(np.arange(6).reshape(2, 3) == 0, firsts[trial], table.T))
 
-    return repeated(
+    return analyze_trials(
         ASKED, draw, simulated="random", told="Some scores", n_trials=n_trials, options={"time_limit": 5.0, "seed": 4}
     )
 
@@ -152,7 +152,7 @@ class TestTrials:
         assert said.endswith("Everything here is simulated.")
 
     def test_headlines_are_those_of_the_question_and_fit_in_mlflow(self) -> None:
-        many = Trials(told="", findings=(Spread(first=0.2, gaps=False),) * 2, searched="no exact search")
+        many = TrialFindings(told="", findings=(Spread(first=0.2, gaps=False),) * 2, searched="no exact search")
         shown = [row.name for row in metric_rows(many) if row.headline]
         assert shown == ["n_trials", "diversity", "diversity.sd", "cardinal.tau", "cardinal.tau.sd",
                          "cardinal.tau_upper", "other"]  # fmt: skip

@@ -19,8 +19,8 @@ from tracker.queries.performance import performance_matrix
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.simulation.files import BENCHMARK, FILES, RESULT_FILES, VECTORS_FILE, write_files
-from tracker.simulation.item_response import Design, Simulation, letters, simulate
-from tracker.simulation.truth_comparison import beside_the_truth, selection, stored_keys
+from tracker.simulation.item_response import Design, Simulation, format_letters, simulate
+from tracker.simulation.truth_comparison import compare_with_truth, select_scores, stored_keys
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ class TestStored:
         expected = {
             (model, condition, key, letter)
             for condition, responses in (("full", simulation.full), ("answer_only", simulation.answer_only))
-            for model, column in zip(simulation.models, letters(responses.predicted).T, strict=True)
+            for model, column in zip(simulation.models, format_letters(responses.predicted).T, strict=True)
             for key, letter in zip(simulation.keys, column.tolist(), strict=True)
         }
         assert {tuple(row) for row in answers} == expected
@@ -98,7 +98,7 @@ class TestStored:
         self, filled: sa.Engine, simulation: Simulation
     ) -> None:
         with transaction(filled, write=False) as session:
-            lines = beside_the_truth(session, simulation)
+            lines = compare_with_truth(session, simulation)
         assert [line.planted.split()[0] for line in lines] == ["14", "6", "150", "60", "36", "48"]
         easy = (simulation.full.right.all(axis=1)).sum()
         assert lines[2].found == f"{easy} prompts that every model gets right, 150 of them planted"
@@ -110,7 +110,7 @@ class TestStored:
             one = simulation.meaning[0].tobytes()
             connection.execute(sa.text("UPDATE embedding SET vector = :one"), {"one": one})
         with transaction(filled, write=False) as session:
-            changed = beside_the_truth(session, simulation)
+            changed = compare_with_truth(session, simulation)
         assert changed[3].found != lines[3].found
         assert "1.00 across" in changed[5].found
 
@@ -118,7 +118,7 @@ class TestStored:
         self, filled: sa.Engine, simulation: Simulation
     ) -> None:
         with transaction(filled, write=False) as session:
-            assert performance_matrix(session, selection()).is_binary
+            assert performance_matrix(session, select_scores()).is_binary
 
 
 class TestWriting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tracker.simulation.embeddings import DIMENSIONS, GROUP_SHARE, TASK_SHARE, originals
+from tracker.simulation.embeddings import DIMENSIONS, GROUP_SHARE, TASK_SHARE, find_originals
 from tracker.simulation.item_response import Design, simulate
 
 
@@ -37,8 +37,8 @@ def test_prompts_of_a_task_are_a_little_alike_and_those_of_others_are_not(seed: 
 
 
 def test_the_original_of_a_prompt_is_the_first_of_its_group_or_itself() -> None:
-    assert originals(np.array([-1, 2, 0, 2, -1, 0, 2])).tolist() == [0, 1, 2, 1, 4, 2, 1]
-    assert originals(np.empty(0, dtype=np.int64)).tolist() == []
+    assert find_originals(np.array([-1, 2, 0, 2, -1, 0, 2])).tolist() == [0, 1, 2, 1, 4, 2, 1]
+    assert find_originals(np.empty(0, dtype=np.int64)).tolist() == []
 
 
 def test_vectors_have_length_one_but_for_rounding() -> None:

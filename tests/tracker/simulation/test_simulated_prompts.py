@@ -10,7 +10,7 @@ import pytest
 import solving
 
 from tracker.simulation.item_response import Simulation, simulate
-from tracker.simulation.texts import EDITS, KINDS, TASKS, questions
+from tracker.simulation.texts import EDITS, KINDS, TASKS, make_questions
 
 
 @pytest.fixture(scope="module", params=[0, 1, 2])
@@ -76,9 +76,9 @@ def test_every_kind_of_question_occurs(simulation: Simulation) -> None:
 class TestEdits:
     def test_no_two_of_the_largest_group_have_the_same_text(self) -> None:
         for task in TASKS:
-            asked = questions(task, np.zeros(len(EDITS) + 1, dtype=np.int64), np.random.default_rng(0))
+            asked = make_questions(task, np.zeros(len(EDITS) + 1, dtype=np.int64), np.random.default_rng(0))
             assert len({question.text for question in asked}) == len(EDITS) + 1
 
     def test_a_group_with_more_prompts_than_edits_is_refused(self) -> None:
         with pytest.raises(ValueError, match="more than 8 prompts; only 7 edits are known"):
-            questions("dates", np.zeros(len(EDITS) + 2, dtype=np.int64), np.random.default_rng(0))
+            make_questions("dates", np.zeros(len(EDITS) + 2, dtype=np.int64), np.random.default_rng(0))

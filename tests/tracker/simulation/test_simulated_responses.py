@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tracker.simulation.files import RESULT_FILES
-from tracker.simulation.item_response import Design, Responses, Simulation, knowing, simulate
+from tracker.simulation.item_response import Design, SimulatedResponses, Simulation, knowledge_probability, simulate
 
 NOTHING = Design(n_easy=0, n_leaked=0, n_groups=0)
 
@@ -30,7 +30,7 @@ def best_of_seven_organizations(simulation: Simulation) -> list[int]:
     return list(best.values())[:7]
 
 
-def sure_and_right(responses: Responses, models: list[int]) -> np.ndarray:
+def sure_and_right(responses: SimulatedResponses, models: list[int]) -> np.ndarray:
     """Prompts that these models answer rightly with a probability above 0.8."""
     return (responses.right & (responses.gold_probability > 0.8))[:, models].all(axis=1)
 
@@ -64,7 +64,7 @@ class TestLaws:
             assert (p[responses.right] > 0.25).all()
 
     def test_without_knowledge_a_quarter_is_right(self) -> None:
-        hopeless = knowing(np.array([-50.0, 50.0]), np.zeros(2), np.ones(2))
+        hopeless = knowledge_probability(np.array([-50.0, 50.0]), np.zeros(2), np.ones(2))
         np.testing.assert_allclose(hopeless, [0, 1], atol=1e-12)
 
     def test_difficulty_and_discrimination_show_in_the_responses(self, simulation: Simulation) -> None:

@@ -129,7 +129,7 @@ def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
         if failed:
             sys.exit(1)
         run_ids += stored
-    _take_in_vectors(engine, folder, VECTORS_FILE)
+    _ingest_vector_file(engine, folder, VECTORS_FILE)
     if run_ids and tracking_uri:
         from tracker.recording.mlflow.publishing import publish_runs
 
@@ -141,27 +141,27 @@ def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
             _say(f"{len(published.mlflow_runs)} runs are in MLflow too.")
 
 
-def _take_in_vectors(engine: Engine, folder: Path, file: VectorsFile) -> None:
-    from tracker.cli.commands.embed import take_in_vectors
+def _ingest_vector_file(engine: Engine, folder: Path, file: VectorsFile) -> None:
+    from tracker.cli.commands.embed import ingest_vector_file
     from tracker.evaluating.embeddings.texts import DEFAULT_TEMPLATE
     from tracker.ingest.write.vectors import EncoderName
     from tracker.simulation.files import BENCHMARK
 
     _prompt(file.command(folder))
     encoder = EncoderName(name=file.encoder, revision="", template=DEFAULT_TEMPLATE)
-    take_in_vectors(engine, BENCHMARK, folder / file.name, encoder)
+    ingest_vector_file(engine, BENCHMARK, folder / file.name, encoder)
 
 
 def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
     from tracker.database import transaction
     from tracker.queries.ranking.leaderboard import leaderboard
-    from tracker.simulation.truth_comparison import selection
+    from tracker.simulation.truth_comparison import select_scores
 
     _head("The leaderboard, with the planted abilities beside it")
     _prompt(_command("leaderboard"))
     ability = dict(zip(simulation.models, simulation.truth.ability.tolist(), strict=True))
     with transaction(engine, write=False) as session:
-        board = leaderboard(session, selection())
+        board = leaderboard(session, select_scores())
     longest = max(len(row.model) for row in board.rows)
     click.echo()
     click.echo(click.style(f"  rank  {'model':<{longest}}     n    mean  stderr  by task  planted ability", dim=True))
@@ -179,11 +179,11 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
 
 def _compare(engine: Engine, simulation: Simulation) -> None:
     from tracker.database import transaction
-    from tracker.simulation.truth_comparison import beside_the_truth
+    from tracker.simulation.truth_comparison import compare_with_truth
 
     _head("What was planted, and what the scores show of it")
     with transaction(engine, write=False) as session:
-        lines = beside_the_truth(session, simulation)
+        lines = compare_with_truth(session, simulation)
     width = 30
     for line in lines:
         left, right = textwrap.wrap(line.planted, width), textwrap.wrap(line.found, WIDTH - width - 5)
@@ -214,16 +214,16 @@ def _place(name: str) -> int | None:
 def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
     from tracker.recording.pipeline import run_analysis
     from tracker.recording.registry import find_analysis
-    from tracker.simulation.truth_comparison import ASKED, EXPECTED, selection
+    from tracker.simulation.truth_comparison import ANALYSIS_PARAMETERS, EXPECTED_FINDINGS, select_scores
 
     _head(find_analysis(name).description)
-    if name in EXPECTED:
-        _say(EXPECTED[name])
-    for parameters in ASKED.get(name, ({},)):
+    if name in EXPECTED_FINDINGS:
+        _say(EXPECTED_FINDINGS[name])
+    for parameters in ANALYSIS_PARAMETERS.get(name, ({},)):
         click.echo()
         _prompt(_command("analyze", name, parameters=parameters))
         try:
-            recorded = run_analysis(engine, name, selection(), parameters, publish_to=tracking_uri)
+            recorded = run_analysis(engine, name, select_scores(), parameters, publish_to=tracking_uri)
         except SuffrageError as error:
             _say(f"Not run: {error}")
             continue
@@ -231,11 +231,11 @@ def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
 
 
 def _print_found(recorded: RecordedFinding) -> None:
-    from tracker.simulation.truth_comparison import SHOWN
+    from tracker.simulation.truth_comparison import PRINTED_TESTS
 
     finding = recorded.report.finding
     _say(f"Found: {finding.summary()}")
-    tests = list(_tests(finding.metrics, SHOWN.get(recorded.analysis, finding.headline)))[:MOST_TESTS]
+    tests = list(_tests(finding.metrics, PRINTED_TESTS.get(recorded.analysis, finding.headline)))[:MOST_TESTS]
     for line in tests:
         click.echo(f"  {line}")
     _say(f"All of it: suffrage show {recorded.finding_id}")

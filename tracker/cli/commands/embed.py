@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Engine
 
-    from tracker.evaluating.embeddings.encoders import TextEncoder
+    from tracker.evaluating.embeddings.text_encoder import TextEncoder
     from tracker.ingest.write.vectors import EncoderName
     from tracker.queries.resolution import BenchmarkKey
 
@@ -72,8 +72,8 @@ def command(
     if from_file is not None:
         if not encoder:
             raise click.UsageError("--from-file needs --encoder NAME: what made these vectors.")
-        named = EncoderName(name=encoder, revision=revision, template=template)
-        take_in_vectors(connect(database), benchmark, from_file, named)
+        encoder_name = EncoderName(name=encoder, revision=revision, template=template)
+        ingest_vector_file(connect(database), benchmark, from_file, encoder_name)
         return
     embed(
         connect(database),
@@ -86,8 +86,8 @@ def command(
     )
 
 
-def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: EncoderName) -> None:
-    """Store the vectors of a file, all or none, and say what became of them."""
+def ingest_vector_file(engine: Engine, benchmark: str, path: Path, encoder: EncoderName) -> None:
+    """Store the vectors of a file, all or none, and print the result."""
     from tracker.database import transaction
     from tracker.ingest.files.vector_file import read_vectors
     from tracker.ingest.write.vectors import ingest_vectors
@@ -100,9 +100,9 @@ def take_in_vectors(engine: Engine, benchmark: str, path: Path, encoder: Encoder
         key = find_benchmark(session, benchmark)
     file = read_vectors(path)
     with transaction(engine, exclusive=True) as session:
-        taken = ingest_vectors(session, file, key.id, key.label, encoder)
-    stored = f", {taken.n_unchanged:,} stored before" if taken.n_unchanged else ""
-    inform(f"{path}: {taken.n_new:,} new vectors of {taken.dimensions:,} numbers by {encoder.label}{stored}")
+        result = ingest_vectors(session, file, key.id, key.label, encoder)
+    stored = f", {result.n_unchanged:,} stored before" if result.n_unchanged else ""
+    inform(f"{path}: {result.n_new:,} new vectors of {result.dimensions:,} numbers by {encoder.label}{stored}")
     with transaction(engine, write=False) as session:
         n_prompts = len(read_prompts(session, select_tasks(session, key, Selection(benchmark=benchmark)))[0])
         n_with = len(embedded_prompts(session, key, encoder.name, encoder.revision, encoder.template))
@@ -120,7 +120,7 @@ def embed(
     batch_size: int = 32,
     device: str | None = None,
 ) -> None:
-    """Make and store the vectors that are missing, some hundred per transaction, and say how it went."""
+    """Make and store the vectors that are missing, some hundred per transaction, and print the result."""
     import numpy as np
 
     from tracker.database import transaction
@@ -134,26 +134,26 @@ def embed(
 
     with transaction(engine, write=False) as session:
         key = find_benchmark(session, benchmark)
-        asked = prompts(session, Selection(benchmark=benchmark))
-    every = template_texts(asked, template, key.label)
+        stored_prompts = prompts(session, Selection(benchmark=benchmark))
+    every = template_texts(stored_prompts, template, key.label)
     loaded = load_encoder(encoder, revision=revision, device=device)
-    named = EncoderName(name=loaded.name, revision=loaded.revision, template=template)
+    encoder_name = EncoderName(name=loaded.name, revision=loaded.revision, template=template)
     with transaction(engine, write=False) as session:
         stored = embedded_prompts(session, key, loaded.name, loaded.revision, template)
     rows = [row for row, text in enumerate(every) if text is not None]
     texts = [text for text in every if text is not None]
     lengths = loaded.lengths(texts)
-    ids = asked.prompt_ids[rows]
+    ids = stored_prompts.prompt_ids[rows]
     try:
-        n_useless = _make(engine, key, loaded, named, texts, ids, lengths, stored, batch_size)
+        n_useless = _embed_missing(engine, key, loaded, encoder_name, texts, ids, lengths, stored, batch_size)
     except KeyboardInterrupt:
         inform("Stopped. What was made is stored; run the same command again to go on.")
         raise
     n_new = len(np.setdiff1d(ids, list(stored))) - n_useless
     before = f", {len(stored):,} stored before" if stored else ""
-    inform(f"{key.label}: {n_new:,} new vectors of {loaded.dimensions:,} numbers by {named.label}{before}")
-    if loaded.remark:
-        inform(f"  note: {loaded.remark}")
+    inform(f"{key.label}: {n_new:,} new vectors of {loaded.dimensions:,} numbers by {encoder_name.label}{before}")
+    if loaded.warning:
+        inform(f"  note: {loaded.warning}")
     if loaded.limit is not None and (n_long := int((lengths > loaded.limit).sum())):
         inform(
             f"  note: {n_long:,} of {len(texts):,} texts are longer than the {loaded.limit:,} tokens that the encoder "
@@ -169,11 +169,11 @@ def embed(
         )
 
 
-def _make(
+def _embed_missing(
     engine: Engine,
     key: BenchmarkKey,
     encoder: TextEncoder,
-    named: EncoderName,
+    encoder_name: EncoderName,
     texts: list[str],
     ids: NDArray[np.int64],
     lengths: NDArray[np.int64],
@@ -182,17 +182,17 @@ def _make(
 ) -> int:
     """Store the missing vectors as they are made; how many could not be used."""
     from tracker.database import transaction
-    from tracker.evaluating.embeddings.batches import batches, embedded, missing
+    from tracker.evaluating.embeddings.batches import embed_batches, find_missing_batches, make_batches
     from tracker.ingest.write.vectors import add_vectors, encoder_key
 
-    todo = missing(batches(ids, lengths, encoder.limit, batch_size), ids, stored)
+    todo = find_missing_batches(make_batches(ids, lengths, encoder.limit, batch_size), ids, stored)
     total, done, n_useless = sum(batch.cost for batch in todo), 0, 0
     with progress(key.label) as advance:
         if advance:
             advance(0, total)
-        for portion in embedded(encoder, texts, ids, todo, stored):
+        for portion in embed_batches(encoder, texts, ids, todo, stored):
             with transaction(engine, exclusive=True) as session:
-                encoder_id = encoder_key(session, named, encoder.dimensions)
+                encoder_id = encoder_key(session, encoder_name, encoder.dimensions)
                 add_vectors(session, encoder_id, portion.prompt_ids, portion.vectors)
             done += portion.cost
             n_useless += portion.n_useless

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracker.cli.evaluation_options import asking_options, loading_options, serving_options, writing_options
+from tracker.cli.evaluation_options import generation_options, loading_options, prompt_options, server_options
 from tracker.cli.options import database_option, split_values
 from tracker.cli.output import inform
 from tracker.cli.progress import progress_of_prompts
-from tracker.evaluating.choices import ERRORED
+from tracker.evaluating.allowed_values import ERRORED_VALUES
 
 if TYPE_CHECKING:
-    from tracker.evaluating.evaluation_result import Evaluated
+    from tracker.evaluating.evaluation_result import EvaluationResult
 
 LISTS = ("tasks", "metrics", "ignore")
 """Options that take several values, by repeating them or with commas between."""
@@ -30,13 +30,13 @@ LISTS = ("tasks", "metrics", "ignore")
 @click.option(
     "--name", metavar="NAME", help="What the store calls the model; else its folder's name, or the name as given."
 )
-@asking_options
-@writing_options
+@prompt_options
+@generation_options
 @loading_options
-@serving_options
+@server_options
 @click.option(
     "--errored",
-    type=click.Choice(ERRORED),
+    type=click.Choice(ERRORED_VALUES),
     help="End the run, and count prompts that got no answer so; else it stays unfinished.",
 )
 @click.option("--again", is_flag=True, help="Make a new run where the same evaluation is stored already.")
@@ -55,7 +55,7 @@ def command(
     dry_run: bool,
     show_prompt: bool,
     database: str | None,
-    **said: Any,
+    **options: Any,
 ) -> None:
     """Ask a model a benchmark's prompts, and store what it answers as a run.
 
@@ -70,27 +70,27 @@ def command(
     from tracker.evaluating.plan import Plan
 
     for name in LISTS:
-        said[name] = split_values(said[name])
-    said["metrics"] = said["metrics"] or ("exact_match",)
-    words = (part.strip().replace("-", "_") for part in conditions.split(",") if part.strip())
-    said["conditions"] = tuple(dict.fromkeys(words))
-    said["batch_size"] = _batch_size(batch_size)
-    plan = Plan.of(benchmark, model, **said)
+        options[name] = split_values(options[name])
+    options["metrics"] = options["metrics"] or ("exact_match",)
+    names = (part.strip().replace("-", "_") for part in conditions.split(",") if part.strip())
+    options["conditions"] = tuple(dict.fromkeys(names))
+    options["batch_size"] = _parse_batch_size(batch_size)
+    plan = Plan.from_options(benchmark, model, **options)
     engine = connect(database)
     if show_prompt:
-        _show(engine, plan)
+        _print_first_prompts(engine, plan)
     elif dry_run:
-        _estimate(engine, plan)
+        _print_estimates(engine, plan)
     else:
         _evaluate(engine, plan)
 
 
-def _batch_size(said: str) -> int | None:
-    if said == "auto":
+def _parse_batch_size(text: str) -> int | None:
+    if text == "auto":
         return None
-    if not said.isdecimal() or int(said) < 1:
-        raise click.BadParameter(f"--batch-size takes a number from 1, or auto, not {said!r}")
-    return int(said)
+    if not text.isdecimal() or int(text) < 1:
+        raise click.BadParameter(f"--batch-size takes a number from 1, or auto, not {text!r}")
+    return int(text)
 
 
 def _evaluate(engine: Any, plan: Any) -> None:
@@ -98,49 +98,49 @@ def _evaluate(engine: Any, plan: Any) -> None:
 
     try:
         with progress_of_prompts(plan.benchmark) as progress:
-            made = evaluate(engine, plan, progress=progress, told=_note, ended=_tell)
+            results = evaluate(engine, plan, progress=progress, report=_print_warning, on_run_end=_print_result)
     except KeyboardInterrupt:
         inform("Stopped. What was answered is stored; run the same command again to go on.")
         raise
-    if not all(one.is_complete for one in made):
+    if not all(result.is_complete for result in results):
         raise SystemExit(1)
 
 
-def _note(words: str) -> None:
-    inform(f"  note: {words}")
+def _print_warning(text: str) -> None:
+    inform(f"  note: {text}")
 
 
-def _tell(run: Evaluated) -> None:
-    click.echo(run.summary())
-    for note in run.warnings:
-        _note(note)
-    if not run.is_complete:
+def _print_result(result: EvaluationResult) -> None:
+    click.echo(result.summary())
+    for warning in result.warnings:
+        _print_warning(warning)
+    if not result.is_complete:
         inform(
-            f"  {len(run.failed):,} prompts have no answer, so the run is not finished, and nothing takes it yet. "
+            f"  {len(result.failed):,} prompts have no answer, so the run is not finished, and nothing takes it yet. "
             "Run the same command again to ask them again, or add --errored missing (or wrong) to end it as it is."
         )
 
 
-def _estimate(engine: Any, plan: Any) -> None:
+def _print_estimates(engine: Any, plan: Any) -> None:
     from tracker.evaluating.estimate import estimate
 
-    for one in estimate(engine, plan, told=_note):
-        click.echo(one.summary())
+    for condition_estimate in estimate(engine, plan, report=_print_warning):
+        click.echo(condition_estimate.summary())
 
 
-def _show(engine: Any, plan: Any) -> None:
+def _print_first_prompts(engine: Any, plan: Any) -> None:
     from tracker.evaluating.preparation import prepare
 
     prepared = prepare(engine, plan)
-    for condition, asked in prepared.asked.items():
-        one = asked.questions[0]
+    for condition, rendered in prepared.rendered.items():
+        prompt = rendered.prompts[0]
         click.echo(f"--- {condition.replace('_', '-')}, {prepared.method}, template {prepared.template.name}")
-        for turn in one.messages() if plan.asking.chat else ():
+        for turn in prompt.messages() if plan.prompts.chat else ():
             click.echo(f"--- {turn['role']}\n{turn['content']}")
-        if not plan.asking.chat:
-            click.echo(one.text())
-        for place, option in enumerate(one.options):
-            said = option if plan.asking.chat else one.join + option
-            click.echo(f"--- option {place + 1}{' (gold)' if place == one.gold else ''}: {said!r}")
-        if not one.options:
-            click.echo(f"--- gold: {' | '.join(one.references)}")
+        if not plan.prompts.chat:
+            click.echo(prompt.text())
+        for place, option in enumerate(prompt.options):
+            text = option if plan.prompts.chat else prompt.join + option
+            click.echo(f"--- option {place + 1}{' (gold)' if place == prompt.correct_option else ''}: {text!r}")
+        if not prompt.options:
+            click.echo(f"--- gold: {' | '.join(prompt.references)}")

@@ -189,14 +189,14 @@ def _asked_of(
     draw: Callable[..., TaskMatrix], question: Mapping[str, Any], *, n_trials: int, **options: Any
 ) -> tuple[Provenance, Report]:
     from tracker.recording.declaration import load_declaration
-    from tracker.simulation.replications import repeated
+    from tracker.simulation.replications import analyze_trials
 
     def progress(trial: int) -> None:
         if sys.stderr.isatty():
             inform(f"{question['told']}: trial {trial + 1} of {n_trials} ...")
 
     declaration = load_declaration(QUESTION)
-    return repeated(declaration, draw, n_trials=n_trials, options=options, progress=progress, **question)
+    return analyze_trials(declaration, draw, n_trials=n_trials, options=options, progress=progress, **question)
 
 
 def _record(engine: Engine, asked: Provenance, report: Report, *, tracking_uri: str, no_mlflow: bool) -> None:

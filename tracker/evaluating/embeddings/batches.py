@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.evaluating.embeddings.encoders import TextEncoder
+from tracker.evaluating.embeddings.text_encoder import TextEncoder
 
 PORTION = 256
 """Prompts that are handed over together, at least."""
@@ -49,7 +49,7 @@ class Portion:
     cost: int
 
 
-def batches(
+def make_batches(
     prompt_ids: NDArray[np.int64], lengths: NDArray[np.int64], limit: int | None, batch_size: int
 ) -> list[Batch]:
     """All texts in batches of like length, the longest first: a batch too large for the machine fails at once.
@@ -66,13 +66,13 @@ def batches(
     return [Batch(rows=rows, cost=int(read[rows[0]]) * len(rows)) for rows in parts]
 
 
-def missing(every: Sequence[Batch], prompt_ids: NDArray[np.int64], stored: Collection[int]) -> list[Batch]:
+def find_missing_batches(every: Sequence[Batch], prompt_ids: NDArray[np.int64], stored: Collection[int]) -> list[Batch]:
     """The batches of which some prompt has no vector yet."""
     lacks = ~np.isin(prompt_ids, np.fromiter(stored, dtype=np.int64, count=len(stored)))
     return [batch for batch in every if lacks[batch.rows].any()]
 
 
-def embedded(
+def embed_batches(
     encoder: TextEncoder,
     texts: Sequence[str],
     prompt_ids: NDArray[np.int64],
@@ -86,24 +86,24 @@ def embedded(
         texts: ``n`` of them.
         prompt_ids: ``(n,)`` their prompts.
         todo: what to compute.
-        stored: prompts whose vectors are not wanted.
+        stored: prompts that have a vector already.
     """
-    wanted = ~np.isin(prompt_ids, np.fromiter(stored, dtype=np.int64, count=len(stored)))
+    is_missing = ~np.isin(prompt_ids, np.fromiter(stored, dtype=np.int64, count=len(stored)))
     rows: list[NDArray[np.intp]] = []
-    made: list[NDArray[np.float32]] = []
+    parts: list[NDArray[np.float32]] = []
     cost = 0
     for number, batch in enumerate(todo, start=1):
         vectors = encoder.encode([texts[row] for row in batch.rows])
-        kept = wanted[batch.rows]
+        kept = is_missing[batch.rows]
         rows.append(batch.rows[kept])
-        made.append(vectors[kept])
+        parts.append(vectors[kept])
         cost += batch.cost
         if sum(map(len, rows)) >= PORTION or number == len(todo):
-            yield _portion(prompt_ids[np.concatenate(rows)], np.concatenate(made), cost)
-            rows, made, cost = [], [], 0
+            yield _make_portion(prompt_ids[np.concatenate(rows)], np.concatenate(parts), cost)
+            rows, parts, cost = [], [], 0
 
 
-def _portion(prompt_ids: NDArray[np.int64], vectors: NDArray[np.float32], cost: int) -> Portion:
+def _make_portion(prompt_ids: NDArray[np.int64], vectors: NDArray[np.float32], cost: int) -> Portion:
     useful = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
     return Portion(
         prompt_ids=prompt_ids[useful], vectors=vectors[useful], n_useless=int((~useful).sum()), cost=cost

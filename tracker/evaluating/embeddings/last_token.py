@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import EncoderError
-from tracker.evaluating.embeddings.encoders import TextEncoder, token_counts
+from tracker.evaluating.embeddings.text_encoder import TextEncoder, count_tokens
 from tracker.evaluating.local.loading import load_language_model
 
 LAST_TOKEN = "last-token:"
@@ -36,7 +36,7 @@ class LastTokenEncoder(TextEncoder):
 
     def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """``(n,)`` tokens of each text, nothing cut off."""
-        return token_counts(self.model.tokenizer, texts)
+        return count_tokens(self.model.tokenizer, texts)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``(n, dimensions)`` vectors of texts that go through the model together; zero for a text without tokens.
@@ -51,9 +51,9 @@ class LastTokenEncoder(TextEncoder):
             list(texts), padding=False, return_attention_mask=False, verbose=False, **cut
         )["input_ids"]  # fmt: skip
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        made = np.zeros((len(rows), self.dimensions), dtype=np.float32)
+        vectors = np.zeros((len(rows), self.dimensions), dtype=np.float32)
         if not lengths.any():
-            return made
+            return vectors
         ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
         for place, row in enumerate(rows):
             ids[place, : len(row)] = row
@@ -66,77 +66,79 @@ class LastTokenEncoder(TextEncoder):
                 use_cache=False,
             ).last_hidden_state
             last = torch.from_numpy(np.maximum(lengths, 1) - 1).to(device)
-            found = states[torch.arange(len(rows), device=device), last].float().cpu().numpy()
+            last_states = states[torch.arange(len(rows), device=device), last].float().cpu().numpy()
         some = lengths > 0
-        made[some] = found[some]
-        return made
+        vectors[some] = last_states[some]
+        return vectors
 
 
 def load_last_token(
-    said: str, *, revision: str = "", device: str | None = None, chosen: bool = True
+    name_or_path: str, *, revision: str = "", device: str | None = None, chosen: bool = True
 ) -> LastTokenEncoder:
-    """The language model that a word stands for, as an encoder.
+    """Load a language model as an encoder.
 
     Args:
-        said: a folder, or a name on the model hub.
+        name_or_path: a folder, or a name on the model hub.
         revision: branch, tag or commit on the hub.
         device: where it computes; by default the fastest there is.
-        chosen: whether somebody asked for the last token.
+        chosen: whether the user chose the last token.
 
     Raises:
         EncoderError: it reads with one part and writes with another.
         LanguageModelError: it is not there or cannot be loaded.
     """
-    loaded = load_language_model(said, revision=revision, device=device, trust_remote_code=None)
+    loaded = load_language_model(name_or_path, revision=revision, device=device, trust_remote_code=None)
     if loaded.is_encoder_decoder:
         raise EncoderError(
-            f"{said} is an encoder-decoder: its encoder sees the whole text at every token, and the last stands for "
-            f"no more than the others. Leave out {LAST_TOKEN} for the mean of all."
+            f"{name_or_path} is an encoder-decoder: its encoder sees the whole text at every token, and the last "
+            f"stands for no more than the others. Leave out {LAST_TOKEN} for the mean of all."
         )
-    remark = "" if chosen else "it is a language model: the vector of a text is its last hidden state at the last token"
+    warning = (
+        "" if chosen else "it is a language model: the vector of a text is its last hidden state at the last token"
+    )
     return LastTokenEncoder(
         name=f"{loaded.name}{MARK}",
         revision=loaded.revision,
         dimensions=int(loaded.model.config.get_text_config().hidden_size),
         limit=loaded.context,
         model=loaded,
-        remark=remark,
+        warning=warning,
     )
 
 
-def writes_on(said: str, folder: Path | None, revision: str, *, offline: bool) -> bool:
-    """Whether a folder, or what is of that name on the hub, is a language model that no one made an encoder of.
+def is_causal_model(name_or_path: str, folder: Path | None, revision: str, *, offline: bool) -> bool:
+    """Whether a folder, or what is of that name on the hub, is a language model that is not made into an encoder.
 
-    What cannot be found out is no: whoever loads it says what is wrong.
+    False where that cannot be found out: the loader reports the error.
     """
     if folder is not None:
         marked, config = (folder / "modules.json").is_file(), folder / "config.json"
-        return not marked and _writes_on(config if config.is_file() else None)
+        return not marked and _is_causal_config(config if config.is_file() else None)
     with suppress(Exception):
-        return _of_hub(said, "modules.json", revision, offline) is None and _writes_on(
-            _of_hub(said, "config.json", revision, offline)
+        return _fetch_from_hub(name_or_path, "modules.json", revision, offline) is None and _is_causal_config(
+            _fetch_from_hub(name_or_path, "config.json", revision, offline)
         )
     return False
 
 
-def _of_hub(said: str, file: str, revision: str, offline: bool) -> Path | None:
+def _fetch_from_hub(name_or_path: str, file: str, revision: str, offline: bool) -> Path | None:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
     try:
-        return Path(str(hf_hub_download(said, file, revision=revision or None, local_files_only=offline)))
+        return Path(str(hf_hub_download(name_or_path, file, revision=revision or None, local_files_only=offline)))
     except EntryNotFoundError:
         return None
 
 
-def _writes_on(config: Path | None) -> bool:
+def _is_causal_config(config: Path | None) -> bool:
     if config is None:
         return False
     try:
-        found = json.loads(config.read_text(encoding="utf-8"))
-        architectures = found.get("architectures") or []
-        other = found.get("is_encoder_decoder", False) or not found.get("is_causal", True)
+        settings = json.loads(config.read_text(encoding="utf-8"))
+        architectures = settings.get("architectures") or []
+        is_other_kind = settings.get("is_encoder_decoder", False) or not settings.get("is_causal", True)
     except (OSError, ValueError, AttributeError):
         return False
-    called = [str(name) for name in architectures] if isinstance(architectures, list) else []
-    return not other and any(name.endswith(ARCHITECTURES) for name in called) and "BertLMHeadModel" not in called
+    names = [str(name) for name in architectures] if isinstance(architectures, list) else []
+    return not is_other_kind and any(name.endswith(ARCHITECTURES) for name in names) and "BertLMHeadModel" not in names

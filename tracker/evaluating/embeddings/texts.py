@@ -45,16 +45,16 @@ def template_texts(prompts: Prompts, template: str, benchmark: str) -> list[str 
     check_template(template)
     if template.startswith(DETAILS):
         field = template.removeprefix(DETAILS)
-        texts = [_plain(details.get(field)) for details in prompts.details]
+        texts = [_as_text(details.get(field)) for details in prompts.details]
     else:
         choices = prompts.choices if template == DEFAULT_TEMPLATE else [None] * len(prompts.texts)
-        texts = [_asked(text, options) for text, options in zip(prompts.texts, choices, strict=True)]
+        texts = [_join_options(text, options) for text, options in zip(prompts.texts, choices, strict=True)]
     if not any(texts):
-        raise SelectionError(_why_none(prompts, template, benchmark))
+        raise SelectionError(_explain_no_texts(prompts, template, benchmark))
     return texts
 
 
-def _asked(text: str | None, options: Sequence[str] | None) -> str | None:
+def _join_options(text: str | None, options: Sequence[str] | None) -> str | None:
     if text is None or not text.strip():
         return None
     return "\n".join([text, *_lines(options or ())])
@@ -65,7 +65,7 @@ def _lines(options: Sequence[str]) -> Iterator[str]:
         yield f"{option_letter(place)}. {option}"
 
 
-def _plain(value: Any) -> str | None:
+def _as_text(value: Any) -> str | None:
     """A field as text: what is neither text nor missing is written as JSON."""
     if value is None:
         return None
@@ -73,7 +73,7 @@ def _plain(value: Any) -> str | None:
     return text if text.strip() else None
 
 
-def _why_none(prompts: Prompts, template: str, benchmark: str) -> str:
+def _explain_no_texts(prompts: Prompts, template: str, benchmark: str) -> str:
     if template.startswith(DETAILS):
         fields = sorted({field for details in prompts.details for field in details})
         known = f"Known: {', '.join(fields)}." if fields else "Its prompts have no further fields."

@@ -9,9 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from tracker.errors import LanguageModelError, MissingExtraError
-from tracker.evaluating.choices import DTYPES
-from tracker.evaluating.local.model_folder import check_code, check_weights, fetched, needs_code, read_json
-from tracker.evaluating.model_files import DIGITS, EXTRA, check_device, files_digest, first_line, local_folder, quiet
+from tracker.evaluating.allowed_values import DTYPES
+from tracker.evaluating.local.model_folder import (
+    check_code,
+    check_weights,
+    describe_code_requirement,
+    download_model,
+    read_json,
+)
+from tracker.evaluating.model_files import (
+    DIGITS,
+    EXTRA,
+    check_device,
+    first_line,
+    hash_files,
+    resolve_folder,
+    silence_libraries,
+)
 
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model",
@@ -26,11 +40,11 @@ UNLIMITED = 10_000_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LanguageModel:
-    """A loaded language model, ready to be asked.
+    """A loaded language model.
 
     Attributes:
         name: as it is stored.
-        revision: what tells its weights from others of that name: first digits of the hash of its files, or of the
+        revision: of its weights: first digits of the hash of its files, or of the
             commit on the hub.
         model: of transformers, in evaluation mode.
         tokenizer: of transformers.
@@ -72,7 +86,7 @@ class LanguageModel:
 
 
 def load_language_model(
-    said: str,
+    name_or_path: str,
     *,
     revision: str = "",
     device: str | None = "auto",
@@ -80,10 +94,10 @@ def load_language_model(
     trust_remote_code: bool | None = False,
     name: str | None = None,
 ) -> LanguageModel:
-    """The language model that a word stands for.
+    """Load a language model from a folder or the model hub.
 
     Args:
-        said: a folder as transformers writes it, or a name on the model hub.
+        name_or_path: a folder as transformers writes it, or a name on the model hub.
         revision: branch, tag or commit on the hub.
         device: where it computes, such as ``cpu`` or ``cuda:1``; ``auto`` or None is the fastest there is.
         dtype: one of `DTYPES`; ``auto`` or None is what its files say on a CUDA device, float32 elsewhere.
@@ -97,71 +111,83 @@ def load_language_model(
     """
     try:
         import torch  # noqa: F401  transformers can be imported without it
-        import transformers
+        import transformers  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(f"The model {said}", EXTRA) from error
+        raise MissingExtraError(f"The model {name_or_path}", EXTRA) from error
     if dtype not in (*DTYPES, "auto", None):
         raise LanguageModelError(f"No dtype {dtype!r}. Known: auto, {', '.join(DTYPES)}.")
-    where = _device(device)
-    local = local_folder(said, ("config.json",), LanguageModelError, "a folder, or a name on the hub")
+    device = _resolve_device(device)
+    local = resolve_folder(name_or_path, ("config.json",), LanguageModelError, "a folder, or a name on the hub")
     if local is not None and revision:
-        raise LanguageModelError(f"{said} has the revision of its own files. Leave out --revision.")
-    with quiet():
-        folder = local or fetched(said, revision, bool(trust_remote_code))
-        settings = read_json(folder / "config.json", said)
-        check_weights(folder, said)
-        check_code(settings, said, trust_remote_code)
-        options = {"trust_remote_code": bool(trust_remote_code), "local_files_only": True}
-        try:
-            config = transformers.AutoConfig.from_pretrained(folder, **options)
-        except Exception as error:
-            raise LanguageModelError(_unknown(said, settings, error)) from error
-        is_encoder_decoder = _is_encoder_decoder(config, settings, said, bool(trust_remote_code))
-        tokenizer = _tokenizer(folder, said, options, trust_remote_code)
-        kind = transformers.AutoModelForSeq2SeqLM if is_encoder_decoder else transformers.AutoModelForCausalLM
-        kept = "float32" if dtype in ("auto", None) and not where.startswith("cuda") else dtype or "auto"
-        model = _weights(kind, folder, said, where, {"config": config, **_dtype_option(kept), **options})
-    _check_vocabulary(tokenizer, model, said)
+        raise LanguageModelError(f"{name_or_path} has the revision of its own files. Leave out --revision.")
+    with silence_libraries():
+        folder = local or download_model(name_or_path, revision, bool(trust_remote_code))
+        config, tokenizer, model, is_encoder_decoder = _load_parts(
+            folder, name_or_path, device, dtype, trust_remote_code
+        )
+    _check_vocabulary(tokenizer, model, name_or_path)
     return LanguageModel(
-        name=name or (said if local is None else local.name),
-        revision=files_digest(local) if local is not None else folder.name[:DIGITS],
+        name=name or (name_or_path if local is None else local.name),
+        revision=hash_files(local) if local is not None else folder.name[:DIGITS],
         model=model,
         tokenizer=tokenizer,
-        device=where,
+        device=device,
         dtype=str(model.dtype).removeprefix("torch."),
-        context=_context(config, tokenizer),
+        context=_find_context_length(config, tokenizer),
         is_encoder_decoder=is_encoder_decoder,
         architecture=type(model).__name__,
         n_parameters=int(model.num_parameters()),
     )
 
 
-def _device(said: str | None) -> str:
+def _load_parts(
+    folder: Path, name: str, device: str, dtype: str | None, trust_remote_code: bool | None
+) -> tuple[Any, Any, Any, bool]:
+    """Configuration, tokenizer and model of a folder, and whether it is an encoder-decoder."""
+    import transformers
+
+    settings = read_json(folder / "config.json", name)
+    check_weights(folder, name)
+    check_code(settings, name, trust_remote_code)
+    options = {"trust_remote_code": bool(trust_remote_code), "local_files_only": True}
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, **options)
+    except Exception as error:
+        raise LanguageModelError(_explain_unknown_model(name, settings, error)) from error
+    is_encoder_decoder = _is_encoder_decoder(config, settings, name, bool(trust_remote_code))
+    tokenizer = _load_tokenizer(folder, name, options, trust_remote_code)
+    kind = transformers.AutoModelForSeq2SeqLM if is_encoder_decoder else transformers.AutoModelForCausalLM
+    chosen = "float32" if dtype in ("auto", None) and not device.startswith("cuda") else dtype or "auto"
+    model = _load_weights(kind, folder, name, device, {"config": config, **_dtype_option(chosen), **options})
+    return config, tokenizer, model, is_encoder_decoder
+
+
+def _resolve_device(device: str | None) -> str:
     import torch
 
-    if said in ("auto", None):
+    if device in ("auto", None):
         if torch.cuda.is_available():
             return f"cuda:{torch.cuda.current_device()}"
         return "mps" if torch.backends.mps.is_available() else "cpu"
-    check_device(str(said), LanguageModelError)
-    return f"cuda:{torch.cuda.current_device()}" if said == "cuda" else str(said)
+    check_device(str(device), LanguageModelError)
+    return f"cuda:{torch.cuda.current_device()}" if device == "cuda" else str(device)
 
 
-def _unknown(said: str, settings: Mapping[str, Any], error: Exception) -> str:
+def _explain_unknown_model(name: str, settings: Mapping[str, Any], error: Exception) -> str:
     from transformers import CONFIG_MAPPING
 
     kind = settings.get("model_type")
     if kind in CONFIG_MAPPING or "auto_map" in settings:
-        return f"{said} cannot be loaded as a language model ({first_line(error)})."
-    what = f"of a kind ({kind})" if kind else "whose config.json names no model_type,"
+        return f"{name} cannot be loaded as a language model ({first_line(error)})."
+    description = f"of a kind ({kind})" if kind else "whose config.json names no model_type,"
     return (
-        f"{said} is a model {what} that transformers {version('transformers')} does not know. "
+        f"{name} is a model {description} that transformers {version('transformers')} does not know. "
         "A newer one may: pip install -U transformers."
     )
 
 
-def _is_encoder_decoder(config: Any, settings: Mapping[str, Any], said: str, trusted: bool) -> bool:
-    """Whether it reads with one part and writes with another; a model that does not write is refused."""
+def _is_encoder_decoder(config: Any, settings: Mapping[str, Any], name: str, trusted: bool) -> bool:
+    """Whether it reads with one part and writes with another; a model that does not write is an error."""
     from transformers.models.auto import modeling_auto as known
 
     writes, masked = known.MODEL_FOR_CAUSAL_LM_MAPPING, known.MODEL_FOR_MASKED_LM_MAPPING
@@ -174,26 +200,26 @@ def _is_encoder_decoder(config: Any, settings: Mapping[str, Any], said: str, tru
     causal = type(config) in writes and (type(config) not in masked or getattr(config, "is_decoder", False))
     if not two_parts and (causal or "AutoModelForCausalLM" in brought):
         return False
-    called = ", ".join(settings.get("architectures") or []) or settings.get("model_type") or "of an unknown kind"
+    label = ", ".join(settings.get("architectures") or []) or settings.get("model_type") or "of an unknown kind"
     raise LanguageModelError(
-        f"{said} ({called}) does not write text: it is neither a causal language model nor an encoder-decoder."
+        f"{name} ({label}) does not write text: it is neither a causal language model nor an encoder-decoder."
     )
 
 
-def _tokenizer(folder: Path, said: str, options: Mapping[str, Any], trusted: bool | None) -> Any:
+def _load_tokenizer(folder: Path, name: str, options: Mapping[str, Any], trusted: bool | None) -> Any:
     from transformers import AutoTokenizer
 
     if not any((folder / file).is_file() for file in TOKENIZERS) and not list(folder.glob("*.tiktoken")):
-        raise LanguageModelError(f"{said} holds no tokenizer, such as tokenizer.json. Put its files into the folder.")
+        raise LanguageModelError(f"{name} holds no tokenizer, such as tokenizer.json. Put its files into the folder.")
     try:
         return AutoTokenizer.from_pretrained(folder, **options)
     except Exception as error:
         if "trust_remote_code" in str(error):
-            raise LanguageModelError(needs_code(f"The tokenizer of {said}", trusted)) from error
-        raise LanguageModelError(f"The tokenizer of {said} cannot be loaded ({first_line(error)}).") from error
+            raise LanguageModelError(describe_code_requirement(f"The tokenizer of {name}", trusted)) from error
+        raise LanguageModelError(f"The tokenizer of {name} cannot be loaded ({first_line(error)}).") from error
 
 
-def _weights(kind: Any, folder: Path, said: str, device: str, options: Mapping[str, Any]) -> Any:
+def _load_weights(kind: Any, folder: Path, name: str, device: str, options: Mapping[str, Any]) -> Any:
     """The model with all of its weights, on its device.
 
     On the processor, weights of that dtype already are read where they lie in the file: there is no second copy.
@@ -206,12 +232,12 @@ def _weights(kind: Any, folder: Path, said: str, device: str, options: Mapping[s
         )
         if wrong := sorted(key if isinstance(key, str) else key[0] for key in loaded["mismatched_keys"]):
             raise LanguageModelError(
-                f"{len(wrong):,} weights of {said} have other shapes than its config.json says, such as {wrong[0]}. "
+                f"{len(wrong):,} weights of {name} have other shapes than its config.json says, such as {wrong[0]}. "
                 "Fetch both again."
             )
         if lacking := sorted(loaded["missing_keys"]):
             raise LanguageModelError(
-                f"{said} lacks {len(lacking):,} of its weights, such as {lacking[0]}: its files are not all of it, or "
+                f"{name} lacks {len(lacking):,} of its weights, such as {lacking[0]}: its files are not all of it, or "
                 f"are not those of a {type(model).__name__}."
             )
         if str(model.device) != device:  # quantised ones are where they can be, and may not be moved
@@ -219,45 +245,47 @@ def _weights(kind: Any, folder: Path, said: str, device: str, options: Mapping[s
         return model.eval().requires_grad_(False)
     except torch.OutOfMemoryError as error:
         raise LanguageModelError(
-            f"{said} does not fit into the memory of {device}. Try a dtype of two bytes, or --device cpu."
+            f"{name} does not fit into the memory of {device}. Try a dtype of two bytes, or --device cpu."
         ) from error
     except LanguageModelError:
         raise
     except Exception as error:
-        raise LanguageModelError(f"{said} cannot be loaded as a language model ({first_line(error)}).") from error
+        raise LanguageModelError(f"{name} cannot be loaded as a language model ({first_line(error)}).") from error
 
 
-def _dtype_option(kept: str) -> dict[str, Any]:
+def _dtype_option(dtype: str) -> dict[str, Any]:
     """The option under the name that the installed transformers has for it."""
     import torch
     import transformers
 
     major, minor = map(int, transformers.__version__.split(".")[:2])
-    return {"dtype" if (major, minor) >= (4, 56) else "torch_dtype": kept if kept == "auto" else getattr(torch, kept)}
+    return {
+        "dtype" if (major, minor) >= (4, 56) else "torch_dtype": dtype if dtype == "auto" else getattr(torch, dtype)
+    }
 
 
-def _check_vocabulary(tokenizer: Any, model: Any, said: str) -> None:
-    """Refuses a tokenizer of another model; a token for padding that the model has no row for is set to none."""
+def _check_vocabulary(tokenizer: Any, model: Any, name: str) -> None:
+    """Reject a tokenizer of another model; a token for padding that the model has no row for is set to none."""
     try:
         n_rows = model.get_input_embeddings().weight.shape[0]
     except (AttributeError, NotImplementedError):  # code of their own need not say it
         return
     if tokenizer.vocab_size > n_rows:
         raise LanguageModelError(
-            f"The tokenizer of {said} knows {tokenizer.vocab_size:,} tokens, its model {n_rows:,}: they do not belong "
+            f"The tokenizer of {name} knows {tokenizer.vocab_size:,} tokens, its model {n_rows:,}: they do not belong "
             "together."
         )
     if tokenizer.pad_token_id is not None and tokenizer.pad_token_id >= n_rows:
         tokenizer.pad_token = None
 
 
-def _context(config: Any, tokenizer: Any) -> int | None:
+def _find_context_length(config: Any, tokenizer: Any) -> int | None:
     """Tokens that it reads: by its places, or where they are relative (T5), by its tokenizer."""
     text = config.get_text_config()
     if not hasattr(text, "relative_attention_num_buckets"):
         for name in CONTEXT_NAMES:
-            found = getattr(text, name, None)
-            if isinstance(found, int) and found > 0:
-                return found
+            length = getattr(text, name, None)
+            if isinstance(length, int) and length > 0:
+                return length
     limit = getattr(tokenizer, "model_max_length", None)
     return int(limit) if limit is not None and limit < UNLIMITED else None

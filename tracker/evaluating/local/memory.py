@@ -1,4 +1,4 @@
-"""Going on where memory was too small."""
+"""Smaller batches where memory is too small."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def halving(
-    work: Callable[[Sequence[T]], R], items: Sequence[T], told: Callable[[int], None] | None = None
+def process_in_halves(
+    work: Callable[[Sequence[T]], R], items: Sequence[T], report: Callable[[int], None] | None = None
 ) -> Iterator[R]:
     """Work on items together, or in halves where there is not enough memory for that.
 
     Args:
         work: what is done with some of them.
         items: all of them.
-        told: called with the number that was tried next.
+        report: called with the number that is tried next.
 
     Raises:
         RuntimeError: even one is too much.
@@ -26,18 +26,18 @@ def halving(
     while todo:
         part = todo.pop()
         try:
-            made = work(part)
+            result = work(part)
         except (RuntimeError, MemoryError) as error:
             if len(part) == 1 or not is_out_of_memory(error):
                 raise
             half = (len(part) + 1) // 2
             todo += [part[half:], part[:half]]
         else:
-            yield made
+            yield result
             continue
-        _let_go()
-        if told is not None:
-            told(half)
+        _free_memory()
+        if report is not None:
+            report(half)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -50,7 +50,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return "out of memory" in words or "can't allocate memory" in words
 
 
-def _let_go() -> None:
+def _free_memory() -> None:
     import gc
 
     import torch

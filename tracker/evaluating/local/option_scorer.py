@@ -1,8 +1,8 @@
-"""The log-probability of each option after its question, by a model in this process.
+"""The log-probability of each option after its prompt, by a model in this process.
 
-Questions are computed one behind another in one row, and what they begin with alike is computed once and kept.
-Whether a model reads such rows as it reads each option by itself is tried on a row of copies of the shortest question;
-one that does not is asked option by option.
+Prompts are computed one behind another in one row, and what they begin with alike is computed once and kept.
+Whether a model reads such rows as it reads each option by itself is tried on a row of copies of the shortest prompt;
+one that does not computes each option by itself.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.evaluating.local.loading import LanguageModel
-from tracker.evaluating.local.memory import halving, is_out_of_memory
-from tracker.evaluating.local.packing import Group, groups, n_computed, packed
-from tracker.evaluating.local.padded_rows import option_by_option
-from tracker.evaluating.local.tokens import Context, Encoded, Ids, encoded, why_too_long
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.responses import Reply
+from tracker.evaluating.local.memory import is_out_of_memory, process_in_halves
+from tracker.evaluating.local.packing import PrefixGroup, count_computed_tokens, group_by_prefix, pack_row
+from tracker.evaluating.local.padded_rows import score_option_by_option
+from tracker.evaluating.local.tokens import Context, EncodedPrompt, Ids, describe_excess, encode_prompts
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.responses import Response
 
 TOKENS_TOGETHER = {"cpu": 512}
-MANY_TOKENS_TOGETHER = 2_048
+ACCELERATOR_TOKENS_TOGETHER = 2_048
 """On an accelerator."""
 TOLERANCE = {"float32": 1e-3, "float64": 1e-3, "bfloat16": 0.08, "float16": 0.02}
 """Of the log-probability of a token, by dtype: more than the order of summation alone moves it by. Of 30 kinds of small
 models with random weights, those that read rows moved by 0.009 (bfloat16) and 0.001 (float16) at most, others by 0.1 at
 least."""
-TRIED = 64
+MAX_TEST_CONTEXT = 64
 """Tokens of a context at most, where rows are tried."""
-LONGEST_TRIED = 4_096
+MAX_TEST_ROW = 4_096
 """Tokens at most of the row on which a model is tried."""
 WINDOWS = ("sliding_window", "attention_chunk_size", "window_size", "attention_window_size")
 """What configurations call the number of tokens before it that a token reads at most, in some of the layers."""
 
 
 class OptionScorer:
-    """Answers questions by comparing their options.
+    """Responds to prompts with the log-probabilities of their options.
 
     Args:
-        model: who answers.
+        model: scores the options.
         method: ``letters`` or ``loglikelihood``.
-        chat: whether questions are put as turns of a conversation.
-        batch_size: questions that are computed together; None for as many as are fast.
+        chat: whether prompts are put as turns of a conversation.
+        batch_size: prompts that are computed together; None for as many as are fast.
         isolated_labels: take for each label the last of its tokens alone, as the authors of SMART do.
         too_long: what becomes of prompts that do not fit: ``skip``, or ``cut`` at their beginning.
-        told: called with a sentence where something is done otherwise than it was asked for.
+        report: called with a sentence where something differs from the options.
     """
 
     def __init__(
@@ -59,122 +59,136 @@ class OptionScorer:
         batch_size: int | None = None,
         isolated_labels: bool = False,
         too_long: str = "skip",
-        told: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.model, self.method, self.chat, self.batch_size = model, method, chat, batch_size
-        self.isolated_labels, self.too_long, self.told = isolated_labels, too_long, told
-        self.budget = TOKENS_TOGETHER.get(str(model.device).split(":")[0], MANY_TOKENS_TOGETHER)
-        self._asked: Sequence[Question] | None = None
-        self._encoded: list[Encoded] = []
+        self.isolated_labels, self.too_long, self.report = isolated_labels, too_long, report
+        self.budget = TOKENS_TOGETHER.get(str(model.device).split(":")[0], ACCELERATOR_TOKENS_TOGETHER)
+        self._prompts: Sequence[RenderedPrompt] | None = None
+        self._encoded: list[EncodedPrompt] = []
 
-    def encode(self, questions: Sequence[Question]) -> list[Encoded]:
-        """The questions as tokens, in their order; the same questions are encoded once.
+    def encode(self, prompts: Sequence[RenderedPrompt]) -> list[EncodedPrompt]:
+        """The prompts as tokens, in their order; the same prompts are encoded_prompts once.
 
         Raises:
-            SelectionError: the tokenizer writes several labels alike.
+            SelectionError: several labels have the same tokens.
         """
-        if questions is not self._asked:
-            self._encoded = encoded(
+        if prompts is not self._prompts:
+            self._encoded = encode_prompts(
                 self.model,
-                questions,
+                prompts,
                 chat=self.chat,
                 isolated_labels=self.isolated_labels,
                 must_differ=self.method == "letters",
             )
-            self._asked = questions
+            self._prompts = prompts
             if self.method == "letters":
-                self._tell_of_beginnings()
+                self._report_shared_beginnings()
         return self._encoded
 
-    def _tell_of_beginnings(self) -> None:
+    def _report_shared_beginnings(self) -> None:
         """A label whose tokens begin with those of another is never likelier than that one."""
-        begun = [said for one in self._encoded if (said := _beginning(one)) is not None]
+        begun = [label_pair for encoded in self._encoded if (label_pair := _find_shared_beginning(encoded)) is not None]
         if begun:
-            one, other = begun[0]
-            self.told(
-                f"in {len(begun):,} prompts a label begins like another one, {other!r} like {one!r}, and can never be "
-                "the likelier of the two: use other labels (--labels letters), or --method loglikelihood with texts"
+            shorter, longer = begun[0]
+            self.report(
+                f"in {len(begun):,} prompts a label begins like another one, {longer!r} like {shorter!r}, "
+                "and can never be the likelier of the two: use other labels (--labels letters), or --method "
+                "loglikelihood with texts"
             )
 
-    def contexts(self, questions: Sequence[Question]) -> list[Context]:
-        """What the model reads of each; worked examples are left out until question and options fit."""
-        return [one.context for one in self.encode(questions)]
+    def encode_contexts(self, prompts: Sequence[RenderedPrompt]) -> list[Context]:
+        """What the model reads of each; worked examples are left out until prompt and options fit."""
+        return [encoded.context for encoded in self.encode(prompts)]
 
-    def n_tokens(self, questions: Sequence[Question]) -> list[int]:
+    def n_tokens(self, prompts: Sequence[RenderedPrompt]) -> list[int]:
         """Tokens of each, with its examples and options."""
-        return [n_computed(one, 0) for one in self.encode(questions)]
+        return [count_computed_tokens(encoded, 0) for encoded in self.encode(prompts)]
 
-    def replies(self, questions: Sequence[Question], stored: Callable[[int], bool]) -> Iterator[list[Reply]]:
-        """As `tracker.evaluating.responses.Answerer` says."""
-        every = self.encode(questions)
+    def respond(self, prompts: Sequence[RenderedPrompt], is_stored: Callable[[int], bool]) -> Iterator[list[Response]]:
+        """As `tracker.evaluating.responses.ModelBackend` says."""
+        encoded_prompts = self.encode(prompts)
         if self.too_long == "cut":
-            every = [one.cut() for one in every]
-        fits = [one for one in every if not one.context.n_over]
-        late = [_too_long(one, self.model) for one in every if one.context.n_over]
-        if unsaid := [reply for reply in late if not stored(reply.prompt_id)]:
-            yield unsaid
+            encoded_prompts = [encoded.cut() for encoded in encoded_prompts]
+        fits = [encoded for encoded in encoded_prompts if not encoded.context.n_over]
+        too_long = [
+            _make_too_long_response(encoded, self.model) for encoded in encoded_prompts if encoded.context.n_over
+        ]
+        if missing := [response for response in too_long if not is_stored(response.prompt_id)]:
+            yield missing
         if fits:
-            yield from self._together(fits, stored) if self._reads_rows(fits) else self._apart(fits, stored)
+            score = self._score_together if self._supports_rows(fits) else self._score_separately
+            yield from score(fits, is_stored)
 
-    def _together(self, every: Sequence[Encoded], stored: Callable[[int], bool]) -> Iterator[list[Reply]]:
-        for group in groups(every, batch_size=self.batch_size, budget=self.budget):
-            yield from self._of_group(group, every, stored)
+    def _score_together(
+        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
+    ) -> Iterator[list[Response]]:
+        for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=self.budget):
+            yield from self._score_group(group, encoded_prompts, is_stored)
 
-    def _of_group(self, group: Group, every: Sequence[Encoded], stored: Callable[[int], bool]) -> Iterator[list[Reply]]:
-        rows: _Rows | None = None
+    def _score_group(
+        self, group: PrefixGroup, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
+    ) -> Iterator[list[Response]]:
+        rows: _RowScorer | None = None
         for pack in group.packs:
-            members = [every[at] for at in pack]
-            if all(stored(member.question.prompt_id) for member in members):
+            members = [encoded_prompts[at] for at in pack]
+            if all(is_stored(member.prompt.prompt_id) for member in members):
                 continue
-            rows = rows or _Rows(self.model, group.prefix)
-            for found in halving(rows.logprobs, members, self._smaller):
-                yield [self._reply(one, numbers) for one, numbers in found]
+            rows = rows or _RowScorer(self.model, group.prefix)
+            for scored in process_in_halves(rows.compute_logprobs, members, self._report_smaller_batch):
+                yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
 
-    def _apart(self, every: Sequence[Encoded], stored: Callable[[int], bool]) -> Iterator[list[Reply]]:
-        def scored(members: Sequence[Encoded]) -> list[tuple[Encoded, NDArray[np.float64]]]:
-            return list(zip(members, option_by_option(self.model, members), strict=True))
+    def _score_separately(
+        self, encoded_prompts: Sequence[EncodedPrompt], is_stored: Callable[[int], bool]
+    ) -> Iterator[list[Response]]:
+        def score(members: Sequence[EncodedPrompt]) -> list[tuple[EncodedPrompt, NDArray[np.float64]]]:
+            return list(zip(members, score_option_by_option(self.model, members), strict=True))
 
-        for group in groups(every, batch_size=self.batch_size, budget=self.budget):
+        for group in group_by_prefix(encoded_prompts, batch_size=self.batch_size, budget=self.budget):
             for pack in group.packs:
-                members = [every[at] for at in pack]
-                if not all(stored(member.question.prompt_id) for member in members):
-                    for found in halving(scored, members, self._smaller):
-                        yield [self._reply(one, numbers) for one, numbers in found]
+                members = [encoded_prompts[at] for at in pack]
+                if not all(is_stored(member.prompt.prompt_id) for member in members):
+                    for scored in process_in_halves(score, members, self._report_smaller_batch):
+                        yield [self._make_response(encoded, logprobs) for encoded, logprobs in scored]
 
-    def _reads_rows(self, every: Sequence[Encoded]) -> bool:
-        """Whether the model gives the same numbers for questions in one row as for each option by itself."""
+    def _supports_rows(self, encoded_prompts: Sequence[EncodedPrompt]) -> bool:
+        """Whether the model gives the same numbers for prompts in one row as for each option by itself."""
         if self.model.is_encoder_decoder:
             return False
-        longest = max(one.length for one in every)
-        window = _window(self.model.model.config)
+        longest = max(encoded.length for encoded in encoded_prompts)
+        window = _find_window(self.model.model.config)
         if window is not None and longest >= window:
-            self.told(
+            self.report(
                 f"{self.model.name} reads a window of {window:,} tokens, less than the longest prompt has: "
                 "asked option by option, which is slower"
             )
             return False
-        short = min(every, key=lambda one: one.length).shortened(TRIED)
-        if not self._misread(short, min(self.budget + longest, LONGEST_TRIED)) <= 1:
-            self.told(
+        short = min(encoded_prompts, key=lambda encoded: encoded.length).shorten(MAX_TEST_CONTEXT)
+        if not self._measure_row_error(short, min(self.budget + longest, MAX_TEST_ROW)) <= 1:
+            self.report(
                 f"{self.model.name} cannot read several questions in one row: asked option by option, which is slower"
             )
             return False
         return True
 
-    def _misread(self, short: Encoded, n_tokens: int) -> float:
-        """How far off a question is in a row of many, 1 being as far as may be; infinite where there can be no rows.
+    def _measure_row_error(self, short: EncodedPrompt, n_tokens: int) -> float:
+        """How far off a prompt is in a row of many, 1 being as far as may be; infinite where there can be no rows.
 
         The row is filled with copies, because models that count a window or positions along the row go wrong only far
         from its beginning.
         """
         prefix = short.context.ids[: len(short.context.ids) // 2]
-        n_copies = max(2, n_tokens // n_computed(short, len(prefix)))
-        by_itself = option_by_option(self.model, [short])[0]
+        n_copies = max(2, n_tokens // count_computed_tokens(short, len(prefix)))
+        by_itself = score_option_by_option(self.model, [short])[0]
         n_summed = np.sqrt([len(option) for option in short.options])  # rounding adds up like a random walk
         far = 0.0
         try:
-            for found in halving(_Rows(self.model, prefix).logprobs, [short] * n_copies):
-                far = max(far, *(float(np.sqrt((((n - by_itself) / n_summed) ** 2).mean())) for _, n in found))
+            for option_logprobs in process_in_halves(
+                _RowScorer(self.model, prefix).compute_logprobs, [short] * n_copies
+            ):
+                far = max(
+                    far, *(float(np.sqrt((((n - by_itself) / n_summed) ** 2).mean())) for _, n in option_logprobs)
+                )
         except (
             TypeError,
             ValueError,
@@ -189,20 +203,20 @@ class OptionScorer:
             return np.inf
         return far / TOLERANCE.get(self.model.dtype, TOLERANCE["bfloat16"])
 
-    def _reply(self, one: Encoded, logprobs: NDArray[np.float64]) -> Reply:
-        return Reply(
-            prompt_id=one.question.prompt_id,
+    def _make_response(self, encoded: EncodedPrompt, logprobs: NDArray[np.float64]) -> Response:
+        return Response(
+            prompt_id=encoded.prompt.prompt_id,
             logprobs=logprobs,
-            n_shots=one.context.n_shots,
-            n_tokens_read=n_computed(one, 0),
+            n_examples=encoded.context.n_examples,
+            n_tokens_read=count_computed_tokens(encoded, 0),
         )
 
-    def _smaller(self, n: int) -> None:
-        self.told(f"memory was too small; going on with {n} prompts together")
+    def _report_smaller_batch(self, n: int) -> None:
+        self.report(f"memory was too small; going on with {n} prompts together")
 
 
-class _Rows:
-    """Rows of questions after a beginning that is computed once.
+class _RowScorer:
+    """Rows of prompts after a beginning that is computed once.
 
     Args:
         model: who reads.
@@ -218,47 +232,47 @@ class _Rows:
 
             with torch.inference_mode():
                 ids = torch.tensor([prefix], device=model.device)
-                one = {"logits_to_keep": 1} if self.keeps else {}
-                self.cache = model.model(input_ids=ids, use_cache=True, **one).past_key_values
+                last_logits = {"logits_to_keep": 1} if self.keeps else {}
+                self.cache = model.model(input_ids=ids, use_cache=True, **last_logits).past_key_values
 
-    def logprobs(self, members: Sequence[Encoded]) -> list[tuple[Encoded, NDArray[np.float64]]]:
-        """Log-probabilities of the options of each question, ``(n_options,)`` each."""
+    def compute_logprobs(self, members: Sequence[EncodedPrompt]) -> list[tuple[EncodedPrompt, NDArray[np.float64]]]:
+        """Log-probabilities of the options of each prompt, ``(n_options,)`` each."""
         import torch
 
-        row = packed(members, self.n_prefix)
+        row = pack_row(members, self.n_prefix)
         device = self.model.device
         places, back = np.unique(row.predictors, return_inverse=True)
-        wanted = torch.from_numpy(places).to(device)
+        predictor_places = torch.from_numpy(places).to(device)
         kind = self.model.model.dtype
-        allowed = torch.from_numpy(row.may_read(self.n_prefix)).to(device)
+        allowed = torch.from_numpy(row.attention_mask(self.n_prefix)).to(device)
         mask = torch.zeros(allowed.shape, dtype=kind, device=device).masked_fill_(~allowed, torch.finfo(kind).min)
         with torch.inference_mode():
             out = self.model.model(
                 input_ids=torch.from_numpy(row.ids)[None].to(device),
                 position_ids=torch.from_numpy(row.positions)[None].to(device),
                 attention_mask=mask[None, None],
-                past_key_values=_again(self.cache),
+                past_key_values=_copy_cache(self.cache),
                 use_cache=self.cache is not None,
-                **({"logits_to_keep": wanted} if self.keeps else {}),
+                **({"logits_to_keep": predictor_places} if self.keeps else {}),
             )
-            logits = out.logits[0] if self.keeps else out.logits[0, wanted]
+            logits = out.logits[0] if self.keeps else out.logits[0, predictor_places]
             logits = logits.float()
             at = torch.from_numpy(back).to(device)
             targets = torch.from_numpy(row.targets).to(device)
-            found = logits[at, targets] - logits.logsumexp(dim=-1)[at]
-        return list(zip(members, row.summed(found.double().cpu().numpy()), strict=True))
+            option_logprobs = logits[at, targets] - logits.logsumexp(dim=-1)[at]
+        return list(zip(members, row.sum_by_option(option_logprobs.double().cpu().numpy()), strict=True))
 
 
-def _beginning(one: Encoded) -> tuple[str, str] | None:
+def _find_shared_beginning(encoded: EncodedPrompt) -> tuple[str, str] | None:
     """Two labels, the tokens of the second of which begin with all of the first's."""
-    for short, before in zip(one.question.options, one.options, strict=True):
-        for long, ids in zip(one.question.options, one.options, strict=True):
+    for short, before in zip(encoded.prompt.options, encoded.options, strict=True):
+        for long, ids in zip(encoded.prompt.options, encoded.options, strict=True):
             if len(before) < len(ids) and ids[: len(before)] == before:
                 return short, long
     return None
 
 
-def _window(config: Any) -> int | None:
+def _find_window(config: Any) -> int | None:
     """How many tokens a token reads at most, in some of the layers; None where it reads all."""
     text = config.get_text_config()
     sizes = [getattr(text, name, None) for name in WINDOWS]
@@ -270,17 +284,19 @@ def _window(config: Any) -> int | None:
     return min((size for size in sizes if isinstance(size, int) and size > 0), default=None)
 
 
-def _again(cache: Any) -> Any:
+def _copy_cache(cache: Any) -> Any:
     """The keys and values of a beginning for one more reader: what is added to them makes new ones."""
     import copy
 
     if cache is None:
         return None
-    other = copy.copy(cache)
-    other.layers = [copy.copy(layer) for layer in cache.layers]
-    return other
+    copied = copy.copy(cache)
+    copied.layers = [copy.copy(layer) for layer in cache.layers]
+    return copied
 
 
-def _too_long(one: Encoded, model: LanguageModel) -> Reply:
-    why = why_too_long(model, one.context)
-    return Reply(prompt_id=one.question.prompt_id, n_shots=one.context.n_shots, error=why, is_too_long=True)
+def _make_too_long_response(encoded: EncodedPrompt, model: LanguageModel) -> Response:
+    reason = describe_excess(model, encoded.context)
+    return Response(
+        prompt_id=encoded.prompt.prompt_id, n_examples=encoded.context.n_examples, error=reason, is_too_long=True
+    )

@@ -27,8 +27,8 @@ def stream_key(seed: int, text: str, trial: int) -> int:
         text: what the model reads before it writes.
         trial: 0 for the first answer to it.
     """
-    named = hashlib.sha256(f"{seed}\n{trial}\n".encode() + text.encode("utf-8", "surrogatepass"))
-    return int.from_bytes(named.digest()[:8], "little", signed=True)
+    digest = hashlib.sha256(f"{seed}\n{trial}\n".encode() + text.encode("utf-8", "surrogatepass"))
+    return int.from_bytes(digest.digest()[:8], "little", signed=True)
 
 
 def gumbel_noise(keys: Any, step: int, n: int) -> Any:
@@ -48,7 +48,7 @@ def gumbel_noise(keys: Any, step: int, n: int) -> Any:
     return -torch.log(-torch.log(uniform))
 
 
-class Drawing:
+class GumbelSampler:
     """A logits processor after which the likeliest token is one drawn from the softmax of the logits before it.
 
     Args:
@@ -83,9 +83,9 @@ def _nucleus(logits: Any, top_p: float) -> Any:
     ordered, order = torch.sort(logits, dim=-1, descending=True, stable=True)
     before = ordered.softmax(dim=-1).cumsum(dim=-1).roll(1, dims=-1)
     before[:, 0] = 0
-    left_out = (before >= top_p).scatter(1, order, before >= top_p)
-    left_out.scatter_(1, order[:, :1], False)
-    return logits.masked_fill(left_out, -torch.inf)
+    masked = (before >= top_p).scatter(1, order, before >= top_p)
+    masked.scatter_(1, order[:, :1], False)
+    return logits.masked_fill(masked, -torch.inf)
 
 
 def _mixed(state: Any) -> Any:

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from tracker.evaluating.responses import cut_at_stop
 
 MORE_TOKENS = 8
 """Looked at beyond as many as a stop string has bytes: some tokens stand for nothing that is shown."""
 
 
-def ending_tokens(model: Any, tokenizer: Any, stop: Sequence[str]) -> tuple[int, ...]:
+def find_ending_tokens(model: Any, tokenizer: Any, stop: Sequence[str]) -> tuple[int, ...]:
     """The tokens that end an answer: what model and tokenizer call so, and stop strings that are special tokens."""
-    found: set[int] = set()
-    for said in (model.generation_config.eos_token_id, model.config.eos_token_id, tokenizer.eos_token_id):
-        if said is not None:
-            found |= {int(one) for one in ([said] if isinstance(said, int) else said)}
+    ending: set[int] = set()
+    for token_ids in (model.generation_config.eos_token_id, model.config.eos_token_id, tokenizer.eos_token_id):
+        if token_ids is not None:
+            ending |= {int(token) for token in ([token_ids] if isinstance(token_ids, int) else token_ids)}
     special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
-    return tuple(sorted(found | {int(special[word]) for word in stop if word in special}))
+    return tuple(sorted(ending | {int(special[word]) for word in stop if word in special}))
 
 
-def shown(tokenizer: Any, ids: Sequence[int]) -> str:
+def decode_tokens(tokenizer: Any, ids: Sequence[int]) -> str:
     """The text of tokens, special ones left out."""
     text: str = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return text
 
 
-def before_stop(text: str, stop: Collection[str]) -> str:
-    """The text before the first stop string in it."""
-    return text[: min((at for at in map(text.find, stop) if at >= 0), default=len(text))]
-
-
-class Endings:
+class StopCriterion:
     """A stopping criterion: a row has ended once it has a token that ends texts, or its text holds a stop string.
 
     Args:
@@ -67,7 +64,7 @@ class Endings:
         return self._holds(tail) and self._holds(written.tolist())  # a tail alone may read otherwise
 
     def _holds(self, ids: Sequence[int]) -> bool:
-        text = shown(self.tokenizer, ids)
+        text = decode_tokens(self.tokenizer, ids)
         return any(word in text for word in self.stop)
 
     def answer(self, row: int, ids: Sequence[int]) -> tuple[str, int]:
@@ -78,8 +75,8 @@ class Endings:
             ids: all tokens of the row after what was read.
         """
         n = self.n_written[row]
-        own = list(ids[: len(ids) if n is None else n])
-        n_tokens = len(own)
-        if own and own[-1] in self.ends:
-            own.pop()
-        return before_stop(shown(self.tokenizer, own), self.stop), n_tokens
+        kept = list(ids[: len(ids) if n is None else n])
+        n_tokens = len(kept)
+        if kept and kept[-1] in self.ends:
+            kept.pop()
+        return cut_at_stop(decode_tokens(self.tokenizer, kept), self.stop), n_tokens

@@ -8,7 +8,7 @@ from typing import Any
 
 from tracker.errors import SelectionError
 from tracker.evaluating.local.loading import LanguageModel
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 
 TEXTS_AT_ONCE = 200
 Ids = tuple[int, ...]
@@ -21,37 +21,37 @@ class Context:
     Attributes:
         text: with the worked examples that fit.
         ids: its tokens.
-        n_shots: worked examples in it.
+        n_examples: worked examples in it.
         n_over: tokens by which it is too long even without any; 0 where it fits.
     """
 
     text: str
     ids: Ids
-    n_shots: int
+    n_examples: int
     n_over: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Encoded:
-    """A question whose options are compared, as tokens.
+class EncodedPrompt:
+    """A prompt whose options are compared, as tokens.
 
     Attributes:
-        question: the question.
+        prompt: the prompt.
         context: what comes before each option.
         options: tokens of each option, at least one.
     """
 
-    question: Question
+    prompt: RenderedPrompt
     context: Context
     options: tuple[Ids, ...]
 
-    def cut(self) -> Encoded:
-        """The question without the first of its tokens, as many as are too many."""
+    def cut(self) -> EncodedPrompt:
+        """The prompt without the first of its tokens, as many as are too many."""
         ids = self.context.ids[self.context.n_over :]
         return replace(self, context=replace(self.context, ids=ids, n_over=0))
 
-    def shortened(self, n_tokens: int) -> Encoded:
-        """The question with the last ``n_tokens`` of its context alone."""
+    def shorten(self, n_tokens: int) -> EncodedPrompt:
+        """The prompt with the last ``n_tokens`` of its context alone."""
         return replace(self, context=replace(self.context, ids=self.context.ids[-n_tokens:]))
 
     @property
@@ -60,14 +60,14 @@ class Encoded:
         return len(self.context.ids) + max(map(len, self.options))
 
 
-def encoded(
+def encode_prompts(
     model: LanguageModel,
-    questions: Sequence[Question],
+    prompts: Sequence[RenderedPrompt],
     *,
     chat: bool,
     isolated_labels: bool = False,
     must_differ: bool = True,
-) -> list[Encoded]:
+) -> list[EncodedPrompt]:
     """Contexts and options as tokens.
 
     As lm-evaluation-harness does it, a context is split from its option behind the tokens that it has alone, white
@@ -76,71 +76,75 @@ def encoded(
 
     Args:
         model: whose tokenizer.
-        questions: with options.
-        chat: whether the question is put as a turn of a conversation; what the model says then begins a turn, and
+        prompts: with options.
+        chat: whether the prompt is put as a turn of a conversation; what the model says then begins a turn, and
             nothing stands between.
         isolated_labels: take for each option the last token of the option alone, as the authors of SMART do.
-        must_differ: whether options that the tokenizer writes alike are refused.
+        must_differ: whether options with the same tokens are an error.
 
     Raises:
         SelectionError: several options are the same to the tokenizer.
     """
-    done: dict[int, Encoded] = {}
-    shots = [len(question.shots) for question in questions]
-    todo = list(range(len(questions)))
+    done: dict[int, EncodedPrompt] = {}
+    n_examples = [len(prompt.examples) for prompt in prompts]
+    todo = list(range(len(prompts)))
     while todo:
         again = []
         for first in range(0, len(todo), TEXTS_AT_ONCE):
             part = todo[first : first + TEXTS_AT_ONCE]
-            chosen = [questions[at] for at in part]
-            texts = [_text(model, questions[at], shots[at], chat) for at in part]
-            split = _isolated(model, chosen, texts, chat) if isolated_labels else _split(model, chosen, texts, chat)
+            chosen = [prompts[at] for at in part]
+            texts = [_render_text(model, prompts[at], n_examples[at], chat) for at in part]
+            split = (
+                _encode_isolated_labels(model, chosen, texts, chat)
+                if isolated_labels
+                else _encode_context_and_options(model, chosen, texts, chat)
+            )
             for at, text, (ids, options) in zip(part, texts, split, strict=True):
-                over = 0 if model.context is None else len(ids) + _written(options) - model.context
+                over = 0 if model.context is None else len(ids) + _count_extra_tokens(options) - model.context
                 if model.is_encoder_decoder and model.context is not None:
                     over = len(ids) - model.context
-                if over > 0 and shots[at]:
-                    shots[at] -= 1
+                if over > 0 and n_examples[at]:
+                    n_examples[at] -= 1
                     again.append(at)
                     continue
-                context = Context(text=text, ids=ids, n_shots=shots[at], n_over=max(0, over))
-                done[at] = Encoded(question=questions[at], context=context, options=options)
+                context = Context(text=text, ids=ids, n_examples=n_examples[at], n_over=max(0, over))
+                done[at] = EncodedPrompt(prompt=prompts[at], context=context, options=options)
         todo = again
-    every = [done[at] for at in range(len(questions))]
+    encoded = [done[at] for at in range(len(prompts))]
     if must_differ:
-        _refuse_equal(model, every)
-    return every
+        _check_labels_differ(model, encoded)
+    return encoded
 
 
-def contexts(model: LanguageModel, questions: Sequence[Question], *, chat: bool, room: int) -> list[Context]:
+def encode_contexts(model: LanguageModel, prompts: Sequence[RenderedPrompt], *, chat: bool, room: int) -> list[Context]:
     """Contexts alone, for answers that are written.
 
     Args:
         model: whose tokenizer.
-        questions: what is asked.
-        chat: whether the question is put as a turn of a conversation.
+        prompts: whose contexts.
+        chat: whether the prompt is put as a turn of a conversation.
         room: tokens to be left for the answer.
     """
     limit = None if model.context is None else model.context - (0 if model.is_encoder_decoder else room)
     done: dict[int, Context] = {}
-    shots = [len(question.shots) for question in questions]
-    todo = list(range(len(questions)))
+    n_examples = [len(prompt.examples) for prompt in prompts]
+    todo = list(range(len(prompts)))
     while todo:
-        texts = [_text(model, questions[at], shots[at], chat) for at in todo]
+        texts = [_render_text(model, prompts[at], n_examples[at], chat) for at in todo]
         again = []
-        for at, text, read in zip(todo, texts, token_ids(model, texts, chat=chat), strict=True):
-            ids = read or _start(model)
+        for at, text, read in zip(todo, texts, tokenize(model, texts, chat=chat), strict=True):
+            ids = read or _start_tokens(model)
             over = 0 if limit is None else len(ids) - limit
-            if over > 0 and shots[at]:
-                shots[at] -= 1
+            if over > 0 and n_examples[at]:
+                n_examples[at] -= 1
                 again.append(at)
                 continue
-            done[at] = Context(text=text, ids=ids, n_shots=shots[at], n_over=max(0, over))
+            done[at] = Context(text=text, ids=ids, n_examples=n_examples[at], n_over=max(0, over))
         todo = again
-    return [done[at] for at in range(len(questions))]
+    return [done[at] for at in range(len(prompts))]
 
 
-def why_too_long(model: LanguageModel, context: Context, kept: int = 0) -> str:
+def describe_excess(model: LanguageModel, context: Context, kept: int = 0) -> str:
     """That a prompt does not fit.
 
     Args:
@@ -152,7 +156,7 @@ def why_too_long(model: LanguageModel, context: Context, kept: int = 0) -> str:
     return f"the prompt is {context.n_over:,} tokens longer than the {model.context:,} that {model.name} reads{room}"
 
 
-def token_ids(model: LanguageModel, texts: Sequence[str], *, chat: bool = False, bare: bool = False) -> list[Ids]:
+def tokenize(model: LanguageModel, texts: Sequence[str], *, chat: bool = False, bare: bool = False) -> list[Ids]:
     """The tokens of texts.
 
     What the tokenizer puts behind a text, such as ``</s>`` or ``[SEP]``, is left out for a model that goes on with the
@@ -165,24 +169,24 @@ def token_ids(model: LanguageModel, texts: Sequence[str], *, chat: bool = False,
         bare: whether to add no special tokens in any case.
     """
     tokenizer: Any = model.tokenizer
-    starts_so = tokenizer.bos_token
-    begun = [chat or bare or bool(starts_so and text.startswith(starts_so)) for text in texts]
-    n_ends = 0 if model.is_encoder_decoder or all(begun) else _n_ends(tokenizer)
-    made: list[Ids] = [()] * len(texts)
+    bos_token = tokenizer.bos_token
+    is_complete = [chat or bare or bool(bos_token and text.startswith(bos_token)) for text in texts]
+    n_ends = 0 if model.is_encoder_decoder or all(is_complete) else _count_end_tokens(tokenizer)
+    ids_by_text: list[Ids] = [()] * len(texts)
     for complete in (False, True):
-        places = [at for at, is_begun in enumerate(begun) if is_begun == complete]
+        places = [at for at, text_is_complete in enumerate(is_complete) if text_is_complete == complete]
         for first in range(0, len(places), TEXTS_AT_ONCE):
             part = places[first : first + TEXTS_AT_ONCE]
-            found = tokenizer(
+            encodings = tokenizer(
                 [texts[at] for at in part], add_special_tokens=not complete, padding=False, truncation=False,
                 return_attention_mask=False, verbose=False,
             )  # fmt: skip
-            for at, ids in zip(part, found["input_ids"], strict=True):
-                made[at] = tuple(ids if complete else ids[: len(ids) - n_ends])
-    return made
+            for at, ids in zip(part, encodings["input_ids"], strict=True):
+                ids_by_text[at] = tuple(ids if complete else ids[: len(ids) - n_ends])
+    return ids_by_text
 
 
-def _n_ends(tokenizer: Any) -> int:
+def _count_end_tokens(tokenizer: Any) -> int:
     """How many tokens a tokenizer puts behind every text: one that is to be continued has not ended."""
     with_marks, plain = (
         tokenizer("a", add_special_tokens=marks, verbose=False)["input_ids"] for marks in (True, False)
@@ -192,60 +196,60 @@ def _n_ends(tokenizer: Any) -> int:
     return n_more - first
 
 
-def _text(model: LanguageModel, question: Question, n_shots: int, chat: bool) -> str:
+def _render_text(model: LanguageModel, prompt: RenderedPrompt, n_examples: int, chat: bool) -> str:
     if not chat:
-        return question.text(n_shots)
-    made: str = model.tokenizer.apply_chat_template(
-        question.messages(n_shots), tokenize=False, add_generation_prompt=True
-    )
-    return made
+        return prompt.text(n_examples)
+    messages = prompt.messages(n_examples)
+    text: str = model.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    return text
 
 
-def _split(
-    model: LanguageModel, questions: Sequence[Question], texts: Sequence[str], chat: bool
+def _encode_context_and_options(
+    model: LanguageModel, prompts: Sequence[RenderedPrompt], texts: Sequence[str], chat: bool
 ) -> list[tuple[Ids, tuple[Ids, ...]]]:
     """Context and options of each; what stands between them belongs to the option."""
-    joined = [["" if chat else question.join] * len(question.options) for question in questions]
+    joined = [["" if chat else prompt.join] * len(prompt.options) for prompt in prompts]
     plain, tails = [], []
     for text in texts:
         kept = text if chat else text.rstrip()
         plain.append(kept or text)
         tails.append(text[len(plain[-1]) :])
-    alone = token_ids(model, plain, chat=chat)
-    follow = [
-        [tail + join + option for join, option in zip(joins, question.options, strict=True)]
-        for question, joins, tail in zip(questions, joined, tails, strict=True)
+    contexts = tokenize(model, plain, chat=chat)
+    continuations = [
+        [tail + join + option for join, option in zip(joins, prompt.options, strict=True)]
+        for prompt, joins, tail in zip(prompts, joined, tails, strict=True)
     ]
     if model.is_encoder_decoder:
-        flat = iter(token_ids(model, [text for one in follow for text in one], bare=True))
-        return [(ids, tuple(next(flat) for _ in one)) for ids, one in zip(alone, follow, strict=True)]
-    whole = iter(
-        token_ids(model, [text + after for text, one in zip(plain, follow, strict=True) for after in one], chat=chat)
-    )
-    made = []
-    for ids, one in zip(alone, follow, strict=True):
-        start = ids or _start(model)
-        options = tuple(next(whole)[len(ids) :] for _ in one)
+        tokens = iter(tokenize(model, [text for texts in continuations for text in texts], bare=True))
+        return [
+            (ids, tuple(next(tokens) for _ in options)) for ids, options in zip(contexts, continuations, strict=True)
+        ]
+    whole_texts = [text + after for text, options in zip(plain, continuations, strict=True) for after in options]
+    whole = iter(tokenize(model, whole_texts, chat=chat))
+    encoded = []
+    for ids, continuation_texts in zip(contexts, continuations, strict=True):
+        start = ids or _start_tokens(model)
+        options = tuple(next(whole)[len(ids) :] for _ in continuation_texts)
         if not all(options):  # the last token of the context swallowed the option
-            bare = token_ids(model, one, bare=True)
-            options = tuple(option or other for option, other in zip(options, bare, strict=True))
-        made.append((start, options))
-    return made
+            bare = tokenize(model, continuation_texts, bare=True)
+            options = tuple(option or bare_option for option, bare_option in zip(options, bare, strict=True))
+        encoded.append((start, options))
+    return encoded
 
 
-def _isolated(
-    model: LanguageModel, questions: Sequence[Question], texts: Sequence[str], chat: bool
+def _encode_isolated_labels(
+    model: LanguageModel, prompts: Sequence[RenderedPrompt], texts: Sequence[str], chat: bool
 ) -> list[tuple[Ids, tuple[Ids, ...]]]:
-    labels = list(dict.fromkeys(option for question in questions for option in question.options))
-    last = {label: ids[-1:] for label, ids in zip(labels, token_ids(model, labels, bare=True), strict=True)}
-    alone = token_ids(model, texts, chat=chat)
+    labels = list(dict.fromkeys(option for prompt in prompts for option in prompt.options))
+    last = {label: ids[-1:] for label, ids in zip(labels, tokenize(model, labels, bare=True), strict=True)}
+    alone = tokenize(model, texts, chat=chat)
     return [
-        (ids or _start(model), tuple(last[option] for option in question.options))
-        for ids, question in zip(alone, questions, strict=True)
+        (ids or _start_tokens(model), tuple(last[option] for option in prompt.options))
+        for ids, prompt in zip(alone, prompts, strict=True)
     ]
 
 
-def _start(model: LanguageModel) -> Ids:
+def _start_tokens(model: LanguageModel) -> Ids:
     """What an empty context is replaced by: the token that texts begin with, else the one that they end with."""
     tokenizer: Any = model.tokenizer
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
@@ -257,16 +261,16 @@ def _start(model: LanguageModel) -> Ids:
     return (int(start),)
 
 
-def _written(options: Sequence[Ids]) -> int:
-    """Tokens that an option adds to what the model reads: its last one is only foretold."""
+def _count_extra_tokens(options: Sequence[Ids]) -> int:
+    """Tokens that an option adds to what the model reads: its last one is only predicted."""
     return max(map(len, options)) - 1
 
 
-def _refuse_equal(model: LanguageModel, every: Sequence[Encoded]) -> None:
-    for one in every:
-        said = one.question.options
-        if len(set(one.options)) < len(set(said)) or not all(one.options):
+def _check_labels_differ(model: LanguageModel, encoded: Sequence[EncodedPrompt]) -> None:
+    for prompt in encoded:
+        labels = prompt.prompt.options
+        if len(set(prompt.options)) < len(set(labels)) or not all(prompt.options):
             raise SelectionError(
-                f"The tokenizer of {model.name} writes several of the labels {', '.join(map(repr, said[:6]))} alike, "
+                f"The tokenizer of {model.name} writes several of the labels {', '.join(map(repr, labels[:6]))} alike, "
                 "so that they cannot be told apart. Use other labels (--labels digits), or --method generation."
             )

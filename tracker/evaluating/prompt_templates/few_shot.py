@@ -6,12 +6,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.evaluating.choices import SHOTS
-from tracker.evaluating.prompt_templates.prompt_content import drawn_places
+from tracker.evaluating.allowed_values import EXAMPLE_CHOICES
+from tracker.evaluating.prompt_templates.prompt_content import draw_places
 from tracker.queries.prompts import Prompts
 
 
-class Shots:
+class ExampleSelector:
     """The worked examples of every prompt.
 
     ``fixed`` are the first of their split as stored; ``per-prompt`` are drawn, for each prompt its own, by the seed and
@@ -24,7 +24,7 @@ class Shots:
         keys: contents of the rows that are shown or asked.
         split: what the split is called.
         n: worked examples before each question.
-        kind: one of `SHOTS`.
+        kind: one of `EXAMPLE_CHOICES`.
         seed: of the draws.
 
     Raises:
@@ -42,42 +42,42 @@ class Shots:
         kind: str,
         seed: int,
     ) -> None:
-        if kind not in SHOTS:
-            raise SelectionError(f"No shots {kind!r}. Known: {', '.join(SHOTS)}.")
+        if kind not in EXAMPLE_CHOICES:
+            raise SelectionError(f"No shots {kind!r}. Known: {', '.join(EXAMPLE_CHOICES)}.")
         self.prompts, self.keys = prompts, keys
         self.split, self.n, self.kind, self.seed = split, n, kind, seed
-        self._everywhere = _Pool(usable, keys)
+        self._everywhere = _ExamplePool(usable, keys)
         tasks: dict[str, list[int]] = {}
         for row in usable:
             tasks.setdefault(prompts.tasks[row], []).append(row)
-        self._of_task = {task: _Pool(rows, keys) for task, rows in tasks.items()}
+        self._by_task = {task: _ExamplePool(rows, keys) for task, rows in tasks.items()}
 
-    def of(self, row: int) -> list[int]:
+    def select(self, row: int) -> list[int]:
         """Rows of the worked examples of a prompt, in the order in which they are shown.
 
         Raises:
             SelectionError: there are fewer than asked for.
         """
         task, key = self.prompts.tasks[row], self.keys[row]
-        pool = self._of_task.get(task, self._everywhere)
-        if pool.n_without(key) < self.n:
-            raise SelectionError(self._too_few(task, pool.n_without(key), in_task=task in self._of_task))
+        pool = self._by_task.get(task, self._everywhere)
+        if pool.count_without(key) < self.n:
+            raise SelectionError(self._explain_too_few(task, pool.count_without(key), in_task=task in self._by_task))
         if self.kind == "fixed":
             return pool.first(self.n, key)
-        places = drawn_places(pool.n_without(key), self.n, "shots", str(self.seed), key)
+        places = draw_places(pool.count_without(key), self.n, "shots", str(self.seed), key)
         return [pool.at(place, key) for place in places]
 
-    def _too_few(self, task: str, n_there: int, *, in_task: bool) -> str:
+    def _explain_too_few(self, task: str, n_usable: int, *, in_task: bool) -> str:
         where = f"task {task!r} has" if in_task and task else "there are"
-        hint = f"Ask for --few-shot {n_there}, or choose" if n_there else "Choose"
+        hint = f"Ask for --few-shot {n_usable}, or choose" if n_usable else "Choose"
         return (
-            f"{self.n} worked examples are asked for, but in split {self.split!r} {where} only {n_there} that can be "
+            f"{self.n} worked examples are asked for, but in split {self.split!r} {where} only {n_usable} that can be "
             f"shown (with a text, a gold answer and, where the template needs them, options; never the prompt that is "
             f"asked). {hint} another --few-shot-split."
         )
 
 
-class _Pool:
+class _ExamplePool:
     """Rows to choose from, as stored and by content."""
 
     def __init__(self, rows: Sequence[int], keys: Mapping[int, str]) -> None:
@@ -89,7 +89,7 @@ class _Pool:
     def _same(self, key: str) -> tuple[int, int]:
         return bisect_left(self._sorted_keys, key), bisect_right(self._sorted_keys, key)
 
-    def n_without(self, key: str) -> int:
+    def count_without(self, key: str) -> int:
         low, high = self._same(key)
         return len(self._stored) - (high - low)
 
@@ -108,14 +108,14 @@ class _Pool:
         return self._by_content[place if place < low else place + high - low]
 
 
-def rows_of_split(prompts: Prompts, split: str | None) -> list[int]:
+def list_split_rows(prompts: Prompts, split: str | None) -> list[int]:
     """Rows of a split.
 
     Raises:
         SelectionError: no split is named, or none is stored.
         NotFoundError: there is no such split.
     """
-    known = splits_of(prompts.splits)
+    known = list_splits(prompts.splits)
     if not known:
         raise SelectionError(
             "The prompts are stored without splits, so none can be chosen. Take them in with splits: "
@@ -127,9 +127,9 @@ def rows_of_split(prompts: Prompts, split: str | None) -> list[int]:
         )
     if split not in known:
         raise NotFoundError("split", split, known)
-    return [row for row, one in enumerate(prompts.splits) if one == split]
+    return [row for row, row_split in enumerate(prompts.splits) if row_split == split]
 
 
-def splits_of(splits: Iterable[str | None]) -> list[str]:
+def list_splits(splits: Iterable[str | None]) -> list[str]:
     """The splits that there are, by name."""
     return sorted({split for split in splits if split is not None})

@@ -44,7 +44,7 @@ class Details:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fields:
+class PromptFields:
     """What a template can say of a prompt.
 
     Attributes:
@@ -63,7 +63,7 @@ class Fields:
     details: Mapping[str, Any]
     blank: str | None = None
 
-    def blanked(self, blank: str) -> Fields:
+    def blanked(self, blank: str) -> PromptFields:
         """The same prompt with its question withheld: options, their order and the task stay."""
         return replace(self, question=blank, blank=blank)
 
@@ -88,7 +88,7 @@ def option_labels(kind: str, choices: Sequence[str]) -> tuple[str, ...]:
     Options beyond the alphabet have numbers.
 
     Args:
-        kind: one of `tracker.evaluating.choices.LABELS`.
+        kind: one of `tracker.evaluating.allowed_values.LABELS`.
         choices: texts of the options.
     """
     if kind == "words":

@@ -16,7 +16,7 @@ import orjson
 from tracker.queries.prompts import Prompts
 
 
-def digest_of(*said: object) -> str:
+def sha256_digest(*said: object) -> str:
     """SHA-256, in hexadecimal, of texts, numbers, and lists of them."""
     return hashlib.sha256(orjson.dumps(said)).hexdigest()
 
@@ -27,10 +27,10 @@ def content_key(text: str | None, choices: Sequence[str] | None) -> str:
     White space, and the Unicode form, make no difference. Further fields, the task and the gold answer are not looked
     at, so that a prompt is never explained by the same question with another answer.
     """
-    return digest_of(_plain(text or ""), sorted(map(_plain, choices or ())))
+    return sha256_digest(_plain(text or ""), sorted(map(_plain, choices or ())))
 
 
-def drawn_rows(prompts: Prompts, rows: Sequence[int], n: int, seed: int) -> list[int]:
+def draw_rows(prompts: Prompts, rows: Sequence[int], n: int, seed: int) -> list[int]:
     """At most ``n`` of the rows, at random, in their order.
 
     Of fewer, all are among those of more; which ones they are rests on the seed and on what the prompts say alone.
@@ -45,12 +45,12 @@ def drawn_rows(prompts: Prompts, rows: Sequence[int], n: int, seed: int) -> list
     order: dict[int, str] = {}
     for row in rows:
         said = (prompts.tasks[row], content_key(prompts.texts[row], prompts.choices[row]))
-        order[row] = digest_of("limit", str(seed), *said, met[said])
+        order[row] = sha256_digest("limit", str(seed), *said, met[said])
         met[said] += 1
     return sorted(sorted(rows, key=order.__getitem__)[:n])
 
 
-def drawn_places(n: int, k: int, *named: object) -> list[int]:
+def draw_places(n: int, k: int, *named: object) -> list[int]:
     """``k`` different whole numbers below ``n``, in a random order.
 
     Args:
@@ -61,7 +61,7 @@ def drawn_places(n: int, k: int, *named: object) -> list[int]:
     Source: Fisher-Yates, stopped after ``k`` steps; words are 64 bits of SHA-256, so that no number is likelier than
     another by more than ``n / 2**64``.
     """
-    name, moved = digest_of(*named), dict[int, int]()
+    name, moved = sha256_digest(*named), dict[int, int]()
     places = []
     for i in range(k):
         word = int.from_bytes(hashlib.sha256(f"{name}/{i}".encode()).digest()[:8])

@@ -8,7 +8,7 @@ from typing import Any
 from tracker.evaluating.prompt_templates.fields import option_labels
 from tracker.option_labels import option_letters
 
-NO_GOLD = "no gold answer"
+NO_REFERENCE_ANSWER = "no gold answer"
 NOT_AN_OPTION = "gold answer is none of the options"
 SEVERAL_OPTIONS = "gold answer names several options"
 
@@ -16,7 +16,7 @@ FURTHER_ANSWERS = "accepted_answers"
 """Further field of a prompt that lists all answers that count as right."""
 
 
-def gold_place(gold: str | None, choices: Sequence[str]) -> int | str:
+def find_correct_option(gold: str | None, choices: Sequence[str]) -> int | str:
     """Place of the right option, or why it is not known.
 
     A gold answer is the letter of an option (A for the first, letter case included) or its text, space around them
@@ -28,7 +28,7 @@ def gold_place(gold: str | None, choices: Sequence[str]) -> int | str:
     """
     gold = (gold or "").strip()
     if not gold:
-        return NO_GOLD
+        return NO_REFERENCE_ANSWER
     lettered = option_letters(len(choices))
     texts = [place for place, choice in enumerate(choices) if choice.strip() == gold]
     places = {*texts, lettered.index(gold)} if gold in lettered else {*texts}
@@ -37,7 +37,7 @@ def gold_place(gold: str | None, choices: Sequence[str]) -> int | str:
     return SEVERAL_OPTIONS if places else NOT_AN_OPTION
 
 
-def written_answers(gold: str, details: Any) -> tuple[str, ...]:
+def list_written_answers(gold: str, details: Any) -> tuple[str, ...]:
     """The gold answers of a prompt without options, any of which is right.
 
     Args:
@@ -49,7 +49,7 @@ def written_answers(gold: str, details: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys([gold.strip(), *(one.strip() for one in several)]))
 
 
-def named_answers(kind: str, place: int, choices: Sequence[str], *, texts_only: bool) -> tuple[str, ...]:
+def list_option_answers(kind: str, place: int, choices: Sequence[str], *, texts_only: bool) -> tuple[str, ...]:
     """What a model may write to name an option.
 
     Its label and its text; of these only the one that names no other option.

@@ -1,4 +1,4 @@
-"""From stored prompts to what a model is asked."""
+"""From stored prompts to rendered ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.evaluating.choices import ANSWER_ONLY_SHOTS, METHODS
-from tracker.evaluating.prompt_templates.few_shot import Shots, rows_of_split, splits_of
-from tracker.evaluating.prompt_templates.fields import Fields
-from tracker.evaluating.prompt_templates.prompt_content import content_key, digest_of, drawn_rows
-from tracker.evaluating.prompt_templates.reference_answers import NO_GOLD, gold_place, named_answers, written_answers
-from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot
+from tracker.evaluating.allowed_values import ANSWER_ONLY_EXAMPLES, METHODS
+from tracker.evaluating.prompt_templates.few_shot import ExampleSelector, list_split_rows, list_splits
+from tracker.evaluating.prompt_templates.fields import PromptFields
+from tracker.evaluating.prompt_templates.prompt_content import content_key, draw_rows, sha256_digest
+from tracker.evaluating.prompt_templates.reference_answers import (
+    NO_REFERENCE_ANSWER,
+    find_correct_option,
+    list_option_answers,
+    list_written_answers,
+)
+from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
 from tracker.evaluating.prompt_templates.template import Template
 from tracker.queries.prompts import Prompts
 
@@ -26,24 +31,24 @@ NO_OPTIONS = "no options"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What a model is asked, and which prompts it is not.
+class RenderedPrompts:
+    """The prompts of an evaluation as a model reads them, and the number of those it does not get.
 
     Attributes:
-        questions: in the order of the rows.
-        left_out: number of the chosen prompts that cannot be asked, by reason.
-        few_shot: worked examples before each question.
-        digest: SHA-256 of everything that is asked, whatever its order and the keys of the prompts; equal in every
-            store that holds the same prompts.
+        prompts: in the order of the rows.
+        skipped: number of the selected prompts that cannot be rendered, by reason.
+        few_shot: worked examples before each prompt.
+        digest: SHA-256 of all rendered prompts, whatever their order and keys; equal in every store that holds the
+            same prompts.
     """
 
-    questions: tuple[Question, ...]
-    left_out: Mapping[str, int]
+    prompts: tuple[RenderedPrompt, ...]
+    skipped: Mapping[str, int]
     few_shot: int
     digest: str
 
 
-def chosen_rows(
+def select_rows(
     prompts: Prompts,
     *,
     split: str | None = None,
@@ -52,15 +57,15 @@ def chosen_rows(
     limit: int | None = None,
     seed: int = 0,
 ) -> NDArray[np.intp]:
-    """Which prompts are asked.
+    """Select the prompts to evaluate.
 
-    Without a split: the split ``test`` where these tasks have one and shots do not come from it, else every prompt of
-    theirs that is not in the split of the shots.
+    Without a split: the split ``test`` where these tasks have one and examples do not come from it, else every prompt
+    of theirs that is not in the split of the examples.
 
     Args:
         prompts: all there are.
         split: only these.
-        few_shot_split: where shots come from.
+        few_shot_split: where examples come from.
         tasks: only these; all by default.
         limit: at most so many, drawn by the seed; those of a smaller limit are among those of a larger one.
         seed: any whole number.
@@ -74,7 +79,7 @@ def chosen_rows(
     """
     for name in few_shot_split, split:
         if name is not None:
-            rows_of_split(prompts, name)
+            list_split_rows(prompts, name)
     for task in tasks:
         if task not in prompts.tasks:
             raise NotFoundError("task", task, sorted(set(prompts.tasks)))
@@ -85,17 +90,17 @@ def chosen_rows(
         split = PREFERRED_SPLIT
     rows = [
         row
-        for row, one in splits.items()
-        if (one == split if split is not None else few_shot_split is None or one != few_shot_split)
+        for row, row_split in splits.items()
+        if (row_split == split if split is not None else few_shot_split is None or row_split != few_shot_split)
     ]
     if not rows:
-        raise SelectionError(_why_none(prompts, split, few_shot_split))
+        raise SelectionError(_explain_no_rows(prompts, split, few_shot_split))
     if limit is not None and limit < len(rows):
-        rows = drawn_rows(prompts, rows, limit, seed)
+        rows = draw_rows(prompts, rows, limit, seed)
     return np.array(rows, dtype=np.intp)
 
 
-def questions(
+def render_prompts(
     prompts: Prompts,
     rows: NDArray[np.intp] | Sequence[int],
     template: Template,
@@ -104,151 +109,168 @@ def questions(
     answer_only: bool = False,
     few_shot: int = 0,
     few_shot_split: str | None = None,
-    shots: str = "fixed",
-    answer_only_shots: str = "none",
+    example_choice: str = "fixed",
+    answer_only_examples: str = "none",
     seed: int = 0,
-) -> Asked:
-    """What a model is asked about some prompts.
+) -> RenderedPrompts:
+    """Render prompts by a template, with few-shot examples before each.
 
     A prompt without text, without gold answer, without options where the template needs them, or whose gold answer is
-    not one of its options, is left out. Withheld, a question and all further fields are replaced by the template's
+    not one of its options, is skipped. Withheld, a question and all further fields are replaced by the template's
     ``blank``; options keep their order, the header stays.
 
     Args:
-        prompts: all there are; shots are chosen among them.
-        rows: which are asked, rows of ``prompts``.
+        prompts: all there are; examples are chosen among them.
+        rows: which are rendered, rows of ``prompts``.
         template: how they are put.
         method: how answers are found, one of `METHODS`; the template's own by default.
         answer_only: whether the question is withheld.
-        few_shot: worked examples before each question.
+        few_shot: worked examples before each prompt.
         few_shot_split: where they come from.
-        shots: which they are; see `Shots`.
-        answer_only_shots: where the question is withheld: no worked examples, ones whose question is withheld too, or
-            full ones.
+        example_choice: which they are; see `ExampleSelector`.
+        answer_only_examples: where the question is withheld: no worked examples, ones whose question is withheld too,
+            or full ones.
         seed: of the draws.
 
     Raises:
-        SelectionError: method and template do not fit, no prompt can be asked, or there are too few shots.
+        SelectionError: method and template do not fit, no prompt can be rendered, or there are too few examples.
         NotFoundError: there is no such split.
         BadInputError: a prompt has not what the template asks for.
     """
     method = template.method if method is None else method
-    _check(template, method, answer_only, few_shot, answer_only_shots)
-    n_shots = 0 if answer_only and answer_only_shots == "none" else few_shot
-    asking = _Asking(prompts, template, method)
-    left_out: Counter[str] = Counter()
-    asked = []
-    for row in map(int, rows):
-        problem = asking.problem(row)
-        if problem is None:
-            asked.append(row)
-        else:
-            left_out[problem] += 1
-    if not asked:
-        raise SelectionError(_why_none_can_be_asked(template, left_out, splits_of(prompts.splits)))
-    shown: dict[int, list[int]] = {row: [] for row in asked}
-    if n_shots:
-        usable = [row for row in rows_of_split(prompts, few_shot_split) if asking.problem(row) is None]
-        keys = {row: content_key(prompts.texts[row], prompts.choices[row]) for row in {*asked, *usable}}
-        chosen = Shots(prompts, usable, keys, split=few_shot_split or "", n=n_shots, kind=shots, seed=seed)
-        shown = {row: chosen.of(row) for row in asked}
-    blank_shots = answer_only and answer_only_shots == "blank"
-    made = tuple(asking.question(row, shown[row], blank=answer_only, blank_shots=blank_shots) for row in asked)
-    digest = digest_of(
-        sorted(asking.digest(question, prompts.tasks[row]) for row, question in zip(asked, made, strict=True))
+    _check_settings(template, method, answer_only, few_shot, answer_only_examples)
+    renderer = _PromptRenderer(prompts, template, method)
+    problems = {row: renderer.find_problem(row) for row in map(int, rows)}
+    usable = [row for row, problem in problems.items() if problem is None]
+    skipped = Counter(problem for problem in problems.values() if problem is not None)
+    if not usable:
+        raise SelectionError(_explain_no_prompt_usable(template, skipped, list_splits(prompts.splits)))
+    n_examples = 0 if answer_only and answer_only_examples == "none" else few_shot
+    examples: dict[int, list[int]] = {row: [] for row in usable}
+    if n_examples:
+        candidates = [row for row in list_split_rows(prompts, few_shot_split) if renderer.find_problem(row) is None]
+        keys = {row: content_key(prompts.texts[row], prompts.choices[row]) for row in {*usable, *candidates}}
+        selector = ExampleSelector(
+            prompts, candidates, keys, split=few_shot_split or "", n=n_examples, kind=example_choice, seed=seed
+        )
+        examples = {row: selector.select(row) for row in usable}
+    blank_examples = answer_only and answer_only_examples == "blank"
+    rendered = tuple(
+        renderer.render(row, examples[row], blank=answer_only, blank_examples=blank_examples) for row in usable
     )
-    return Asked(questions=made, left_out=MappingProxyType(dict(left_out)), few_shot=n_shots, digest=digest)
+    digest = sha256_digest(
+        sorted(renderer.digest(prompt, prompts.tasks[row]) for row, prompt in zip(usable, rendered, strict=True))
+    )
+    return RenderedPrompts(
+        prompts=rendered, skipped=MappingProxyType(dict(skipped)), few_shot=n_examples, digest=digest
+    )
 
 
-class _Asking:
+class _PromptRenderer:
     """The same template put to many prompts; worked examples are rendered once."""
 
     def __init__(self, prompts: Prompts, template: Template, method: str) -> None:
         self.prompts, self.template, self.method = prompts, template, method
-        self._shots: dict[tuple[int, bool], Shot] = {}
-        self._digests: dict[Shot, str] = {}
+        self._examples: dict[tuple[int, bool], FewShotExample] = {}
+        self._digests: dict[FewShotExample, str] = {}
 
-    def problem(self, row: int) -> str | None:
-        """Why a prompt cannot be asked."""
+    def find_problem(self, row: int) -> str | None:
+        """Why a prompt cannot be rendered; None where it can."""
         text, choices, gold = self.prompts.texts[row], self.prompts.choices[row], self.prompts.answers[row]
         if text is None or not text.strip():
             return NO_TEXT
         if not self.template.has_options:
-            return None if gold is not None and gold.strip() else NO_GOLD
+            return None if gold is not None and gold.strip() else NO_REFERENCE_ANSWER
         if not choices:
             return NO_OPTIONS
-        place = gold_place(gold, choices)
+        place = find_correct_option(gold, choices)
         return place if isinstance(place, str) else None
 
-    def question(self, row: int, shown: Sequence[int], *, blank: bool, blank_shots: bool) -> Question:
+    def render(self, row: int, examples: Sequence[int], *, blank: bool, blank_examples: bool) -> RenderedPrompt:
         fields, gold = self._fields(row, blank), self._gold(row)
         compares = self.method != "generation"
-        return Question(
+        return RenderedPrompt(
             prompt_id=int(self.prompts.prompt_ids[row]),
-            header=self.template.header(fields),
-            shots=tuple(self._shot(other, blank_shots) for other in shown),
+            header=self.template.render_header(fields),
+            examples=tuple(self._example(example, blank_examples) for example in examples),
             separator=self.template.separator,
-            question=self.template.question(fields),
+            question=self.template.render_question(fields),
             join=self.template.join,
-            options=tuple(self.template.option(fields, i) for i in range(len(fields.choices))) if compares else (),
-            gold=gold if compares else None,
+            options=tuple(self.template.render_option(fields, i) for i in range(len(fields.choices)))
+            if compares
+            else (),
+            correct_option=gold if compares else None,
             references=() if compares else self._references(row, gold),
         )
 
-    def digest(self, question: Question, task: str) -> str:
-        """Of one question, without the key of its prompt."""
-        for shot in question.shots:
-            if shot not in self._digests:
-                self._digests[shot] = digest_of(shot.question, shot.answer)
-        said = (question.header, question.separator, question.question, question.join)
-        shots = [self._digests[shot] for shot in question.shots]
-        return digest_of(task, *said, shots, list(question.options), question.gold, list(question.references))
+    def digest(self, prompt: RenderedPrompt, task: str) -> str:
+        """SHA-256 of a rendered prompt, without its key."""
+        for example in prompt.examples:
+            if example not in self._digests:
+                self._digests[example] = sha256_digest(example.question, example.answer)
+        return sha256_digest(
+            task,
+            prompt.header,
+            prompt.separator,
+            prompt.question,
+            prompt.join,
+            [self._digests[example] for example in prompt.examples],
+            list(prompt.options),
+            prompt.correct_option,
+            list(prompt.references),
+        )
 
-    def _shot(self, row: int, blank: bool) -> Shot:
-        if (row, blank) not in self._shots:
+    def _example(self, row: int, blank: bool) -> FewShotExample:
+        if (row, blank) not in self._examples:
             fields, gold = self._fields(row, blank), self._gold(row)
-            said = (
-                self.template.written(fields, self._answer(row)) if gold is None else self.template.option(fields, gold)
+            answer = (
+                self.template.render_answer(fields, self._answer(row))
+                if gold is None
+                else self.template.render_option(fields, gold)
             )
-            self._shots[row, blank] = Shot(question=self.template.question(fields), answer=said)
-        return self._shots[row, blank]
+            self._examples[row, blank] = FewShotExample(question=self.template.render_question(fields), answer=answer)
+        return self._examples[row, blank]
 
-    def _fields(self, row: int, blank: bool) -> Fields:
+    def _fields(self, row: int, blank: bool) -> PromptFields:
         prompts = self.prompts
-        shown = Fields(
+        fields = PromptFields(
             name=f"{prompts.names[row]!r}" + (f" of task {prompts.tasks[row]!r}" if prompts.tasks[row] else ""),
             task=prompts.tasks[row],
             question=prompts.texts[row] or "",
             choices=tuple(prompts.choices[row] or ()),
             details=prompts.details[row],
         )
-        return shown.blanked(self.template.blank) if blank else shown
+        return fields.blanked(self.template.blank) if blank else fields
 
     def _answer(self, row: int) -> str:
         """The gold answer in words; of a prompt with options, the text of the right one."""
         gold, choices = self.prompts.answers[row] or "", self.prompts.choices[row] or ()
-        place = gold_place(gold, choices)
+        place = find_correct_option(gold, choices)
         return choices[place] if isinstance(place, int) else gold
 
     def _gold(self, row: int) -> int | None:
         """Place of the right option; None where the template knows no options."""
         if not self.template.has_options:
             return None
-        place = gold_place(self.prompts.answers[row], self.prompts.choices[row] or ())
+        place = find_correct_option(self.prompts.answers[row], self.prompts.choices[row] or ())
         return place if isinstance(place, int) else None
 
     def _references(self, row: int, gold: int | None) -> tuple[str, ...]:
         if gold is None:
-            return written_answers(self._answer(row), self.prompts.details[row])
+            return list_written_answers(self._answer(row), self.prompts.details[row])
         choices = self.prompts.choices[row] or ()
-        return named_answers(self.template.labels, gold, choices, texts_only=self.template.answer == "text")
+        return list_option_answers(self.template.labels, gold, choices, texts_only=self.template.answer == "text")
 
 
-def _check(template: Template, method: str, answer_only: bool, few_shot: int, answer_only_shots: str) -> None:
+def _check_settings(
+    template: Template, method: str, answer_only: bool, few_shot: int, answer_only_examples: str
+) -> None:
     if method not in METHODS:
         raise SelectionError(f"No method {method!r}. Known: {', '.join(METHODS)}.")
-    if answer_only_shots not in ANSWER_ONLY_SHOTS:
-        raise SelectionError(f"No answer-only shots {answer_only_shots!r}. Known: {', '.join(ANSWER_ONLY_SHOTS)}.")
+    if answer_only_examples not in ANSWER_ONLY_EXAMPLES:
+        raise SelectionError(
+            f"No answer-only shots {answer_only_examples!r}. Known: {', '.join(ANSWER_ONLY_EXAMPLES)}."
+        )
     if few_shot < 0:
         raise SelectionError(f"{few_shot} worked examples cannot be shown; give 0 or more.")
     if template.answer == "written" and method != "generation":
@@ -268,19 +290,19 @@ def _check(template: Template, method: str, answer_only: bool, few_shot: int, an
         )
 
 
-def _why_none(prompts: Prompts, split: str | None, few_shot_split: str | None) -> str:
+def _explain_no_rows(prompts: Prompts, split: str | None, few_shot_split: str | None) -> str:
     if not prompts.tasks:
         return "The benchmark has no prompts. Take them in first: suffrage prompts import BENCHMARK SOURCE."
     if split is not None:
-        return f"No prompt of the chosen tasks is in split {split!r}. Splits: {', '.join(splits_of(prompts.splits))}."
+        return f"No prompt of the chosen tasks is in split {split!r}. Splits: {', '.join(list_splits(prompts.splits))}."
     return f"Every prompt of the chosen tasks is in split {few_shot_split!r}, which the worked examples come from."
 
 
-def _why_none_can_be_asked(template: Template, left_out: Mapping[str, int], splits: Sequence[str]) -> str:
-    told = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(left_out.items())) or "none was chosen"
+def _explain_no_prompt_usable(template: Template, skipped: Mapping[str, int], splits: Sequence[str]) -> str:
+    reasons = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(skipped.items())) or "none was chosen"
     hint = "Take in texts, options and gold answers first: suffrage prompts import BENCHMARK SOURCE."
-    if set(left_out) == {NO_OPTIONS}:
+    if set(skipped) == {NO_OPTIONS}:
         hint = "Template written asks prompts without options: --template written."
-    if set(left_out) == {NO_GOLD} and len(splits) > 1:
+    if set(skipped) == {NO_REFERENCE_ANSWER} and len(splits) > 1:
         hint = f"The answers of a split may be unpublished: ask another, --split NAME. Splits: {', '.join(splits)}."
-    return f"No prompt can be asked with template {template.name} ({told}). {hint}"
+    return f"No prompt can be asked with template {template.name} ({reasons}). {hint}"

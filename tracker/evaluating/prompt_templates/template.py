@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracker.errors import BadInputError, NotFoundError, SelectionError
-from tracker.evaluating.choices import LABELS
-from tracker.evaluating.prompt_templates.fields import Fields, option_labels
+from tracker.evaluating.allowed_values import LABELS
+from tracker.evaluating.prompt_templates.fields import PromptFields, option_labels
 
 if TYPE_CHECKING:
-    from tracker.evaluating.prompt_templates.template_file import Block
+    from tracker.evaluating.prompt_templates.template_file import TemplateBlock
 
-OWN_METHOD = {"label": "letters", "text": "loglikelihood", "written": "generation"}
+DEFAULT_METHODS = {"label": "letters", "text": "loglikelihood", "written": "generation"}
 """By what is answered: how answers are found, where nobody says otherwise."""
 
 ENDINGS = (".jinja", ".jinja2", ".j2")
@@ -39,7 +39,7 @@ class Template:
     source: str
     settings: Mapping[str, Any]
     labels: str
-    blocks: Mapping[str, Block]
+    blocks: Mapping[str, TemplateBlock]
 
     @cached_property
     def digest(self) -> str:
@@ -54,7 +54,7 @@ class Template:
     @property
     def method(self) -> str:
         """How answers are found, where nobody says otherwise; one of `METHODS`."""
-        return OWN_METHOD[self.answer]
+        return DEFAULT_METHODS[self.answer]
 
     @property
     def has_options(self) -> bool:
@@ -68,7 +68,7 @@ class Template:
 
     @property
     def separator(self) -> str:
-        """What stands between shots, and before the question."""
+        """What stands between examples, and before the question."""
         return str(self.settings["separator"])
 
     @property
@@ -84,8 +84,8 @@ class Template:
     @property
     def stop(self) -> tuple[str, ...]:
         """Strings before which a written answer ends; the separator, where the template does not say."""
-        said = self.settings["stop"]
-        return (self.separator,) * bool(self.separator) if said is None else tuple(said)
+        stop = self.settings["stop"]
+        return (self.separator,) * bool(self.separator) if stop is None else tuple(stop)
 
     @property
     def max_tokens(self) -> int:
@@ -103,23 +103,23 @@ class Template:
             "stop": list(self.stop),
         }
 
-    def header(self, fields: Fields) -> str:
+    def render_header(self, fields: PromptFields) -> str:
         """What comes first, once.
 
         Raises:
             BadInputError: the template cannot be computed for this prompt.
         """
-        return self._said("header", fields, {})
+        return self._render_block("header", fields, {})
 
-    def question(self, fields: Fields) -> str:
+    def render_question(self, fields: PromptFields) -> str:
         """The question, up to where its answer begins.
 
         Raises:
             BadInputError: as above.
         """
-        return self._said("question", fields, {})
+        return self._render_block("question", fields, {})
 
-    def option(self, fields: Fields, place: int) -> str:
+    def render_option(self, fields: PromptFields, place: int) -> str:
         """An option as a model is to say it.
 
         Args:
@@ -132,9 +132,9 @@ class Template:
         label, text = option_labels(self.labels, fields.choices)[place], fields.choices[place]
         if "answer" not in self.blocks:
             return label if self.answer == "label" else text
-        return self._said("answer", fields, {"label": label, "answer": text})
+        return self._render_block("answer", fields, {"label": label, "answer": text})
 
-    def written(self, fields: Fields, gold: str) -> str:
+    def render_answer(self, fields: PromptFields, gold: str) -> str:
         """A written answer as it stands in a worked example.
 
         Args:
@@ -144,26 +144,26 @@ class Template:
         Raises:
             BadInputError: as above.
         """
-        return self._said("answer", fields, {"answer": gold}) if "answer" in self.blocks else gold
+        return self._render_block("answer", fields, {"answer": gold}) if "answer" in self.blocks else gold
 
-    def _said(self, block: str, fields: Fields, more: Mapping[str, str]) -> str:
+    def _render_block(self, block: str, fields: PromptFields, more: Mapping[str, str]) -> str:
         if block not in self.blocks:
             return ""
         values = {**fields.values(option_labels(self.labels, fields.choices)), **more}
         return self.blocks[block].render(values, fields)
 
 
-def built_in_templates() -> tuple[str, ...]:
+def list_built_in_templates() -> tuple[str, ...]:
     """Names of the templates that are at hand."""
     names = (Path(entry.name) for entry in files("tracker.evaluating.prompt_templates").joinpath("built_in").iterdir())
     return tuple(sorted(name.stem for name in names if name.suffix == ".jinja"))
 
 
-def load_template(said: str, *, labels: str | None = None) -> Template:
+def load_template(name_or_path: str, *, labels: str | None = None) -> Template:
     """A template by its name, or of a file.
 
     Args:
-        said: name of a built-in template, or path of a ``.jinja`` file.
+        name_or_path: name of a built-in template, or path of a ``.jinja`` file.
         labels: how options are called, one of `LABELS`, where it is not to be as the template says.
 
     Raises:
@@ -173,16 +173,16 @@ def load_template(said: str, *, labels: str | None = None) -> Template:
     """
     if labels is not None and labels not in LABELS:
         raise SelectionError(f"No labels {labels!r}. Known: {', '.join(LABELS)}.")
-    path = Path(said)
-    if said in built_in_templates():
-        source = files("tracker.evaluating.prompt_templates").joinpath("built_in", f"{said}.jinja")
-        made = _template(said, source.read_text(encoding="utf-8"), said)
-    elif path.suffix in ENDINGS or path.name != said or path.is_file():
-        made = _template(path.name, _read(path), str(path))
+    path = Path(name_or_path)
+    if name_or_path in list_built_in_templates():
+        source = files("tracker.evaluating.prompt_templates").joinpath("built_in", f"{name_or_path}.jinja")
+        template = _parse(name_or_path, source.read_text(encoding="utf-8"), name_or_path)
+    elif path.suffix in ENDINGS or path.name != name_or_path or path.is_file():
+        template = _parse(path.name, _read(path), str(path))
     else:
         hint = f"A template of your own is a file that ends in {ENDINGS[0]}: --template ./FILE{ENDINGS[0]}"
-        raise NotFoundError("template", said, built_in_templates(), hint)
-    return made if labels is None else replace(made, labels=labels)
+        raise NotFoundError("template", name_or_path, list_built_in_templates(), hint)
+    return template if labels is None else replace(template, labels=labels)
 
 
 def default_template(choices: Sequence[Sequence[str] | None]) -> Template:
@@ -195,23 +195,23 @@ def default_template(choices: Sequence[Sequence[str] | None]) -> Template:
     return load_template("multiple_choice" if n_with and 2 * n_with >= len(choices) else "written")
 
 
-def _template(name: str, source: str, place: str) -> Template:
-    from tracker.evaluating.prompt_templates.template_file import parsed
+def _parse(name: str, source: str, place: str) -> Template:
+    from tracker.evaluating.prompt_templates.template_file import parse_template
 
     source = source.replace("\r\n", "\n").replace("\r", "\n")
-    file = parsed(source, place)
+    file = parse_template(source, place)
     settings = dict(file.settings)
     return Template(name=name, source=source, labels=settings.pop("labels"), settings=settings, blocks=file.blocks)
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig") if path.is_file() else _nothing(path)
+        return path.read_text(encoding="utf-8-sig") if path.is_file() else _raise_no_such_file(path)
     except UnicodeDecodeError as error:
         raise BadInputError(path, f"this is no UTF-8 text (byte {error.start + 1})") from None
     except OSError as error:
         raise BadInputError(path, f"cannot be read: {error.strerror}") from None
 
 
-def _nothing(path: Path) -> str:
-    raise BadInputError(path, "no such file", advice=f"Built in: {', '.join(built_in_templates())}.")
+def _raise_no_such_file(path: Path) -> str:
+    raise BadInputError(path, "no such file", advice=f"Built in: {', '.join(list_built_in_templates())}.")

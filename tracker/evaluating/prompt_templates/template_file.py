@@ -20,14 +20,14 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tracker.errors import BadInputError
-from tracker.evaluating.choices import LABELS
+from tracker.evaluating.allowed_values import LABELS
 from tracker.evaluating.prompt_templates.fields import (
     ANSWER_NAMES,
     HEADER_NAMES,
     QUESTION_NAMES,
     Choice,
     Details,
-    Fields,
+    PromptFields,
 )
 
 ANSWERS = ("label", "text", "written")
@@ -39,7 +39,7 @@ NAMELESS = "<template>"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TemplateSetting:
     """One line of settings: which values it takes, and how that is said."""
 
     default: Any
@@ -56,19 +56,19 @@ def _are_texts(value: Any) -> bool:
 
 
 SETTINGS = {
-    "labels": Setting("letters", f"one of {', '.join(LABELS)}", lambda value: value in LABELS),
-    "answer": Setting("label", f"one of {', '.join(ANSWERS)}", lambda value: value in ANSWERS),
-    "join": Setting(" ", "a text", _is_text),
-    "separator": Setting("\n\n", "a text", _is_text),
-    "blank": Setting("", "a text", _is_text),
-    "isolated_labels": Setting(False, "true or false", lambda value: isinstance(value, bool)),
-    "stop": Setting(None, 'a list of texts, such as ["\\n"]', _are_texts),
-    "max_tokens": Setting(256, "a whole number above 0", lambda value: type(value) is int and value > 0),
+    "labels": TemplateSetting("letters", f"one of {', '.join(LABELS)}", lambda value: value in LABELS),
+    "answer": TemplateSetting("label", f"one of {', '.join(ANSWERS)}", lambda value: value in ANSWERS),
+    "join": TemplateSetting(" ", "a text", _is_text),
+    "separator": TemplateSetting("\n\n", "a text", _is_text),
+    "blank": TemplateSetting("", "a text", _is_text),
+    "isolated_labels": TemplateSetting(False, "true or false", lambda value: isinstance(value, bool)),
+    "stop": TemplateSetting(None, 'a list of texts, such as ["\\n"]', _are_texts),
+    "max_tokens": TemplateSetting(256, "a whole number above 0", lambda value: type(value) is int and value > 0),
 }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Block:
+class TemplateBlock:
     """A part of a template that can be rendered.
 
     Attributes:
@@ -80,7 +80,7 @@ class Block:
     names: frozenset[str]
     compiled: Compiled
 
-    def render(self, values: Mapping[str, Any], fields: Fields) -> str:
+    def render(self, values: Mapping[str, Any], fields: PromptFields) -> str:
         """The text for one prompt; one line break at its end is dropped.
 
         Raises:
@@ -104,10 +104,10 @@ class TemplateFile:
     """
 
     settings: Mapping[str, Any]
-    blocks: Mapping[str, Block]
+    blocks: Mapping[str, TemplateBlock]
 
 
-def parsed(source: str, place: str) -> TemplateFile:
+def parse_template(source: str, place: str) -> TemplateFile:
     """Take a template apart.
 
     Args:
@@ -244,14 +244,14 @@ def _refuse_other_files(body: Sequence[nodes.Node], place: str) -> None:
                 raise BadInputError(place, f"line {found.lineno}: {what} cannot be part of a template")
 
 
-def _block(environment: ImmutableSandboxedEnvironment, name: str, body: list[nodes.Node], place: str) -> Block:
+def _block(environment: ImmutableSandboxedEnvironment, name: str, body: list[nodes.Node], place: str) -> TemplateBlock:
     tree = nodes.Template(body, lineno=1)
     tree.set_environment(environment)
     used = find_undeclared_variables(tree)
     for unknown in sorted(used - set(NAMES[name])):
         line = min((part.lineno for part in tree.find_all(nodes.Name) if part.name == unknown), default=1)
         raise BadInputError(place, f"line {line}: {_why_unknown(unknown, name)}")
-    return Block(place=place, names=frozenset(used), compiled=environment.from_string(tree))
+    return TemplateBlock(place=place, names=frozenset(used), compiled=environment.from_string(tree))
 
 
 def _why_unknown(unknown: str, block: str) -> str:

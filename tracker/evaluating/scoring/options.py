@@ -9,34 +9,40 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.scoring.score_response import NORMALISED, JudgedAnswer, failed
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.scoring.scored_response import (
+    NORMALISED,
+    ExtractedAnswer,
+    ScoresAndAnswers,
+    make_failed_scores,
+)
 from tracker.option_labels import option_name
 
 WRAPPING = " \t\r\n*_`\"'()[]{}<>.,:;!"
 """What may stand around an answer without being part of it."""
 
-MOST_UNLISTED = 0.05
+MAX_UNLISTED_SHARE = 0.05
 """Of the probability of all options: what may be unknown where a probability is told."""
 
 
-def compared(
-    question: Question,
+def score_options(
+    prompt: RenderedPrompt,
     logprobs: NDArray[np.float64],
     method: str,
     choices: Sequence[str],
     *,
     unlisted_share: float = 0.0,
-) -> tuple[dict[str, float], tuple[JudgedAnswer, ...]]:
+) -> ScoresAndAnswers:
     """Scores and answers from the log-probabilities of a question's options.
 
-    An option of which nothing is known (-inf) has probability 0; where such options may have more than `MOST_UNLISTED`
-    of the probability of all, the likeliest is scored, and no probability is told. Of equal ones the first is chosen.
+    An option of which nothing is known (-inf) has probability 0; where such options may have more than
+    `MAX_UNLISTED_SHARE` of the probability of all, the likeliest is scored, and no probability is returned. Of equal
+    ones the first is chosen.
     The log-probability by length is divided by the number of characters of what the model was to say, without what
     joins it to the question; an empty option counts one.
 
     Args:
-        question: with its options.
+        prompt: with its options.
         logprobs: ``(n_options,)``.
         method: ``letters`` or ``loglikelihood``.
         choices: texts of the options.
@@ -45,24 +51,24 @@ def compared(
     Source: lm-evaluation-harness, tasks of output type multiple_choice, for ``acc`` and ``acc_norm``.
     """
     if not np.isfinite(logprobs).any() or np.isnan(logprobs).any() or np.isposinf(logprobs).any():
-        return failed()
+        return make_failed_scores()
     probabilities = softmax(logprobs)
     best = int(np.argmax(logprobs))
-    is_known = unlisted_share <= MOST_UNLISTED
+    is_known = unlisted_share <= MAX_UNLISTED_SHARE
     sure = float(probabilities[best]) if is_known else None
-    answers = [JudgedAnswer(text=option_name(best, choices), probability=sure)]
+    answers = [ExtractedAnswer(text=option_name(best, choices), probability=sure)]
     scores: dict[str, float] = {}
-    gold = question.gold
+    gold = prompt.correct_option
     if method == "letters":
         if gold is not None:
             scores["accuracy"] = float(best == gold)
             if is_known:
                 scores["gold_probability_letters"] = float(probabilities[gold])
         return scores, tuple(answers)
-    lengths = np.array([max(1, len(option)) for option in question.options], dtype=np.float64)
+    lengths = np.array([max(1, len(option)) for option in prompt.options], dtype=np.float64)
     by_length = int(np.argmax(logprobs / lengths))
     answers.append(
-        JudgedAnswer(
+        ExtractedAnswer(
             extraction=NORMALISED, text=option_name(by_length, choices), probability=float(probabilities[by_length])
         )
     )
@@ -79,7 +85,7 @@ def softmax(logprobs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
-def option_said(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> int | None:
+def find_option(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> int | None:
     """The place of the option that a written answer names; None where it names none, or it cannot be told which.
 
     The first of these that finds one:
@@ -98,19 +104,19 @@ def option_said(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -
         choices: texts of the options, where the labels are something else.
     """
     whole = _bare(text)
-    for names in (labels, choices):
-        places = [place for place, name in enumerate(names) if _bare(name) == whole != ""]
+    for known in (labels, choices):
+        places = [place for place, name in enumerate(known) if _bare(name) == whole != ""]
         if len(places) == 1:
             return places[0]
-    said = tuple(labels)
-    if not all(map(str.strip, said)) or not said:
+    names = tuple(labels)
+    if not all(map(str.strip, names)) or not names:
         return None
-    places_by_label = {_key(label): place for place, label in enumerate(said)}
-    if len(places_by_label) < len(said):
+    places_by_label = {_key(label): place for place, label in enumerate(names)}
+    if len(places_by_label) < len(names):
         return None
-    after_answer, at_start, anywhere = _patterns(said)
-    if found := after_answer.findall(text):
-        return places_by_label[_key(found[-1])]
+    after_answer, at_start, anywhere = _patterns(names)
+    if matches := after_answer.findall(text):
+        return places_by_label[_key(matches[-1])]
     if begins := at_start.match(text):
         return places_by_label[_key(begins[1])]
     alone = {_key(label) for label in anywhere.findall(text)}
@@ -132,14 +138,14 @@ def _patterns(labels: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]
     bare = sorted((label.strip() for label in labels), key=len, reverse=True)  # "true story" goes before "true"
     long = "|".join(re.escape(label) for label in bare if len(label) > 1)
     short = "|".join(_single(label) for label in bare if len(label) == 1)
-    one = rf"(?<![\w'’])({'|'.join(filter(None, (f'(?i:{long})' if long else '', short)))})(?![\w'’]|\.\d)"
+    label = rf"(?<![\w'’])({'|'.join(filter(None, (f'(?i:{long})' if long else '', short)))})(?![\w'’]|\.\d)"
     # A letter at the start is a label only where something closes it off: "A." but not "A cat".
     closed = r"(?!\.\d)(?=\s*(?:[.,:;)\]}*_`\"'!\-]|\n|$))"
     start = "|".join(filter(None, (rf"(?i:{long})(?!\w)" if long else "", rf"(?:{short}){closed}" if short else "")))
     return (
-        re.compile(rf"(?i:\banswer\b\s*(?:is|:|=|would\s+be)\s*:?(?:\s+(?:option|choice))?)[\s\W]{{0,5}}{one}"),
+        re.compile(rf"(?i:\banswer\b\s*(?:is|:|=|would\s+be)\s*:?(?:\s+(?:option|choice))?)[\s\W]{{0,5}}{label}"),
         re.compile(rf"\W*({start})"),
-        re.compile(one),
+        re.compile(label),
     )
 
 

@@ -14,7 +14,7 @@ TEXTS_KEPT = 64
 """Texts whose words are remembered: each kind asks for those of the same answer and references."""
 
 
-def scorer(kind: str) -> Callable[[str, Sequence[str], Collection[str]], float]:
+def make_scorer(kind: str) -> Callable[[str, Sequence[str], Collection[str]], float]:
     """Scores by one kind: F1 in [0, 1] with the reference that is nearest.
 
     Words are runs of a-z and 0-9 in small letters, stemmed as ROUGE-1.5.5 does with ``-m``; so a text in another script
@@ -22,18 +22,18 @@ def scorer(kind: str) -> Callable[[str, Sequence[str], Collection[str]], float]:
     """
 
     def score(answer: str, references: Sequence[str], ignore: Collection[str] = ()) -> float:
-        made = _scorer(kind)
-        return max(float(made.score(reference, answer)[kind].fmeasure) for reference in references)
+        scorer = _load_scorer(kind)
+        return max(float(scorer.score(reference, answer)[kind].fmeasure) for reference in references)
 
     return score
 
 
-def check() -> None:
+def check_installed() -> None:
     """Raises MissingExtraError: the package that counts is not installed."""
-    _scorer(KINDS[0])
+    _load_scorer(KINDS[0])
 
 
-class _Words:
+class _CachedTokenizer:
     """The package's own words, each text's found once."""
 
     def __init__(self, tokenizer: Any) -> None:
@@ -41,16 +41,16 @@ class _Words:
 
 
 @lru_cache(maxsize=1)
-def _words() -> _Words:
+def _load_tokenizer() -> _CachedTokenizer:
     from rouge_score.tokenizers import DefaultTokenizer
 
-    return _Words(DefaultTokenizer(use_stemmer=True))
+    return _CachedTokenizer(DefaultTokenizer(use_stemmer=True))
 
 
 @lru_cache(maxsize=len(KINDS))
-def _scorer(kind: str) -> Any:
+def _load_scorer(kind: str) -> Any:
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
         raise MissingExtraError("A score by ROUGE", "models") from error
-    return RougeScorer([kind], tokenizer=_words())
+    return RougeScorer([kind], tokenizer=_load_tokenizer())

@@ -1,4 +1,4 @@
-"""Written answers: what is read off them, and how near it comes to the gold answers."""
+"""Written answers: what is extracted from them, and how near it comes to the reference answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from decimal import Decimal
 from functools import lru_cache
 
 from tracker.errors import SelectionError
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.scoring import rouge
-from tracker.evaluating.scoring.options import option_said
-from tracker.evaluating.scoring.score_response import BY_PATTERN, PLAIN, WHOLE, JudgedAnswer
+from tracker.evaluating.scoring.options import find_option
+from tracker.evaluating.scoring.scored_response import (
+    BY_PATTERN,
+    PLAIN,
+    WHOLE,
+    ExtractedAnswer,
+    ScoresAndAnswers,
+)
 from tracker.option_labels import option_name
 
 IGNORABLE: Mapping[str, str] = {
@@ -27,104 +33,104 @@ IGNORABLE: Mapping[str, str] = {
 _ARTICLES = re.compile(r"\b(?:an?|the)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"([+-]?)[$€£]?([+-]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?\.?")
 
-Read = tuple[dict[str, float], tuple[JudgedAnswer, ...]]
-
 
 def exact_match(answer: str, references: Sequence[str], ignore: Collection[str] = ()) -> float:
     """1 where the answer is one of the references, else 0; surrounding space never counts."""
-    said = normalised(answer, ignore)
-    return float(any(normalised(reference, ignore) == said for reference in references))
+    normalized = normalize(answer, ignore)
+    return float(any(normalize(reference, ignore) == normalized for reference in references))
 
 
 def f1(answer: str, references: Sequence[str], ignore: Collection[str] = ()) -> float:
     """Harmonic mean of precision and recall of words, for the reference that is nearest; 1 where both have none."""
-    return max(_shared_words(normalised(answer, ignore), normalised(reference, ignore)) for reference in references)
+    return max(_shared_words(normalize(answer, ignore), normalize(reference, ignore)) for reference in references)
 
 
 METRICS: Mapping[str, Callable[[str, Sequence[str], Collection[str]], float]] = {
     "exact_match": exact_match,
     "f1": f1,
-    **{name: rouge.scorer(name) for name in rouge.KINDS},
+    **{name: rouge.make_scorer(name) for name in rouge.KINDS},
 }
 """What a written answer can be scored by: of the answer, the references and what to ignore, in [0, 1]."""
 
 
-def judged_text(
-    question: Question, text: str, metrics: Sequence[str], extract: str | None, ignore: Collection[str]
-) -> Read:
+def score_text(
+    prompt: RenderedPrompt, text: str, metrics: Sequence[str], extract: str | None, ignore: Collection[str]
+) -> ScoresAndAnswers:
     """Scores and answers of what a model wrote; no scores where the question has no references."""
     check_metrics(metrics)
     check_ignored(ignore)
-    said, answers = _read(text, extract)
-    if not question.references:
+    answer, answers = _extract(text, extract)
+    if not prompt.references:
         return {}, answers
-    if said is None:
+    if answer is None:
         return dict.fromkeys(metrics, 0.0), answers
-    return {name: METRICS[name](said, question.references, ignore) for name in metrics}, answers
+    return {name: METRICS[name](answer, prompt.references, ignore) for name in metrics}, answers
 
 
-def judged_option(
-    question: Question,
+def score_written_option(
+    prompt: RenderedPrompt,
     text: str,
     metrics: Sequence[str],
     extract: str | None,
     ignore: Collection[str],
     choices: Sequence[str],
-) -> Read:
+) -> ScoresAndAnswers:
     """Scores and answers where a model wrote which option it takes.
 
     ``accuracy`` and ``exact_match`` are whether the option that it names is the right one; other metrics compare what
     it wrote with the references, or where there are none with the text of the right option. The answer is the option's
     name; the whole text is kept beside it.
     """
-    own = ("accuracy", "exact_match")
-    check_metrics([name for name in metrics if name not in own])
+    option_metrics = ("accuracy", "exact_match")
+    check_metrics([name for name in metrics if name not in option_metrics])
     check_ignored(ignore)
-    said, written = _read(text, extract)
-    place = None if said is None else option_said(said, question.options, choices)
-    named = None if place is None else option_name(place, choices)
-    answers = (_answer(PLAIN, named), _answer(WHOLE, written[0].text))
+    answer, written = _extract(text, extract)
+    place = None if answer is None else find_option(answer, prompt.options, choices)
+    option = None if place is None else option_name(place, choices)
+    answers = (_make_answer(PLAIN, option), _make_answer(WHOLE, written[0].text))
     if extract is not None:
-        answers = (written[0], _answer(BY_PATTERN, named))
-    if question.gold is None:
+        answers = (written[0], _make_answer(BY_PATTERN, option))
+    if prompt.correct_option is None:
         return {}, answers
-    references = question.references or (choices[question.gold],)
+    references = prompt.references or (choices[prompt.correct_option],)
     scores = {
-        name: float(place == question.gold) if name in own else METRICS[name](said or "", references, ignore)
+        name: float(place == prompt.correct_option)
+        if name in option_metrics
+        else METRICS[name](answer or "", references, ignore)
         for name in metrics
     }
     return scores, answers
 
 
-def _read(text: str, extract: str | None) -> tuple[str | None, tuple[JudgedAnswer, ...]]:
+def _extract(text: str, extract: str | None) -> tuple[str | None, tuple[ExtractedAnswer, ...]]:
     """The answer that counts, None where there is none; and the answers to be stored, the whole text first."""
     whole = text.strip() or None
-    answers = [_answer(PLAIN, whole)]
+    answers = [_make_answer(PLAIN, whole)]
     if extract is None:
         return whole, tuple(answers)
-    found = extracted(text, extract)
-    return found, (*answers, _answer(BY_PATTERN, found))
+    match = extract_answer(text, extract)
+    return match, (*answers, _make_answer(BY_PATTERN, match))
 
 
-def _answer(extraction: str, text: str | None) -> JudgedAnswer:
-    return JudgedAnswer(extraction=extraction, text=text, status="empty" if text is None else "ok")
+def _make_answer(extraction: str, text: str | None) -> ExtractedAnswer:
+    return ExtractedAnswer(extraction=extraction, text=text, status="empty" if text is None else "ok")
 
 
-def extracted(text: str, extract: str) -> str | None:
+def extract_answer(text: str, extract: str) -> str | None:
     """What a pattern finds: of its last match the first group that takes part, or all of it where it has no groups.
 
     None where it finds nothing, or nothing but space.
     """
-    matches = list(pattern(extract).finditer(text))
+    matches = list(compile_pattern(extract).finditer(text))
     if not matches:
         return None
     last = matches[-1]
-    found = next((group for group in last.groups() if group is not None), None) if last.re.groups else last[0]
-    return (found or "").strip() or None
+    match = next((group for group in last.groups() if group is not None), None) if last.re.groups else last[0]
+    return (match or "").strip() or None
 
 
 @lru_cache(maxsize=16)
-def pattern(extract: str) -> re.Pattern[str]:
+def compile_pattern(extract: str) -> re.Pattern[str]:
     """The compiled pattern.
 
     Raises:
@@ -139,7 +145,7 @@ def pattern(extract: str) -> re.Pattern[str]:
 
 
 def check_metrics(metrics: Sequence[str]) -> None:
-    """Refuse metrics that are not known, or whose packages are missing.
+    """Reject metrics that are not known, or whose packages are missing.
 
     Raises:
         SelectionError: there is no such metric.
@@ -149,11 +155,11 @@ def check_metrics(metrics: Sequence[str]) -> None:
         if name not in METRICS:
             raise SelectionError(f"No metric {name!r} of written answers. Known: {', '.join(METRICS)}.")
         if name in rouge.KINDS:
-            rouge.check()
+            rouge.check_installed()
 
 
 def check_ignored(ignore: Collection[str]) -> None:
-    """Refuse words that are no difference to ignore.
+    """Reject differences that cannot be ignored.
 
     Raises:
         SelectionError: there is no such difference.
@@ -163,26 +169,26 @@ def check_ignored(ignore: Collection[str]) -> None:
             raise SelectionError(f"{word!r} cannot be ignored. Known: {', '.join(IGNORABLE)}.")
 
 
-def normalised(text: str, ignore: Collection[str] = ()) -> str:
+def normalize(text: str, ignore: Collection[str] = ()) -> str:
     """A text without surrounding space and without the differences that do not matter."""
-    made = text.strip()
+    normalized = text.strip()
     if "number-format" in ignore:
-        made = _plain_number(made)
+        normalized = _plain_number(normalized)
     if "case" in ignore:
-        made = made.casefold()
+        normalized = normalized.casefold()
     if "punctuation" in ignore:
-        made = "".join(letter for at, letter in enumerate(made) if not _is_mark(made, at))
+        normalized = "".join(letter for at, letter in enumerate(normalized) if not _is_mark(normalized, at))
     if "articles" in ignore:
-        made = _ARTICLES.sub(" ", made)
-    return " ".join(made.split()) if {"punctuation", "articles"} & set(ignore) else made
+        normalized = _ARTICLES.sub(" ", normalized)
+    return " ".join(normalized.split()) if {"punctuation", "articles"} & set(ignore) else normalized
 
 
 def _plain_number(text: str) -> str:
     """``1000`` for ``$1,000.00``; any other text as it is."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return text
-    sign, after, digits, fraction = found.groups()
+    sign, after, digits, fraction = match.groups()
     if sign and after:
         return text
     plain = f"{Decimal((sign or after) + digits.replace(',', '') + (fraction or '')):f}"
@@ -200,9 +206,9 @@ def _is_mark(text: str, at: int) -> bool:
     return not (inside or minus)
 
 
-def _shared_words(said: str, reference: str) -> float:
-    ours, theirs = said.split(), reference.split()
-    if not ours or not theirs:
-        return float(ours == theirs)
-    n_shared = sum((Counter(ours) & Counter(theirs)).values())
-    return 2 * n_shared / (len(ours) + len(theirs))
+def _shared_words(answer: str, reference: str) -> float:
+    answer_words, reference_words = answer.split(), reference.split()
+    if not answer_words or not reference_words:
+        return float(answer_words == reference_words)
+    n_shared = sum((Counter(answer_words) & Counter(reference_words)).values())
+    return 2 * n_shared / (len(answer_words) + len(reference_words))

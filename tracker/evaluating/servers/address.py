@@ -32,7 +32,7 @@ class Address:
     is_encrypted: bool
 
 
-class Key:
+class ApiKey:
     """The key to a server. Neither ``repr`` nor ``str`` shows it, and it is no part of a pickle.
 
     Args:
@@ -50,8 +50,8 @@ class Key:
     def __bool__(self) -> bool:
         return bool(self._secret)
 
-    def __reduce__(self) -> tuple[type[Key], tuple[str]]:
-        return Key, ("",)
+    def __reduce__(self) -> tuple[type[ApiKey], tuple[str]]:
+        return ApiKey, ("",)
 
     def is_part_of(self, text: str) -> bool:
         """Whether a text would give it away."""
@@ -62,10 +62,10 @@ class Key:
         return all("!" <= letter <= "~" for letter in self._secret)
 
     def headers(self) -> dict[str, str]:
-        """What proves to the server that one may ask."""
+        """HTTP headers that hold the key."""
         return {"Authorization": f"Bearer {self._secret}"} if self else {}
 
-    def redacted(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text with *** wherever the key stands, or eight and more of its characters in a row."""
         secret = self._secret
         if not secret or not text:
@@ -77,21 +77,21 @@ class Key:
         for at in range(len(text) - width + 1):
             if text[at : at + width] in parts:
                 hidden[at : at + width] = [True] * width
-        shown = "".join("\0" if covered else letter for letter, covered in zip(text, hidden, strict=True))
-        return re.sub("\0+", "***", shown)
+        masked = "".join("\0" if covered else letter for letter, covered in zip(text, hidden, strict=True))
+        return re.sub("\0+", "***", masked)
 
-    def without_key(self, body: str) -> str:
-        """A server's reply in which the whole key is not repeated; words such as EMPTY are no keys."""
+    def remove_key(self, body: str) -> str:
+        """A server's response in which the whole key is not repeated; words such as EMPTY are no keys."""
         return body.replace(self._secret, "***") if len(self._secret) >= FRAGMENT else body
 
 
-def read_key(name: str) -> Key:
+def read_key(name: str) -> ApiKey:
     """The key in an environment variable; none where it is not set or empty.
 
     Raises:
         ServerError: what the variable holds cannot be a key.
     """
-    key = Key(os.environ.get(name, "").strip())
+    key = ApiKey(os.environ.get(name, "").strip())
     if not key.is_possible():
         raise ServerError(
             f"The environment variable {name} holds no key: no key has such spaces, line ends or letters in it."
@@ -133,8 +133,8 @@ def read_address(api_base: str) -> Address:
     )
 
 
-def cautions(address: Address, key: Key) -> list[str]:
-    """What one should know before the first request."""
+def list_address_warnings(address: Address, key: ApiKey) -> list[str]:
+    """Warnings about an address, before the first request."""
     if key and not address.is_encrypted and not address.is_local:
         return [
             f"The key is sent to {address.host} unencrypted, and so are the prompts: use https where it is offered."

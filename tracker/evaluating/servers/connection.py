@@ -16,27 +16,27 @@ from requests.auth import AuthBase
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from tracker.evaluating.servers.address import Address, Key
+from tracker.evaluating.servers.address import Address, ApiKey
 
 ADDRESS_OF_OBJECT = re.compile(r"^<?[\w.]*\w+( object at 0x\w+>|\([^)]*\)): ")
 Trouble = Literal["", "unreachable", "timeout", "cut"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Response:
+class HttpResponse:
     """What came back.
 
     Attributes:
         status: of HTTP; 0 where nothing did.
         trouble: ``unreachable`` (no connection), ``timeout``, ``cut`` (the reply ends in the middle), or ''.
-        said: the trouble in words.
+        message: the trouble in words.
         headers: by their names in small letters.
         body: the reply.
     """
 
     status: int = 0
     trouble: Trouble = ""
-    said: str = ""
+    message: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str = ""
 
@@ -53,7 +53,7 @@ class Connection:
         timeout_s: seconds of silence after which a reply is given up.
     """
 
-    def __init__(self, address: Address, key: Key, timeout_s: float) -> None:
+    def __init__(self, address: Address, key: ApiKey, timeout_s: float) -> None:
         self._address, self._key, self._timeout_s = address, key, timeout_s
         self._sockets: list[socket.socket] = []
         self._is_cut = False
@@ -63,11 +63,11 @@ class Connection:
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Response:
+    def post(self, path: str, body: Mapping[str, Any]) -> HttpResponse:
         """Sends one request, once. Nothing is raised that could carry the key."""
         return self._send("POST", path, body)
 
-    def get(self, path: str) -> Response:
+    def get(self, path: str) -> HttpResponse:
         """Asks for what is at a path, in the same way."""
         return self._send("GET", path, None)
 
@@ -82,26 +82,26 @@ class Connection:
         """Gives the connection back."""
         self._session.close()
 
-    def _send(self, verb: str, path: str, body: Mapping[str, Any] | None) -> Response:
+    def _send(self, verb: str, path: str, body: Mapping[str, Any] | None) -> HttpResponse:
         if self._is_cut:
-            return Response(trouble="cut", said="the connection was closed")
+            return HttpResponse(trouble="cut", message="the connection was closed")
         trouble: Trouble = ""
         try:
-            reply = self._session.request(
+            response = self._session.request(
                 verb, self._address.base + path, json=body, timeout=self._timeout_s, allow_redirects=False
             )
-            text = reply.content.decode("utf-8", errors="replace")  # JSON is never anything else
-            headers = {name.lower(): value for name, value in reply.headers.items()}
-            return Response(status=reply.status_code, headers=headers, body=self._key.without_key(text))
+            text = response.content.decode("utf-8", errors="replace")  # JSON is never anything else
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return HttpResponse(status=response.status_code, headers=headers, body=self._key.remove_key(text))
         except requests.Timeout:
-            trouble, said = "timeout", f"no reply within {self._timeout_s:g} s"
+            trouble, message = "timeout", f"no reply within {self._timeout_s:g} s"
         except requests.ConnectionError as error:
             reason = _innermost(error)
             trouble = "unreachable" if _never_connected(error) else "cut"
-            said = self._key.redacted(reason)
+            message = self._key.redact(reason)
         except (requests.RequestException, LookupError, OSError) as error:
-            trouble, said = "cut", self._key.redacted(_innermost(error))
-        return Response(trouble=trouble, said=said)
+            trouble, message = "cut", self._key.redact(_innermost(error))
+        return HttpResponse(trouble=trouble, message=message)
 
     def _keep(self, opened: socket.socket) -> None:
         self._sockets[:] = [opened]
@@ -112,7 +112,7 @@ class Connection:
 class _Bearer(AuthBase):
     """Sets the key. An object of its own, because without one requests looks for passwords in a .netrc file."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: ApiKey) -> None:
         self._key = key
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -150,8 +150,8 @@ def _innermost(error: BaseException) -> str:
         if not isinstance(cause, BaseException):
             break
         error = cause
-    said = (isinstance(error, OSError) and error.strerror) or str(error).strip() or type(error).__name__
-    return ADDRESS_OF_OBJECT.sub("", said.splitlines()[0]).rstrip(".")
+    message = (isinstance(error, OSError) and error.strerror) or str(error).strip() or type(error).__name__
+    return ADDRESS_OF_OBJECT.sub("", message.splitlines()[0]).rstrip(".")
 
 
 def _never_connected(error: BaseException) -> bool:
@@ -161,14 +161,14 @@ def _never_connected(error: BaseException) -> bool:
     while isinstance(chain, BaseException):
         reason = getattr(chain, "reason", None)
         inner = [arg for arg in chain.args if isinstance(arg, BaseException)]
-        for one in (chain, reason, *inner):
-            if isinstance(one, NewConnectionError | NameResolutionError | SSLError):
+        for cause in (chain, reason, *inner):
+            if isinstance(cause, NewConnectionError | NameResolutionError | SSLError):
                 return True
         chain = reason if isinstance(reason, BaseException) else inner[0] if inner else None
     return isinstance(error, requests.exceptions.SSLError)
 
 
-def place_of(location: str) -> str:
+def format_redirect_target(location: str) -> str:
     """Where a redirect points, without what may be secret in it."""
     parts = urlsplit(location)
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"

@@ -1,4 +1,4 @@
-"""One prompt's replies from a server."""
+"""One prompt's responses from a server."""
 
 from __future__ import annotations
 
@@ -11,228 +11,239 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tracker.errors import ServerError
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.responses import Reply, Sampling
-from tracker.evaluating.servers.api_capabilities import Prompt, Way
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.responses import Response, Sampling, cut_at_stop
+from tracker.evaluating.servers.api_capabilities import ApiCapabilities, PromptContent
 from tracker.evaluating.servers.connection import Connection
 from tracker.evaluating.servers.protocol import (
     WORD_STARTS,
-    Listed,
     MalformedError,
+    TokenLogprobs,
     Usage,
-    echoed,
-    label_logprobs,
-    likeliest,
-    n_continuation,
-    written,
+    count_continuation_tokens,
+    get_echoed_logprobs,
+    get_text,
+    get_top_logprobs,
+    match_labels,
 )
-from tracker.evaluating.servers.retrying_client import Caller, GaveUpError, RefusedError
+from tracker.evaluating.servers.retrying_client import RequestRejectedError, RetriesExhaustedError, RetryingClient
 
 T = TypeVar("T")
-MOST_STOPS = 4
+MAX_STOP_STRINGS = 4
 """Stop strings that every server takes; text is cut at all of them here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
-    """What became of one prompt.
+class PromptOutcome:
+    """The outcome of one prompt.
 
     Attributes:
-        replies: one for each trial.
-        is_outage: whether the server did not answer, rather than refuse.
+        responses: one for each trial.
+        is_outage: whether the server did not answer, rather than reject the prompt.
         n_unlisted: labels that were not among the likeliest tokens.
         unlisted_bound: largest probability that one of them can have had.
     """
 
-    replies: list[Reply]
+    responses: list[Response]
     is_outage: bool = False
     n_unlisted: int = 0
     unlisted_bound: float = 0.0
 
 
 @dataclass(kw_only=True)
-class Asking:
-    """Puts one prompt to a server, in one thread.
+class PromptSender:
+    """Sends one prompt to a server, in one thread.
 
     Attributes:
-        caller: asks.
+        client: sends requests.
         connection: the thread's.
-        way: in which it is asked.
+        capabilities: what the server offers.
         model: its name on the server.
         sampling: how answers are written.
-        is_written_method: whether answers, rather than labels, are asked for, in several trials.
+        is_written_method: whether answers, rather than labels, are requested, in several trials.
         stop: ends the waiting.
     """
 
-    caller: Caller
+    client: RetryingClient
     connection: Connection
-    way: Way
+    capabilities: ApiCapabilities
     model: str
     sampling: Sampling
     is_written_method: bool
     stop: threading.Event
-    _spent: list[Usage] = field(default_factory=list)
+    _usages: list[Usage] = field(default_factory=list)
 
-    def outcome(self, question: Question) -> Outcome:
-        """The prompt's replies; the earliest worked examples are left out where the server finds the text too long.
+    def send(self, prompt: RenderedPrompt) -> PromptOutcome:
+        """The prompt's responses; the earliest worked examples are left out where the server finds the text too long.
 
         Raises:
             HaltedError: stopped in the middle; there is no outcome.
             ServerError: nothing will be answered.
         """
-        self._spent = []
-        if self.way.asks != "text" and not question.options:
-            return self._failed(question, "It has no options to choose from.", is_outage=False)
-        for n_shots in range(len(question.shots), -1, -1):
+        self._usages = []
+        if self.capabilities.output != "text" and not prompt.options:
+            return self._make_failed_outcome(prompt, "It has no options to choose from.", is_outage=False)
+        for n_examples in range(len(prompt.examples), -1, -1):
             try:
-                if self.way.asks == "letters":
-                    return self._labels(question, n_shots)
-                if self.way.asks == "likelihoods":
-                    return self._likelihoods(question, n_shots)
-                return self._texts(question, n_shots)
-            except RefusedError as error:
+                if self.capabilities.output == "letters":
+                    return self._compare_labels(prompt, n_examples)
+                if self.capabilities.output == "likelihoods":
+                    return self._compare_likelihoods(prompt, n_examples)
+                return self._generate(prompt, n_examples)
+            except RequestRejectedError as error:
                 if error.status == 404:
                     raise ServerError(
-                        f"The server {self.caller.address.host} no longer knows the model {self.model!r} or the "
-                        f"address ({error.said}). What was answered is stored; run the same command again."
+                        f"The server {self.client.address.host} no longer knows the model {self.model!r} or the "
+                        f"address ({error.message}). What was answered is stored; run the same command again."
                     ) from None
-                if not (error.is_too_long and n_shots):
-                    return self._failed(question, f"{error}.", is_outage=False, is_too_long=error.is_too_long)
-            except GaveUpError as error:
-                return self._failed(question, f"{error}.", is_outage=True)
+                if not (error.is_too_long and n_examples):
+                    return self._make_failed_outcome(
+                        prompt, f"{error}.", is_outage=False, is_too_long=error.is_too_long
+                    )
+            except RetriesExhaustedError as error:
+                return self._make_failed_outcome(prompt, f"{error}.", is_outage=True)
         raise AssertionError  # the last turn of the loop returns
 
-    def _labels(self, question: Question, n_shots: int) -> Outcome:
-        prompt = self._prompt(question, n_shots)
-        first = self._likeliest(prompt)
-        found = label_logprobs(first, question.options)
+    def _compare_labels(self, prompt: RenderedPrompt, n_examples: int) -> PromptOutcome:
+        content = self._render(prompt, n_examples)
+        first = self._request_top_logprobs(content)
+        labels = match_labels(first, prompt.options)
         logprob = max((logprob for token, logprob in first if _is_space(token)), default=-np.inf)
-        if isinstance(prompt, str) and logprob > np.logaddexp.reduce(found.logprobs):
+        if isinstance(content, str) and logprob > np.logaddexp.reduce(labels.logprobs):
             # vocabularies without a token for a space and a digit together say the space first
-            second = label_logprobs(self._likeliest(prompt + " "), question.options)
-            both = np.logaddexp(found.logprobs, logprob + second.logprobs)
+            second = match_labels(self._request_top_logprobs(content + " "), prompt.options)
+            both = np.logaddexp(labels.logprobs, logprob + second.logprobs)
             left = 1.0 - np.exp(np.logaddexp.reduce([p for _, p in first]))
             bound = min(1.0, max(0.0, float(left)) + float(np.exp(logprob)) * second.unlisted_bound)
             n_unlisted = int(np.isneginf(both).sum())
         else:
-            both, bound, n_unlisted = found.logprobs, found.unlisted_bound, found.n_unlisted
+            both, bound, n_unlisted = labels.logprobs, labels.unlisted_bound, labels.n_unlisted
         bound = bound if n_unlisted else 0.0
-        said: dict[str, Any] = {"logprobs": np.minimum(both, 0.0)}
+        fields: dict[str, Any] = {"logprobs": np.minimum(both, 0.0)}
         if n_unlisted == len(both):  # which is likeliest is then unknown
-            said = {
-                "error": f"None of its labels was among the {self.way.n_top} likeliest tokens that the server names."
-            }
+            n_top = self.capabilities.n_top
+            fields = {"error": f"None of its labels was among the {n_top} likeliest tokens that the server names."}
         elif bound:
-            said["unlisted_share"] = bound / (bound + float(np.exp(np.logaddexp.reduce(both))))
-        return Outcome(
-            replies=[self._reply(question, n_shots, **said)],
+            fields["unlisted_share"] = bound / (bound + float(np.exp(np.logaddexp.reduce(both))))
+        return PromptOutcome(
+            responses=[self._make_response(prompt, n_examples, **fields)],
             n_unlisted=n_unlisted,
             unlisted_bound=bound,
         )
 
-    def _likeliest(self, prompt: Prompt) -> Listed:
+    def _request_top_logprobs(self, content: PromptContent) -> TokenLogprobs:
         """The likeliest first tokens; none where the model ends at once."""
-        return self._ask(self.way.body(self.model, prompt, n_tokens=1), lambda reply: likeliest(reply) or [])
+        return self._request(
+            self.capabilities.body(self.model, content, n_tokens=1), lambda response: get_top_logprobs(response) or []
+        )
 
-    def _likelihoods(self, question: Question, n_shots: int) -> Outcome:
-        text = question.text(n_shots)
+    def _compare_likelihoods(self, prompt: RenderedPrompt, n_examples: int) -> PromptOutcome:
+        text = prompt.text(n_examples)
         context = text.rstrip()
-        options = [text[len(context) :] + question.join + option for option in question.options]
+        options = [text[len(context) :] + prompt.join + option for option in prompt.options]
         n_context: int | None = None
         logprobs = []
         for option in options:
-            tokens, values = self._echoed(context + option)
-            n = n_continuation(tokens, option)
+            tokens, values = self._request_echo(context + option)
+            n = count_continuation_tokens(tokens, option)
             if n is None:  # letters of several tokens: as lm-evaluation-harness, by the number of tokens before them
                 if n_context is None:
-                    n_context = len(self._echoed(context)[0])
+                    n_context = len(self._request_echo(context)[0])
                 n = len(tokens) - n_context
             counted = values[len(values) - n :]
             if n < 1 or any(value is None for value in counted):
-                raise RefusedError(200, "its probabilities do not cover the option")
+                raise RequestRejectedError(200, "its probabilities do not cover the option")
             logprobs.append(sum(value for value in counted if value is not None))
-        return Outcome(replies=[self._reply(question, n_shots, logprobs=np.array(logprobs, dtype=np.float64))])
-
-    def _echoed(self, text: str) -> tuple[list[str], list[float | None]]:
-        """Tokens of a text and their log-probabilities, without what the model adds."""
-
-        def read(reply: Mapping[str, Any]) -> tuple[list[str], list[float | None]]:
-            given = echoed(reply)
-            if given is None:
-                raise MalformedError("a reply without the probabilities of the text")
-            counted = (reply.get("usage") or {}).get("completion_tokens")
-            n_added = counted if self.way.n_extra and isinstance(counted, int) else self.way.n_extra
-            end = len(given[0]) - n_added
-            return given[0][:end], given[1][:end]
-
-        return self._ask(self.way.body(self.model, text, n_tokens=0), read, n_letters_back=0)
-
-    def _texts(self, question: Question, n_shots: int) -> Outcome:
-        prompt = self._prompt(question, n_shots)
-        replies: list[Reply] = []
-        n_unanswered = 0
-        for trial in range(self.sampling.n_trials if self.is_written_method else 1):
-            body = self.way.body(
-                self.model, prompt, n_tokens=self.sampling.max_tokens, **self._drawing(question.text(n_shots), trial)
-            )
-            self._spent = []
-            try:
-                text = self._ask(body, written, n_letters_back=4 * self.sampling.max_tokens)
-            except GaveUpError as error:
-                n_unanswered += 1
-                replies.append(Reply(prompt_id=question.prompt_id, trial=trial, error=f"{error}."))
-                continue
-            replies.append(self._reply(question, n_shots, trial=trial, text=cut(text, self.sampling.stop)))
-        return Outcome(replies=replies, is_outage=n_unanswered == len(replies))
-
-    def _drawing(self, text: str, trial: int) -> dict[str, Any]:
-        """What a request says of how answers are drawn; only what is not the protocol's default."""
-        sampling = self.sampling
-        said: dict[str, Any] = {"temperature": sampling.temperature}
-        if sampling.temperature > 0:
-            said["seed"] = seed_of(sampling.seed, text, trial)
-        if sampling.top_p != 1.0:
-            said["top_p"] = sampling.top_p
-        if sampling.stop:
-            said["stop"] = list(sampling.stop[:MOST_STOPS])
-        return said
-
-    def _prompt(self, question: Question, n_shots: int) -> Prompt:
-        return question.messages(n_shots) if self.way.api == "chat" else question.text(n_shots)
-
-    def _ask(self, body: dict[str, Any], read: Callable[[Mapping[str, Any]], T], n_letters_back: int = 4) -> T:
-        sent = body.get("prompt") or "".join(turn["content"] for turn in body.get("messages", ()))
-        made, spent = self.caller.ask(
-            self.connection, self.way.path, body, read,
-            n_letters=len(sent), n_letters_back=n_letters_back, stop=self.stop,
-        )  # fmt: skip
-        self._spent.append(spent)
-        return made
-
-    def _reply(self, question: Question, n_shots: int, **said: Any) -> Reply:
-        return Reply(
-            prompt_id=question.prompt_id,
-            n_shots=n_shots,
-            n_tokens_read=sum(one.n_read for one in self._spent),
-            n_tokens_written=sum(one.n_written for one in self._spent),
-            **said,
+        return PromptOutcome(
+            responses=[self._make_response(prompt, n_examples, logprobs=np.array(logprobs, dtype=np.float64))]
         )
 
-    def _failed(self, question: Question, why: str, *, is_outage: bool, is_too_long: bool = False) -> Outcome:
+    def _request_echo(self, text: str) -> tuple[list[str], list[float | None]]:
+        """Tokens of a text and their log-probabilities, without what the model adds."""
+
+        def read(response: Mapping[str, Any]) -> tuple[list[str], list[float | None]]:
+            echoed = get_echoed_logprobs(response)
+            if echoed is None:
+                raise MalformedError("a reply without the probabilities of the text")
+            counted = (response.get("usage") or {}).get("completion_tokens")
+            n_added = (
+                counted
+                if self.capabilities.n_extra_tokens and isinstance(counted, int)
+                else self.capabilities.n_extra_tokens
+            )
+            end = len(echoed[0]) - n_added
+            return echoed[0][:end], echoed[1][:end]
+
+        return self._request(self.capabilities.body(self.model, text, n_tokens=0), read, n_letters_back=0)
+
+    def _generate(self, prompt: RenderedPrompt, n_examples: int) -> PromptOutcome:
+        content = self._render(prompt, n_examples)
+        responses: list[Response] = []
+        n_unanswered = 0
+        for trial in range(self.sampling.n_trials if self.is_written_method else 1):
+            body = self.capabilities.body(
+                self.model,
+                content,
+                n_tokens=self.sampling.max_tokens,
+                **self._sampling_options(prompt.text(n_examples), trial),
+            )
+            self._usages = []
+            try:
+                text = self._request(body, get_text, n_letters_back=4 * self.sampling.max_tokens)
+            except RetriesExhaustedError as error:
+                n_unanswered += 1
+                responses.append(Response(prompt_id=prompt.prompt_id, trial=trial, error=f"{error}."))
+                continue
+            responses.append(
+                self._make_response(prompt, n_examples, trial=trial, text=cut_at_stop(text, self.sampling.stop))
+            )
+        return PromptOutcome(responses=responses, is_outage=n_unanswered == len(responses))
+
+    def _sampling_options(self, text: str, trial: int) -> dict[str, Any]:
+        """Sampling options of a request, without those that are the protocol's defaults."""
+        sampling = self.sampling
+        fields: dict[str, Any] = {"temperature": sampling.temperature}
+        if sampling.temperature > 0:
+            fields["seed"] = derive_seed(sampling.seed, text, trial)
+        if sampling.top_p != 1.0:
+            fields["top_p"] = sampling.top_p
+        if sampling.stop:
+            fields["stop"] = list(sampling.stop[:MAX_STOP_STRINGS])
+        return fields
+
+    def _render(self, prompt: RenderedPrompt, n_examples: int) -> PromptContent:
+        return prompt.messages(n_examples) if self.capabilities.api == "chat" else prompt.text(n_examples)
+
+    def _request(self, body: dict[str, Any], read: Callable[[Mapping[str, Any]], T], n_letters_back: int = 4) -> T:
+        sent = body.get("prompt") or "".join(turn["content"] for turn in body.get("messages", ()))
+        result, usage = self.client.send(
+            self.connection, self.capabilities.path, body, read,
+            n_letters=len(sent), n_letters_back=n_letters_back, stop=self.stop,
+        )  # fmt: skip
+        self._usages.append(usage)
+        return result
+
+    def _make_response(self, prompt: RenderedPrompt, n_examples: int, **fields: Any) -> Response:
+        return Response(
+            prompt_id=prompt.prompt_id,
+            n_examples=n_examples,
+            n_tokens_read=sum(usage.n_read for usage in self._usages),
+            n_tokens_written=sum(usage.n_written for usage in self._usages),
+            **fields,
+        )
+
+    def _make_failed_outcome(
+        self, prompt: RenderedPrompt, reason: str, *, is_outage: bool, is_too_long: bool = False
+    ) -> PromptOutcome:
         n_trials = self.sampling.n_trials if self.is_written_method else 1
-        replies = [
-            Reply(prompt_id=question.prompt_id, trial=trial, error=why, is_too_long=is_too_long)
+        responses = [
+            Response(prompt_id=prompt.prompt_id, trial=trial, error=reason, is_too_long=is_too_long)
             for trial in range(n_trials)
         ]
-        return Outcome(replies=replies, is_outage=is_outage)
+        return PromptOutcome(responses=responses, is_outage=is_outage)
 
 
-def cut(text: str, stops: tuple[str, ...]) -> str:
-    """The text up to the first of the stop strings; servers leave it in, or know only four."""
-    return text[: min((at for stop in stops if stop and (at := text.find(stop)) >= 0), default=len(text))]
-
-
-def seed_of(seed: int, text: str, trial: int) -> int:
+def derive_seed(seed: int, text: str, trial: int) -> int:
     """A seed for one answer to a text, in [0, 2**31)."""
     digest = hashlib.sha256(f"{seed}\n{trial}\n".encode() + text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:4]) >> 1

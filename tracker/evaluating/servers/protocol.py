@@ -1,4 +1,4 @@
-"""OpenAI's protocol: what is sent, and what a reply says."""
+"""OpenAI's protocol: what is sent, and what a response says."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 WORD_STARTS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n"})
 """How vocabularies write the space before a word, and the end of a line."""
 LETTERS_PER_TOKEN = 4
-MOST_TOKENS = 10**9
-"""Of one request; a server that counts more, or less than none, has miscounted."""
 """Roughly; used where a server does not count."""
+MAX_TOKENS = 10**9
+"""Of one request; a server that counts more, or less than none, has miscounted."""
 
-Listed = list[tuple[str, float]]
+TokenLogprobs = list[tuple[str, float]]
 """Tokens and natural logarithms of their probabilities."""
 
 
 class MalformedError(Exception):
-    """A reply that is not what the protocol promises; it is asked for again."""
+    """A response that is not what the protocol promises; the request is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Labels:
+class LabelProbabilities:
     """What a list of the likeliest tokens says of the labels.
 
     Attributes:
@@ -54,21 +54,21 @@ class Labels:
     unlisted_bound: float
 
 
-def choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The one choice of a reply.
+def get_choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The one choice of a response.
 
     Raises:
         MalformedError: there is none.
     """
-    choices = reply.get("choices")
+    choices = response.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise MalformedError("a reply without choices")
     return choices[0]
 
 
-def written(reply: Mapping[str, Any]) -> str:
+def get_text(response: Mapping[str, Any]) -> str:
     """The text that a model wrote, in either endpoint's form; '' where it wrote nothing that is shown."""
-    chosen = choice(reply)
+    chosen = get_choice(response)
     message = chosen.get("message")
     text = chosen.get("text") if message is None else message.get("content") if isinstance(message, Mapping) else 0
     if text is None:
@@ -78,33 +78,33 @@ def written(reply: Mapping[str, Any]) -> str:
     return text
 
 
-def likeliest(reply: Mapping[str, Any]) -> Listed | None:
+def get_top_logprobs(response: Mapping[str, Any]) -> TokenLogprobs | None:
     """The likeliest first tokens; None where the server lists none.
 
     Two forms are in use, by either endpoint: ``top_logprobs`` as one mapping a token, and ``content`` as one object a
     token.
     """
-    given = choice(reply).get("logprobs")
-    if not isinstance(given, Mapping):
+    logprobs = get_choice(response).get("logprobs")
+    if not isinstance(logprobs, Mapping):
         return None
-    content, tops = given.get("content"), given.get("top_logprobs")
-    listed: Listed
+    content, tops = logprobs.get("content"), logprobs.get("top_logprobs")
+    tokens: TokenLogprobs
     if isinstance(content, list) and content and isinstance(content[0], Mapping):
         entries = content[0].get("top_logprobs")
-        listed = _entries(entries) if isinstance(entries, list) else []
-        listed += [entry for entry in _entries([content[0]]) if entry[0] not in {token for token, _ in listed}]
+        tokens = _parse_entries(entries) if isinstance(entries, list) else []
+        tokens += [entry for entry in _parse_entries([content[0]]) if entry[0] not in {token for token, _ in tokens}]
     elif isinstance(tops, list) and tops and isinstance(tops[0], Mapping):
-        listed = [(str(token), _number(logprob)) for token, logprob in tops[0].items()]
+        tokens = [(str(token), _parse_logprob(logprob)) for token, logprob in tops[0].items()]
     else:
         return None
-    return listed or None
+    return tokens or None
 
 
-MOST_MASS = 1.01
+MAX_PROBABILITY_SUM = 1.01
 """Of the probabilities of first tokens; more than 1 by rounding."""
 
 
-def label_logprobs(listed: Iterable[tuple[str, float]], labels: Sequence[str]) -> Labels:
+def match_labels(tokens: Iterable[tuple[str, float]], labels: Sequence[str]) -> LabelProbabilities:
     """The probability of each label as the first token, by any spelling of it: ``A``, `` A``, ``▁A``.
 
     Labels that are the same but for spaces share nothing: each is matched on its own.
@@ -112,38 +112,38 @@ def label_logprobs(listed: Iterable[tuple[str, float]], labels: Sequence[str]) -
     Raises:
         MalformedError: the probabilities cannot be.
     """
-    found = np.full(len(labels), -np.inf)
+    logprobs = np.full(len(labels), -np.inf)
     mass = 0.0
     bare = [label.strip() for label in labels]
-    for token, logprob in listed:
+    for token, logprob in tokens:
         mass += math.exp(logprob)
-        said = token.translate(WORD_STARTS).strip()
+        spelling = token.translate(WORD_STARTS).strip()
         for at, label in enumerate(bare):
-            if said == label:
-                found[at] = np.logaddexp(found[at], logprob)
-    if mass > MOST_MASS:
+            if spelling == label:
+                logprobs[at] = np.logaddexp(logprobs[at], logprob)
+    if mass > MAX_PROBABILITY_SUM:
         raise MalformedError("probabilities of first tokens that add up to more than 1")
-    return Labels(
-        logprobs=np.minimum(found, 0.0),
-        n_unlisted=int(np.isneginf(found).sum()),
+    return LabelProbabilities(
+        logprobs=np.minimum(logprobs, 0.0),
+        n_unlisted=int(np.isneginf(logprobs).sum()),
         unlisted_bound=min(1.0, max(0.0, 1.0 - mass)),
     )
 
 
-def echoed(reply: Mapping[str, Any]) -> tuple[list[str], list[float | None]] | None:
+def get_echoed_logprobs(response: Mapping[str, Any]) -> tuple[list[str], list[float | None]] | None:
     """Tokens of the text that was sent and of what follows, with their log-probabilities; None where not given."""
-    given = choice(reply).get("logprobs")
-    if not isinstance(given, Mapping):
+    logprobs = get_choice(response).get("logprobs")
+    if not isinstance(logprobs, Mapping):
         return None
-    tokens, values = given.get("tokens"), given.get("token_logprobs")
+    tokens, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
     if not isinstance(tokens, list) or not isinstance(values, list):
         return None
     if len(tokens) != len(values):
         raise MalformedError("a reply with more tokens than probabilities")
-    return [str(token) for token in tokens], [None if value is None else _number(value) for value in values]
+    return [str(token) for token in tokens], [None if value is None else _parse_logprob(value) for value in values]
 
 
-def n_continuation(tokens: Sequence[str], continuation: str) -> int | None:
+def count_continuation_tokens(tokens: Sequence[str], continuation: str) -> int | None:
     """How many tokens at the end make up the continuation; None where they do not spell it.
 
     Offsets are of no use here: servers count marks of the beginning as letters, or do not. A token that reaches back
@@ -163,37 +163,37 @@ def n_continuation(tokens: Sequence[str], continuation: str) -> int | None:
     return lenient
 
 
-def usage(reply: Mapping[str, Any], *, sent: int, received: int) -> Usage:
+def get_usage(response: Mapping[str, Any], *, sent: int, received: int) -> Usage:
     """Tokens as the server counted them, else estimated from the letters that were sent and received."""
-    given = reply.get("usage")
-    if isinstance(given, Mapping):
-        read, out = given.get("prompt_tokens"), given.get("completion_tokens")
-        if isinstance(read, int) and 0 <= read <= MOST_TOKENS:
-            written = out if isinstance(out, int) and 0 <= out <= MOST_TOKENS else 0
+    counts = response.get("usage")
+    if isinstance(counts, Mapping):
+        read, written = counts.get("prompt_tokens"), counts.get("completion_tokens")
+        if isinstance(read, int) and 0 <= read <= MAX_TOKENS:
+            written = written if isinstance(written, int) and 0 <= written <= MAX_TOKENS else 0
             return Usage(n_read=read, n_written=written)
-    return Usage(n_read=estimate(sent), n_written=estimate(received), is_estimated=True)
+    return Usage(n_read=estimate_tokens(sent), n_written=estimate_tokens(received), is_estimated=True)
 
 
-def estimate(n_letters: int) -> int:
+def estimate_tokens(n_letters: int) -> int:
     """Tokens of a text of so many letters, roughly."""
     return -(-n_letters // LETTERS_PER_TOKEN)
 
 
-def error_text(body: Any) -> tuple[str, str]:
+def parse_error(body: Any) -> tuple[str, str]:
     """What a server says is wrong, and its code for it; '' where it says none."""
-    given = body.get("error", body) if isinstance(body, Mapping) else body
-    if isinstance(given, Mapping):
-        said = given.get("message") or given.get("detail") or given.get("error") or ""
-        return str(said), str(given.get("code") or given.get("type") or "")
-    return (given, "") if isinstance(given, str) else ("", "")
+    details = body.get("error", body) if isinstance(body, Mapping) else body
+    if isinstance(details, Mapping):
+        message = details.get("message") or details.get("detail") or details.get("error") or ""
+        return str(message), str(details.get("code") or details.get("type") or "")
+    return (details, "") if isinstance(details, str) else ("", "")
 
 
-def _entries(entries: Sequence[Any]) -> Listed:
-    named = [entry for entry in entries if isinstance(entry, Mapping) and isinstance(entry.get("token"), str)]
-    return [(entry["token"], _number(entry.get("logprob"))) for entry in named]
+def _parse_entries(entries: Sequence[Any]) -> TokenLogprobs:
+    valid = [entry for entry in entries if isinstance(entry, Mapping) and isinstance(entry.get("token"), str)]
+    return [(entry["token"], _parse_logprob(entry.get("logprob"))) for entry in valid]
 
 
-def _number(value: Any) -> float:
+def _parse_logprob(value: Any) -> float:
     """A log-probability; rounding may have pushed it above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         raise MalformedError("a probability that is no number")

@@ -1,4 +1,4 @@
-"""How fast a server is asked, and how long one waits after a fault."""
+"""Limits of requests and tokens per minute, and the waits after a fault."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackOff:
-    """How long to wait before one asks again.
+    """How long to wait before a request is repeated.
 
     Attributes:
         tries: how often a request is sent at most.
         first_s: seconds before the second try; twice as many before each further one.
-        most_s: but never more, where the server says nothing itself.
-        patience_s: where it asks for a longer wait than this, one stops.
+        max_s: but never more, where the server asks for no wait itself.
+        patience_s: where the server asks for a longer wait than this, one stops.
     """
 
     tries: int = 6
     first_s: float = 1.0
-    most_s: float = 30.0
+    max_s: float = 30.0
     patience_s: float = 600.0
 
-    def seconds(self, n_failed: int, draws: random.Random) -> float:
+    def draw_seconds(self, n_failed: int, draws: random.Random) -> float:
         """After so many failures in a row: half of it fixed, half drawn, so that threads do not return together."""
-        longest = min(self.most_s, self.first_s * 2.0 ** (n_failed - 1))
-        return longest * (0.5 + 0.5 * draws.random())
+        max_seconds = min(self.max_s, self.first_s * 2.0 ** (n_failed - 1))
+        return max_seconds * (0.5 + 0.5 * draws.random())
 
 
-class Pace:
+class RateLimiter:
     """At most so many requests and tokens a minute, spread evenly over it.
 
     Requests are never closer than a minute divided by the limit, so no minute, wherever it begins, holds more. Tokens
     are estimated when a request is sent, and set right when the server has counted them.
 
     Args:
-        requests_per_minute: None for as many as one likes.
+        requests_per_minute: None for no limit.
         tokens_per_minute: those read and written together.
         minute_s: how long a minute is.
     """
@@ -54,8 +54,8 @@ class Pace:
         self._lock = threading.Lock()
         self._next_request = self._next_tokens = self._paused_until = 0.0
 
-    def turn(self, n_tokens: int) -> float:
-        """Takes the next free moment; how many seconds there are until then."""
+    def reserve(self, n_tokens: int) -> float:
+        """Reserve the next free moment; the seconds until then."""
         with self._lock:
             now = time.monotonic()
             at = max(now, self._next_request, self._next_tokens)
@@ -73,21 +73,21 @@ class Pace:
         with self._lock:
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
 
-    def paused(self) -> float:
+    def remaining_pause(self) -> float:
         """How many seconds of a pause are left."""
         with self._lock:
             return max(0.0, self._paused_until - time.monotonic())
 
 
-def retry_after(said: str | None) -> float | None:
+def parse_retry_after(header: str | None) -> float | None:
     """Seconds to wait, from the header Retry-After, which holds seconds or a date; None where it says none."""
-    if not said:
+    if not header:
         return None
     try:
-        seconds = float(said)
+        seconds = float(header)
     except ValueError:
         try:
-            date = parsedate_to_datetime(said)
+            date = parsedate_to_datetime(header)
         except ValueError:
             return None
         date = date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -17,7 +17,7 @@ from tracker.ingest.write.bulk_rows import insert_answers, insert_scores, raw_ro
 from tracker.ingest.write.checksums import checksum, combine_checksums
 from tracker.ingest.write.score_columns import compare_scores, unpack
 from tracker.ingest.write.stored_runs import OUR_LABEL, OnConflict, next_label
-from tracker.run_settings import IDENTITY, evaluation_of
+from tracker.run_settings import IDENTITY, evaluation_identity
 from tracker.schema import Answer, Metric, Run, RunSource, TaskScore, metadata
 from tracker.schema.measurements import CONDITIONS, RUN_STATUSES
 from tracker.schema.run_fields import RUN_FIELDS, RunFields, merge_run_values
@@ -91,7 +91,7 @@ class ArchivedRuns:
         asked = asked.where(runs.benchmark_id.in_(self.names.keys["benchmark"].tolist())).order_by(runs.id)
         for benchmark, model, condition, variant, said_identity, label, key in self.session.execute(asked):
             self._labels[benchmark, model, condition, variant][label] = key
-            if (evaluation := evaluation_of({IDENTITY: said_identity})) is not None:
+            if (evaluation := evaluation_identity({IDENTITY: said_identity})) is not None:
                 self._evaluations[key] = evaluation
         contents = RunContents(self.names, self.prompts, self._metrics)
         rows = list(self.archive.rows("run"))
@@ -126,7 +126,7 @@ class ArchivedRuns:
         every, label = self._labels[identity], str(row["label"])
         model = self.names.model_names[row["model"]]
         row = {**row, "settings": parsed(self.archive, "run", place, "settings", row["settings"], dict)}
-        evaluation = evaluation_of(row["settings"])
+        evaluation = evaluation_identity(row["settings"])
         labels = {name: key for name, key in every.items() if self._evaluations.get(key) == evaluation}
         if evaluation is not None and label not in labels:  # the same evaluation may have come to another label here
             label = next((name for name, key in labels.items() if key not in self._claimed), label)
@@ -212,7 +212,7 @@ class ArchivedRuns:
         self.session.flush()
         assert run.id is not None
         self._labels[identity][label] = run.id
-        if (evaluation := evaluation_of(run.settings)) is not None:
+        if (evaluation := evaluation_identity(run.settings)) is not None:
             self._evaluations[run.id] = evaluation
         self._claimed.add(run.id)
         self._insert(run.id, content)

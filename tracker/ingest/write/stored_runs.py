@@ -19,7 +19,7 @@ from tracker.ingest.write.bulk_rows import stored_scores
 from tracker.ingest.write.checksums import checksum
 from tracker.ingest.write.parsed_run import ParsedRun, TaskValue
 from tracker.ingest.write.score_columns import ScoreColumn, ScoreComparison, compare_scores, unpack
-from tracker.run_settings import IDENTITY, evaluation_of, without_evaluation
+from tracker.run_settings import IDENTITY, evaluation_identity, remove_evaluation
 from tracker.schema import Answer, Run, RunSource, TaskScore
 from tracker.schema.run_fields import run_values
 
@@ -97,7 +97,7 @@ class StoredRuns:
         self._evaluated: set[int] = set()
         for *identity, evaluation, label, key in session.execute(asked.order_by(runs.id)):
             self._labels[tuple(identity)][label] = key
-            if evaluation_of({IDENTITY: evaluation}) is not None:
+            if evaluation_identity({IDENTITY: evaluation}) is not None:
                 self._evaluated.add(key)
         linked = select(RunSource.run_id).where(RunSource.source_id == source_id)
         self._linked = set(session.scalars(linked)) if source_id is not None else set()
@@ -242,7 +242,7 @@ def next_label(labels: Iterable[str]) -> str:
 
 def _new(draft: ParsedRun, label: str) -> RunUpdate:
     values = {**run_values(draft.fields), "label": label}
-    values["settings"] = without_evaluation(draft.fields.settings) or None
+    values["settings"] = remove_evaluation(draft.fields.settings) or None
     run = Run(benchmark_id=draft.benchmark_id, model_id=draft.model_id, **values)
     return RunUpdate(
         draft, run, is_new=True, columns=draft.columns, answers=draft.answers, task_scores=draft.task_scores

@@ -24,7 +24,7 @@ from tracker.ingest.write.checksums import checksum, combine_checksums
 from tracker.ingest.write.run_parser import RunParser
 from tracker.ingest.write.score_columns import unpack
 from tracker.ingest.write.stored_runs import OnConflict, RunUpdate, StoredRuns, first_warnings
-from tracker.run_settings import evaluation_of, without_evaluation
+from tracker.run_settings import evaluation_identity, remove_evaluation
 from tracker.schema import Run, RunSource, Score, Source, TaskScore
 from tracker.schema.run_fields import merge_run_values
 
@@ -212,7 +212,7 @@ def _lost_runs(session: Session, source: Source, reading: ParsedFile, options: R
 def _write(session: Session, decisions: Sequence[RunUpdate], *, whole: bool) -> None:
     for decision in decisions:
         run, draft = decision.run, decision.draft
-        if evaluation_of(run.settings) is not None:
+        if evaluation_identity(run.settings) is not None:
             continue  # the file says nothing new of it, and how it was run is known
         if decision.is_trusted is None:
             run.n_scores += sum(map(len, decision.columns))
@@ -222,7 +222,7 @@ def _write(session: Session, decisions: Sequence[RunUpdate], *, whole: bool) -> 
         elif whole and run.status == "partial" and decision.covers_stored:
             run.status = "complete"
         if not decision.is_new:
-            values = replace(draft.fields, settings=without_evaluation(draft.fields.settings))
+            values = replace(draft.fields, settings=remove_evaluation(draft.fields.settings))
             for name, value in merge_run_values(run, values).items():
                 setattr(run, name, value)
     session.add_all([decision.run for decision in decisions if decision.is_new])
@@ -263,7 +263,7 @@ def _where(table: type, **keys: str) -> sa.Update:
 
 def _link(session: Session, source_id: int, decisions: Sequence[RunUpdate]) -> None:
     known = set(session.scalars(select(RunSource.run_id).where(RunSource.source_id == source_id)))
-    from_files = (decision.run for decision in decisions if evaluation_of(decision.run.settings) is None)
+    from_files = (decision.run for decision in decisions if evaluation_identity(decision.run.settings) is None)
     keys = dict.fromkeys(map(_key, from_files))
     session.add_all(RunSource(run_id=key, source_id=source_id) for key in keys if key not in known)
 

@@ -24,7 +24,7 @@ from tracker.queries.ranking.ranked_means import Leaderboard, LeaderboardRow, Ra
 from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric, select_runs
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
-from tracker.run_settings import evaluation_of, progress_of
+from tracker.run_settings import describe_progress, evaluation_identity
 
 __all__ = ["Leaderboard", "LeaderboardRow", "leaderboard", "rank_by_prompts", "rank_by_tasks"]
 
@@ -103,8 +103,8 @@ def _under_way(session: Session, benchmark: BenchmarkKey, selection: Selection) 
         .order_by(run.id)
     )
     said = [
-        f"{row.name} (run {row.id}, {progress_of(row.settings)})"
+        f"{row.name} (run {row.id}, {describe_progress(row.settings)})"
         for row in rows
-        if evaluation_of(row.settings) is not None
+        if evaluation_identity(row.settings) is not None
     ]
     return f"Not taken, since the evaluation has not finished: {join_names(said, N_NAMED)}." if said else ""

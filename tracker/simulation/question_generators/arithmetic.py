@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracker.simulation.exercise import Dice, Exercise, counted
+from tracker.simulation.exercise import Dice, Exercise, number_exercise
 from tracker.simulation.vocabulary import GOODS, MONTHS, PEOPLE, TOWNS
 
 
@@ -13,7 +13,7 @@ def _shopping(dice: Dice) -> Exercise:
         f"{a} buys {n} {g} at {p} crowns each and {m} {h} at {q} crowns each in {town}. "
         f"How many crowns does {a} pay in all?"
     )
-    return counted(text, n * p + m * q, ((n + m) * (p + q), n * p + q, n * q + m * p, n + p + m + q))
+    return number_exercise(text, n * p + m * q, ((n + m) * (p + q), n * p + q, n * q + m * p, n + p + m + q))
 
 
 def _packing(dice: Dice) -> Exercise:
@@ -24,7 +24,7 @@ def _packing(dice: Dice) -> Exercise:
         f"{a} packs {k * boxes + rest} {g} into boxes of {k} for the market in {town}. "
         f"How many {g} are left over once no further box can be filled?"
     )
-    return counted(text, rest, (boxes, k - rest, boxes + 1))
+    return number_exercise(text, rest, (boxes, k - rest, boxes + 1))
 
 
 def _workshop(dice: Dice) -> Exercise:
@@ -35,7 +35,7 @@ def _workshop(dice: Dice) -> Exercise:
         f"A workshop in {town} makes {r} {g} an hour. It works {h} hours a day for {d} days, "
         f"and then {lost} of the {g} are lost in a flood. How many {g} remain?"
     )
-    return counted(text, r * h * d - lost, (r * h * d, r * h * d + lost, r * h * (d - 1), r * d - lost))
+    return number_exercise(text, r * h * d - lost, (r * h * d, r * h * d + lost, r * h * (d - 1), r * d - lost))
 
 
 def _price(dice: Dice) -> Exercise:
@@ -47,7 +47,7 @@ def _price(dice: Dice) -> Exercise:
         f"A crate of {g} in {town} cost {p} crowns. In {month} its price rose by {x} percent, "
         f"and later it fell by {fall} crowns. What does the crate cost after both changes?"
     )
-    return counted(text, p + rise - fall, (p + x - fall, p + rise, p + rise + fall, p - rise - fall), "crowns")
+    return number_exercise(text, p + rise - fall, (p + x - fall, p + rise, p + rise + fall, p - rise - fall), "crowns")
 
 
 def _sharing(dice: Dice) -> Exercise:
@@ -58,7 +58,7 @@ def _sharing(dice: Dice) -> Exercise:
         f"{a} had {had} {g}, gave {given} of them to {b}, and shared the rest equally among {k} cousins "
         f"from {town}. How many {g} did each cousin get?"
     )
-    return counted(text, each, (had // k, (had + given) // k, each + k, k * each))
+    return number_exercise(text, each, (had // k, (had + given) // k, each + k, k * each))
 
 
 KINDS = (_shopping, _packing, _workshop, _price, _sharing)

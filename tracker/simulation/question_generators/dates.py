@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from tracker.simulation.exercise import Dice, Exercise, counted, named
+from tracker.simulation.exercise import Dice, Exercise, name_exercise, number_exercise
 from tracker.simulation.vocabulary import MONTHS, PEOPLE, TOWNS, WEEKDAYS
 
 
@@ -32,7 +32,7 @@ def _interval(dice: Dice) -> Exercise:
         f"{a} leaves {town} on {_day(first)} and returns on {_day(first + timedelta(days=n))}. "
         "How many days after the departure is the return?"
     )
-    return counted(text, n, (n + 1, n - 1, n + 2, n - 2), "days")
+    return number_exercise(text, n, (n + 1, n - 1, n + 2, n - 2), "days")
 
 
 def _weekday(dice: Dice) -> Exercise:
@@ -43,7 +43,7 @@ def _weekday(dice: Dice) -> Exercise:
         f"In {town}, {_day(first)} is a {start}. The holiday of {a} starts {n} days later. "
         "On which day of the week does it start?"
     )
-    return named(text, right, dice.shuffled(WEEKDAYS))
+    return name_exercise(text, right, dice.shuffled(WEEKDAYS))
 
 
 def _arrival(dice: Dice) -> Exercise:
@@ -66,7 +66,7 @@ def _ages(dice: Dice) -> Exercise:
         f"{a} of {town} was born in {older}, and {b} in {older + gap}. In which year does {a} reach {times} times "
         f"the age that {b} reaches in the same year?"
     )
-    return counted(text, right, (older + gap, older + times * gap, right + gap, right - 1))
+    return number_exercise(text, right, (older + gap, older + times * gap, right + gap, right - 1))
 
 
 KINDS = (_course, _interval, _weekday, _arrival, _ages)

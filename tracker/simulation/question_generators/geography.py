@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracker.simulation.exercise import Dice, Exercise, counted, named
+from tracker.simulation.exercise import Dice, Exercise, name_exercise, number_exercise
 from tracker.simulation.vocabulary import PEOPLE, PROVINCES, RIVERS, TOWNS
 
 TRIPLES = ((3, 4, 5), (5, 12, 13), (8, 15, 17), (7, 24, 25), (20, 21, 29))
@@ -19,7 +19,7 @@ def _crow(dice: Dice) -> Exercise:
         f"In {province}, {u} lies {x} km due north of {t}, and {v} lies {y} km due east of {u}. "
         f"How far is it from {t} to {v} as the crow flies?"
     )
-    return counted(text, z, (x + y, abs(x - y), z + scale, z - scale), "km")
+    return number_exercise(text, z, (x + y, abs(x - y), z + scale, z - scale), "km")
 
 
 def _density(dice: Dice) -> Exercise:
@@ -29,7 +29,7 @@ def _density(dice: Dice) -> Exercise:
         f"The province of {province} covers {area} square kilometres and has {area * density} inhabitants, "
         f"of whom {capital} live in its capital {town}. How many inhabitants per square kilometre does it have?"
     )
-    return counted(text, density, (density - capital // area, density + 10, density // 2, density * 10))
+    return number_exercise(text, density, (density - capital // area, density + 10, density // 2, density * 10))
 
 
 def _walk(dice: Dice) -> Exercise:
@@ -53,7 +53,7 @@ def _rivers(dice: Dice) -> Exercise:
     listed = ", ".join(f"the {river} ({length} km)" for river, length in zip(rivers, lengths, strict=True))
     text = f"Four rivers of {province} meet near {town}: {listed}. Which of them is the {asked}?"
     right = rivers[int(np.argsort(lengths)[::-1][place])]
-    return named(text, f"the {right}", (f"the {river}" for river in rivers))
+    return name_exercise(text, f"the {right}", (f"the {river}" for river in rivers))
 
 
 def _map(dice: Dice) -> Exercise:
@@ -64,7 +64,7 @@ def _map(dice: Dice) -> Exercise:
         f"On a map of {province} at a scale of 1 : {scale}, the towns {t} and {u} are {apart} cm apart. "
         "How many kilometres are they apart in the country?"
     )
-    return counted(text, right, (right * 10, right * 2, right + apart, scale // 10_000), "km")
+    return number_exercise(text, right, (right * 10, right * 2, right + apart, scale // 10_000), "km")
 
 
 KINDS = (_crow, _density, _walk, _rivers, _map)

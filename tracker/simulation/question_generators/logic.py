@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tracker.simulation.exercise import Dice, Exercise, counted, named
+from tracker.simulation.exercise import Dice, Exercise, name_exercise, number_exercise
 from tracker.simulation.vocabulary import CALLINGS, COMPARISONS, PEOPLE, SERVICES, TOWNS
 
 
@@ -17,7 +17,7 @@ def _order(dice: Dice) -> Exercise:
     place = dice.number(0, 1)
     asked = (f"the {most}", f"the second {most}")[place]
     text = f"Four friends from {town} compare themselves. {' '.join(clues)} Who is {asked} of the four?"
-    return named(text, people[place], people)
+    return name_exercise(text, people[place], people)
 
 
 def _series(dice: Dice) -> Exercise:
@@ -30,7 +30,7 @@ def _series(dice: Dice) -> Exercise:
         "the one before by the same multiplication and then the same addition. Which number comes next?"
     )
     mistakes = (factor * terms[3], terms[3] + terms[2], 2 * terms[3] - terms[2], terms[4] + factor)
-    return counted(text, terms[4], mistakes)
+    return number_exercise(text, terms[4], mistakes)
 
 
 def _implication(dice: Dice) -> Exercise:
@@ -53,7 +53,7 @@ def _divisible(dice: Dice) -> Exercise:
         f"{a} delivers letters to the houses {', '.join(map(str, houses))} of a street in {town}. "
         f"How many of these numbers can be divided by {p} but not by {q}?"
     )
-    return counted(text, right, (sum(n % p == 0 for n in houses), sum(n % q == 0 for n in houses)))
+    return number_exercise(text, right, (sum(n % p == 0 for n in houses), sum(n % q == 0 for n in houses)))
 
 
 def _syllogism(dice: Dice) -> Exercise:

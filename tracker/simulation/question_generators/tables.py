@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracker.simulation.exercise import Dice, Exercise, counted, named
+from tracker.simulation.exercise import Dice, Exercise, name_exercise, number_exercise
 from tracker.simulation.vocabulary import GOODS, MONTHS, TOWNS
 
 
@@ -37,14 +37,14 @@ def _column_total(dice: Dice) -> Exercise:
     table, k = _table(dice), dice.number(0, 3)
     totals = [sum(row[j] for row in table.cells) for j in range(4)]
     text = f"{table}How many {table.goods} did the four towns sell together in {table.months[k]}?"
-    return counted(text, totals[k], (*(t for t in totals if t != totals[k]), totals[k] + 10))
+    return number_exercise(text, totals[k], (*(t for t in totals if t != totals[k]), totals[k] + 10))
 
 
 def _best_town(dice: Dice) -> Exercise:
     table = _table(dice)
     totals = [sum(row) for row in table.cells]
     text = f"{table}Which town sold the most {table.goods} over the four months?"
-    return named(text, table.towns[int(np.argmax(totals))], table.towns)
+    return name_exercise(text, table.towns[int(np.argmax(totals))], table.towns)
 
 
 def _difference(dice: Dice) -> Exercise:
@@ -55,21 +55,21 @@ def _difference(dice: Dice) -> Exercise:
     x, y = table.cells[more][k], table.cells[less][k]
     month = table.months[k]
     text = f"{table}How many {table.goods} did {table.towns[more]} sell in {month} beyond those of {table.towns[less]}?"
-    return counted(text, x - y, (x + y, x, y, x - y + 10))
+    return number_exercise(text, x - y, (x + y, x, y, x - y + 10))
 
 
 def _worst_month(dice: Dice) -> Exercise:
     table = _table(dice)
     totals = [sum(row[j] for row in table.cells) for j in range(4)]
     text = f"{table}In which month did the four towns together sell the fewest {table.goods}?"
-    return named(text, table.months[int(np.argmin(totals))], table.months)
+    return name_exercise(text, table.months[int(np.argmin(totals))], table.months)
 
 
 def _row_total(dice: Dice) -> Exercise:
     table, i = _table(dice), dice.number(0, 3)
     totals = [sum(row) for row in table.cells]
     text = f"{table}How many {table.goods} did {table.towns[i]} sell over the four months?"
-    return counted(text, totals[i], (*(t for t in totals if t != totals[i]), totals[i] - 10))
+    return number_exercise(text, totals[i], (*(t for t in totals if t != totals[i]), totals[i] - 10))
 
 
 KINDS = (_column_total, _best_town, _difference, _worst_month, _row_total)

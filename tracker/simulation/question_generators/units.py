@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracker.simulation.exercise import Dice, Exercise, counted
+from tracker.simulation.exercise import Dice, Exercise, number_exercise
 from tracker.simulation.vocabulary import LIQUIDS, MEASURES, PEOPLE, SERVICES, TIMBERS, TOWNS
 
 
@@ -14,7 +14,7 @@ def _lengths(dice: Dice) -> Exercise:
         "How many centimetres does the row measure?"
     )
     each = 100 * m + cm
-    return counted(text, n * each, (n * (10 * m + cm), n * 100 * m + cm, n * each + 100, (n - 1) * each))
+    return number_exercise(text, n * each, (n * (10 * m + cm), n * 100 * m + cm, n * each + 100, (n - 1) * each))
 
 
 def _seconds(dice: Dice) -> Exercise:
@@ -22,7 +22,7 @@ def _seconds(dice: Dice) -> Exercise:
     h, m, s = dice.number(1, 9), dice.number(2, 58), dice.number(2, 58)
     right = 3600 * h + 60 * m + s
     text = f"{a} repaired a pump in {town}, and it ran for {h} h {m} min {s} s. For how many seconds did it run?"
-    return counted(text, right, (60 * h + m, right - s, 1000 * h + 60 * m + s, right + 3600))
+    return number_exercise(text, right, (60 * h + m, right - s, 1000 * h + 60 * m + s, right + 3600))
 
 
 def _measures(dice: Dice) -> Exercise:
@@ -32,7 +32,7 @@ def _measures(dice: Dice) -> Exercise:
         f"In the old measures of {town}, one {u} is {k} {v} and one {v} is {m} {w}. "
         f"How many {w} are {a} {u} and {b} {v}?"
     )
-    return counted(text, (a * k + b) * m, (a * k + b * m, a * k * m + b, (a + b) * m, (a + b) * k * m))
+    return number_exercise(text, (a * k + b) * m, (a * k + b * m, a * k * m + b, (a + b) * m, (a + b) * k * m))
 
 
 def _speed(dice: Dice) -> Exercise:
@@ -43,7 +43,7 @@ def _speed(dice: Dice) -> Exercise:
         f"A {ride} covers the {far} km from {t} to {u} in {minutes} minutes at a steady speed. "
         "What is that speed in kilometres per hour?"
     )
-    return counted(text, fast, (far, fast + 12, fast // 2, fast * 2), "km/h")
+    return number_exercise(text, fast, (far, fast + 12, fast // 2, fast * 2), "km/h")
 
 
 def _bottles(dice: Dice) -> Exercise:
@@ -54,7 +54,7 @@ def _bottles(dice: Dice) -> Exercise:
         f"{a} of {town} draws {drink} from a barrel of {litres} litres into bottles of {ml} ml each. "
         "How many bottles can be filled to the brim?"
     )
-    return counted(text, right, (right + (rest > 0), 100 * litres // ml, right - 2, right + 5))
+    return number_exercise(text, right, (right + (rest > 0), 100 * litres // ml, right - 2, right + 5))
 
 
 KINDS = (_lengths, _seconds, _measures, _speed, _bottles)

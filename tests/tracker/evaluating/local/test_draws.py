@@ -10,7 +10,7 @@ from scipy import stats
 
 torch = pytest.importorskip("torch")
 
-from tracker.evaluating.local.sampling import Drawing, gumbel_noise, stream_key  # noqa: E402
+from tracker.evaluating.local.sampling import GumbelSampler, gumbel_noise, stream_key  # noqa: E402
 
 N_TOKENS = 12
 MASK = 2**64 - 1
@@ -34,7 +34,7 @@ def drawn(
     """The token of each row, all with the same logits."""
     scores = torch.from_numpy(logits).repeat(len(keys), 1)
     written = torch.zeros((len(keys), 5 + step), dtype=torch.int64)
-    return Drawing(keys, 5, temperature, top_p)(written, scores).argmax(dim=1).numpy()
+    return GumbelSampler(keys, 5, temperature, top_p)(written, scores).argmax(dim=1).numpy()
 
 
 def keys_of(n: int, seed: int = 0) -> list[int]:

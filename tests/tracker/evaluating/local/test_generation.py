@@ -14,14 +14,14 @@ from scipy import stats
 torch = pytest.importorskip("torch")
 
 from tracker.errors import SelectionError  # noqa: E402
-from tracker.evaluating.local.generation import WrittenAnswers  # noqa: E402
+from tracker.evaluating.local.generation import TextGenerator  # noqa: E402
 from tracker.evaluating.local.loading import LanguageModel  # noqa: E402
-from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot  # noqa: E402
-from tracker.evaluating.responses import Reply, Sampling  # noqa: E402
+from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt  # noqa: E402
+from tracker.evaluating.responses import Response, Sampling  # noqa: E402
 
 FAMILIES = ("gpt2", "llama", "t5")
 LINES = [line[: 20 + 17 * at] for at, line in enumerate(corpus(6, seed=5))]
-QUESTIONS = [Question(prompt_id=10 + at, question=line, references=("x",)) for at, line in enumerate(LINES)]
+QUESTIONS = [RenderedPrompt(prompt_id=10 + at, question=line, references=("x",)) for at, line in enumerate(LINES)]
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +43,16 @@ def gpt2(model_of: Callable[[str], LanguageModel]) -> LanguageModel:
     return model_of("gpt2")
 
 
-def written(model: LanguageModel, sampling: Sampling, questions: Any = QUESTIONS, **more: Any) -> dict[Any, Reply]:
+def written(model: LanguageModel, sampling: Sampling, prompts: Any = QUESTIONS, **more: Any) -> dict[Any, Response]:
     stored = more.pop("stored", lambda _: False)
-    portions = list(WrittenAnswers(model, sampling, **more).replies(questions, stored))
+    portions = list(TextGenerator(model, sampling, **more).respond(prompts, stored))
     found = [((one.prompt_id, one.trial), one) for portion in portions for one in portion]
     assert len(dict(found)) == len(found), "a reply was given twice"
     return dict(found)
 
 
-def texts(replies: dict[Any, Reply]) -> dict[Any, str | None]:
-    return {key: reply.text for key, reply in sorted(replies.items())}
+def texts(responses: dict[Any, Response]) -> dict[Any, str | None]:
+    return {key: response.text for key, response in sorted(responses.items())}
 
 
 def greedily(model: LanguageModel, text: str, n_tokens: int, ends: frozenset[int] = frozenset({2})) -> list[int]:
@@ -72,20 +72,20 @@ def greedily(model: LanguageModel, text: str, n_tokens: int, ends: frozenset[int
 class TestAgainstReference:
     def test_greedy_answers_are_those_of_one_token_after_the_other(self, model: LanguageModel) -> None:
         found = written(model, Sampling(max_tokens=7), batch_size=4)
-        for question in QUESTIONS:
-            ids = greedily(model, question.text(), 7)
-            reply = found[question.prompt_id, 0]
-            assert reply.text == model.tokenizer.decode(ids, skip_special_tokens=True)
-            assert reply.text
-            assert reply.n_tokens_written == len(ids)
-            assert reply.n_tokens_read == len(model.tokenizer(question.text())["input_ids"])
+        for prompt in QUESTIONS:
+            ids = greedily(model, prompt.text(), 7)
+            response = found[prompt.prompt_id, 0]
+            assert response.text == model.tokenizer.decode(ids, skip_special_tokens=True)
+            assert response.text
+            assert response.n_tokens_written == len(ids)
+            assert response.n_tokens_read == len(model.tokenizer(prompt.text())["input_ids"])
 
     def test_first_tokens_are_as_frequent_as_the_softmax_says(self, gpt2: LanguageModel) -> None:
-        question = QUESTIONS[0]
+        prompt = QUESTIONS[0]
         sampling = Sampling(max_tokens=1, temperature=0.7, n_trials=1_000)
-        found = written(gpt2, sampling, [question], batch_size=250)
+        found = written(gpt2, sampling, [prompt], batch_size=250)
         with torch.no_grad():
-            read = torch.tensor([gpt2.tokenizer(question.text())["input_ids"]])
+            read = torch.tensor([gpt2.tokenizer(prompt.text())["input_ids"]])
             probabilities = (gpt2.model(input_ids=read).logits[0, -1].double() / 0.7).softmax(0).numpy()
         shares: dict[str, float] = {}
         for token, share in enumerate(probabilities):  # tokens that show alike count together
@@ -96,8 +96,8 @@ class TestAgainstReference:
         expected, observed = np.zeros(20), np.zeros(20)
         for text, share in shares.items():
             expected[group[text]] += share * 1_000
-        for reply in found.values():
-            observed[group[reply.text or ""]] += 1
+        for response in found.values():
+            observed[group[response.text or ""]] += 1
         assert stats.chisquare(observed, expected).pvalue > 0.01
 
 
@@ -127,21 +127,21 @@ class TestLaws:
         )
 
     def test_prompts_of_equal_text_draw_alike(self, gpt2: LanguageModel) -> None:
-        twins = [Question(prompt_id=key, question="Which of these?") for key in (1, 2)]
+        twins = [RenderedPrompt(prompt_id=key, question="Which of these?") for key in (1, 2)]
         found = written(gpt2, Sampling(max_tokens=5, temperature=1.0), twins)
         assert found[1, 0].text == found[2, 0].text
 
     def test_batches_whose_prompts_are_stored_are_left_out_and_others_computed_whole(self, gpt2: LanguageModel) -> None:
-        every = list(WrittenAnswers(gpt2, Sampling(max_tokens=2), batch_size=2).replies(QUESTIONS, lambda _: False))
+        every = list(TextGenerator(gpt2, Sampling(max_tokens=2), batch_size=2).respond(QUESTIONS, lambda _: False))
         stored = {one.prompt_id for one in every[0]} | {every[1][0].prompt_id}
-        rest = list(WrittenAnswers(gpt2, Sampling(max_tokens=2), batch_size=2).replies(QUESTIONS, stored.__contains__))
+        rest = list(TextGenerator(gpt2, Sampling(max_tokens=2), batch_size=2).respond(QUESTIONS, stored.__contains__))
         assert [[one.prompt_id for one in part] for part in rest] == [
             [one.prompt_id for one in part] for part in every[1:]
         ]
         assert [[one.text for one in part] for part in rest] == [[one.text for one in part] for part in every[1:]]
 
     def test_prompts_of_like_length_are_together_the_longest_first(self, gpt2: LanguageModel) -> None:
-        portions = list(WrittenAnswers(gpt2, Sampling(max_tokens=1), batch_size=2).replies(QUESTIONS, lambda _: False))
+        portions = list(TextGenerator(gpt2, Sampling(max_tokens=1), batch_size=2).respond(QUESTIONS, lambda _: False))
         lengths = [one.n_tokens_read for part in portions for one in part]
         assert lengths == sorted(lengths, reverse=True)
         assert len(set(lengths)) == len(QUESTIONS)
@@ -149,7 +149,7 @@ class TestLaws:
 
     def test_all_trials_of_a_prompt_come_together_even_more_than_go_together(self, gpt2: LanguageModel) -> None:
         sampling = Sampling(max_tokens=2, temperature=1.0, n_trials=5)
-        portions = list(WrittenAnswers(gpt2, sampling, batch_size=3).replies(QUESTIONS, lambda _: False))
+        portions = list(TextGenerator(gpt2, sampling, batch_size=3).respond(QUESTIONS, lambda _: False))
         assert [[one.trial for one in part] for part in portions] == [[0, 1, 2, 3, 4]] * len(QUESTIONS)
         assert all(len({one.prompt_id for one in part}) == 1 for part in portions)
 
@@ -158,14 +158,14 @@ class TestEnds:
     def test_an_answer_ends_before_a_stop_string(self, model: LanguageModel) -> None:
         sampling = Sampling(max_tokens=8, temperature=1.0, seed=2)
         free = written(model, sampling)
-        stops = {key: str(reply.text)[5:8] for key, reply in free.items() if str(reply.text)[5:8].strip()}
+        stops = {key: str(response.text)[5:8] for key, response in free.items() if str(response.text)[5:8].strip()}
         assert stops
         for key, stop in stops.items():
             text = str(free[key].text)
-            question = next(one for one in QUESTIONS if one.prompt_id == key[0])
-            reply = written(model, replace(sampling, stop=("never said", stop)), [question])[key]
-            assert reply.text == text[: text.index(stop)]
-            assert reply.n_tokens_written <= free[key].n_tokens_written
+            prompt = next(one for one in QUESTIONS if one.prompt_id == key[0])
+            response = written(model, replace(sampling, stop=("never said", stop)), [prompt])[key]
+            assert response.text == text[: text.index(stop)]
+            assert response.n_tokens_written <= free[key].n_tokens_written
 
     def test_a_row_that_has_ended_waits_for_the_others(self, gpt2: LanguageModel) -> None:
         sampling = Sampling(max_tokens=8, temperature=1.0, seed=2)
@@ -183,17 +183,17 @@ class TestEnds:
         own = model.model.generation_config.eos_token_id
         try:
             model.model.generation_config.eos_token_id = [2, last]
-            reply = written(model, Sampling(max_tokens=8), QUESTIONS[:1])[10, 0]
+            response = written(model, Sampling(max_tokens=8), QUESTIONS[:1])[10, 0]
         finally:
             model.model.generation_config.eos_token_id = own
         before = free[: free.index(last)]
-        assert reply.text == model.tokenizer.decode(before, skip_special_tokens=True)
-        assert model.tokenizer.decode(free, skip_special_tokens=True) != reply.text
-        assert reply.n_tokens_written == len(before) + 1
+        assert response.text == model.tokenizer.decode(before, skip_special_tokens=True)
+        assert model.tokenizer.decode(free, skip_special_tokens=True) != response.text
+        assert response.n_tokens_written == len(before) + 1
 
     def test_a_special_token_as_a_stop_string_ends_the_answer(self, gpt2: LanguageModel) -> None:
-        assert 2 in WrittenAnswers(gpt2, Sampling(stop=("</s>",))).ends
-        assert 3 not in WrittenAnswers(gpt2, Sampling()).ends
+        assert 2 in TextGenerator(gpt2, Sampling(stop=("</s>",))).ends
+        assert 3 not in TextGenerator(gpt2, Sampling()).ends
 
     def test_an_answer_has_at_most_so_many_tokens(self, model: LanguageModel) -> None:
         for n in (1, 3):
@@ -216,15 +216,15 @@ class TestEnds:
 
 class TestContext:
     def test_worked_examples_that_do_not_fit_are_left_out(self, gpt2: LanguageModel) -> None:
-        shots = tuple(Shot(question=LINES[5] + f" {n}", answer="A") for n in range(12))
-        question = Question(prompt_id=1, question=LINES[2], shots=shots)
-        reply = written(gpt2, Sampling(max_tokens=5), [question])[1, 0]
-        assert 0 < reply.n_shots < 12
-        assert reply.n_tokens_read == len(gpt2.tokenizer(question.text(reply.n_shots))["input_ids"]) <= 512 - 4
-        assert len(gpt2.tokenizer(question.text(reply.n_shots + 1))["input_ids"]) > 512 - 4
+        examples = tuple(FewShotExample(question=LINES[5] + f" {n}", answer="A") for n in range(12))
+        prompt = RenderedPrompt(prompt_id=1, question=LINES[2], examples=examples)
+        response = written(gpt2, Sampling(max_tokens=5), [prompt])[1, 0]
+        assert 0 < response.n_examples < 12
+        assert response.n_tokens_read == len(gpt2.tokenizer(prompt.text(response.n_examples))["input_ids"]) <= 512 - 4
+        assert len(gpt2.tokenizer(prompt.text(response.n_examples + 1))["input_ids"]) > 512 - 4
 
     def test_a_prompt_that_leaves_no_room_is_an_error_and_others_go_on(self, gpt2: LanguageModel) -> None:
-        long = Question(prompt_id=1, question="word " * 600)
+        long = RenderedPrompt(prompt_id=1, question="word " * 600)
         found = written(gpt2, Sampling(max_tokens=3, n_trials=2, temperature=1.0), [long, QUESTIONS[0]])
         assert {found[1, trial].text for trial in (0, 1)} == {None}
         assert "longer than the 512 that gpt2 reads, with 3 kept for the answer" in found[1, 0].error
@@ -232,27 +232,27 @@ class TestContext:
         assert not written(gpt2, Sampling(max_tokens=3), [long], stored={1}.__contains__)
 
     def test_a_prompt_that_leaves_no_room_can_be_cut_at_its_beginning(self, gpt2: LanguageModel) -> None:
-        long = Question(prompt_id=1, question="word " * 600 + LINES[1])
-        reply = written(gpt2, Sampling(max_tokens=3), [long], too_long="cut")[1, 0]
-        assert reply.n_tokens_read == 510
-        assert reply.text
+        long = RenderedPrompt(prompt_id=1, question="word " * 600 + LINES[1])
+        response = written(gpt2, Sampling(max_tokens=3), [long], too_long="cut")[1, 0]
+        assert response.n_tokens_read == 510
+        assert response.text
 
     def test_where_there_is_nothing_to_read_the_beginning_of_texts_is_read(self, model: LanguageModel) -> None:
-        reply = written(model, Sampling(max_tokens=2), [Question(prompt_id=1, question="")])[1, 0]
-        assert reply.n_tokens_read == 1
-        assert reply.n_tokens_written >= 1
+        response = written(model, Sampling(max_tokens=2), [RenderedPrompt(prompt_id=1, question="")])[1, 0]
+        assert response.n_tokens_read == 1
+        assert response.n_tokens_written >= 1
 
     def test_more_than_a_model_can_write_is_refused(self, gpt2: LanguageModel) -> None:
         with pytest.raises(SelectionError, match="512 tokens at most"):
-            WrittenAnswers(gpt2, Sampling(max_tokens=513))
+            TextGenerator(gpt2, Sampling(max_tokens=513))
 
     def test_a_conversation_is_put_as_its_template_says(self, gpt2: LanguageModel) -> None:
-        question = Question(
-            prompt_id=1, header="Be brief. ", question="Which?", shots=(Shot(question="1+1?", answer="2"),)
+        prompt = RenderedPrompt(
+            prompt_id=1, header="Be brief. ", question="Which?", examples=(FewShotExample(question="1+1?", answer="2"),)
         )
-        reply = written(gpt2, Sampling(max_tokens=4), [question], chat=True)[1, 0]
+        response = written(gpt2, Sampling(max_tokens=4), [prompt], chat=True)[1, 0]
         said = "<|user|>\nBe brief. 1+1?</s>\n<|assistant|>\n2</s>\n<|user|>\nWhich?</s>\n<|assistant|>\n"
-        assert reply.text == gpt2.tokenizer.decode(greedily(gpt2, said, 4), skip_special_tokens=True)
+        assert response.text == gpt2.tokenizer.decode(greedily(gpt2, said, 4), skip_special_tokens=True)
 
 
 class TestMemory:
@@ -269,6 +269,6 @@ class TestMemory:
 
         expected = texts(written(gpt2, Sampling(max_tokens=3)))
         monkeypatch.setattr(gpt2.model, "generate", small)
-        assert texts(written(gpt2, Sampling(max_tokens=3), batch_size=6, told=said.append)) == expected
+        assert texts(written(gpt2, Sampling(max_tokens=3), batch_size=6, report=said.append)) == expected
         assert sizes[0] == 6
         assert said[0] == "memory was too small; going on with 3 answers together"

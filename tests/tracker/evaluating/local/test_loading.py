@@ -13,7 +13,7 @@ import pytest
 
 from tracker.errors import LanguageModelError, MissingExtraError
 from tracker.evaluating.local.loading import LanguageModel, load_language_model
-from tracker.evaluating.model_files import files_digest
+from tracker.evaluating.model_files import hash_files
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OWN_CODE = """
@@ -75,7 +75,7 @@ class TestFolder:
 
         folder = language_model_folders[family]
         loaded = load(folder)
-        assert (loaded.name, loaded.revision) == (folder.name, files_digest(folder))
+        assert (loaded.name, loaded.revision) == (folder.name, hash_files(folder))
         assert (loaded.architecture, loaded.context) == (architecture, context)
         assert loaded.is_encoder_decoder is is_encoder_decoder
         assert (loaded.device, loaded.dtype) == ("cpu", "float32")

@@ -1,4 +1,4 @@
-"""Log-probabilities of options: of many questions in one row, and each as a plain loop has it."""
+"""Log-probabilities of options: of many prompts in one row, and each as a plain loop has it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ torch = pytest.importorskip("torch")
 from tracker.errors import SelectionError  # noqa: E402
 from tracker.evaluating.local import option_scorer as engine  # noqa: E402
 from tracker.evaluating.local.loading import LanguageModel, load_language_model  # noqa: E402
-from tracker.evaluating.local.memory import halving  # noqa: E402
+from tracker.evaluating.local.memory import process_in_halves  # noqa: E402
 from tracker.evaluating.local.option_scorer import OptionScorer  # noqa: E402
-from tracker.evaluating.local.packing import groups, packed, shared_prefix  # noqa: E402
-from tracker.evaluating.local.tokens import Context, Encoded, encoded  # noqa: E402
-from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot  # noqa: E402
+from tracker.evaluating.local.packing import find_shared_prefix, group_by_prefix, pack_row  # noqa: E402
+from tracker.evaluating.local.tokens import Context, EncodedPrompt, encode_prompts  # noqa: E402
+from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt  # noqa: E402
 
 WORDS = " ".join(corpus(60, seed=3)).split()
 SIZES = (None, 1, 2, 5, 100)
@@ -35,52 +35,54 @@ def model(request: pytest.FixtureRequest, model_of: Callable[[str], LanguageMode
     return model_of(request.param)
 
 
-def asked(n: int = 18, letters: bool = False, n_shots: int = 3) -> list[Question]:
+def asked(n: int = 18, letters: bool = False, n_examples: int = 3) -> list[RenderedPrompt]:
     """Questions of all lengths with 3 to 5 options; two thirds of them share their worked examples."""
     rng = np.random.default_rng(n)
 
     def text(low: int, high: int) -> str:
         return " ".join(rng.choice(WORDS, rng.integers(low, high)))
 
-    shots = tuple(Shot(question=f"Question: {text(4, 20)}\nAnswer:", answer=text(1, 4)) for _ in range(n_shots))
+    examples = tuple(
+        FewShotExample(question=f"Question: {text(4, 20)}\nAnswer:", answer=text(1, 4)) for _ in range(n_examples)
+    )
     return [
-        Question(
+        RenderedPrompt(
             prompt_id=at + 1,
             header="Here they are.\n\n",
-            shots=shots if at % 3 else shots[: at % 2],
+            examples=examples if at % 3 else examples[: at % 2],
             question=f"Question: {text(2, 30)}\nAnswer:",
             options=tuple("ABCDE"[: 3 + at % 3]) if letters else tuple(text(1, 7) for _ in range(3 + at % 3)),
-            gold=0,
+            correct_option=0,
         )
         for at in range(n)
     ]
 
 
-def plain(model: LanguageModel, question: Question) -> NDArray[np.float64]:
+def plain(model: LanguageModel, prompt: RenderedPrompt) -> NDArray[np.float64]:
     """Each option in a pass of its own, nothing shared, nothing padded."""
     found = []
-    for option in question.options:
+    for option in prompt.options:
         with torch.inference_mode():
             if model.is_encoder_decoder:
-                read = model.tokenizer(question.text(), return_tensors="pt").input_ids
-                follows = model.tokenizer(question.join + option, add_special_tokens=False).input_ids
+                read = model.tokenizer(prompt.text(), return_tensors="pt").input_ids
+                follows = model.tokenizer(prompt.join + option, add_special_tokens=False).input_ids
                 logits = model.model(input_ids=read, labels=torch.tensor([follows])).logits[0]
             else:
-                before = model.tokenizer(question.text()).input_ids
-                whole = model.tokenizer(question.text() + question.join + option).input_ids
+                before = model.tokenizer(prompt.text()).input_ids
+                whole = model.tokenizer(prompt.text() + prompt.join + option).input_ids
                 follows = whole[len(before) :]
                 logits = model.model(torch.tensor([whole])).logits[0, len(before) - 1 : -1]
         found.append(float(logits.log_softmax(-1)[range(len(follows)), follows].sum()))
     return np.array(found)
 
 
-def scored(model: LanguageModel, questions: list[Question], **more: Any) -> dict[int, NDArray[np.float64]]:
+def scored(model: LanguageModel, prompts: list[RenderedPrompt], **more: Any) -> dict[int, NDArray[np.float64]]:
     warnings: list[str] = []
-    scorer = OptionScorer(model, **{"method": "loglikelihood", "told": warnings.append, **more})
-    found = [reply for some in scorer.replies(questions, lambda _: False) for reply in some]
-    assert sorted(reply.prompt_id for reply in found) == [question.prompt_id for question in questions]
+    scorer = OptionScorer(model, **{"method": "loglikelihood", "report": warnings.append, **more})
+    found = [response for some in scorer.respond(prompts, lambda _: False) for response in some]
+    assert sorted(response.prompt_id for response in found) == [prompt.prompt_id for prompt in prompts]
     assert warnings == more.get("notes", [])
-    return {reply.prompt_id: reply.logprobs for reply in found if reply.logprobs is not None}
+    return {response.prompt_id: response.logprobs for response in found if response.logprobs is not None}
 
 
 class TestAgainstReference:
@@ -88,10 +90,10 @@ class TestAgainstReference:
     def test_every_family_and_batch_size_gives_what_a_loop_over_options_gives(
         self, model: LanguageModel, letters: bool
     ) -> None:
-        questions = asked(letters=letters)
-        expected = {question.prompt_id: plain(model, question) for question in questions}
+        prompts = asked(letters=letters)
+        expected = {prompt.prompt_id: plain(model, prompt) for prompt in prompts}
         for size in SIZES:
-            found = scored(model, questions, method="letters" if letters else "loglikelihood", batch_size=size)
+            found = scored(model, prompts, method="letters" if letters else "loglikelihood", batch_size=size)
             for key, numbers in expected.items():
                 assert found[key] == pytest.approx(numbers, abs=1e-4), (size, key)
 
@@ -100,11 +102,11 @@ class TestAgainstReference:
     ) -> None:
         for family in ("gpt2", "llama"):
             model = model_of(family)
-            question = replace(asked(1, letters=True)[0], join="")
+            prompt = replace(asked(1, letters=True)[0], join="")
             with torch.inference_mode():
-                logits = model.model(**model.tokenizer(question.text(), return_tensors="pt")).logits[0, -1]
-            tokens = [model.tokenizer(label).input_ids[-1] for label in question.options]
-            found = scored(model, [question], method="letters", isolated_labels=True)[1]
+                logits = model.model(**model.tokenizer(prompt.text(), return_tensors="pt")).logits[0, -1]
+            tokens = [model.tokenizer(label).input_ids[-1] for label in prompt.options]
+            found = scored(model, [prompt], method="letters", isolated_labels=True)[1]
             assert found == pytest.approx(logits.log_softmax(-1)[tokens].double().numpy(), abs=1e-4)
 
     def test_the_end_that_a_tokenizer_puts_behind_every_text_is_not_shown(
@@ -123,27 +125,27 @@ class TestAgainstReference:
         file.write_text(json.dumps(said), encoding="utf-8")
         llama, ends = model_of("llama"), load_language_model(str(folder), device="cpu")
         assert ends.tokenizer("one")["input_ids"][-1] == 2
-        for questions in (asked(6), asked(6, letters=True)):
-            assert [(one.context, one.options) for one in encoded(ends, questions, chat=False)] == [
-                (one.context, one.options) for one in encoded(llama, questions, chat=False)
+        for prompts in (asked(6), asked(6, letters=True)):
+            assert [(one.context, one.options) for one in encode_prompts(ends, prompts, chat=False)] == [
+                (one.context, one.options) for one in encode_prompts(llama, prompts, chat=False)
             ]
 
     def test_a_conversation_is_put_in_the_models_own_words(self, model_of: Callable[[str], LanguageModel]) -> None:
         model = model_of("llama")
-        question = asked(6, letters=True)[5]
-        said = model.tokenizer.apply_chat_template(question.messages(), add_generation_prompt=True, tokenize=False)
-        assert said.count("<|user|>") == len(question.shots) + 1
+        prompt = asked(6, letters=True)[5]
+        said = model.tokenizer.apply_chat_template(prompt.messages(), add_generation_prompt=True, tokenize=False)
+        assert said.count("<|user|>") == len(prompt.examples) + 1
         ids = model.tokenizer(said, add_special_tokens=False).input_ids
-        whole = [model.tokenizer(said + label, add_special_tokens=False).input_ids for label in question.options]
+        whole = [model.tokenizer(said + label, add_special_tokens=False).input_ids for label in prompt.options]
         assert {len(one) for one in whole} == {len(ids) + 1}
         with torch.inference_mode():
             expected = model.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)[[one[-1] for one in whole]]
-        found = scored(model, [question], method="letters", chat=True)[question.prompt_id]
+        found = scored(model, [prompt], method="letters", chat=True)[prompt.prompt_id]
         assert found == pytest.approx(expected.double().numpy(), abs=1e-4)
 
 
 class TestOtherModels:
-    """Models that cannot read several questions in one row are found out, and asked option by option."""
+    """Models that cannot read several prompts in one row are found out, and asked option by option."""
 
     def test_positions_that_come_from_the_mask(self, model_of: Callable[[str], LanguageModel]) -> None:
         from transformers import BloomConfig, BloomForCausalLM
@@ -152,12 +154,12 @@ class TestOtherModels:
         shape = BloomConfig(vocab_size=1600, hidden_size=32, n_layer=2, n_head=4)
         model = replace(model_of("gpt2"), name="bloom", model=BloomForCausalLM(shape).eval(), context=None)
         warnings: list[str] = []
-        questions = asked(5)
-        scorer = OptionScorer(model, method="loglikelihood", told=warnings.append)
-        found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
+        prompts = asked(5)
+        scorer = OptionScorer(model, method="loglikelihood", report=warnings.append)
+        found = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
         assert warnings == ["bloom cannot read several questions in one row: asked option by option, which is slower"]
-        for question in questions:
-            assert found[question.prompt_id] == pytest.approx(plain(model, question), abs=1e-4)
+        for prompt in prompts:
+            assert found[prompt.prompt_id] == pytest.approx(plain(model, prompt), abs=1e-4)
 
     def test_a_window_shorter_than_the_prompts(self, model_of: Callable[[str], LanguageModel]) -> None:
         from transformers import MistralConfig, MistralForCausalLM
@@ -169,12 +171,12 @@ class TestOtherModels:
         )  # fmt: skip
         model = replace(model_of("gpt2"), name="mistral", model=MistralForCausalLM(shape).eval())
         warnings: list[str] = []
-        questions = asked(5)
-        scorer = OptionScorer(model, method="loglikelihood", told=warnings.append)
-        found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
+        prompts = asked(5)
+        scorer = OptionScorer(model, method="loglikelihood", report=warnings.append)
+        found = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
         assert "window of 24 tokens" in warnings[0]
-        for question in questions:
-            assert found[question.prompt_id] == pytest.approx(plain(model, question), abs=1e-4)
+        for prompt in prompts:
+            assert found[prompt.prompt_id] == pytest.approx(plain(model, prompt), abs=1e-4)
 
     def test_a_window_that_is_counted_along_the_row(self, model_of: Callable[[str], LanguageModel]) -> None:
         """GPT-Neo's local layers count from the end of the row; its prompts alone are shorter than its window."""
@@ -192,11 +194,11 @@ class TestOtherModels:
                 gpt2, name="neo", model=GPTNeoForCausalLM(shape).eval().to(dtype), dtype=str(dtype).split(".")[1]
             )
             warnings: list[str] = []
-            found = scored(made, asked(6), told=warnings.append)
+            found = scored(made, asked(6), report=warnings.append)
             assert warnings == ["neo cannot read several questions in one row: asked option by option, which is slower"]
             if dtype == torch.float32:
-                for question in asked(6):
-                    np.testing.assert_allclose(found[question.prompt_id], plain(made, question), atol=1e-4)
+                for prompt in asked(6):
+                    np.testing.assert_allclose(found[prompt.prompt_id], plain(made, prompt), atol=1e-4)
 
     @pytest.mark.parametrize("size", ["text", "chunk", "none"])
     def test_windows_by_other_names(self, model_of: Callable[[str], LanguageModel], size: str) -> None:
@@ -213,30 +215,30 @@ class TestOtherModels:
 class TestTooLong:
     def test_worked_examples_are_left_out_first_and_counted(self, model_of: Callable[[str], LanguageModel]) -> None:
         model = replace(model_of("gpt2"), context=150)
-        question = asked(6, n_shots=5)[5]
-        lengths = [len(model.tokenizer(question.text(n)).input_ids) for n in range(6)]
-        options = [len(model.tokenizer(" " + option).input_ids) for option in question.options]
+        prompt = asked(6, n_examples=5)[5]
+        lengths = [len(model.tokenizer(prompt.text(n)).input_ids) for n in range(6)]
+        options = [len(model.tokenizer(" " + option).input_ids) for option in prompt.options]
         expected = max(n for n in range(6) if lengths[n] + max(options) - 1 <= 150)
         assert 0 < expected < 5
-        reply = next(OptionScorer(model, method="loglikelihood").replies([question], lambda _: False))[0]
-        assert reply.n_shots == expected
-        kept = replace(question, shots=question.shots[-expected:])
-        assert reply.logprobs == pytest.approx(plain(model, kept), abs=1e-4)
+        response = next(OptionScorer(model, method="loglikelihood").respond([prompt], lambda _: False))[0]
+        assert response.n_examples == expected
+        kept = replace(prompt, examples=prompt.examples[-expected:])
+        assert response.logprobs == pytest.approx(plain(model, kept), abs=1e-4)
 
     def test_what_does_not_fit_without_them_is_an_error_or_cut_at_its_beginning(
         self, model_of: Callable[[str], LanguageModel]
     ) -> None:
         model = replace(model_of("gpt2"), context=20)
-        question = replace(asked(1, letters=True, n_shots=0)[0], question=f"{' '.join(WORDS[:60])}\nAnswer:")
-        reply = next(OptionScorer(model, method="letters").replies([question], lambda _: False))[0]
-        over = len(model.tokenizer(question.text()).input_ids) - 20
-        assert reply.error == f"the prompt is {over:,} tokens longer than the 20 that gpt2 reads"
+        prompt = replace(asked(1, letters=True, n_examples=0)[0], question=f"{' '.join(WORDS[:60])}\nAnswer:")
+        response = next(OptionScorer(model, method="letters").respond([prompt], lambda _: False))[0]
+        over = len(model.tokenizer(prompt.text()).input_ids) - 20
+        assert response.error == f"the prompt is {over:,} tokens longer than the 20 that gpt2 reads"
         cut = OptionScorer(model, method="letters", too_long="cut")
-        found = next(cut.replies([question], lambda _: False))[0].logprobs
+        found = next(cut.respond([prompt], lambda _: False))[0].logprobs
         with torch.inference_mode():
-            ids = model.tokenizer(question.text()).input_ids[-20:]
+            ids = model.tokenizer(prompt.text()).input_ids[-20:]
             logits = model.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1)
-        tokens = [model.tokenizer(f" {label}").input_ids[0] for label in question.options]
+        tokens = [model.tokenizer(f" {label}").input_ids[0] for label in prompt.options]
         assert found == pytest.approx(logits[tokens].double().numpy(), abs=1e-4)
 
 
@@ -244,12 +246,12 @@ class TestStored:
     def test_a_pack_is_left_out_only_where_all_of_it_is_stored_and_bytes_do_not_depend_on_that(
         self, model_of: Callable[[str], LanguageModel]
     ) -> None:
-        questions = asked()
+        prompts = asked()
         scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=4)
-        whole = {r.prompt_id: r.logprobs.tobytes() for some in scorer.replies(questions, lambda _: False) for r in some}
+        whole = {r.prompt_id: r.logprobs.tobytes() for some in scorer.respond(prompts, lambda _: False) for r in some}
         for stored in ({1, 2, 3}, set(range(1, 15)), set(range(1, 19))):
             again = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=4)
-            rest = {r.prompt_id: r.logprobs.tobytes() for s in again.replies(questions, stored.__contains__) for r in s}
+            rest = {r.prompt_id: r.logprobs.tobytes() for s in again.respond(prompts, stored.__contains__) for r in s}
             assert rest == {key: whole[key] for key in rest}
             assert set(rest) >= set(whole) - stored
         assert not rest
@@ -258,41 +260,41 @@ class TestStored:
 class TestLabels:
     def test_a_label_that_another_begins_with_is_told(self, model_of: Callable[[str], LanguageModel]) -> None:
         """Where each digit is a token, 10 is never likelier than 1."""
-        question = replace(asked(1)[0], options=tuple(map(str, range(1, 11))))
+        prompt = replace(asked(1)[0], options=tuple(map(str, range(1, 11))))
         warnings: list[str] = []
-        found = scored(model_of("llama"), [question], method="letters", told=warnings.append)[question.prompt_id]
+        found = scored(model_of("llama"), [prompt], method="letters", report=warnings.append)[prompt.prompt_id]
         assert found[9] <= found[0]
         assert len(warnings) == 1
         assert "in 1 prompts a label begins like another one, '10' like '1'" in warnings[0]
         warnings.clear()
         scored(
-            model_of("llama"), [replace(question, options=question.options[:9])], method="letters", told=warnings.append
+            model_of("llama"), [replace(prompt, options=prompt.options[:9])], method="letters", report=warnings.append
         )
         assert not warnings
 
 
 class TestErrors:
     def test_labels_that_the_tokenizer_writes_alike_are_refused(self, model_of: Callable[[str], LanguageModel]) -> None:
-        question = replace(asked(1, letters=True)[0], options=("Ж", "Щ", "Э"))
+        prompt = replace(asked(1, letters=True)[0], options=("Ж", "Щ", "Э"))
         model = model_of("t5")
         assert len(set(map(tuple, model.tokenizer([" Ж", " Щ"]).input_ids))) == 1
         with pytest.raises(SelectionError, match="writes several of the labels 'Ж', 'Щ', 'Э' alike"):
-            encoded(model, [question], chat=False)
+            encode_prompts(model, [prompt], chat=False)
         with pytest.raises(SelectionError, match="--labels digits"):
-            list(OptionScorer(model, method="letters").replies([question], lambda _: False))
+            list(OptionScorer(model, method="letters").respond([prompt], lambda _: False))
 
 
 class TestMemory:
     def test_too_much_at_once_is_halved_until_it_fits_and_nothing_is_lost(
         self, model_of: Callable[[str], LanguageModel], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        questions = asked()
-        whole = scored(model_of("llama"), questions, batch_size=16)
+        prompts = asked()
+        whole = scored(model_of("llama"), prompts, batch_size=16)
         real = engine.packed
         sizes: list[int] = []
 
-        def small_machine(members: list[Encoded], n_prefix: int) -> Any:
-            if len({member.question.prompt_id for member in members}) > 1:  # else rows are being tried
+        def small_machine(members: list[EncodedPrompt], n_prefix: int) -> Any:
+            if len({member.prompt.prompt_id for member in members}) > 1:  # else rows are being tried
                 sizes.append(len(members))
             if len(members) > 3:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
@@ -300,8 +302,8 @@ class TestMemory:
 
         monkeypatch.setattr(engine, "packed", small_machine)
         warnings: list[str] = []
-        scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=16, told=warnings.append)
-        found = {r.prompt_id: r.logprobs for some in scorer.replies(questions, lambda _: False) for r in some}
+        scorer = OptionScorer(model_of("llama"), method="loglikelihood", batch_size=16, report=warnings.append)
+        found = {r.prompt_id: r.logprobs for some in scorer.respond(prompts, lambda _: False) for r in some}
         assert max(sizes) > 6
         assert warnings[0] == f"memory was too small; going on with {(max(sizes) + 1) // 2} prompts together"
         for key, numbers in whole.items():
@@ -314,16 +316,16 @@ class TestMemory:
                 raise MemoryError
             return list(items)
 
-        assert [item for part in halving(work, range(n)) for item in part] == list(range(n))
+        assert [item for part in process_in_halves(work, range(n)) for item in part] == list(range(n))
 
     def test_one_that_does_not_fit_and_other_errors_are_raised(self) -> None:
         def refuse(items: list[int]) -> None:
             raise torch.OutOfMemoryError("out of memory") if len(items) < 3 else RuntimeError("something else")
 
         with pytest.raises(torch.OutOfMemoryError):
-            list(halving(refuse, [1]))
+            list(process_in_halves(refuse, [1]))
         with pytest.raises(RuntimeError, match="something else"):
-            list(halving(refuse, [1, 2, 3]))
+            list(process_in_halves(refuse, [1, 2, 3]))
 
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=6).map(tuple)
@@ -332,9 +334,9 @@ ONE = st.tuples(
 )
 
 
-def as_encoded(number: int, ids: tuple[int, ...], options: list[tuple[int, ...]], head: str = "") -> Encoded:
-    question = Question(prompt_id=number, header=head, question="", options=tuple("ABCD"[: len(options)]))
-    return Encoded(question=question, context=Context(text="", ids=ids, n_shots=0), options=tuple(options))
+def as_encoded(number: int, ids: tuple[int, ...], options: list[tuple[int, ...]], head: str = "") -> EncodedPrompt:
+    prompt = RenderedPrompt(prompt_id=number, header=head, question="", options=tuple("ABCD"[: len(options)]))
+    return EncodedPrompt(prompt=prompt, context=Context(text="", ids=ids, n_examples=0), options=tuple(options))
 
 
 class TestPacks:
@@ -343,8 +345,8 @@ class TestPacks:
     def test_every_token_of_every_option_is_foretold_from_exactly_what_stands_before_it(self, parts: Any) -> None:
         """Followed through the table of who reads whom, each prediction rests on context and option so far."""
         members = [as_encoded(n, ids, options) for n, (ids, options) in enumerate(parts)]
-        prefix = shared_prefix([member.context.ids for member in members]) if len(members) > 1 else ()
-        row = packed(members, len(prefix))
+        prefix = find_shared_prefix([member.context.ids for member in members]) if len(members) > 1 else ()
+        row = pack_row(members, len(prefix))
         reads = row.may_read(len(prefix))
         tokens = np.concatenate([np.array(prefix, dtype=np.int64), row.ids])
         places = np.concatenate([np.arange(len(prefix)), row.positions])
@@ -374,7 +376,7 @@ class TestPacks:
     def test_every_question_is_in_one_pack_of_its_group(self, parts: Any, size: int | None) -> None:
         start = tuple(range(20))
         every = [as_encoded(n, start + ids, options, head) for n, ((ids, options), head) in enumerate(parts)]
-        made = groups(every, batch_size=size, budget=40)
+        made = group_by_prefix(every, batch_size=size, budget=40)
         assert sorted(at for group in made for pack in group.packs for at in pack) == list(range(len(every)))
         for group in made:
             assert all(every[at].context.ids[: len(group.prefix)] == group.prefix for p in group.packs for at in p)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from asked_prompts import asked_prompts
+from prompt_tables import make_prompts
 
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.prompt_templates.rendering import questions
-from tracker.evaluating.prompt_templates.template import built_in_templates, load_template
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.prompt_templates.rendering import render_prompts
+from tracker.evaluating.prompt_templates.template import list_built_in_templates, load_template
 from tracker.queries.prompts import Prompts
 
-FIVE = asked_prompts(
+FIVE = make_prompts(
     ["Where do fish sleep?", "What is wet?"],
     [["bed", "sea", "sky", "car", "hat"], ["sand", "rain", "dust", "salt", "wood"]],
     answers=["B", "rain"],
     splits=["test", "train"],
     tasks=["marine_biology_basics", "marine_biology_basics"],
 )
-ANLI = asked_prompts(
+ANLI = make_prompts(
     ["Ann sings.\nAnn is mute."] * 2,
     [["True", "Neither", "False"]] * 2,
     answers=["C", "A"],
@@ -26,12 +26,12 @@ ANLI = asked_prompts(
         {"premise": "Bob runs.", "hypothesis": "Bob moves."},
     ],
 )
-HELLASWAG = asked_prompts(
+HELLASWAG = make_prompts(
     ["A man holds a rope. He"],
     [["lets go.", "eats it.", "sings.", "is a rope."]],
     details=[{"activity_label": "Climbing", "ctx": "A man holds a rope. He"}],
 )
-NEWS = asked_prompts(["It rained.\nPeople got wet."], [None], answers=["Rain wets people."])
+NEWS = make_prompts(["It rained.\nPeople got wet."], [None], answers=["Rain wets people."])
 
 FIGURE_6 = """\
 Given the following context: Ann sings.
@@ -66,8 +66,8 @@ LETTERS = "Where do fish sleep?\nA. bed\nB. sea\nC. sky\nD. car\nE. hat\nAnswer:
 SUBJECT = "The following are multiple choice questions (with answers) about  marine biology basics.\n\n"
 
 
-def asked(name: str, prompts: Prompts, **options: object) -> Question:
-    return questions(prompts, [0], load_template(name), **options).questions[0]
+def asked(name: str, prompts: Prompts, **options: object) -> RenderedPrompt:
+    return render_prompts(prompts, [0], load_template(name), **options).prompts[0]
 
 
 class TestAgainstReference:
@@ -88,7 +88,7 @@ class TestAgainstReference:
         self, name: str, prompts: Prompts, text: str, options: tuple[str, ...], gold: int | None
     ) -> None:
         question = asked(name, prompts)
-        assert (question.text(), question.options, question.gold) == (text, options, gold)
+        assert (question.text(), question.options, question.correct_option) == (text, options, gold)
 
     @pytest.mark.parametrize(
         ("name", "prompts", "text"),
@@ -114,20 +114,20 @@ class TestAgainstReference:
         assert asked("cloze", FIVE, few_shot=1, few_shot_split="train").text() == said
 
     def test_a_worked_summary_begins_on_its_own_line(self) -> None:
-        two = asked_prompts(
+        two = make_prompts(
             ["It rained.", "It snowed."], [None] * 2, answers=["Wet.", "Cold."], splits=["test", "train"]
         )
         said = "### Article:\nIt snowed.\n### Summary:\nCold.\n\n### Article:\nIt rained.\n### Summary:"
         assert asked("cnn_dailymail", two, few_shot=1, few_shot_split="train").text() == said
 
     def test_smart_without_a_task_speaks_of_one_question(self) -> None:
-        question = asked("smart", asked_prompts(["Why?"]))
+        question = asked("smart", make_prompts(["Why?"]))
         assert question.text() == "The following is a multiple choice question.\n\nWhy?\nA. one\nB. two\nAnswer:"
 
 
 class TestSettings:
     def test_there_are_these(self) -> None:
-        assert built_in_templates() == (
+        assert list_built_in_templates() == (
             "anli", "cloze", "cnn_dailymail", "commonsense_qa", "hellaswag", "multiple_choice", "smart", "written",
         )  # fmt: skip
 
@@ -149,6 +149,6 @@ class TestSettings:
         }  # fmt: skip
 
     def test_other_labels_can_be_asked_for(self) -> None:
-        said = questions(FIVE, [0], load_template("multiple_choice", labels="digits")).questions[0]
+        said = render_prompts(FIVE, [0], load_template("multiple_choice", labels="digits")).prompts[0]
         assert said.options == tuple("12345")
         assert "\n2. sea\n" in said.question

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from asked_prompts import asked_prompts, template
+from prompt_tables import make_prompts, template
 
 from tracker.errors import BadInputError, NotFoundError, SelectionError
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.prompt_templates.rendering import questions
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.prompt_templates.rendering import render_prompts
 from tracker.evaluating.prompt_templates.template import default_template, load_template
 from tracker.queries.prompts import Prompts
 
-ONE = asked_prompts(
+ONE = make_prompts(
     ["Why?"],
     [["sun", "rain"]],
     tasks=["high_weather"],
@@ -23,8 +23,8 @@ ONE = asked_prompts(
 )
 
 
-def said(tmp_path: Path, source: str, prompts: Prompts = ONE, **options: object) -> Question:
-    return questions(prompts, [0], template(tmp_path, source), **options).questions[0]
+def said(tmp_path: Path, source: str, prompts: Prompts = ONE, **options: object) -> RenderedPrompt:
+    return render_prompts(prompts, [0], template(tmp_path, source), **options).prompts[0]
 
 
 class TestFiles:
@@ -93,13 +93,13 @@ class TestFiles:
         (tmp_path / "other.jinja").write_bytes(b"\xef\xbb\xbf{{ question }}\r\nAnswer:\r\n")
         other = load_template(str(tmp_path / "other.jinja"))
         assert other.digest == plain.digest
-        assert questions(ONE, [0], other).questions[0].text() == "Why?\nAnswer:"
+        assert render_prompts(ONE, [0], other).prompts[0].text() == "Why?\nAnswer:"
 
     def test_another_word_is_another_digest(self, tmp_path: Path) -> None:
         assert template(tmp_path, "{{ question }} a").digest != template(tmp_path, "{{ question }} b").digest
 
     def test_beyond_the_alphabet_labels_are_numbers(self, tmp_path: Path) -> None:
-        many = asked_prompts(["Why?"], [[f"option {i}" for i in range(28)]])
+        many = make_prompts(["Why?"], [[f"option {i}" for i in range(28)]])
         assert said(tmp_path, "{{ question }}", many).options[24:] == ("Y", "Z", "27", "28")
 
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from asked_prompts import asked_prompts, template
+from prompt_tables import make_prompts, template
 
-from tracker.evaluating.prompt_templates.rendering import questions
-from tracker.evaluating.prompt_templates.template import built_in_templates
+from tracker.evaluating.prompt_templates.rendering import render_prompts
+from tracker.evaluating.prompt_templates.template import list_built_in_templates
 from tracker.evaluating.prompt_templates.template_file import NAMES, SETTINGS
 
 PAGE = (Path(__file__).parents[4] / "docs/templates.md").read_text()
@@ -24,7 +24,7 @@ def first_cells(head: str) -> list[str]:
 
 class TestPage:
     def test_every_built_in_template_is_there(self) -> None:
-        assert sorted(first_cells("`--template`")) == sorted(built_in_templates())
+        assert sorted(first_cells("`--template`")) == sorted(list_built_in_templates())
 
     def test_every_setting_is_there(self) -> None:
         assert first_cells("setting") == list(SETTINGS)
@@ -42,6 +42,6 @@ class TestPage:
     def test_its_examples_say_what_they_seem_to(
         self, tmp_path: Path, example: int, text: str, options: tuple[str, ...]
     ) -> None:
-        prompts = asked_prompts(["Why?"], [["sun", "rain"]], tasks=["the_sky"], details=[{"context": "It shines."}])
-        question = questions(prompts, [0], template(tmp_path, EXAMPLES[example])).questions[0]
+        prompts = make_prompts(["Why?"], [["sun", "rain"]], tasks=["the_sky"], details=[{"context": "It shines."}])
+        question = render_prompts(prompts, [0], template(tmp_path, EXAMPLES[example])).prompts[0]
         assert (question.text(), question.options) == (text, options)

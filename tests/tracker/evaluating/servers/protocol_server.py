@@ -123,11 +123,11 @@ class ProtocolServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.http.server_address[1]}/v1"
 
-    def asked(self) -> list[Request]:
+    def prompt_requests(self) -> list[Request]:
         """All requests but the probe."""
         return [request for request in self.requests if "capital of France" not in json.dumps(request.body)]
 
-    def reply(self, request: Request) -> tuple[int, Any]:
+    def response(self, request: Request) -> tuple[int, Any]:
         refusal = self.refuse(request)
         if refusal is not None:
             return refusal
@@ -191,10 +191,10 @@ class ProtocolServer:
             out = out.split(stop)[0]
         return out
 
-    def _counted(self, reply: dict[str, Any], text: str, out: str) -> dict[str, Any]:
+    def _counted(self, response: dict[str, Any], text: str, out: str) -> dict[str, Any]:
         if self.counts:
-            reply["usage"] = {"prompt_tokens": len(tokens(text)), "completion_tokens": len(tokens(out))}
-        return reply
+            response["usage"] = {"prompt_tokens": len(tokens(text)), "completion_tokens": len(tokens(out))}
+        return response
 
 
 class _Http(ThreadingHTTPServer):
@@ -245,15 +245,15 @@ def _handler(server: ProtocolServer) -> type[BaseHTTPRequestHandler]:
                 return
             extra = dict(server.extra_headers)
             if fault in ("429", "500", "503"):
-                status, reply = (
+                status, response = (
                     int(fault),
                     {"error": {"message": f"overloaded, {request.headers.get('authorization')}"}},
                 )
                 if fault == "429":
                     extra["Retry-After"] = server.faults.retry_after
             else:
-                status, reply = server.reply(request)
-            sent = json.dumps({"choices": []} if fault == "empty" else reply).encode()
+                status, response = server.response(request)
+            sent = json.dumps({"choices": []} if fault == "empty" else response).encode()
             if fault == "broken":
                 sent = sent[: len(sent) // 2]
             self.send_response(status)
@@ -273,5 +273,5 @@ def _handler(server: ProtocolServer) -> type[BaseHTTPRequestHandler]:
 
 
 def every(portions: Iterable[list[Any]]) -> list[Any]:
-    """All replies, one after the other."""
-    return [reply for portion in portions for reply in portion]
+    """All responses, one after the other."""
+    return [response for portion in portions for response in portion]

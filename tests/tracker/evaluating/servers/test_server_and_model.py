@@ -12,11 +12,11 @@ from protocol_server import ProtocolServer, every
 
 from tracker.evaluating.local.loading import LanguageModel, load_language_model
 from tracker.evaluating.local.option_scorer import OptionScorer
-from tracker.evaluating.prompt_templates.rendered_prompt import Question, Shot
-from tracker.evaluating.responses import Reply
-from tracker.evaluating.servers.server_model import ServerAnswerer
+from tracker.evaluating.prompt_templates.rendered_prompt import FewShotExample, RenderedPrompt
+from tracker.evaluating.responses import Response
+from tracker.evaluating.servers.server_model import ServerModel
 
-Open = Callable[..., ServerAnswerer]
+Open = Callable[..., ServerModel]
 
 
 def nothing_stored(prompt_id: int) -> bool:
@@ -51,13 +51,13 @@ class ModelServer(ProtocolServer):
 
 
 @pytest.fixture
-def asked() -> list[Question]:
-    shots = (Shot(question="Which of these was why?\nAnswer:", answer="B"),)
+def asked() -> list[RenderedPrompt]:
+    examples = (FewShotExample(question="Which of these was why?\nAnswer:", answer="B"),)
     texts = ("the one", "what is π", "not in these", "how many")
     return [
-        Question(
+        RenderedPrompt(
             prompt_id=n,
-            shots=shots,
+            examples=examples,
             question=f"Which one is {word}?\nAnswer:",
             options=tuple("ABCD") if n % 2 else texts,
         )
@@ -65,40 +65,43 @@ def asked() -> list[Question]:
     ]
 
 
-def served(model: LanguageModel, asked: list[Question], opened: Open, method: str, **options: Any) -> list[Reply]:
+def served(
+    model: LanguageModel, asked: list[RenderedPrompt], opened: Open, method: str, **options: Any
+) -> list[Response]:
     server = ModelServer(most_top=10**6)
     server.model = model
     with server:
-        return every(opened(server, method, concurrency=2, **options).replies(asked, nothing_stored))
+        return every(opened(server, method, concurrency=2, **options).respond(asked, nothing_stored))
 
 
 class TestAgainstModel:
     @pytest.mark.parametrize("family", ["gpt2", "llama"])
     def test_likelihoods_are_those_of_the_model(
-        self, language_model_folders: dict[str, Path], asked: list[Question], family: str, opened: Open
+        self, language_model_folders: dict[str, Path], asked: list[RenderedPrompt], family: str, opened: Open
     ) -> None:
         model = load_language_model(str(language_model_folders[family]), device="cpu")
-        here = every(OptionScorer(model, method="loglikelihood").replies(asked, nothing_stored))
-        there = {reply.prompt_id: reply for reply in served(model, asked, opened, "loglikelihood")}
-        assert sorted(there) == [question.prompt_id for question in asked]
-        for reply in here:
-            np.testing.assert_allclose(there[reply.prompt_id].logprobs, reply.logprobs, atol=1e-4)
+        here = every(OptionScorer(model, method="loglikelihood").respond(asked, nothing_stored))
+        there = {response.prompt_id: response for response in served(model, asked, opened, "loglikelihood")}
+        assert sorted(there) == [prompt.prompt_id for prompt in asked]
+        for response in here:
+            np.testing.assert_allclose(there[response.prompt_id].logprobs, response.logprobs, atol=1e-4)
 
     def test_letters_are_those_of_the_model_with_its_other_spellings(
-        self, language_model_folders: dict[str, Path], asked: list[Question], opened: Open
+        self, language_model_folders: dict[str, Path], asked: list[RenderedPrompt], opened: Open
     ) -> None:
         import torch
 
         model = load_language_model(str(language_model_folders["gpt2"]), device="cpu")
         vocabulary = {token.replace("Ġ", " "): n for token, n in model.tokenizer.get_vocab().items()}
-        lettered = [question for question in asked if question.options[0] == "A"]
+        lettered = [prompt for prompt in asked if prompt.options[0] == "A"]
         there = {
-            reply.prompt_id: reply for reply in served(model, lettered, opened, "letters", n_top=len(model.tokenizer))
+            response.prompt_id: response
+            for response in served(model, lettered, opened, "letters", n_top=len(model.tokenizer))
         }
-        for question in lettered:
-            ids = model.tokenizer(question.text(), return_tensors="pt")["input_ids"]
+        for prompt in lettered:
+            ids = model.tokenizer(prompt.text(), return_tensors="pt")["input_ids"]
             with torch.no_grad():
                 logprobs = torch.log_softmax(model.model(ids).logits[0, -1].double(), dim=-1).numpy()
             spellings = [[vocabulary[said] for said in (label, f" {label}") if said in vocabulary] for label in "ABCD"]
             wanted = [np.logaddexp.reduce(logprobs[places]) for places in spellings]
-            np.testing.assert_allclose(there[question.prompt_id].logprobs, wanted, atol=1e-9)
+            np.testing.assert_allclose(there[prompt.prompt_id].logprobs, wanted, atol=1e-9)

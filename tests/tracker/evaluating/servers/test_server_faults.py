@@ -18,21 +18,22 @@ from hypothesis import strategies as st
 from protocol_server import EVERYTHING, MODEL, Faults, ProtocolServer, every
 
 from tracker.errors import ServerError
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.responses import Reply, Sampling
-from tracker.evaluating.servers.rate_limiter import BackOff, Pace, retry_after
-from tracker.evaluating.servers.server_model import ServerAnswerer, open_server
+from tracker.evaluating.plan import ServerSettings
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.responses import Response, Sampling
+from tracker.evaluating.servers.rate_limiter import BackOff, RateLimiter, parse_retry_after
+from tracker.evaluating.servers.server_model import ServerModel, open_server
 
-Open = Callable[..., ServerAnswerer]
-QUICK = BackOff(tries=12, first_s=0.001, most_s=0.01)
+Open = Callable[..., ServerModel]
+QUICK = BackOff(tries=12, first_s=0.001, max_s=0.01)
 
 
 def nothing_stored(prompt_id: int) -> bool:
     return False
 
 
-def asking_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("asking-")]
+def request_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("request-")]
 
 
 @pytest.fixture
@@ -43,125 +44,127 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def contents(replies: list[Reply]) -> dict[tuple[int, int], Any]:
-    """Each reply once, by what the model did."""
+def contents(responses: list[Response]) -> dict[tuple[int, int], Any]:
+    """Each response once, by what the model did."""
     found = {
-        (r.prompt_id, r.trial): (r.text, None if r.logprobs is None else r.logprobs.tobytes(), r.n_shots, r.error)
-        for r in replies
+        (r.prompt_id, r.trial): (r.text, None if r.logprobs is None else r.logprobs.tobytes(), r.n_examples, r.error)
+        for r in responses
     }
-    assert len(found) == len(replies)
+    assert len(found) == len(responses)
     return found
 
 
 class TestFaults:
     @pytest.mark.parametrize("method", ["letters", "loglikelihood", "generation"])
     def test_with_three_in_ten_requests_failing_all_are_answered_once_as_without_faults(
-        self, questions: list[Question], opened: Open, method: str
+        self, prompts: list[RenderedPrompt], opened: Open, method: str
     ) -> None:
         sampling = Sampling(max_tokens=6, temperature=1.0, n_trials=2)
-        questions = questions[:: 2 if method == "loglikelihood" else 1]
+        prompts = prompts[:: 2 if method == "loglikelihood" else 1]
         with ProtocolServer() as server:
-            sound = every(opened(server, method, sampling=sampling).replies(questions, nothing_stored))
+            sound = every(opened(server, method, sampling=sampling).respond(prompts, nothing_stored))
         with ProtocolServer(faults=Faults(share=0.3, seed=len(method)), stall_s=0.25) as server:
-            answerer = opened(server, method, sampling=sampling, timeout_s=0.15)
-            faulty = every(answerer.replies(questions, nothing_stored))
+            backend = opened(server, method, sampling=sampling, timeout=0.15)
+            faulty = every(backend.respond(prompts, nothing_stored))
             met = {request.fault for request in server.requests} - {""}
         assert contents(faulty) == contents(sound)
-        assert all(reply.error == "" for reply in faulty)
+        assert all(response.error == "" for response in faulty)
         assert len(met) >= 6
-        assert "Requests that had to be sent again (HTTP 429: " in " ".join(answerer.remarks())
+        assert "Requests that had to be sent again (HTTP 429: " in " ".join(backend.list_warnings())
 
     @settings(max_examples=8, deadline=None)
     @given(share=st.floats(0, 0.6), seed=st.integers(0, 10**6), concurrency=st.integers(1, 9), n=st.integers(0, 20))
     def test_so_they_are_for_any_schedule_and_any_number_of_threads(
         self, share: float, seed: int, concurrency: int, n: int
     ) -> None:
-        asked = [Question(prompt_id=7 * at, question=f"{at}?", options=("A", "B")) for at in range(n)]
+        asked = [RenderedPrompt(prompt_id=7 * at, question=f"{at}?", options=("A", "B")) for at in range(n)]
         kinds = ("429", "500", "503", "cut", "closed", "broken", "empty")
         with ProtocolServer(faults=Faults(share=share, seed=seed, kinds=kinds)) as server:
-            answerer = open_server(
-                server.url, MODEL, method="generation", concurrency=concurrency, key_env="NO_KEY",
-                back_off=replace(QUICK, tries=60),
-            )  # fmt: skip
-            faulty = contents(every(answerer.replies(asked, nothing_stored)))
+            settings = ServerSettings(api_base=server.url, concurrency=concurrency, key_env="NO_KEY")
+            backend = open_server(MODEL, settings, method="generation", back_off=replace(QUICK, tries=60))
+            faulty = contents(every(backend.respond(asked, nothing_stored)))
             server.faults = Faults()
-            assert faulty == contents(every(answerer.replies(asked, nothing_stored)))
+            assert faulty == contents(every(backend.respond(asked, nothing_stored)))
         assert len(faulty) == n
 
     @pytest.mark.soak
     @pytest.mark.parametrize("seed", range(20))
     def test_so_they_are_a_thousand_times(self, opened: Open, seed: int) -> None:
-        asked = [Question(prompt_id=at, question=f"{at}?", options=("A", "B", "C")) for at in range(1_000)]
+        asked = [RenderedPrompt(prompt_id=at, question=f"{at}?", options=("A", "B", "C")) for at in range(1_000)]
         with ProtocolServer(faults=Faults(share=0.3, seed=seed), stall_s=0.1) as server:
-            answerer = opened(server, timeout_s=0.08, concurrency=16, back_off=replace(QUICK, tries=40))
-            faulty = contents(every(answerer.replies(asked, nothing_stored)))
+            backend = opened(server, timeout=0.08, concurrency=16, back_off=replace(QUICK, tries=40))
+            faulty = contents(every(backend.respond(asked, nothing_stored)))
             server.faults = Faults()
-            assert faulty == contents(every(opened(server).replies(asked, nothing_stored)))
+            assert faulty == contents(every(opened(server).respond(asked, nothing_stored)))
 
     @pytest.mark.parametrize("kind", ["429", "500", "503", "stall", "cut", "closed", "broken", "empty"])
     def test_after_so_many_tries_a_prompt_has_an_error_and_others_go_on(
-        self, questions: list[Question], opened: Open, kind: str
+        self, prompts: list[RenderedPrompt], opened: Open, kind: str
     ) -> None:
         with ProtocolServer(stall_s=0.1) as server:
-            answerer = opened(server, back_off=replace(QUICK, tries=3), timeout_s=0.05, concurrency=1)
+            backend = opened(server, back_off=replace(QUICK, tries=3), timeout=0.05, concurrency=1)
             server.faults = _Only("Number 5?", kind, server)
-            replies = {reply.prompt_id: reply for reply in every(answerer.replies(questions[:10], nothing_stored))}
-        assert len(replies) == 10
-        assert [reply.prompt_id for reply in replies.values() if reply.error] == [questions[5].prompt_id]
-        assert "did not answer, asked 3 times" in replies[questions[5].prompt_id].error
-        assert sum("Number 5?" in str(request.body) for request in server.asked()) == 3
+            responses = {
+                response.prompt_id: response for response in every(backend.respond(prompts[:10], nothing_stored))
+            }
+        assert len(responses) == 10
+        assert [response.prompt_id for response in responses.values() if response.error] == [prompts[5].prompt_id]
+        assert "did not answer, asked 3 times" in responses[prompts[5].prompt_id].error
+        assert sum("Number 5?" in str(request.body) for request in server.prompt_requests()) == 3
 
-    def test_one_refused_prompt_is_asked_once_and_others_go_on(self, questions: list[Question], opened: Open) -> None:
+    def test_one_refused_prompt_is_asked_once_and_others_go_on(
+        self, prompts: list[RenderedPrompt], opened: Open
+    ) -> None:
         def refuse(request: Any) -> tuple[int, Any] | None:
             bad = "Number 7?" in str(request.body)
             return (400, {"error": {"message": "content is not allowed"}}) if bad else None
 
         with ProtocolServer(refuse=refuse) as server:
-            replies = every(opened(server).replies(questions, nothing_stored))
-        failed = [reply for reply in replies if reply.error]
-        assert [(reply.prompt_id, reply.error) for reply in failed] == [
-            (questions[7].prompt_id, "The server refuses it: content is not allowed (HTTP 400).")
+            responses = every(opened(server).respond(prompts, nothing_stored))
+        failed = [response for response in responses if response.error]
+        assert [(response.prompt_id, response.error) for response in failed] == [
+            (prompts[7].prompt_id, "The server refuses it: content is not allowed (HTTP 400).")
         ]
-        assert len(replies) == len(server.asked()) == 60
+        assert len(responses) == len(server.prompt_requests()) == 60
 
     def test_a_prompt_without_options_has_an_error(self, opened: Open) -> None:
         with ProtocolServer() as server:
-            (reply,) = every(opened(server).replies([Question(prompt_id=1, question="Why?")], nothing_stored))
-        assert "no options" in reply.error
+            (response,) = every(opened(server).respond([RenderedPrompt(prompt_id=1, question="Why?")], nothing_stored))
+        assert "no options" in response.error
 
 
 class TestStopping:
-    def test_a_server_that_answers_nothing_is_not_hammered(self, questions: list[Question], opened: Open) -> None:
+    def test_a_server_that_answers_nothing_is_not_hammered(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer() as server:
-            answerer = opened(server, back_off=replace(QUICK, tries=2), concurrency=2)
+            backend = opened(server, back_off=replace(QUICK, tries=2), concurrency=2)
             server.faults = Faults(share=1.0, kinds=("500",))
             with pytest.raises(ServerError, match=r"10 prompts in a row got no answer.*run the same command again"):
-                every(answerer.replies(questions, nothing_stored))
-        assert len(server.asked()) < 60
+                every(backend.respond(prompts, nothing_stored))
+        assert len(server.prompt_requests()) < 60
 
-    def test_so_is_one_that_refuses_the_first_ten(self, questions: list[Question], opened: Open) -> None:
+    def test_so_is_one_that_refuses_the_first_ten(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer() as server:
-            answerer = opened(server, concurrency=1)
+            backend = opened(server, concurrency=1)
             server.refuse = lambda request: (400, {"error": "no"})
             with pytest.raises(ServerError, match="10 prompts in a row"):
-                every(answerer.replies(questions, nothing_stored))
-        assert 10 <= len(server.asked()) < 60
+                every(backend.respond(prompts, nothing_stored))
+        assert 10 <= len(server.prompt_requests()) < 60
 
     def test_when_it_goes_away_half_way_all_that_was_answered_is_handed_on_and_the_rest_is_left(
-        self, questions: list[Question], opened: Open
+        self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
-        got: list[Reply] = []
+        got: list[Response] = []
         with ProtocolServer() as server:
-            answerer = opened(server, back_off=replace(QUICK, tries=2), concurrency=1)
+            backend = opened(server, back_off=replace(QUICK, tries=2), concurrency=1)
             server.refuse = lambda request: (503, {}) if len(server.requests) > 31 else None
             with pytest.raises(ServerError, match="10 prompts in a row"):
-                got.extend(reply for portion in answerer.replies(questions, nothing_stored) for reply in portion)
+                got.extend(response for portion in backend.respond(prompts, nothing_stored) for response in portion)
             assert len(got) == 30
-            assert not any(reply.error for reply in got)
+            assert not any(response.error for response in got)
             server.refuse = lambda request: None
-            done = {reply.prompt_id for reply in got}
-            got += every(answerer.replies(questions, done.__contains__))
-            assert contents(got) == contents(every(answerer.replies(questions, nothing_stored)))
+            done = {response.prompt_id for response in got}
+            got += every(backend.respond(prompts, done.__contains__))
+            assert contents(got) == contents(every(backend.respond(prompts, nothing_stored)))
 
     @pytest.mark.parametrize(
         ("status", "error", "words"),
@@ -174,15 +177,15 @@ class TestStopping:
         ],
     )
     def test_what_concerns_every_prompt_stops_everything(
-        self, questions: list[Question], opened: Open, status: int, error: str, words: str
+        self, prompts: list[RenderedPrompt], opened: Open, status: int, error: str, words: str
     ) -> None:
         with ProtocolServer() as server:
-            answerer = opened(server, concurrency=2)
+            backend = opened(server, concurrency=2)
             server.refuse = lambda request: (status, {"error": {"message": error}})
             with pytest.raises(ServerError, match=words):
-                every(answerer.replies(questions, nothing_stored))
-        assert len(server.asked()) <= 2
-        assert asking_threads() == []
+                every(backend.respond(prompts, nothing_stored))
+        assert len(server.prompt_requests()) <= 2
+        assert request_threads() == []
 
     def test_no_credit_left_is_not_waited_for(self, opened: Open) -> None:
         said = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
@@ -194,47 +197,47 @@ class TestStopping:
         assert len(server.requests) == 1
 
     def test_killed_half_way_and_run_again_it_ends_as_an_uninterrupted_run(
-        self, questions: list[Question], opened: Open, interruptible: None
+        self, prompts: list[RenderedPrompt], opened: Open, interruptible: None
     ) -> None:
-        questions = questions[:40]
+        prompts = prompts[:40]
         with ProtocolServer(faults=Faults(share=0.2, kinds=("500", "cut"))) as server:
-            whole = contents(every(opened(server).replies(questions, nothing_stored)))
-        stored: dict[int, Reply] = {}
+            whole = contents(every(opened(server).respond(prompts, nothing_stored)))
+        stored: dict[int, Response] = {}
         n_killed = n_asked = 0
-        while len(stored) < len(questions):
+        while len(stored) < len(prompts):
             with ProtocolServer() as server:
-                running = opened(server, concurrency=2).replies(questions, stored.__contains__)
+                running = opened(server, concurrency=2).respond(prompts, stored.__contains__)
                 server.refuse = _Killer(at=12, over=server.over)
                 try:
                     for portion in running:
-                        stored |= {reply.prompt_id: reply for reply in portion}
+                        stored |= {response.prompt_id: response for response in portion}
                 except KeyboardInterrupt:
                     n_killed += 1
-                    assert asking_threads() == []
-            n_asked += len(server.asked())
+                    assert request_threads() == []
+            n_asked += len(server.prompt_requests())
         assert contents(list(stored.values())) == whole
         assert n_killed == 3
         assert n_asked <= 40 + 3 * n_killed  # what was under way, and at most one that was just being handed on
 
-    def test_closed_it_ends_at_once_whatever_is_under_way(self, questions: list[Question], opened: Open) -> None:
+    def test_closed_it_ends_at_once_whatever_is_under_way(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer() as server:
-            answerer = opened(server, timeout_s=60.0, concurrency=8)
+            backend = opened(server, timeout=60.0, concurrency=8)
             server.refuse = _slow
-            running = answerer.replies(questions, nothing_stored)
+            running = backend.respond(prompts, nothing_stored)
             first = next(running)
             began = time.monotonic()
             running.close()
             assert time.monotonic() - began < 8  # a request under way would take 15
         assert first
-        assert asking_threads() == []
+        assert request_threads() == []
 
 
 class TestWaiting:
     def test_a_wait_that_the_server_asks_for_is_kept_by_all_threads(
-        self, questions: list[Question], opened: Open
+        self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         with ProtocolServer(faults=_At(20, retry_after="0.5")) as server:
-            every(opened(server, concurrency=4).replies(questions, nothing_stored))
+            every(opened(server, concurrency=4).respond(prompts, nothing_stored))
         assert [request.fault for request in server.requests].count("429") == 1
         gaps = np.diff([request.at for request in server.requests])
         assert gaps.max() > 0.25  # requests on their way may come late
@@ -252,33 +255,33 @@ class TestWaiting:
         from datetime import UTC, datetime, timedelta
 
         date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
-        assert 95 < (retry_after(date) or 0) <= 100
-        assert retry_after(format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)) == 0.0
-        assert [retry_after(said) for said in ("3", "0.5", "-1", "soon", "", None, "inf", "nan")] == [
+        assert 95 < (parse_retry_after(date) or 0) <= 100
+        assert parse_retry_after(format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)) == 0.0
+        assert [parse_retry_after(said) for said in ("3", "0.5", "-1", "soon", "", None, "inf", "nan")] == [
             3.0, 0.5, 0.0, None, None, None, None, None,
         ]  # fmt: skip
 
     def test_waits_double_up_to_the_longest(self) -> None:
         import random
 
-        back_off, draws = BackOff(first_s=1.0, most_s=10.0), random.Random(1)
-        waits = np.array([[back_off.seconds(n, draws) for n in range(1, 9)] for _ in range(200)])
+        back_off, draws = BackOff(first_s=1.0, max_s=10.0), random.Random(1)
+        waits = np.array([[back_off.draw_seconds(n, draws) for n in range(1, 9)] for _ in range(200)])
         longest = np.array([1, 2, 4, 8, 10, 10, 10, 10])
         assert ((waits >= longest / 2) & (waits <= longest)).all()
         assert waits[:, 0].std() > 0.1
 
 
 class TestLimits:
-    def test_never_more_requests_at_a_time_than_allowed(self, questions: list[Question], opened: Open) -> None:
+    def test_never_more_requests_at_a_time_than_allowed(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer(delay_s=0.01) as server:
-            every(opened(server, concurrency=3).replies(questions, nothing_stored))
+            every(opened(server, concurrency=3).respond(prompts, nothing_stored))
         assert 2 <= server.most_active <= 3
 
-    def test_never_more_requests_a_minute_than_allowed(self, questions: list[Question], opened: Open) -> None:
+    def test_never_more_requests_a_minute_than_allowed(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         minute, limit = 0.4, 40
         with ProtocolServer(faults=Faults(share=0.2, kinds=("500",))) as server:
             began = time.monotonic()
-            every(opened(server, requests_per_minute=limit, minute_s=minute).replies(questions, nothing_stored))
+            every(opened(server, requests_per_minute=limit, minute_s=minute).respond(prompts, nothing_stored))
         times = np.array([request.at for request in server.requests])
         assert len(times) > 61  # tries that failed count
         assert (times >= began + np.arange(len(times)) * minute / limit).all()
@@ -288,49 +291,49 @@ class TestLimits:
     def test_no_minute_wherever_it_begins_holds_more_than_either_limit(
         self, limit: int, budget: int, sizes: list[int]
     ) -> None:
-        pace = Pace(limit, budget)
-        moments = np.array([time.monotonic() + pace.turn(size) for size in sizes])
+        limiter = RateLimiter(limit, budget)
+        moments = np.array([time.monotonic() + limiter.reserve(size) for size in sizes])
         for first in range(len(sizes)):
             within = [size for at, size in zip(moments, sizes, strict=True) if 0 <= at - moments[first] < 59.9]
             assert len(within) <= limit
             assert sum(within[:-1]) <= budget  # the last may be written into the next minute
 
-    def test_never_more_tokens_a_minute_than_allowed(self, questions: list[Question], opened: Open) -> None:
+    def test_never_more_tokens_a_minute_than_allowed(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer() as server:
-            answerer = opened(server, tokens_per_minute=4_000, minute_s=0.5)
+            backend = opened(server, tokens_per_minute=4_000, minute_s=0.5)
             began = time.monotonic()
-            replies = every(answerer.replies(questions, nothing_stored))
+            responses = every(backend.respond(prompts, nothing_stored))
             took = time.monotonic() - began
-        tokens = sum(reply.n_tokens_read + reply.n_tokens_written for reply in replies[:-8])
+        tokens = sum(response.n_tokens_read + response.n_tokens_written for response in responses[:-8])
         assert took >= 0.5 * tokens / 4_000
 
     @pytest.mark.parametrize(("more", "seconds"), [(590, 60), (290, 30), (-10, 0)])
     def test_tokens_that_were_not_foreseen_are_made_up_for(self, more: int, seconds: float) -> None:
-        pace = Pace(None, 600)
-        assert pace.turn(10) == 0.0
-        pace.correct(more)
-        assert seconds - 5 < pace.turn(0) <= seconds
+        limiter = RateLimiter(None, 600)
+        assert limiter.reserve(10) == 0.0
+        limiter.correct(more)
+        assert seconds - 5 < limiter.reserve(0) <= seconds
 
-    def test_more_at_a_time_where_more_are_allowed(self, questions: list[Question], opened: Open) -> None:
+    def test_more_at_a_time_where_more_are_allowed(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer(delay_s=0.2) as server:
-            every(opened(server, concurrency=30).replies(questions, nothing_stored))
+            every(opened(server, concurrency=30).respond(prompts, nothing_stored))
         assert server.most_active > 8
 
 
 class TestPortions:
     def test_replies_come_while_others_are_still_asked(self, opened: Open) -> None:
-        asked = [Question(prompt_id=at, question=f"{at}?") for at in range(150)]
+        asked = [RenderedPrompt(prompt_id=at, question=f"{at}?") for at in range(150)]
         with ProtocolServer() as server:
-            portions = list(opened(server, "generation").replies(asked, nothing_stored))
+            portions = list(opened(server, "generation").respond(asked, nothing_stored))
         assert len(portions) >= 3
         assert max(len(portion) for portion in portions) <= 64 + 8
 
-    def test_what_is_stored_is_not_asked(self, questions: list[Question], opened: Open) -> None:
+    def test_what_is_stored_is_not_asked(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer(offers=EVERYTHING) as server:
-            replies = every(opened(server).replies(questions, lambda prompt_id: prompt_id > 10))
-            assert every(opened(server).replies(questions, lambda prompt_id: True)) == []
-        assert sorted(reply.prompt_id for reply in replies) == [1, 4, 7, 10]
-        assert len(server.asked()) == 4
+            responses = every(opened(server).respond(prompts, lambda prompt_id: prompt_id > 10))
+            assert every(opened(server).respond(prompts, lambda prompt_id: True)) == []
+        assert sorted(response.prompt_id for response in responses) == [1, 4, 7, 10]
+        assert len(server.prompt_requests()) == 4
 
 
 class _At(Faults):

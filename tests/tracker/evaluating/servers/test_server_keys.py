@@ -15,11 +15,12 @@ import pytest
 from protocol_server import MODEL, Faults, ProtocolServer, every
 
 from tracker.errors import SelectionError, ServerError
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.servers.address import Key, cautions, read_address, read_key
-from tracker.evaluating.servers.server_model import ServerAnswerer, open_server
+from tracker.evaluating.plan import ServerSettings
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.servers.address import ApiKey, list_address_warnings, read_address, read_key
+from tracker.evaluating.servers.server_model import ServerModel, open_server
 
-Open = Callable[..., ServerAnswerer]
+Open = Callable[..., ServerModel]
 SECRET = "sk-Zq7-not_to_be_seen-9fX2"
 
 
@@ -50,7 +51,7 @@ def everything_of(error: BaseException) -> str:
 class TestNowhere:
     @pytest.mark.parametrize("method", ["letters", "generation"])
     def test_not_in_replies_settings_remarks_or_output_even_if_the_server_repeats_it(
-        self, questions: list[Question], opened: Open, method: str, caplog: pytest.LogCaptureFixture
+        self, prompts: list[RenderedPrompt], opened: Open, method: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(0)
 
@@ -65,16 +66,23 @@ class TestNowhere:
 
         out = io.StringIO()
         with redirect_stdout(out), redirect_stderr(out), ProtocolServer(key=SECRET, refuse=tells) as server:
-            answerer = opened(server, method, key_env="THEIR_KEY")
+            backend = opened(server, method, key_env="THEIR_KEY")
             server.faults = Faults(share=0.4, kinds=("500", "429", "broken", "cut"))
-            replies = every(answerer.replies(questions, nothing_stored))
+            responses = every(backend.respond(prompts, nothing_stored))
             assert all(request.headers["authorization"] == f"Bearer {SECRET}" for request in server.requests)
-        assert len(replies) == 60
-        said = [replies, answerer, vars(answerer), answerer.as_settings(), answerer.remarks(), answerer.cautions]
-        said += [vars(answerer._caller), caplog.text, out.getvalue()]
+        assert len(responses) == 60
+        said = [
+            responses,
+            backend,
+            vars(backend),
+            backend.as_settings(),
+            backend.list_warnings(),
+            backend.initial_warnings,
+        ]
+        said += [vars(backend._client), caplog.text, out.getvalue()]
         assert SECRET not in repr(said)
         assert SECRET[3:-3] not in repr(said)
-        assert any("***" in reply.error for reply in replies)
+        assert any("***" in response.error for response in responses)
 
     @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500, 302])
     def test_not_in_any_error_nor_its_causes_nor_their_variables(self, opened: Open, status: int) -> None:
@@ -89,28 +97,27 @@ class TestNowhere:
 
     def test_not_where_the_server_cannot_be_reached(self) -> None:
         with pytest.raises(ServerError, match="cannot be reached") as caught:
-            open_server(
-                "http://127.0.0.1:9/v1", MODEL, method="letters", key_env="THEIR_KEY"
-            )  # fmt: skip
+            open_server(MODEL, ServerSettings(api_base="http://127.0.0.1:9/v1", key_env="THEIR_KEY"), method="letters")
         assert SECRET not in everything_of(caught.value)
         assert "object at 0x" not in str(caught.value)
 
     def test_not_in_the_address_which_is_stored(self) -> None:
+        settings = ServerSettings(api_base=f"http://127.0.0.1:9/{SECRET}/v1", key_env="THEIR_KEY")
         with pytest.raises(SelectionError, match="The address of the server holds the key") as caught:
-            open_server(f"http://127.0.0.1:9/{SECRET}/v1", MODEL, method="letters", key_env="THEIR_KEY")
+            open_server(MODEL, settings, method="letters")
         assert SECRET not in str(caught.value)
 
     def test_not_in_what_is_pickled_or_printed(self) -> None:
-        key = Key(SECRET)
+        key = ApiKey(SECRET)
         assert SECRET not in repr(key) + str(key) + f"{key}"
         assert SECRET.encode() not in pickle.dumps(key)
-        assert repr(Key("")) == "Key()"
+        assert repr(ApiKey("")) == "Key()"
 
     def test_parts_of_it_are_not_shown_either(self) -> None:
-        key = Key(SECRET)
-        assert key.redacted(f"the key {SECRET[:12]}... is wrong") == "the key ***... is wrong"
-        assert key.redacted("nothing of it") == "nothing of it"
-        assert Key("").redacted("a text") == "a text"
+        key = ApiKey(SECRET)
+        assert key.redact(f"the key {SECRET[:12]}... is wrong") == "the key ***... is wrong"
+        assert key.redact("nothing of it") == "nothing of it"
+        assert ApiKey("").redact("a text") == "a text"
 
 
 class TestWhereItGoes:
@@ -202,8 +209,8 @@ class TestAddress:
         ],
     )
     def test_it_is_said_where_a_key_goes_unencrypted(self, given: str, is_warned: bool) -> None:
-        assert bool(cautions(read_address(given), Key(SECRET))) == is_warned
-        assert cautions(read_address(given), Key("")) == []
+        assert bool(list_address_warnings(read_address(given), ApiKey(SECRET))) == is_warned
+        assert list_address_warnings(read_address(given), ApiKey("")) == []
 
 
 class TestOpening:
@@ -218,16 +225,18 @@ class TestOpening:
             {"method": "letters", "concurrency": 0},
             {"method": "letters", "tries": 0},
             {"method": "letters", "requests_per_minute": 0},
-            {"method": "letters", "timeout_s": -1},
+            {"method": "letters", "timeout": -1},
             {"method": "letters", "api": "completions", "chat": True},
             {"method": "letters", "api": "chat", "chat": False},
             {"method": "letters", "api": "telepathy"},
         ],
     )
-    def test_options_that_make_no_sense_are_refused_before_anything_is_sent(self, options: dict[str, Any]) -> None:
+    def test_options_that_make_no_sense_are_refused_before_anything_is_sent(
+        self, opened: Open, options: dict[str, Any]
+    ) -> None:
         with ProtocolServer() as server:
             with pytest.raises(ValueError, match=r"\."):
-                open_server(server.url, MODEL, **options)
+                opened(server, **options)
             assert server.requests == []
 
     def test_settings_say_what_decides_the_answers(self, opened: Open) -> None:

@@ -35,15 +35,16 @@ def url(sqlite_url: str, tmp_path: Path) -> str:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short waits between tries."""
-    from tracker.evaluating.servers import server_model as answerer
+    from tracker.evaluating.servers import server_model
     from tracker.evaluating.servers.rate_limiter import BackOff
 
-    real = answerer.open_server
+    real = server_model.open_server
 
-    def opened(*said: Any, tries: int, **more: Any) -> Any:
-        return real(*said, back_off=BackOff(tries=tries, first_s=0.001, most_s=0.01), **more)
+    def open_quickly(model: str, settings: Any, **options: Any) -> Any:
+        back_off = BackOff(tries=settings.tries, first_s=0.001, max_s=0.01)
+        return real(model, settings, back_off=back_off, **options)
 
-    monkeypatch.setattr(answerer, "open_server", opened)
+    monkeypatch.setattr(server_model, "open_server", open_quickly)
 
 
 def asked(server: ProtocolServer, url: str, *more: object) -> Result:

@@ -20,7 +20,7 @@ from tracker.ingest.resolve.prompt_texts import storable
 from tracker.ingest.write.bulk_rows import insert_answers, insert_scores, raw_rows
 from tracker.ingest.write.checksums import checksum, combine_checksums
 from tracker.ingest.write.score_columns import ScoreColumn, pack
-from tracker.run_settings import USAGE, evaluation_of
+from tracker.run_settings import USAGE, evaluation_identity
 from tracker.schema import Answer, Metric, Model, Run, Score
 
 TOLERANCE = 1e-5
@@ -136,7 +136,7 @@ def get_live_run(session: Session, run_id: int) -> Run:
     if run is None:
         hint = "It was deleted while it was being evaluated. Run the command again to begin anew."
         raise NotFoundError("run", run_id, hint=hint)
-    if evaluation_of(run.settings) is None:
+    if evaluation_identity(run.settings) is None:
         raise ConflictError(f"Run {run_id} came from a file. Extend it with suffrage ingest.")
     return run
 

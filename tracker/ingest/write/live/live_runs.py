@@ -20,7 +20,7 @@ from tracker.ingest.resolve.prompt_texts import storable, storable_json
 from tracker.ingest.write.bulk_rows import raw_rows
 from tracker.ingest.write.live.live_portions import ScoredResponse, add_responses, get_live_run
 from tracker.ingest.write.stored_runs import next_label
-from tracker.run_settings import IDENTITY, LEFT_OUT, SHA256, USAGE, evaluation_of
+from tracker.run_settings import IDENTITY, SHA256, SKIPPED, USAGE, evaluation_identity
 from tracker.schema import Run, metadata
 from tracker.schema.run_fields import RunFields, run_values
 from tracker.schema.table import now
@@ -80,7 +80,7 @@ def open_run(
     model_id = CatalogueResolver(session, Path(model)).model(model, model_facts or {})
     variant = storable(fields.variant)
     stored = _stored_runs(session, benchmark_id, model_id, fields.condition, variant)
-    same = {run.status: run for run in reversed(stored) if evaluation_of(run.settings) == identity}
+    same = {run.status: run for run in reversed(stored) if evaluation_identity(run.settings) == identity}
     known = same.get("partial") or (None if again else same.get("complete"))
     if known is not None:
         assert known.id is not None
@@ -150,5 +150,5 @@ def complete_run(
         return
     run.status, run.reason, run.ingested = "complete", reason, now()
     if missing := {why: n for why, n in (left_out or {}).items() if n}:
-        run.settings = {**(run.settings or {}), LEFT_OUT: storable_json(missing)}
+        run.settings = {**(run.settings or {}), SKIPPED: storable_json(missing)}
     session.flush()

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 
 from tracker.evaluating.prompt_templates.reference_answers import (
-    NO_GOLD,
+    NO_REFERENCE_ANSWER,
     NOT_AN_OPTION,
     SEVERAL_OPTIONS,
-    gold_place,
-    named_answers,
-    written_answers,
+    find_correct_option,
+    list_option_answers,
+    list_written_answers,
 )
 from tracker.ingest.resolve.prompt_texts import accepted_answers
 
@@ -29,8 +29,8 @@ class TestGoldPlace:
             ("b", ["sun", "rain"], NOT_AN_OPTION),
             ("1", ["sun", "rain"], NOT_AN_OPTION),
             ("1", ["0", "1"], 1),
-            ("", ["sun", "rain"], NO_GOLD),
-            (None, ["sun", "rain"], NO_GOLD),
+            ("", ["sun", "rain"], NO_REFERENCE_ANSWER),
+            (None, ["sun", "rain"], NO_REFERENCE_ANSWER),
             ("A", ["B", "A"], SEVERAL_OPTIONS),
             ("A", ["A", "B"], 0),
             ("B", ["C", "x"], 1),
@@ -41,11 +41,11 @@ class TestGoldPlace:
         ],
     )
     def test_it_is_found_by_letter_or_text(self, gold: str | None, choices: list[str], place: int | str) -> None:
-        assert gold_place(gold, choices) == place
+        assert find_correct_option(gold, choices) == place
 
     @given(SOME.filter(bool), st.lists(SOME, min_size=1, max_size=5))
     def test_the_place_has_what_the_way_in_accepts(self, gold: str, choices: list[str]) -> None:
-        place = gold_place(gold, choices)
+        place = find_correct_option(gold, choices)
         accepted = accepted_answers(gold, choices)
         if isinstance(place, int):
             assert accepted & {choices[place].strip(), chr(ord("A") + place)}
@@ -55,11 +55,11 @@ class TestGoldPlace:
 
 class TestWritten:
     def test_further_accepted_answers_count_once(self) -> None:
-        assert written_answers(" four", {"accepted_answers": ["4", "four", "", 4]}) == ("four", "4")
-        assert written_answers("four", {"accepted_answers": "4"}) == ("four",)
+        assert list_written_answers(" four", {"accepted_answers": ["4", "four", "", 4]}) == ("four", "4")
+        assert list_written_answers("four", {"accepted_answers": "4"}) == ("four",)
 
     def test_an_option_is_named_by_label_or_text_where_neither_names_another(self) -> None:
-        assert named_answers("digits", 1, ["sun", " rain"], texts_only=False) == ("2", "rain")
-        assert named_answers("digits", 0, ["2", "1"], texts_only=False) == ("1",)
-        assert named_answers("letters", 0, ["sun", "rain"], texts_only=True) == ("sun",)
-        assert set(named_answers("words", 0, ["sun", "rain"], texts_only=False)) == {"sun"}
+        assert list_option_answers("digits", 1, ["sun", " rain"], texts_only=False) == ("2", "rain")
+        assert list_option_answers("digits", 0, ["2", "1"], texts_only=False) == ("1",)
+        assert list_option_answers("letters", 0, ["sun", "rain"], texts_only=True) == ("sun",)
+        assert set(list_option_answers("words", 0, ["sun", "rain"], texts_only=False)) == {"sun"}

@@ -6,13 +6,13 @@ CONDITIONS = ("full", "answer_only")
 """Whether the question is shown."""
 LABELS = ("letters", "digits", "words")
 """What options are called."""
-SHOTS = ("fixed", "per-prompt")
+EXAMPLE_CHOICES = ("fixed", "per-prompt")
 """Which worked examples are shown."""
-ANSWER_ONLY_SHOTS = ("none", "blank", "full")
+ANSWER_ONLY_EXAMPLES = ("none", "blank", "full")
 """What worked examples become where the question is withheld."""
-TOO_LONG = ("refuse", "skip", "cut")
+TOO_LONG_ACTIONS = ("refuse", "skip", "cut")
 """What becomes of prompts that do not fit."""
-ERRORED = ("missing", "wrong")
+ERRORED_VALUES = ("missing", "wrong")
 """What prompts count as that got no answer in the end."""
 APIS = ("auto", "completions", "chat")
 """Which of a server's ways is taken."""

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracker.errors import SelectionError
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.responses import Reply
-from tracker.evaluating.scoring.score_response import judge
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.responses import Response
+from tracker.evaluating.scoring.score_response import score_response
 from tracker.ingest.measurement import KNOWN_METRICS
 from tracker.ingest.resolve.prompt_texts import accepted_answers
 from tracker.option_labels import option_name
@@ -22,20 +22,20 @@ FINITE = st.floats(-60, 0)
 WORD = st.text("abcdefgh ", min_size=1, max_size=9).filter(lambda text: text.strip())
 
 
-def question(options: Any = ("A", "B", "C"), gold: int | None = 1, **more: Any) -> Question:
-    return Question(prompt_id=7, question="Which?", options=tuple(options), gold=gold, **more)
+def prompt(options: Any = ("A", "B", "C"), gold: int | None = 1, **more: Any) -> RenderedPrompt:
+    return RenderedPrompt(prompt_id=7, question="Which?", options=tuple(options), correct_option=gold, **more)
 
 
-def weighed(logprobs: Any, **more: Any) -> Reply:
-    return Reply(prompt_id=7, logprobs=np.array(logprobs, dtype=np.float64), **more)
+def weighed(logprobs: Any, **more: Any) -> Response:
+    return Response(prompt_id=7, logprobs=np.array(logprobs, dtype=np.float64), **more)
 
 
 @st.composite
-def compared(draw: st.DrawFn) -> tuple[Question, Reply]:
+def compared(draw: st.DrawFn) -> tuple[RenderedPrompt, Response]:
     options = draw(st.lists(WORD, min_size=2, max_size=6, unique_by=str.strip))
     logprobs = draw(st.lists(FINITE | st.just(-math.inf), min_size=len(options), max_size=len(options)))
     gold = draw(st.integers(0, len(options) - 1))
-    return question(options, gold), weighed(logprobs)
+    return prompt(options, gold), weighed(logprobs)
 
 
 def plainly(logprobs: list[float], options: tuple[str, ...], gold: int) -> dict[str, float] | None:
@@ -60,11 +60,13 @@ def plainly(logprobs: list[float], options: tuple[str, ...], gold: int) -> dict[
 class TestAgainstReference:
     @given(compared())
     @settings(max_examples=150)
-    def test_log_likelihoods_are_scored_as_one_option_after_the_other(self, asked: tuple[Question, Reply]) -> None:
-        q, reply = asked
-        assert reply.logprobs is not None
-        found = judge(q, reply, method="loglikelihood")
-        expected = plainly(reply.logprobs.tolist(), q.options, q.gold or 0)
+    def test_log_likelihoods_are_scored_as_one_option_after_the_other(
+        self, asked: tuple[RenderedPrompt, Response]
+    ) -> None:
+        q, response = asked
+        assert response.logprobs is not None
+        found = score_response(q, response, method="loglikelihood")
+        expected = plainly(response.logprobs.tolist(), q.options, q.correct_option or 0)
         if expected is None:
             assert not found.scores
             assert [answer.status for answer in found.answers] == ["error"]
@@ -72,7 +74,7 @@ class TestAgainstReference:
             assert found.scores == pytest.approx(expected, abs=1e-12)
 
     def test_letters_by_hand(self) -> None:
-        found = judge(question(), weighed([math.log(0.1), math.log(0.3), math.log(0.1)]), method="letters")
+        found = score_response(prompt(), weighed([math.log(0.1), math.log(0.3), math.log(0.1)]), method="letters")
         assert found.scores == pytest.approx({"accuracy": 1.0, "gold_probability_letters": 0.6})
         (answer,) = found.answers
         assert (answer.text, answer.extraction, answer.status) == ("B", "", "ok")
@@ -80,7 +82,7 @@ class TestAgainstReference:
         assert (found.prompt_id, found.trial) == (7, 0)
 
     def test_a_long_option_gains_by_its_length(self) -> None:
-        found = judge(question(("no", "certainly"), 1), weighed([-4.0, -5.0]), method="loglikelihood")
+        found = score_response(prompt(("no", "certainly"), 1), weighed([-4.0, -5.0]), method="loglikelihood")
         assert (found.scores["acc"], found.scores["acc_norm"]) == (0.0, 1.0)
         assert [(answer.extraction, answer.text) for answer in found.answers] == [("", "A"), ("acc_norm", "B")]
         assert sum(answer.probability or 0 for answer in found.answers) == pytest.approx(1.0)
@@ -90,9 +92,9 @@ class TestUnlisted:
     """A server names the likeliest tokens alone; what the others have is bounded by what is left over."""
 
     def test_no_probability_is_told_where_those_not_named_may_have_much(self) -> None:
-        asked = question(gold=0)
+        asked = prompt(gold=0)
         for share, known in ((0.04, True), (0.9, False)):
-            found = judge(asked, weighed([-6.2, -np.inf, -np.inf], unlisted_share=share), method="letters")
+            found = score_response(asked, weighed([-6.2, -np.inf, -np.inf], unlisted_share=share), method="letters")
             assert found.scores["accuracy"] == 1.0
             assert ("gold_probability_letters" in found.scores) is known
             assert found.answers[0].text == "A"
@@ -103,24 +105,24 @@ class TestLaws:
     @given(compared(), st.floats(-50, 50))
     @settings(max_examples=60)
     def test_a_constant_added_to_all_changes_no_choice_and_no_probability(
-        self, asked: tuple[Question, Reply], constant: float
+        self, asked: tuple[RenderedPrompt, Response], constant: float
     ) -> None:
-        q, reply = asked
-        assert reply.logprobs is not None
-        rounded = np.round(reply.logprobs * 8) / 8  # so that the sum is exact, and ties stay ties
+        q, response = asked
+        assert response.logprobs is not None
+        rounded = np.round(response.logprobs * 8) / 8  # so that the sum is exact, and ties stay ties
         moved = weighed(rounded + round(constant * 8) / 8)
-        before, after = (judge(q, one, method="letters") for one in (weighed(rounded), moved))
+        before, after = (score_response(q, one, method="letters") for one in (weighed(rounded), moved))
         assert after.scores == pytest.approx(before.scores)
         assert [answer.text for answer in after.answers] == [answer.text for answer in before.answers]
 
     @given(compared(), st.sampled_from(["letters", "loglikelihood"]))
     @settings(max_examples=100)
     def test_an_answer_is_the_gold_answer_exactly_where_it_scores(
-        self, asked: tuple[Question, Reply], method: str
+        self, asked: tuple[RenderedPrompt, Response], method: str
     ) -> None:
-        q, reply = asked
-        found = judge(q, reply, method=method)
-        accepted = accepted_answers(q.options[q.gold or 0], q.options)
+        q, response = asked
+        found = score_response(q, response, method=method)
+        accepted = accepted_answers(q.options[q.correct_option or 0], q.options)
         names = {"letters": ["accuracy"], "loglikelihood": ["acc", "acc_norm"]}[method]
         for name, answer in zip(names, found.answers, strict=False):
             if found.scores:
@@ -128,18 +130,20 @@ class TestLaws:
 
     @given(compared(), st.sampled_from(["letters", "loglikelihood"]))
     @settings(max_examples=40)
-    def test_every_score_is_a_known_metric_within_its_bounds(self, asked: tuple[Question, Reply], method: str) -> None:
-        for name, score in judge(*asked, method=method).scores.items():
+    def test_every_score_is_a_known_metric_within_its_bounds(
+        self, asked: tuple[RenderedPrompt, Response], method: str
+    ) -> None:
+        for name, score in score_response(*asked, method=method).scores.items():
             assert (KNOWN_METRICS[name].lower or 0.0) <= score <= (KNOWN_METRICS[name].upper or 0.0)
 
 
 class TestDegenerate:
     def test_of_equal_options_the_first_is_chosen(self) -> None:
-        found = judge(question(("ab", "cd", "ef"), 0), weighed([-2.0, -2.0, -2.0]), method="loglikelihood")
+        found = score_response(prompt(("ab", "cd", "ef"), 0), weighed([-2.0, -2.0, -2.0]), method="loglikelihood")
         assert (found.scores["acc"], found.scores["acc_norm"]) == (1.0, 1.0)
 
     def test_an_option_that_was_not_named_has_probability_zero(self) -> None:
-        found = judge(question(), weighed([-1.0, -math.inf, -1.0]), method="letters")
+        found = score_response(prompt(), weighed([-1.0, -math.inf, -1.0]), method="letters")
         assert found.scores == {"accuracy": 0.0, "gold_probability_letters": 0.0}
         assert found.answers[0].probability == pytest.approx(0.5)
 
@@ -148,25 +152,25 @@ class TestDegenerate:
     def test_log_probabilities_that_say_nothing_are_an_error_without_scores(
         self, broken: list[float], method: str
     ) -> None:
-        found = judge(question(), weighed(broken), method=method)
+        found = score_response(prompt(), weighed(broken), method=method)
         assert not found.scores
         assert [(answer.text, answer.status) for answer in found.answers] == [(None, "error")]
 
     def test_an_empty_option_counts_one_character(self) -> None:
-        found = judge(question(("", "ab"), 0), weighed([-1.5, -2.0]), method="loglikelihood")
+        found = score_response(prompt(("", "ab"), 0), weighed([-1.5, -2.0]), method="loglikelihood")
         assert (found.scores["acc"], found.scores["acc_norm"]) == (1.0, 0.0)
 
     def test_without_a_gold_answer_there_are_answers_and_no_scores(self) -> None:
-        found = judge(question(gold=None), weighed([-1.0, -2.0, -3.0]), method="letters")
+        found = score_response(prompt(gold=None), weighed([-1.0, -2.0, -3.0]), method="letters")
         assert not found.scores
         assert found.answers[0].text == "A"
 
     def test_a_reply_with_an_error_has_no_scores(self) -> None:
-        found = judge(question(), Reply(prompt_id=7, trial=2, error="too long"), method="letters")
+        found = score_response(prompt(), Response(prompt_id=7, trial=2, error="too long"), method="letters")
         assert (found.trial, dict(found.scores), found.answers[0].status) == (2, {}, "error")
 
     def test_a_text_where_log_likelihoods_are_due_is_an_error(self) -> None:
-        assert not judge(question(), Reply(prompt_id=7, text="B"), method="loglikelihood").scores
+        assert not score_response(prompt(), Response(prompt_id=7, text="B"), method="loglikelihood").scores
 
 
 class TestNames:
@@ -181,11 +185,13 @@ class TestNames:
         assert (option_name(25, choices), option_name(26, choices)) == ("Z", "option 26")
 
     def test_digits_as_labels_do_not_change_what_is_stored(self) -> None:
-        found = judge(question(("1", "2", "3")), weighed([-3.0, -1.0, -2.0]), method="letters", choices=["x", "y", "z"])
+        found = score_response(
+            prompt(("1", "2", "3")), weighed([-3.0, -1.0, -2.0]), method="letters", choices=["x", "y", "z"]
+        )
         assert found.answers[0].text == "B"
 
 
 class TestErrors:
     def test_an_unknown_method_is_refused_with_those_known(self) -> None:
         with pytest.raises(SelectionError, match="letters, loglikelihood, generation"):
-            judge(question(), weighed([-1.0, -1.0, -1.0]), method="guessing")
+            score_response(prompt(), weighed([-1.0, -1.0, -1.0]), method="guessing")

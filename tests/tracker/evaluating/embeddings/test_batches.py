@@ -10,7 +10,7 @@ from encoder_files import LIMIT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracker.evaluating.embeddings.batches import PORTION, batches, embedded, missing
+from tracker.evaluating.embeddings.batches import PORTION, embed_batches, find_missing_batches, make_batches
 from tracker.evaluating.embeddings.encoders import TextEncoder, load_encoder
 
 LENGTHS = st.lists(st.integers(2, 60), min_size=1, max_size=80)
@@ -23,7 +23,7 @@ class TestLaws:
     ) -> None:
         read = np.array(lengths)
         keys = np.random.default_rng(len(lengths)).permutation(len(lengths)) + 10
-        made = batches(keys, read, limit, size)
+        made = make_batches(keys, read, limit, size)
         rows = np.concatenate([batch.rows for batch in made])
         assert sorted(rows.tolist()) == list(range(len(lengths)))
         assert [len(batch.rows) for batch in made[:-1]] == [size] * (len(made) - 1)
@@ -36,9 +36,9 @@ class TestLaws:
         self, lengths: list[int], size: int, n_stored: int
     ) -> None:
         keys = np.arange(len(lengths)) * 3
-        every = batches(keys, np.array(lengths), None, size)
+        every = make_batches(keys, np.array(lengths), None, size)
         stored = set(keys[:n_stored].tolist())
-        left = missing(every, keys, stored)
+        left = find_missing_batches(every, keys, stored)
         assert [b for b in every if b in left] == left
         for batch in every:
             assert (batch in left) == (not set(keys[batch.rows].tolist()) <= stored)
@@ -54,11 +54,11 @@ class TestVectors:
         rng = np.random.default_rng(5)
         texts = ["".join(rng.choice(list("abc xyz"), size=n)) + "?" for n in rng.integers(1, 2 * LIMIT, size=400)]
         keys, lengths = np.arange(400) + 1, encoder.lengths(texts)
-        every = batches(keys, lengths, encoder.limit, 16)
+        every = make_batches(keys, lengths, encoder.limit, 16)
 
         def made(stored: set[int]) -> dict[int, bytes]:
-            todo = missing(every, keys, stored)
-            portions = list(embedded(encoder, texts, keys, todo, stored))
+            todo = find_missing_batches(every, keys, stored)
+            portions = list(embed_batches(encoder, texts, keys, todo, stored))
             assert all(len(portion.prompt_ids) >= min(PORTION, 100) for portion in portions[:-1])
             assert sum(portion.cost for portion in portions) == sum(batch.cost for batch in todo)
             return {
@@ -80,8 +80,8 @@ class TestVectors:
         try:
             output.weight.data, output.bias.data = torch.zeros(16), torch.zeros(16)
             keys = np.arange(4) + 1
-            todo = batches(keys, encoder.lengths(["a", "b", "c", "d"]), encoder.limit, 3)
-            portions = list(embedded(encoder, ["a", "b", "c", "d"], keys, todo, set()))
+            todo = make_batches(keys, encoder.lengths(["a", "b", "c", "d"]), encoder.limit, 3)
+            portions = list(embed_batches(encoder, ["a", "b", "c", "d"], keys, todo, set()))
         finally:
             for part, weight, bias in kept:
                 part.weight.data, part.bias.data = weight, bias

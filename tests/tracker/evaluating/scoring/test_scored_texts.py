@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracker.errors import SelectionError
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.responses import Reply
-from tracker.evaluating.scoring.options import option_said
-from tracker.evaluating.scoring.score_response import METHODS, check_scoring, judge
-from tracker.evaluating.scoring.written_answers import IGNORABLE, METRICS, exact_match, extracted, f1, normalised
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.responses import Response
+from tracker.evaluating.scoring.options import find_option
+from tracker.evaluating.scoring.score_response import METHODS, check_scoring, score_response
+from tracker.evaluating.scoring.written_answers import IGNORABLE, METRICS, exact_match, extract_answer, f1, normalize
 from tracker.ingest.measurement import KNOWN_METRICS
 
 LETTERS = ("A", "B", "C", "D")
@@ -24,8 +24,8 @@ TOKENS = st.lists(st.sampled_from(["w1", "w2", "w3", "w4"]), max_size=7)
 
 
 def judged(text: str, references: Any = ("Paris",), **more: Any) -> Any:
-    asked = Question(prompt_id=1, question="Where?", references=tuple(references))
-    return judge(asked, Reply(prompt_id=1, text=text), method="generation", **more)
+    asked = RenderedPrompt(prompt_id=1, question="Where?", references=tuple(references))
+    return score_response(asked, Response(prompt_id=1, text=text), method="generation", **more)
 
 
 def score(text: str, references: Any = ("Paris",), metric: str = "exact_match", **more: Any) -> float:
@@ -112,9 +112,9 @@ class TestExactMatch:
     @given(st.text(max_size=20), st.sets(st.sampled_from(["case", "punctuation", "number-format"])))
     @settings(max_examples=100)
     def test_what_is_normalised_stays_as_it_is(self, text: str, ignored: set[str]) -> None:
-        once = normalised(text, ignored)
+        once = normalize(text, ignored)
         assert exact_match(text, [text], ignored) == 1.0
-        assert normalised(once, ignored - {"punctuation"}) == once
+        assert normalize(once, ignored - {"punctuation"}) == once
 
     def test_an_empty_answer_is_empty_and_wrong(self) -> None:
         found = judged(" \n")
@@ -136,7 +136,7 @@ class TestExtraction:
     def test_the_last_match_counts_and_of_it_the_first_group_that_takes_part(
         self, pattern: str, text: str, found: str | None
     ) -> None:
-        assert extracted(text, pattern) == found
+        assert extract_answer(text, pattern) == found
 
     def test_what_was_found_is_scored_and_both_are_kept(self) -> None:
         found = judged("I think: Paris!", extract=r": (\w+)")
@@ -161,52 +161,52 @@ class TestOptionsInText:
          ("The correct answer is option D", 3), ("rain", 0), ("Snow.", 1)],
     )  # fmt: skip
     def test_the_option_that_is_named_is_found(self, text: str, place: int) -> None:
-        assert option_said(text, LETTERS, ["rain", "snow", "hail", "fog"]) == place
+        assert find_option(text, LETTERS, ["rain", "snow", "hail", "fog"]) == place
 
     @pytest.mark.parametrize(
         "text", ["", "...", "A good question", "B or C", "neither", "I like A cat", "Because", "AB", "E", "3.B7"]
     )
     def test_where_none_is_named_or_several_are_nothing_is_found(self, text: str) -> None:
-        assert option_said(text, LETTERS, ["rain", "snow", "hail", "fog"]) is None
+        assert find_option(text, LETTERS, ["rain", "snow", "hail", "fog"]) is None
 
     @pytest.mark.parametrize("text", ["1.5 metres", "about 1.5", "the answer is 1.5", "21"])
     def test_a_digit_within_a_number_is_no_label(self, text: str) -> None:
-        assert option_said(text, ["1", "2"]) is None
+        assert find_option(text, ["1", "2"]) is None
 
     def test_a_label_within_a_longer_one_is_not_named(self) -> None:
-        assert option_said("It is New York City, I think", ["New York", "New York City"]) == 1
-        assert option_said("New York City it is", ["New York", "New York City"]) == 1
+        assert find_option("It is New York City, I think", ["New York", "New York City"]) == 1
+        assert find_option("New York City it is", ["New York", "New York City"]) == 1
 
     @pytest.mark.parametrize(("text", "place"), [("10", 9), ("1", 0), ("10. ten", 9), ("the answer is 10", 9)])
     def test_a_longer_label_goes_before_a_shorter(self, text: str, place: int) -> None:
-        assert option_said(text, [str(n) for n in range(1, 11)]) == place
+        assert find_option(text, [str(n) for n in range(1, 11)]) == place
 
     @pytest.mark.parametrize(("text", "place"), [("true", 0), ("False, because", 2), ("It is neither.", 1)])
     def test_words_as_labels_are_found_in_any_letter_case(self, text: str, place: int) -> None:
-        assert option_said(text, ("True", "Neither", "False")) == place
+        assert find_option(text, ("True", "Neither", "False")) == place
 
     def test_labels_that_are_empty_or_alike_find_nothing(self) -> None:
-        assert option_said("the answer is x", ("", "x")) is None
-        assert option_said("so yes it is", ("Yes", "yes")) is None
+        assert find_option("the answer is x", ("", "x")) is None
+        assert find_option("so yes it is", ("Yes", "yes")) is None
 
     @given(st.text(max_size=60), st.lists(st.text(min_size=1, max_size=3), max_size=5))
     @settings(max_examples=150)
     def test_any_text_and_labels_give_a_place_or_nothing(self, text: str, labels: list[str]) -> None:
-        found = option_said(text, labels)
+        found = find_option(text, labels)
         assert found is None or 0 <= found < len(labels)
 
     @pytest.mark.parametrize(("method", "metric"), [("letters", "accuracy"), ("generation", "exact_match")])
     def test_a_written_option_is_scored_without_a_probability(self, method: str, metric: str) -> None:
-        asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=1)
-        found = judge(asked, Reply(prompt_id=1, text="B. Rain"), method=method)
+        asked = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=1)
+        found = score_response(asked, Response(prompt_id=1, text="B. Rain"), method=method)
         assert dict(found.scores) == {metric: 1.0}
         assert [(answer.extraction, answer.text) for answer in found.answers] == [("", "B"), ("text", "B. Rain")]
         assert {answer.probability for answer in found.answers} == {None}
 
     def test_a_pattern_finds_the_option_within_reasoning(self) -> None:
-        asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=2)
-        reply = Reply(prompt_id=1, text="A, B or D? No: <C>")
-        found = judge(asked, reply, method="generation", extract=r"<(.)>", choices=["w", "x", "y", "z"])
+        asked = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=2)
+        response = Response(prompt_id=1, text="A, B or D? No: <C>")
+        found = score_response(asked, response, method="generation", extract=r"<(.)>", choices=["w", "x", "y", "z"])
         assert dict(found.scores) == {"exact_match": 1.0}
         assert [(answer.extraction, answer.text) for answer in found.answers] == [
             ("", "A, B or D? No: <C>"),
@@ -214,8 +214,8 @@ class TestOptionsInText:
         ]
 
     def test_an_option_that_cannot_be_read_off_is_empty_and_wrong(self) -> None:
-        asked = Question(prompt_id=1, question="Which?", options=LETTERS, gold=0)
-        found = judge(asked, Reply(prompt_id=1, text="I do not know"), method="letters")
+        asked = RenderedPrompt(prompt_id=1, question="Which?", options=LETTERS, correct_option=0)
+        found = score_response(asked, Response(prompt_id=1, text="I do not know"), method="letters")
         assert dict(found.scores) == {"accuracy": 0.0}
         assert found.answers[0].status == "empty"
 
@@ -256,5 +256,5 @@ class TestDocument:
         (example,) = re.findall(r"```python\n(.+?)```", self.DOCUMENT, re.S)
         found: dict[str, Any] = {}
         exec(example, found)
-        assert found["judged"].scores == {"exact_match": 1.0}
-        assert found["judged"].answers[1].text == "$1,000"
+        assert found["scored"].scores == {"exact_match": 1.0}
+        assert found["scored"].answers[1].text == "$1,000"

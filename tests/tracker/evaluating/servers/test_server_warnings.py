@@ -13,8 +13,8 @@ import tracker
 from tracker.errors import SelectionError, ServerError
 from tracker.evaluating.evaluation import evaluate
 from tracker.evaluating.plan import Plan
-from tracker.evaluating.servers.protocol import Usage, usage
-from tracker.evaluating.warnings import of_options, price
+from tracker.evaluating.servers.protocol import Usage, get_usage
+from tracker.evaluating.warnings import format_price, list_option_warnings
 
 CHAT = frozenset({"chat", "max_tokens"})
 
@@ -41,8 +41,8 @@ def url(filled: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def evaluated(url: str, server: ProtocolServer, **said: Any) -> tuple[Any, list[str]]:
     told: list[str] = []
     with tracker.open(url) as store:
-        plan = Plan.of("quiz", MODEL, api_base=server.url, tries=1, **said)
-        (made,) = evaluate(store.engine, plan, told=told.append)
+        plan = Plan.from_options("quiz", MODEL, api_base=server.url, tries=1, **said)
+        (made,) = evaluate(store.engine, plan, report=told.append)
     return made, [*told, *made.warnings]
 
 
@@ -71,11 +71,11 @@ class TestNotes:
             made, warnings = evaluated(url, server, price_read=2.0, price_written=0.5)
         cost = (2 * made.usage["tokens_read"] + made.usage["tokens_written"] / 2) / 1e6
         assert made.usage["cost"] == pytest.approx(cost)
-        assert f"cost {price(cost)} by the prices given" in " ".join(warnings)
+        assert f"cost {format_price(cost)} by the prices given" in " ".join(warnings)
 
     @pytest.mark.parametrize("n_read", [-5, 10**30, "12", None])
     def test_a_count_of_tokens_that_cannot_be_is_estimated(self, n_read: Any) -> None:
-        counted = usage({"usage": {"prompt_tokens": n_read, "completion_tokens": 1}}, sent=400, received=4)
+        counted = get_usage({"usage": {"prompt_tokens": n_read, "completion_tokens": 1}}, sent=400, received=4)
         assert counted == Usage(n_read=100, n_written=1, is_estimated=True)
 
     def test_a_run_that_was_ended_without_an_answer_was_not_all_stored_before(self, url: str) -> None:
@@ -95,11 +95,11 @@ class TestNotes:
         ],
     )
     def test_options_that_change_nothing_are_named(self, said: dict[str, Any], named: str | None) -> None:
-        told = of_options(Plan.of("quiz", "m", **said), "letters")
+        told = list_option_warnings(Plan.from_options("quiz", "m", **said), "letters")
         assert [one[: len(named or "")] for one in told] == ([named] if named else [])
 
     def test_small_costs_are_not_nothing(self) -> None:
-        assert [price(cost) for cost in (0, 0.0018, 0.5, 1234.5)] == ["0.00", "0.0018", "0.5", "1,234.50"]
+        assert [format_price(cost) for cost in (0, 0.0018, 0.5, 1234.5)] == ["0.00", "0.0018", "0.5", "1,234.50"]
 
 
 class TestErrors:
@@ -116,4 +116,4 @@ class TestErrors:
 
     def test_an_address_that_is_empty_is_not_taken_for_none(self) -> None:
         with pytest.raises(SelectionError, match="that variable is not set"):
-            Plan.of("quiz", "m", api_base="")
+            Plan.from_options("quiz", "m", api_base="")

@@ -13,7 +13,7 @@ from tracker.evaluating.prompt_templates.template import Template, load_template
 from tracker.queries.prompts import Prompts
 
 
-def asked_prompts(
+def make_prompts(
     texts: Sequence[str | None],
     choices: Sequence[Sequence[str] | None] | Sequence[str] | None = None,
     *,
@@ -39,7 +39,7 @@ def asked_prompts(
 
 def in_order(prompts: Prompts, order: Sequence[int], first_id: int = 1) -> Prompts:
     """The same prompts, stored in another order under other keys."""
-    return asked_prompts(
+    return make_prompts(
         [prompts.texts[i] for i in order],
         [prompts.choices[i] for i in order],
         answers=[prompts.answers[i] for i in order],
@@ -62,7 +62,7 @@ def benchmarks(draw: st.DrawFn, max_prompts: int = 12) -> Prompts:
     """Few different questions, so that some are equal, in two tasks and two splits; some cannot be asked."""
     n = draw(st.integers(4, max_prompts))
     some = st.sampled_from
-    return asked_prompts(
+    return make_prompts(
         [draw(some(["why", "who", "how", "what", "where", "when", None])) for _ in range(n)],
         [draw(some([["x", "y"], ["y", "x"], ["u", "v", "w"]])) for _ in range(n)],
         answers=[draw(some(["A", "B", "x", None])) for _ in range(n)],

@@ -12,13 +12,13 @@ from encoder_files import DIMENSIONS, LIMIT, write_encoder
 
 from tracker.errors import EncoderError, MissingExtraError
 from tracker.evaluating.embeddings.encoders import load_encoder
-from tracker.evaluating.model_files import files_digest
+from tracker.evaluating.model_files import hash_files
 
 
 class TestFolder:
     def test_it_is_called_by_its_name_and_the_hash_of_its_files(self, tiny_encoder: Path) -> None:
         encoder = load_encoder(str(tiny_encoder), device="cpu")
-        assert (encoder.name, encoder.revision) == ("tiny", files_digest(tiny_encoder))
+        assert (encoder.name, encoder.revision) == ("tiny", hash_files(tiny_encoder))
         assert (encoder.dimensions, encoder.limit) == (DIMENSIONS, LIMIT)
 
     def test_the_hash_follows_weights_and_settings_and_not_what_is_written_about_them(
@@ -29,10 +29,10 @@ class TestFolder:
         (same / "README.md").write_text("about it")
         (same / ".cache").mkdir()
         (same / ".cache" / "x.json").write_text("{}")
-        assert files_digest(same) == files_digest(tiny_encoder)
-        assert files_digest(write_encoder(other, seed=1)) != files_digest(tiny_encoder)
+        assert hash_files(same) == hash_files(tiny_encoder)
+        assert hash_files(write_encoder(other, seed=1)) != hash_files(tiny_encoder)
         (same / "sentence_bert_config.json").write_text('{"max_seq_length": 12}')
-        assert files_digest(same) != files_digest(tiny_encoder)
+        assert hash_files(same) != hash_files(tiny_encoder)
 
     def test_lengths_are_in_tokens_with_nothing_cut_off(self, tiny_encoder: Path) -> None:
         encoder = load_encoder(str(tiny_encoder), device="cpu")

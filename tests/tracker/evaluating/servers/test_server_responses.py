@@ -1,4 +1,4 @@
-"""A server's replies are what a slow, obvious reader of its texts would find."""
+"""A server's responses are what a slow, obvious reader of its texts would find."""
 
 from __future__ import annotations
 
@@ -11,64 +11,66 @@ import pytest
 from protocol_server import EVERYTHING, ProtocolServer, continuation_logprob, every, first_tokens, label_logprob, said
 
 from tracker.errors import SelectionError, ServerError
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Sampling
-from tracker.evaluating.servers.protocol import MalformedError, label_logprobs, n_continuation
-from tracker.evaluating.servers.server_model import ServerAnswerer
+from tracker.evaluating.servers.protocol import MalformedError, count_continuation_tokens, match_labels
+from tracker.evaluating.servers.server_model import ServerModel
 
-Open = Callable[..., ServerAnswerer]
+Open = Callable[..., ServerModel]
 NOTHING_STORED: Callable[[int], bool] = lambda prompt_id: False  # noqa: E731
 
 
 class TestLetters:
     @pytest.mark.parametrize("api", ["completions", "chat"])
     def test_a_label_has_the_probability_of_all_its_spellings(
-        self, questions: list[Question], opened: Open, api: str
+        self, prompts: list[RenderedPrompt], opened: Open, api: str
     ) -> None:
         import json
 
         with ProtocolServer() as server:
-            answerer = opened(server, api=api)
-            replies = every(answerer.replies(questions, NOTHING_STORED))
-        assert f"/{'chat/' if api == 'chat' else ''}completions" in answerer.way
-        assert sorted(reply.prompt_id for reply in replies) == [question.prompt_id for question in questions]
-        asked = {question.prompt_id: question for question in questions}
-        for reply in replies:
-            question = asked[reply.prompt_id]
-            text = question.text() if api == "completions" else json.dumps(question.messages())
-            wanted = [label_logprob(text, label) for label in question.options]
-            np.testing.assert_allclose(reply.logprobs, wanted, rtol=0, atol=1e-12)
-            assert (reply.text, reply.error, reply.n_shots, reply.trial) == (None, "", 2, 0)
+            backend = opened(server, api=api)
+            responses = every(backend.respond(prompts, NOTHING_STORED))
+        assert f"/{'chat/' if api == 'chat' else ''}completions" in backend.description
+        assert sorted(response.prompt_id for response in responses) == [prompt.prompt_id for prompt in prompts]
+        asked = {prompt.prompt_id: prompt for prompt in prompts}
+        for response in responses:
+            prompt = asked[response.prompt_id]
+            text = prompt.text() if api == "completions" else json.dumps(prompt.messages())
+            wanted = [label_logprob(text, label) for label in prompt.options]
+            np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
+            assert (response.text, response.error, response.n_examples, response.trial) == (None, "", 2, 0)
 
     def test_labels_that_are_not_listed_are_impossible_and_counted_with_what_they_can_have_had(
-        self, questions: list[Question], opened: Open
+        self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         with ProtocolServer() as server:
-            answerer = opened(server, n_top=3)
-            replies = every(answerer.replies(questions, NOTHING_STORED))
-        asked = {question.prompt_id: question for question in questions}
+            backend = opened(server, n_top=3)
+            responses = every(backend.respond(prompts, NOTHING_STORED))
+        asked = {prompt.prompt_id: prompt for prompt in prompts}
         n_unlisted, largest, bounds, n_without = 0, 0.0, [], 0
-        for reply in replies:
-            first = first_tokens(asked[reply.prompt_id].text())
+        for response in responses:
+            first = first_tokens(asked[response.prompt_id].text())
             top = sorted(first, key=first.__getitem__)[-3:]
             bounds.append(1.0 - sum(math.exp(first[token]) for token in top))
-            if reply.logprobs is None:
-                assert reply.error == "None of its labels was among the 3 likeliest tokens that the server names."
+            if response.logprobs is None:
+                assert response.error == "None of its labels was among the 3 likeliest tokens that the server names."
                 assert not {token.strip() for token in top} & set("ABCD")
                 n_without += 1
-            for label, logprob in zip("ABCD", np.full(4, -np.inf) if reply.error else reply.logprobs, strict=True):
+            for label, logprob in zip(
+                "ABCD", np.full(4, -np.inf) if response.error else response.logprobs, strict=True
+            ):
                 listed = [token for token in top if token.strip() == label]
                 assert np.isneginf(logprob) == (not listed)
                 if not listed:
                     n_unlisted += 1
                     largest = max(largest, sum(math.exp(first[token]) for token in (label, f" {label}")))
-            if reply.logprobs is not None:
-                truth = np.array([label_logprob(asked[reply.prompt_id].text(), label) for label in "ABCD"])
-                unlisted = np.exp(truth[np.isneginf(reply.logprobs)]).sum() / np.exp(truth).sum()
-                assert unlisted <= reply.unlisted_share + 1e-9 <= 1
-        assert answerer.n_unlisted == n_unlisted > 4 * n_without > 0
-        assert largest <= answerer.unlisted_bound == pytest.approx(max(bounds))
-        assert f"{n_unlisted:,} labels were not among the 3 likeliest" in " ".join(answerer.remarks())
+            if response.logprobs is not None:
+                truth = np.array([label_logprob(asked[response.prompt_id].text(), label) for label in "ABCD"])
+                unlisted = np.exp(truth[np.isneginf(response.logprobs)]).sum() / np.exp(truth).sum()
+                assert unlisted <= response.unlisted_share + 1e-9 <= 1
+        assert backend.n_unlisted == n_unlisted > 4 * n_without > 0
+        assert largest <= backend.unlisted_bound == pytest.approx(max(bounds))
+        assert f"{n_unlisted:,} labels were not among the 3 likeliest" in " ".join(backend.list_warnings())
 
     def test_a_space_said_before_a_digit_is_read_on(self, opened: Open) -> None:
         def spaced(request: object) -> tuple[int, object] | None:
@@ -76,21 +78,21 @@ class TestLetters:
             top = {"1": -0.2, "2": -2.0} if text.endswith(" ") else {" ": -0.1, "1": -4.0, "The": -5.0}
             return 200, {"choices": [{"text": " ", "logprobs": {"top_logprobs": [top]}}]}
 
-        question = Question(prompt_id=5, question="Which?\nAnswer:", options=("1", "2"))
+        prompt = RenderedPrompt(prompt_id=5, question="Which?\nAnswer:", options=("1", "2"))
         with ProtocolServer(refuse=spaced) as server:
-            (reply,) = every(opened(server).replies([question], NOTHING_STORED))
+            (response,) = every(opened(server).respond([prompt], NOTHING_STORED))
         both = [math.log(math.exp(-0.1 - 0.2) + math.exp(-4.0)), -2.1]
-        np.testing.assert_allclose(reply.logprobs, both)
+        np.testing.assert_allclose(response.logprobs, both)
 
     def test_where_no_probabilities_are_offered_the_model_writes_the_letter(
-        self, questions: list[Question], opened: Open
+        self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         with ProtocolServer(offers=frozenset({"chat", "max_tokens"})) as server:
-            answerer = opened(server)
-            replies = every(answerer.replies(questions, NOTHING_STORED))
-        assert "no probabilities" in answerer.way
-        assert answerer.as_settings()["way"] == answerer.way
-        assert all(reply.logprobs is None and reply.text.startswith(" w") for reply in replies)
+            backend = opened(server)
+            responses = every(backend.respond(prompts, NOTHING_STORED))
+        assert "no probabilities" in backend.description
+        assert backend.as_settings()["way"] == backend.description
+        assert all(response.logprobs is None and response.text.startswith(" w") for response in responses)
 
     @pytest.mark.parametrize(
         ("offers", "way"),
@@ -106,7 +108,7 @@ class TestLetters:
     )
     def test_what_a_server_offers_is_found_out(self, opened: Open, offers: frozenset[str], way: str) -> None:
         with ProtocolServer(offers=offers) as server:
-            assert way in opened(server).way
+            assert way in opened(server).description
             assert len(server.requests) <= 3
 
     def test_one_request_is_enough_where_the_first_way_is_offered(self, opened: Open) -> None:
@@ -131,34 +133,34 @@ class TestLikelihoods:
         ids=["plain", "begins with a mark", "spaces as bars", "spaces hidden"],
     )
     def test_they_are_the_sums_over_the_tokens_of_each_option(
-        self, questions: list[Question], opened: Open, quirk: dict[str, object]
+        self, prompts: list[RenderedPrompt], opened: Open, quirk: dict[str, object]
     ) -> None:
         texts = ("a red fish", "a bird", "12", "fish")
-        asked = {question.prompt_id: replace(question, options=texts) for question in questions[:12]}
+        asked = {prompt.prompt_id: replace(prompt, options=texts) for prompt in prompts[:12]}
         with ProtocolServer(**quirk) as server:  # type: ignore[arg-type]
-            answerer = opened(server, "loglikelihood")
-            replies = every(answerer.replies(list(asked.values()), NOTHING_STORED))
-        for reply in replies:
-            text = asked[reply.prompt_id].text()
+            backend = opened(server, "loglikelihood")
+            responses = every(backend.respond(list(asked.values()), NOTHING_STORED))
+        for response in responses:
+            text = asked[response.prompt_id].text()
             wanted = [continuation_logprob(text, f" {option}") for option in texts]
-            np.testing.assert_allclose(reply.logprobs, wanted, rtol=0, atol=1e-12)
-            assert reply.n_tokens_read > 4 * len(text.split())
-        assert len(server.asked()) == 4 * 12
+            np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
+            assert response.n_tokens_read > 4 * len(text.split())
+        assert len(server.prompt_requests()) == 4 * 12
 
     def test_options_whose_tokens_do_not_spell_them_are_counted_off(self, opened: Open) -> None:
-        question = Question(prompt_id=1, question="How long? π\nAnswer:", options=("2 π", "½"))
+        prompt = RenderedPrompt(prompt_id=1, question="How long? π\nAnswer:", options=("2 π", "½"))
         with ProtocolServer(spell=lambda token: re_ascii(token)) as server:
-            (reply,) = every(opened(server, "loglikelihood").replies([question], NOTHING_STORED))
-        wanted = [continuation_logprob(question.text(), f" {option}") for option in question.options]
-        np.testing.assert_allclose(reply.logprobs, wanted, rtol=0, atol=1e-12)
-        assert len(server.asked()) == 3  # the text alone, once
+            (response,) = every(opened(server, "loglikelihood").respond([prompt], NOTHING_STORED))
+        wanted = [continuation_logprob(prompt.text(), f" {option}") for option in prompt.options]
+        np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
+        assert len(server.prompt_requests()) == 3  # the text alone, once
 
     def test_spaces_at_the_end_of_the_text_go_to_the_option(self, opened: Open) -> None:
-        question = Question(prompt_id=1, question="Which?\nAnswer: ", join="", options=("a fish", "birds"))
+        prompt = RenderedPrompt(prompt_id=1, question="Which?\nAnswer: ", join="", options=("a fish", "birds"))
         with ProtocolServer() as server:
-            (reply,) = every(opened(server, "loglikelihood").replies([question], NOTHING_STORED))
-        wanted = [continuation_logprob("Which?\nAnswer:", f" {option}") for option in question.options]
-        np.testing.assert_allclose(reply.logprobs, wanted, rtol=0, atol=1e-12)
+            (response,) = every(opened(server, "loglikelihood").respond([prompt], NOTHING_STORED))
+        wanted = [continuation_logprob("Which?\nAnswer:", f" {option}") for option in prompt.options]
+        np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
 
     def test_probabilities_of_what_was_written_are_not_taken_for_those_of_what_was_sent(self, opened: Open) -> None:
         def writes(request: object) -> tuple[int, object] | None:
@@ -178,78 +180,78 @@ class TestLikelihoods:
             opened(server, "loglikelihood", api="chat")
 
     def test_a_server_that_must_write_something_is_let_write_one_token(
-        self, questions: list[Question], opened: Open
+        self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         def at_least_one(request: object) -> tuple[int, object] | None:
             wanted = request.body["max_tokens"]  # type: ignore[attr-defined]
             return None if wanted else (400, {"message": "max_tokens must be at least 1"})
 
         with ProtocolServer(refuse=at_least_one) as server:
-            (reply,) = every(opened(server, "loglikelihood").replies(questions[:1], NOTHING_STORED))
-        wanted = [continuation_logprob(questions[0].text(), f" {option}") for option in "ABCD"]
-        np.testing.assert_allclose(reply.logprobs, wanted, rtol=0, atol=1e-12)
+            (response,) = every(opened(server, "loglikelihood").respond(prompts[:1], NOTHING_STORED))
+        wanted = [continuation_logprob(prompts[0].text(), f" {option}") for option in "ABCD"]
+        np.testing.assert_allclose(response.logprobs, wanted, rtol=0, atol=1e-12)
 
 
 class TestGeneration:
     def test_each_trial_is_a_request_of_its_own_with_a_seed_of_its_own(
-        self, questions: list[Question], opened: Open
+        self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
         sampling = Sampling(max_tokens=7, temperature=0.8, top_p=0.9, seed=5, n_trials=3)
         with ProtocolServer() as server:
-            first = every(opened(server, "generation", sampling=sampling).replies(questions, NOTHING_STORED))
-            again = every(opened(server, "generation", sampling=sampling).replies(questions, NOTHING_STORED))
-        assert sorted((reply.prompt_id, reply.trial) for reply in first) == [
-            (question.prompt_id, trial) for question in questions for trial in range(3)
+            first = every(opened(server, "generation", sampling=sampling).respond(prompts, NOTHING_STORED))
+            again = every(opened(server, "generation", sampling=sampling).respond(prompts, NOTHING_STORED))
+        assert sorted((response.prompt_id, response.trial) for response in first) == [
+            (prompt.prompt_id, trial) for prompt in prompts for trial in range(3)
         ]
-        assert len({reply.text for reply in first}) == 180
+        assert len({response.text for response in first}) == 180
         assert {(r.prompt_id, r.trial, r.text) for r in first} == {(r.prompt_id, r.trial, r.text) for r in again}
-        assert all(request.body["top_p"] == 0.9 for request in server.asked())
+        assert all(request.body["top_p"] == 0.9 for request in server.prompt_requests())
 
     def test_text_ends_before_the_first_stop_string_however_many_there_are(
-        self, questions: list[Question], opened: Open
+        self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
-        whole = said(questions[0].text())
+        whole = said(prompts[0].text())
         stops = ("#", "@", "%", "~", whole.split()[4])  # a server is sent four
         with ProtocolServer() as server:
-            answerer = opened(server, "generation", sampling=Sampling(stop=stops))
-            (reply,) = every(answerer.replies(questions[:1], NOTHING_STORED))
-            assert all(len(request.body["stop"]) == 4 for request in server.asked())
-        assert reply.text == whole.split(stops[4])[0]
+            backend = opened(server, "generation", sampling=Sampling(stop=stops))
+            (response,) = every(backend.respond(prompts[:1], NOTHING_STORED))
+            assert all(len(request.body["stop"]) == 4 for request in server.prompt_requests())
+        assert response.text == whole.split(stops[4])[0]
 
     def test_examples_are_left_out_first_where_the_text_is_too_long(
-        self, questions: list[Question], opened: Open
+        self, prompts: list[RenderedPrompt], opened: Open
     ) -> None:
-        short = replace(questions[0], prompt_id=1000, shots=())
-        long = replace(questions[0], prompt_id=1001, question="very " * 100)
+        short = replace(prompts[0], prompt_id=1000, examples=())
+        long = replace(prompts[0], prompt_id=1001, question="very " * 100)
         with ProtocolServer(context=20) as server:
-            answerer = opened(server, "generation")
-            replies = every(answerer.replies([*questions[:5], short, long], NOTHING_STORED))
-        by_prompt = {reply.prompt_id: reply for reply in replies}
-        assert [by_prompt[question.prompt_id].n_shots for question in questions[:5]] == [1] * 5
-        assert by_prompt[1].text == said(questions[0].text(1))
+            backend = opened(server, "generation")
+            responses = every(backend.respond([*prompts[:5], short, long], NOTHING_STORED))
+        by_prompt = {response.prompt_id: response for response in responses}
+        assert [by_prompt[prompt.prompt_id].n_examples for prompt in prompts[:5]] == [1] * 5
+        assert by_prompt[1].text == said(prompts[0].text(1))
         assert by_prompt[1000].error == ""
         assert "maximum context length" in by_prompt[1001].error
-        assert answerer.n_dropped_shots == 5
-        assert any("5 prompts were too long" in remark for remark in answerer.remarks())
+        assert backend.n_shortened == 5
+        assert any("5 prompts were too long" in remark for remark in backend.list_warnings())
 
 
 class TestCosts:
-    def test_tokens_are_those_the_server_counts(self, questions: list[Question], opened: Open) -> None:
+    def test_tokens_are_those_the_server_counts(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer() as server:
-            answerer = opened(server, "generation", sampling=Sampling(max_tokens=5), price_read=2, price_written=10)
-            before = answerer.n_tokens_read, answerer.n_tokens_written
-            replies = every(answerer.replies(questions, NOTHING_STORED))
-        assert sum(reply.n_tokens_written for reply in replies) == 5 * 60
-        assert answerer.n_tokens_read == before[0] + sum(reply.n_tokens_read for reply in replies)
-        assert answerer.cost(1_000_000, 500_000) == pytest.approx(7.0)
-        assert answerer.remarks() == []
+            backend = opened(server, "generation", sampling=Sampling(max_tokens=5), price_read=2, price_written=10)
+            before = backend.n_tokens_read, backend.n_tokens_written
+            responses = every(backend.respond(prompts, NOTHING_STORED))
+        assert sum(response.n_tokens_written for response in responses) == 5 * 60
+        assert backend.n_tokens_read == before[0] + sum(response.n_tokens_read for response in responses)
+        assert backend.cost(1_000_000, 500_000) == pytest.approx(7.0)
+        assert backend.list_warnings() == []
 
-    def test_it_is_said_where_they_are_estimated(self, questions: list[Question], opened: Open) -> None:
+    def test_it_is_said_where_they_are_estimated(self, prompts: list[RenderedPrompt], opened: Open) -> None:
         with ProtocolServer(counts=False) as server:
-            answerer = opened(server, "generation")
-            replies = every(answerer.replies(questions, NOTHING_STORED))
-        assert all(reply.n_tokens_read == -(-len(questions[0].text()) // 4) for reply in replies[:1])
-        assert "61 requests; they are estimated" in " ".join(answerer.remarks())
+            backend = opened(server, "generation")
+            responses = every(backend.respond(prompts, NOTHING_STORED))
+        assert all(response.n_tokens_read == -(-len(prompts[0].text()) // 4) for response in responses[:1])
+        assert "61 requests; they are estimated" in " ".join(backend.list_warnings())
 
     def test_without_both_prices_there_is_no_cost(self, opened: Open) -> None:
         with ProtocolServer() as server:
@@ -258,7 +260,7 @@ class TestCosts:
 
 class TestReading:
     def test_labels_are_matched_whole(self) -> None:
-        found = label_logprobs(
+        found = match_labels(
             [(" True", -1.0), ("True", -2.0), ("Tru", -0.9), ("▁False", -3.0)], ["True", "False", "Neither"]
         )
         np.testing.assert_allclose(found.logprobs, [math.log(math.exp(-1) + math.exp(-2)), -3.0, -np.inf])
@@ -267,10 +269,10 @@ class TestReading:
 
     def test_probabilities_that_cannot_be_are_no_reply(self) -> None:
         with pytest.raises(MalformedError, match="add up to more than 1"):
-            label_logprobs([("A", -0.001), ("B", -0.001)], ["A", "B"])
+            match_labels([("A", -0.001), ("B", -0.001)], ["A", "B"])
 
     def test_an_empty_list_leaves_everything_open(self) -> None:
-        found = label_logprobs([], ["A", "B"])
+        found = match_labels([], ["A", "B"])
         assert (found.n_unlisted, found.unlisted_bound) == (2, 1.0)
 
     @pytest.mark.parametrize(
@@ -285,7 +287,7 @@ class TestReading:
         ],
     )
     def test_a_continuation_is_found_from_the_end(self, spelt: list[str], continuation: str, n: int | None) -> None:
-        assert n_continuation(spelt, continuation) == n
+        assert count_continuation_tokens(spelt, continuation) == n
 
 
 def re_ascii(token: str) -> str:

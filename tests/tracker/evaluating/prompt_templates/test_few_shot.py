@@ -6,13 +6,13 @@ from collections import Counter
 
 import hypothesis.strategies as st
 import pytest
-from asked_prompts import asked_prompts, benchmarks, in_order
 from hypothesis import assume, given, settings
+from prompt_tables import benchmarks, in_order, make_prompts
 
 from tracker.errors import NotFoundError, SelectionError
-from tracker.evaluating.prompt_templates.prompt_content import content_key, drawn_places
-from tracker.evaluating.prompt_templates.rendered_prompt import Question
-from tracker.evaluating.prompt_templates.rendering import questions
+from tracker.evaluating.prompt_templates.prompt_content import content_key, draw_places
+from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
+from tracker.evaluating.prompt_templates.rendering import render_prompts
 from tracker.evaluating.prompt_templates.template import load_template
 from tracker.queries.prompts import Prompts
 
@@ -44,11 +44,11 @@ def plain_fixed(prompts: Prompts, row: int, split: str, n: int) -> list[int] | N
 
 
 def said(prompts: Prompts, row: int) -> str:
-    return questions(prompts, [row], PLAIN).questions[0].question
+    return render_prompts(prompts, [row], PLAIN).prompts[0].question
 
 
-def shown(question: Question) -> list[str]:
-    return [shot.question for shot in question.shots]
+def shown(question: RenderedPrompt) -> list[str]:
+    return [example.question for example in question.examples]
 
 
 class TestAgainstReference:
@@ -60,22 +60,22 @@ class TestAgainstReference:
         expected = {row: plain_fixed(prompts, row, split, n) for row in rows}
         if None in expected.values():
             with pytest.raises(SelectionError, match="worked examples are asked for"):
-                questions(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
+                render_prompts(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
             return
-        asked = questions(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
-        for row, question in zip(rows, asked.questions, strict=True):
+        asked = render_prompts(prompts, rows, PLAIN, few_shot=n, few_shot_split=split)
+        for row, question in zip(rows, asked.prompts, strict=True):
             assert shown(question) == [said(prompts, other) for other in expected[row] or ()]
 
     @given(st.integers(1, 8), st.data())
     def test_drawn_places_are_different_and_in_range(self, n: int, data: st.DataObject) -> None:
         k = data.draw(st.integers(0, n))
-        places = drawn_places(n, k, "name", n)
+        places = draw_places(n, k, "name", n)
         assert len(set(places)) == k
         assert set(places) <= set(range(n))
-        assert drawn_places(n, n, "name", n)[:k] == places
+        assert draw_places(n, n, "name", n)[:k] == places
 
     def test_every_order_is_drawn_about_equally_often(self) -> None:
-        drawn = Counter(tuple(drawn_places(4, 2, "name", i)) for i in range(6_000))
+        drawn = Counter(tuple(draw_places(4, 2, "name", i)) for i in range(6_000))
         assert len(drawn) == 12
         expected = 6_000 / 12
         assert sum((n - expected) ** 2 / expected for n in drawn.values()) < 31.3  # 0.1 % of chi-square with 11 degrees
@@ -89,46 +89,50 @@ class TestLaws:
         assume(rows and split in prompts.splits)
         for row in rows:
             try:
-                asked = questions(prompts, [row], PLAIN, few_shot=1, few_shot_split=split, shots=kind, seed=seed)
+                asked = render_prompts(
+                    prompts, [row], PLAIN, few_shot=1, few_shot_split=split, example_choice=kind, seed=seed
+                )
             except SelectionError:
                 continue
             by_text = {said(prompts, other): other for other in askable(prompts, split)}
-            for text in shown(asked.questions[0]):
+            for text in shown(asked.prompts[0]):
                 assert key(prompts, by_text[text]) != key(prompts, row)
 
     @settings(max_examples=30)
     @given(st.permutations(range(9)), st.integers(0, 5))
     def test_drawn_shots_do_not_depend_on_order_keys_or_the_other_prompts(self, order: list[int], seed: int) -> None:
-        prompts = asked_prompts([f"q{i}" for i in range(9)], splits=["test"] * 3 + ["train"] * 6)
-        options = {"few_shot": 3, "few_shot_split": "train", "shots": "per-prompt", "seed": seed}
-        every = {q.question: q.shots for q in questions(prompts, [0, 1, 2], PLAIN, **options).questions}
+        prompts = make_prompts([f"q{i}" for i in range(9)], splits=["test"] * 3 + ["train"] * 6)
+        options = {"few_shot": 3, "few_shot_split": "train", "example_choice": "per-prompt", "seed": seed}
+        every = {q.question: q.examples for q in render_prompts(prompts, [0, 1, 2], PLAIN, **options).prompts}
         moved = in_order(prompts, order, first_id=77)
         for text in every:
             row = next(i for i in range(9) if f"{moved.texts[i]}\n" in text)
-            assert questions(moved, [row], PLAIN, **options).questions[0].shots == every[text]
+            assert render_prompts(moved, [row], PLAIN, **options).prompts[0].examples == every[text]
 
     def test_each_prompt_and_each_seed_has_shots_of_its_own(self) -> None:
-        prompts = asked_prompts([f"q{i}" for i in range(40)], splits=["test"] * 10 + ["train"] * 30)
+        prompts = make_prompts([f"q{i}" for i in range(40)], splits=["test"] * 10 + ["train"] * 30)
         drawn = [
-            question.shots
+            question.examples
             for seed in (0, 1)
-            for question in questions(
-                prompts, range(10), PLAIN, few_shot=3, few_shot_split="train", shots="per-prompt", seed=seed
-            ).questions
+            for question in render_prompts(
+                prompts, range(10), PLAIN, few_shot=3, few_shot_split="train", example_choice="per-prompt", seed=seed
+            ).prompts
         ]
         assert len(set(drawn)) == 20
-        assert all(len(set(shots)) == 3 for shots in drawn)
+        assert all(len(set(examples)) == 3 for examples in drawn)
 
     def test_the_task_of_a_prompt_comes_first_and_the_whole_benchmark_where_it_has_none(self) -> None:
-        prompts = asked_prompts(
+        prompts = make_prompts(
             ["q0", "q1", "q2", "q3", "q4"],
             tasks=["s", "t", "s", "u", "u"],
             splits=["test", "test", "train", "train", "train"],
         )
         for kind in ("fixed", "per-prompt"):
-            first = questions(prompts, [0], PLAIN, few_shot=1, few_shot_split="train", shots=kind).questions[0]
+            first = render_prompts(
+                prompts, [0], PLAIN, few_shot=1, few_shot_split="train", example_choice=kind
+            ).prompts[0]
             assert shown(first) == [said(prompts, 2)]
-        other = questions(prompts, [1], PLAIN, few_shot=3, few_shot_split="train").questions[0]
+        other = render_prompts(prompts, [1], PLAIN, few_shot=3, few_shot_split="train").prompts[0]
         assert shown(other) == [said(prompts, row) for row in (2, 3, 4)]
 
     @pytest.mark.parametrize(
@@ -146,44 +150,44 @@ class TestLaws:
         assert (content_key(text, choices) == content_key("a b", ["x", "y"])) is equal
 
     def test_prompts_that_cannot_be_asked_are_never_shown(self) -> None:
-        prompts = asked_prompts(
+        prompts = make_prompts(
             ["q0", None, "q2", "q3", "q4"],
             [["x", "y"], ["x", "y"], ["x", "y"], None, ["x", "y"]],
             answers=["A", "A", None, "A", "B"],
             splits=["test", *["train"] * 4],
         )
-        shots = questions(prompts, [0], PLAIN, few_shot=1, few_shot_split="train").questions[0].shots
-        assert [(shot.question.split("\n")[0], shot.answer) for shot in shots] == [("q4", "B")]
+        examples = render_prompts(prompts, [0], PLAIN, few_shot=1, few_shot_split="train").prompts[0].examples
+        assert [(example.question.split("\n")[0], example.answer) for example in examples] == [("q4", "B")]
 
 
 class TestErrors:
-    PROMPTS = asked_prompts(["q0", "q1", "q2"], tasks=["s", "s", "s"], splits=["test", "train", "train"])
+    PROMPTS = make_prompts(["q0", "q1", "q2"], tasks=["s", "s", "s"], splits=["test", "train", "train"])
 
     def test_too_few_say_how_many_there_are(self) -> None:
         with pytest.raises(
             SelectionError, match=r"split 'train' task 's' has only 2 .* Ask for --few-shot 2, or choose an"
         ):
-            questions(self.PROMPTS, [0], PLAIN, few_shot=3, few_shot_split="train")
+            render_prompts(self.PROMPTS, [0], PLAIN, few_shot=3, few_shot_split="train")
 
     def test_none_at_all_are_not_asked_for(self) -> None:
-        prompts = asked_prompts(["q0", "q0"], splits=["test", "train"])
+        prompts = make_prompts(["q0", "q0"], splits=["test", "train"])
         with pytest.raises(SelectionError, match=r"there are only 0 .* asked\)\. Choose another --few-shot-split"):
-            questions(prompts, [0], PLAIN, few_shot=1, few_shot_split="train")
+            render_prompts(prompts, [0], PLAIN, few_shot=1, few_shot_split="train")
 
     def test_without_a_split_those_there_are_are_named(self) -> None:
         with pytest.raises(
             SelectionError, match=r"need a split to come from: --few-shot-split NAME\. Splits: test, train"
         ):
-            questions(self.PROMPTS, [0], PLAIN, few_shot=1)
+            render_prompts(self.PROMPTS, [0], PLAIN, few_shot=1)
 
     def test_an_unknown_split_is_answered_with_those_there_are(self) -> None:
         with pytest.raises(NotFoundError, match=r"No split 'dev'\. Known: test, train"):
-            questions(self.PROMPTS, [0], PLAIN, few_shot=1, few_shot_split="dev")
+            render_prompts(self.PROMPTS, [0], PLAIN, few_shot=1, few_shot_split="dev")
 
     def test_prompts_without_splits_say_how_to_get_some(self) -> None:
         with pytest.raises(SelectionError, match=r"stored without splits.*suffrage prompts import BENCHMARK SOURCE"):
-            questions(asked_prompts(["q0"]), [0], PLAIN, few_shot=1, few_shot_split="train")
+            render_prompts(make_prompts(["q0"]), [0], PLAIN, few_shot=1, few_shot_split="train")
 
     def test_an_unknown_kind_is_answered_with_those_there_are(self) -> None:
         with pytest.raises(SelectionError, match=r"No shots 'random'\. Known: fixed, per-prompt"):
-            questions(self.PROMPTS, [0], PLAIN, few_shot=1, few_shot_split="train", shots="random")
+            render_prompts(self.PROMPTS, [0], PLAIN, few_shot=1, few_shot_split="train", example_choice="random")

@@ -105,8 +105,8 @@ class TestNames:
         assert isinstance(found, LastTokenEncoder)
         assert (found.name, found.revision) == (said.name, said.revision)
         assert found.name.endswith(" (last token)")
-        assert "last hidden state" in found.remark
-        assert said.remark == ""
+        assert "last hidden state" in found.warning
+        assert said.warning == ""
 
     def test_a_folder_that_somebody_made_an_encoder_of_is_read_as_they_made_it(
         self, language_model_folders: dict[str, Path], tmp_path: Path
