@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from analyses.benchmark_growth import grow
+from analyses.benchmark_growth.method import grow
 from analyses.numerics.growth.farthest_first import farthest_first, grouped
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table

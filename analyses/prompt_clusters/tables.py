@@ -80,27 +80,30 @@ def models_by_cluster(profile: ClusterProfile, models: tuple[str, ...]) -> pa.Ta
     )
 
 
-def _tested(found: PermutationTest) -> dict[str, Any]:
+def _test_columns(test: PermutationTest) -> dict[str, Any]:
     """The columns that say how a silhouette compares with its draws."""
-    is_there = np.isfinite(found.observed)
+    is_defined = np.isfinite(test.observed)
     return {
-        "silhouette": found.observed if is_there else None,
-        "permuted_mean": found.null_mean if np.isfinite(found.null_mean) else None,
-        "permuted_sd": found.null_sd,
-        "difference": found.observed - found.null_mean if is_there and np.isfinite(found.null_mean) else None,
-        "pvalue": None if found.reason else found.pvalue,
+        "silhouette": test.observed if is_defined else None,
+        "permuted_mean": test.null_mean if np.isfinite(test.null_mean) else None,
+        "permuted_sd": test.null_sd,
+        "difference": test.observed - test.null_mean if is_defined and np.isfinite(test.null_mean) else None,
+        "pvalue": None if test.reason else test.pvalue,
     }
 
 
 def by_number(test: SilhouetteTest) -> pa.Table:
     """A row for each number of clusters; its p-value is for that number alone."""
-    rows = [{"n_clusters": number} | _tested(test.at(number)) for number in range(2, test.max_clusters + 1)]
+    rows = [{"n_clusters": number} | _test_columns(test.at(number)) for number in range(2, test.max_clusters + 1)]
     return _numbers(rows, ("n_clusters",))
 
 
 def by_cap(test: SilhouetteTest) -> pa.Table:
     """What a run with each cap gives."""
-    rows = [{"max_clusters": cap, "n_clusters": test.number_up_to(cap)} | _tested(test.up_to(cap)) for cap in test.caps]
+    rows = [
+        {"max_clusters": cap, "n_clusters": test.number_up_to(cap)} | _test_columns(test.up_to(cap))
+        for cap in test.caps
+    ]
     return _numbers(rows, ("max_clusters", "n_clusters"))
 
 

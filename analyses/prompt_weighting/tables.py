@@ -7,31 +7,31 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from analyses.numerics.weighting.cluster_reweighting import Clustered
+from analyses.numerics.weighting.cluster_reweighting import ClusterSchemes
 from analyses.numerics.weighting.reweighting import Reweighting
 from tracker.queries.performance import PerformanceMatrix
 
 
-def by_scheme(every: Mapping[str, Reweighting], equal: Reweighting, models: tuple[str, ...]) -> pa.Table:
+def by_scheme(schemes: Mapping[str, Reweighting], equal: Reweighting, models: tuple[str, ...]) -> pa.Table:
     """One row for each model under each scheme, the best of equal weights first."""
     order = np.argsort(equal.ranks, kind="stable")
     n = len(order)
     return pa.table(
         {
-            "scheme": [name for name in every for _ in range(n)],
-            "model": [models[j] for _ in every for j in order],
-            "rank": np.concatenate([s.ranks[order] for s in every.values()]),
-            "equal_rank": np.tile(equal.ranks[order], len(every)),
-            "places_gained": np.concatenate([s.changes[order] for s in every.values()]),
-            "mean": np.concatenate([s.means[order] for s in every.values()]),
-            "shift": np.concatenate([s.shifts[order] for s in every.values()]),
+            "scheme": [name for name in schemes for _ in range(n)],
+            "model": [models[j] for _ in schemes for j in order],
+            "rank": np.concatenate([s.ranks[order] for s in schemes.values()]),
+            "equal_rank": np.tile(equal.ranks[order], len(schemes)),
+            "places_gained": np.concatenate([s.changes[order] for s in schemes.values()]),
+            "mean": np.concatenate([s.means[order] for s in schemes.values()]),
+            "shift": np.concatenate([s.shifts[order] for s in schemes.values()]),
         }
     )
 
 
-def representatives(one: Clustered, table: PerformanceMatrix) -> pa.Table:
+def representatives(clusters: ClusterSchemes, table: PerformanceMatrix) -> pa.Table:
     """One row for each cluster, then one for the prompts that are in none, number -1."""
-    labels, medoids = one.clustering.labels, one.clustering.medoids
+    labels, medoids = clusters.clustering.labels, clusters.clustering.medoids
     rows = [*medoids.tolist(), *np.flatnonzero(labels < 0)[:1].tolist()]
     members = [labels == labels[row] for row in rows]
     return pa.table(
@@ -40,10 +40,12 @@ def representatives(one: Clustered, table: PerformanceMatrix) -> pa.Table:
             "prompt_id": table.prompt_ids[rows],
             "task": table.tasks[rows].tolist(),
             "n_prompts": pa.array([int(inside.sum()) for inside in members], pa.int64()),
-            "n_zero_distance": pa.array([int(one.is_zero_distance[inside].sum()) for inside in members], pa.int64()),
+            "n_zero_distance": pa.array(
+                [int(clusters.is_zero_distance[inside].sum()) for inside in members], pa.int64()
+            ),
             "mean_distance": pa.array(
                 [
-                    None if labels[row] < 0 else float(one.distances[inside].mean())
+                    None if labels[row] < 0 else float(clusters.distances[inside].mean())
                     for row, inside in zip(rows, members, strict=True)
                 ],
                 pa.float64(),
@@ -53,7 +55,7 @@ def representatives(one: Clustered, table: PerformanceMatrix) -> pa.Table:
     )
 
 
-def by_seed(clusterings: Sequence[Clustered]) -> pa.Table:
+def by_seed(clusterings: Sequence[ClusterSchemes]) -> pa.Table:
     """One row for each scheme under each seed of the clustering."""
     rows = [
         {

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analyses.numerics.semantic.semantic_null import SemanticTest
 from analyses.numerics.semantic.semantic_partners import nearest_partners
 from analyses.numerics.semantic.semantic_regression import performance_rows, unit_rows
+from analyses.semantic_similarity.method import SemanticSimilarity
 from tracker.queries.prompts import Prompts
 from tracker.queries.ranking.weighted_scores import WeightedScores
 
@@ -18,23 +18,22 @@ N_STRONGEST, N_PARTNERS = 20, 5
 """Prompts that are listed with their texts, and partners of each."""
 
 
-def strongest(
-    voters: WeightedScores, E: NDArray[Any], prompts: Prompts, test: SemanticTest, *, similarity: str, intercept: bool
-) -> pa.Table:
+def strongest_lines(voters: WeightedScores, E: NDArray[Any], prompts: Prompts, finding: SemanticSimilarity) -> pa.Table:
     """The prompts whose line stands out most, each with its semantically most similar partners; a row for each partner.
 
     Prompts are ordered by family-wise p, then by t, the largest first.
     """
+    test = finding.test
     kept = np.flatnonzero(test.kept)
     order = np.lexsort((-test.t, test.familywise))
-    chosen = order[~np.isnan(test.t[order])][:N_STRONGEST]
+    strongest = order[~np.isnan(test.t[order])][:N_STRONGEST]
     partners = nearest_partners(
-        chosen,
+        strongest,
         unit_rows(E[kept]),
-        performance_rows(voters.scores.Q[kept], similarity),
+        performance_rows(voters.scores.Q[kept], finding.similarity),
         voters.weights[kept],
         min(N_PARTNERS, len(kept) - 1),
-        intercept=intercept,
+        intercept=finding.intercept,
     )
     at = prompts.find_rows(voters.scores.prompt_ids[kept])
     rows = [
@@ -57,7 +56,7 @@ def strongest(
             "performance_similarity": partners.performance[place, near],
             "contribution": _or_none(partners.contribution[place, near]),
         }
-        for place, i in enumerate(chosen.tolist())
+        for place, i in enumerate(strongest.tolist())
         for near, j in enumerate(partners.places[place].tolist())
     ]
     words = {"prompt", "task", "text", "partner", "partner_task", "partner_text"}

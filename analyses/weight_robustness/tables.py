@@ -25,7 +25,7 @@ def by_model(models: Sequence[str], rank: NDArray[np.float64], u: RandomWeights)
 def by_pair(models: Sequence[str], u: RandomWeights) -> pa.Table:
     """One row for each two models, the one with the better mean first."""
     i, j = np.triu_indices(len(models), 1)
-    said = np.where(u.better[j, i] == 0, "never worse", np.where(u.better[i, j] == 0, "never better", ""))
+    relation = np.where(u.better[j, i] == 0, "never worse", np.where(u.better[i, j] == 0, "never better", ""))
     names = np.array(models, dtype=object)
     return pa.table(
         {
@@ -38,6 +38,6 @@ def by_pair(models: Sequence[str], u: RandomWeights) -> pa.Table:
             "paired_se": u.gap_error[i, j],
             "n_better": u.better[i, j],
             "n_worse": u.better[j, i],
-            "relation": pa.array(np.where(u.is_identical[i, j], "identical", said).tolist(), pa.string()),
+            "relation": pa.array(np.where(u.is_identical[i, j], "identical", relation).tolist(), pa.string()),
         }
     )

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from performance_matrices import matrix
 from strategies import binary_tables, continuous_tables
 
-from analyses.prompt_clusters import analyze, cluster_test
+from analyses.prompt_clusters import analyze
+from analyses.prompt_clusters.method import cluster_test
+from analyses.prompt_clusters.summary import summarize
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
@@ -84,9 +86,9 @@ class TestFindings:
     def test_difficulty_alone_makes_clusters_of_shuffled_columns_only(self):
         by_columns, by_margins = (ask(ONE_SCALE, null=null).finding for null in ("columns", "margins"))
         assert by_columns.metrics["silhouette.pvalue"] == 1 / 40
-        assert "levels of difficulty alone can make clusters" in by_columns.summary()
+        assert "levels of difficulty alone can make clusters" in summarize(by_columns)
         assert by_margins.metrics["silhouette.pvalue"] > 0.05
-        assert "abilities and difficulties alone" in by_margins.summary()
+        assert "abilities and difficulties alone" in summarize(by_margins)
 
     def test_the_real_table(self, mmlu_pro):
         found = ask(mmlu_pro, max_clusters=50, n_permutations=19).finding
@@ -102,7 +104,7 @@ class TestFindings:
         found = ask(alpaca_eval, n_permutations=19).finding
         assert found.metrics["n_clusters"] == 3
         assert found.metrics["silhouette.pvalue"] == 1 / 20
-        assert "That number is the best whether" in found.summary()
+        assert "That number is the best whether" in summarize(found)
 
     def test_every_cap_tells_what_a_run_with_it_gives(self):
         whole = ask(ONE_SCALE, max_clusters=25)
@@ -116,13 +118,13 @@ class TestFindings:
 
     def test_one_number_for_every_cap_is_said(self):
         found = ask(GROUPED, max_clusters=20).finding
-        assert "That number is the best whether at most 10 or 20 are tried." in found.summary()
-        assert "best number" not in ask(GROUPED, max_clusters=9).finding.summary()
+        assert "That number is the best whether at most 10 or 20 are tried." in summarize(found)
+        assert "best number" not in summarize(ask(GROUPED, max_clusters=9).finding)
 
     def test_a_best_number_at_the_cap_is_said(self):
         found = ask(GROUPED, max_clusters=2).finding
         assert found.metrics["at_cap"] == 1
-        assert "more might be better still" in found.summary()
+        assert "more might be better still" in summarize(found)
         assert ask(GROUPED).finding.metrics["at_cap"] == 0
 
     def test_identical_rows_are_counted(self):
@@ -137,8 +139,8 @@ class TestFindings:
         assert metrics["n_at_medoid"] == 10
         assert metrics["mean_cosine"] == 1
         assert metrics["silhouette"] == pytest.approx(0.8)
-        assert "2 clusters hold one direction only" in found.summary()
-        assert "2 prompts with score 0 from every model are a group apart" in found.summary()
+        assert "2 clusters hold one direction only" in summarize(found)
+        assert "2 prompts with score 0 from every model are a group apart" in summarize(found)
 
 
 class TestTables:
@@ -227,8 +229,8 @@ class TestWeights:
             else:
                 assert made.finding.metrics[name] == value, name
         assert set(made.tables["by_number"].column("pvalue").to_pylist()) == {None}
-        assert "there is nothing to test (the weights were made of scores" in made.finding.summary()
-        assert "p = " not in made.finding.summary()
+        assert "there is nothing to test (the weights were made of scores" in summarize(made.finding)
+        assert "p = " not in summarize(made.finding)
         assert any(note.startswith("No p-value is given: 3:some was made of scores") for note in made.warnings)
 
 
@@ -256,7 +258,7 @@ class TestLaws:
         nested = np.tri(6)[:, :5]
         found = ask(nested, null="margins", max_clusters=4).finding
         assert isinstance(found.metrics["silhouette.pvalue"], Undefined)
-        assert "nothing to test (no draw changed it)" in found.summary()
+        assert "nothing to test (no draw changed it)" in summarize(found)
 
 
 class TestNotes:

@@ -11,6 +11,7 @@ from performance_matrices import matrix
 
 from analyses import prompt_weighting
 from analyses.prompt_weighting import analyze
+from analyses.prompt_weighting.summary import summarize
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.weights import PromptWeights
@@ -104,7 +105,7 @@ class TestReport:
             assert found.finding.metrics[f"seeds.{name}.rank_change_most"] == max(changes)
         alone = ask(simulated(), n_seeds=1, seed=5).tables["seeds"].to_pylist()
         assert alone == found.tables["seeds"].to_pylist()[3:6]
-        assert "With 3 seeds, the clusters number" in found.finding.summary()
+        assert "With 3 seeds, the clusters number" in summarize(found.finding)
 
     def test_the_summary_says_that_few_representatives_carry_nothing_and_that_nothing_is_tested(
         self, report: Report

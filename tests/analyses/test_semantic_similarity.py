@@ -12,6 +12,7 @@ from performance_matrices import matrix
 from strategies import binary_tables, continuous_tables
 
 from analyses.semantic_similarity import analyze
+from analyses.semantic_similarity.summary import summarize
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
@@ -87,11 +88,11 @@ class TestPlantedTruth:
             assert found.metrics[f"{name}.pvalue"] == pytest.approx(0.01), name
         assert found.metrics["n_discoveries"] > 30
         assert found.metrics["n_familywise"] > 10
-        assert "models succeed and fail more alike on prompts closer in meaning" in found.summary()
+        assert "models succeed and fail more alike on prompts closer in meaning" in summarize(found)
 
     def test_unrelated_vectors_are_left_in_peace(self):
         found = asked(TABLE, UNRELATED).finding
-        assert "chance can explain how meaning and performance go together" in found.summary()
+        assert "chance can explain how meaning and performance go together" in summarize(found)
         assert found.metrics["n_discoveries"] == 0
         assert found.metrics["n_familywise"] == 0
 
@@ -101,7 +102,7 @@ class TestPlantedTruth:
         table = np.eye(6)[topics]
         apart = np.eye(10)[np.arange(60) // 6] + RNG.normal(0, 0.01, (60, 10))
         found = asked(table, apart, similarity="hamming").finding
-        assert "models succeed and fail less alike on prompts closer in meaning" in found.summary()
+        assert "models succeed and fail less alike on prompts closer in meaning" in summarize(found)
         assert found.metrics["slope.mean"] < 0
         assert found.metrics["slope.mean.pvalue_two_sided"] <= 0.05 < found.metrics["slope.mean.pvalue"]
 
@@ -225,7 +226,7 @@ class TestReport:
         assert isinstance(metrics["n_familywise"], Undefined)
         assert np.isnan(made.prompt_values["slope_familywise"].values).all()
         assert set(made.tables["strongest"].column("familywise").to_pylist()) == {None}
-        assert "there is nothing to test: the weights were made of scores" in made.finding.summary()
+        assert "there is nothing to test: the weights were made of scores" in summarize(made.finding)
         assert any(note.startswith("No p-value is given: 3:any was made of scores") for note in made.warnings)
 
     def test_the_same_seed_gives_the_same_numbers(self, related):

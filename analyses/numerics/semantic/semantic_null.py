@@ -63,12 +63,12 @@ class SemanticTest:
     slope_bars: Bars
     fdr_bars: Bars
 
-    def untested(self, reason: str) -> SemanticTest:
+    def without_pvalues(self, reason: str) -> SemanticTest:
         """The same lines and draws without what is concluded from them: no p-values, for a reason."""
         return replace(
             self,
             familywise=np.full_like(self.familywise, np.nan),
-            comparisons={name: replace(one, reason=reason) for name, one in self.comparisons.items()},
+            comparisons={name: replace(comparison, reason=reason) for name, comparison in self.comparisons.items()},
         )
 
 
@@ -112,12 +112,14 @@ class _Draws:
     Args:
         Q: ``(n, k)`` scores without gaps.
         weights: ``(n,)`` positive.
-        similarity, null, with_scores, seed: as in `semantic_test`.
+        similarity, null, weights_follow_scores, seed: as in `semantic_test`.
     """
 
-    def __init__(self, Q: Floats, weights: Floats, *, similarity: str, null: str, with_scores: bool, seed: int) -> None:
+    def __init__(
+        self, Q: Floats, weights: Floats, *, similarity: str, null: str, weights_follow_scores: bool, seed: int
+    ) -> None:
         self.Q, self.similarity, self.null, self.seed = Q, similarity, null, seed
-        self.weights_move = null == "rows" and with_scores and bool((weights != weights[0]).any())
+        self.weights_move = null == "rows" and weights_follow_scores and bool((weights != weights[0]).any())
         self.rows = performance_rows(Q, similarity)
         self.weights = weights
         self.partners = weights * self.rows.any(axis=1)
@@ -149,7 +151,7 @@ def semantic_test(
     similarity: str,
     intercept: bool,
     null: str,
-    with_scores: bool = False,
+    weights_follow_scores: bool = False,
     n_permutations: int,
     seed: int,
 ) -> SemanticTest:
@@ -163,15 +165,15 @@ def semantic_test(
         intercept: whether the lines have one.
         null: "rows" pairs each vector with the scores of a prompt drawn without replacement; "columns" shuffles each
             model's scores over the prompts.
-        with_scores: whether under `rows` a weight goes with the scores, as it must where it was made of them; else
-            it stays with the vector, as it must where it knows of the texts but not of the scores.
+        weights_follow_scores: whether under `rows` a weight goes with the scores, as it must where it was made of
+            them; else it stays with the vector, as it must where it knows of the texts but not of the scores.
         n_permutations: tables drawn.
         seed: of all draws.
     """
     kept = np.asarray(performance_rows(Q, similarity).any(axis=1))
     if null == "rows":
         Q, E, weights = Q[kept], E[kept], weights[kept]
-    draws = _Draws(Q, weights, similarity=similarity, null=null, with_scores=with_scores, seed=seed)
+    draws = _Draws(Q, weights, similarity=similarity, null=null, weights_follow_scores=weights_follow_scores, seed=seed)
     n, k = draws.rows.shape
     meaning = Meaning.of(E, draws.partners, intercept=intercept)
     partners = draws.partners[:, None]

@@ -1,4 +1,4 @@
-"""From a table of scores to clusters of its prompts, to weights, to rankings: the whole way for one seed."""
+"""From a table of scores to clusters of its prompts, to weights, to rankings: for one seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEDOIDS, DISTANCE, INVERSE = BY_CLUSTER = ("medoids", "distance", "inverse-dista
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Clustered:
+class ClusterSchemes:
     """A clustering of prompts, and the ranking under each of the weights made of it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Clustered:
         return np.asarray(self.distances <= ZERO)
 
 
-def clustered(
+def cluster_schemes(
     Q: NDArray[np.float64],
     *,
     max_clusters: int,
@@ -53,8 +53,8 @@ def clustered(
     zero_distance: ZeroDistance,
     higher_is_better: bool = True,
     seed: int = 0,
-) -> Clustered:
-    """Cluster the prompts, weigh them by it in each way, and rank the models under each.
+) -> ClusterSchemes:
+    """Cluster the prompts, weigh them by each of `BY_CLUSTER`, and rank the models under each.
 
     Args:
         Q: ``(n_prompts, n_models)`` finite scores without gaps.
@@ -63,12 +63,12 @@ def clustered(
         higher_is_better: whether the largest mean is the best.
         seed: of the random starts.
     """
-    found = best_clustering(Q, max_clusters=max_clusters, n_restarts=n_restarts, key=stream_key(seed))
-    distances = medoid_distances(Q, found)
-    made = {
-        MEDOIDS: medoid_weights(found.labels, found.medoids),
-        DISTANCE: distance_weights(found.labels, distances),
-        INVERSE: inverse_distance_weights(found.labels, distances, zero_distance),
+    clustering = best_clustering(Q, max_clusters=max_clusters, n_restarts=n_restarts, key=stream_key(seed))
+    distances = medoid_distances(Q, clustering)
+    weights = {
+        MEDOIDS: medoid_weights(clustering.labels, clustering.medoids),
+        DISTANCE: distance_weights(clustering.labels, distances),
+        INVERSE: inverse_distance_weights(clustering.labels, distances, zero_distance),
     }
-    schemes = {name: reweighting(Q, w, higher_is_better=higher_is_better) for name, w in made.items()}
-    return Clustered(seed=seed, clustering=found, distances=distances, schemes=schemes)
+    schemes = {name: reweighting(Q, w, higher_is_better=higher_is_better) for name, w in weights.items()}
+    return ClusterSchemes(seed=seed, clustering=clustering, distances=distances, schemes=schemes)

@@ -125,13 +125,13 @@ class TestLaws:
             assert comparison.pvalue == shared.comparisons[name].pvalue
         assert alone.familywise.tobytes() == shared.familywise.tobytes()
 
-    @pytest.mark.parametrize("with_scores", [True, False])
-    def test_under_rows_weights_stay_with_the_vectors_or_with_the_scores(self, with_scores):
+    @pytest.mark.parametrize("weights_follow_scores", [True, False])
+    def test_under_rows_weights_stay_with_the_vectors_or_with_the_scores(self, weights_follow_scores):
         """A weight that is twice as large stands for a prompt that is there twice, but for the prompt's own line."""
         there = Q.any(axis=1)
-        found = semantic_test(Q, E, WEIGHTS, null="rows", with_scores=with_scores, **PLAIN)
+        found = semantic_test(Q, E, WEIGHTS, null="rows", weights_follow_scores=weights_follow_scores, **PLAIN)
         order = generator(3, ROWS, 0).permutation(there.sum())
-        w = WEIGHTS[there][order] if with_scores else WEIGHTS[there]
+        w = WEIGHTS[there][order] if weights_follow_scores else WEIGHTS[there]
         u, e = unit_rows(Q[there][order]), unit_rows(E[there])
         slopes = []
         for i in range(len(u)):
@@ -149,9 +149,11 @@ class TestLaws:
             vectors = rng.normal(size=(40, 6))
             vectors[:5] = 3 * rng.normal(size=6) + 0.2 * rng.normal(size=(5, 6))
             w = np.where(table.sum(axis=1) <= 1, 30.0, 1.0) if of_scores else np.repeat([1 / 5, 1 / 35], [5, 35])
-            for name, with_scores in (("right", of_scores), ("wrong", not of_scores)):
+            for name, weights_follow_scores in (("right", of_scores), ("wrong", not of_scores)):
                 options = {"similarity": "hamming", "intercept": True, "n_permutations": 19, "seed": seed}
-                found = semantic_test(table, vectors, w, null="rows", with_scores=with_scores, **options)
+                found = semantic_test(
+                    table, vectors, w, null="rows", weights_follow_scores=weights_follow_scores, **options
+                )
                 low[name] += found.comparisons["ks_fdr"].pvalue <= 0.05
         assert low["right"] <= 6
         assert low["wrong"] > 2 * low["right"]

@@ -1,0 +1,37 @@
+"""Tables and options that benchmark growth cannot use."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.presentation.validation import check_finite, check_minimum, validate
+
+
+def validate_growth(
+    Q: NDArray[np.float64],
+    vectors: NDArray[np.float64] | None,
+    *,
+    n_orders: int,
+    n_permutations: int,
+    within: float,
+    seed: int,
+) -> None:
+    """Reject benchmarks that cannot grow, or not with these options.
+
+    Raises:
+        SelectionError: why, and what to do about it.
+    """
+    damaged = 0 if vectors is None else int((~np.isfinite(vectors)).any(axis=1).sum())
+    validate(
+        {
+            **check_finite(Q),
+            f"A benchmark can grow from 2 prompts on, here: {len(Q)}. Choose more tasks or a larger benchmark.": len(Q)
+            < 2,
+            f"{damaged:,} vectors hold values that are not finite. Make them anew, or choose another encoder.": damaged
+            > 0,
+            **check_minimum(1, n_orders=n_orders, n_permutations=n_permutations),
+            f"within is {within}; it must be at least 0 and less than 1.": not 0 <= within < 1,
+            **check_minimum(0, seed=seed),
+        }
+    )

@@ -1,0 +1,161 @@
+"""Clusters of prompts by which models solve them, beside those of tables drawn under a null.
+
+Source: Ailem et al. 2024, sections 3.2 and 5.1, table 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.clustering.best_clustering import Clustering
+from analyses.numerics.clustering.cluster_profile import ClusterProfile, cluster_profile
+from analyses.numerics.clustering.silhouette_test import SilhouetteTest, silhouette_test
+from analyses.prompt_clusters.validation import validate_clustering
+from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptClusters(Finding):
+    """The clusters, and what tables drawn under the null gave.
+
+    Attributes:
+        n_prompts, n_models: of the table.
+        n_effective: effective number of prompts under the weights.
+        n_zero: prompts with score 0 from every model, which have no direction and belong to no cluster.
+        n_distinct: different directions of the others.
+        n_constant_models: models with the same score everywhere.
+        null: "columns" or "margins".
+        profile: what the clusters hold.
+        test: the clusters, and the silhouettes of the draws.
+    """
+
+    n_prompts: int
+    n_models: int
+    n_effective: float
+    n_zero: int
+    n_distinct: int
+    n_constant_models: int
+    null: str
+    profile: ClusterProfile
+    test: SilhouetteTest
+
+    @property
+    def clustering(self) -> Clustering:
+        """The observed table's clusters."""
+        return self.test.observed
+
+    @property
+    def n_permutations(self) -> int:
+        """Tables drawn under the null."""
+        return self.test.best.n_permutations
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Counts, the silhouette with its test, then what the cap does."""
+        best, clustering, profile = self.test.best, self.clustering, self.profile
+        undefined = Undefined(best.reason)
+        metrics: dict[str, Metric] = {
+            "silhouette": clustering.silhouette,
+            "silhouette.permuted_mean": finite_or_undefined(best.null_mean, best.reason),
+            "silhouette.permuted_sd": best.null_sd,
+            "silhouette.pvalue": undefined if best.reason else best.pvalue,
+            "silhouette.pvalue_lower": undefined if best.reason else best.pvalue_lower,
+            "silhouette.pvalue_two_sided": undefined if best.reason else best.pvalue_two_sided,
+            "n_clusters": float(clustering.n_clusters),
+            "n_clusters.permuted_mean": float(self.test.null_numbers.mean()),
+            "n_prompts": float(self.n_prompts),
+            "n_models": float(self.n_models),
+            "n_effective": self.n_effective,
+            "n_zero": float(self.n_zero),
+            "n_distinct": float(self.n_distinct),
+            "n_constant_models": float(self.n_constant_models),
+            "n_singletons": float((profile.n_prompts == 1).sum()),
+            "n_identical_clusters": float(profile.is_identical.sum()),
+            "n_at_medoid": float(profile.n_at_medoid.sum()),
+            "largest_cluster": float(profile.n_prompts.max()),
+            "mean_cosine": clustering.objective / float(profile.weights.sum()),
+            "at_cap": float(clustering.n_clusters == self.test.max_clusters),
+        }
+        at_cap = self.test.at(self.test.max_clusters)
+        few = "the prompts have fewer different directions than that"
+        metrics["silhouette.at_cap"] = finite_or_undefined(at_cap.observed, few)
+        for cap in self.test.caps:
+            capped = self.test.up_to(cap)
+            metrics[f"cap_{cap}.n_clusters"] = float(self.test.number_up_to(cap))
+            metrics[f"cap_{cap}.silhouette"] = capped.observed
+            metrics[f"cap_{cap}.silhouette.permuted_mean"] = finite_or_undefined(capped.null_mean, capped.reason)
+            metrics[f"cap_{cap}.silhouette.pvalue"] = Undefined(capped.reason) if capped.reason else capped.pvalue
+        return metrics
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Silhouettes at 2, 3, ... clusters, observed, drawn and their difference; the draws' best ones."""
+        by_number, drawn = self.clustering.by_number, self.test.null_by_number
+        drawn_means = [self.test.at(number).null_mean for number in range(2, self.test.max_clusters + 1)]
+        return {
+            "silhouette.by_number": by_number,
+            "silhouette.permuted_by_number": drawn,
+            "silhouette.observed_minus_permuted": by_number - np.array(drawn_means),
+            "silhouette.null": self.test.best.null,
+            "n_clusters.null": self.test.null_numbers,
+        }
+
+
+def cluster_test(
+    Q: NDArray[np.float64],
+    *,
+    weights: NDArray[np.float64] | None = None,
+    n_effective: float | None = None,
+    max_clusters: int = 50,
+    n_restarts: int = 5,
+    n_permutations: int = 200,
+    null: Literal["columns", "margins"] = "columns",
+    seed: int = 0,
+) -> PromptClusters:
+    """Cluster the rows of a table beside those of tables drawn under a null.
+
+    Args:
+        Q: ``(n_prompts, n_models)`` scores without gaps; at least 3 prompts and 2 models, and two rows of different
+            direction.
+        weights: ``(n_prompts,)`` positive, a prompt of weight ``w`` standing for ``w`` copies; they stay with the
+            prompts in every draw. None weighs all the same.
+        n_effective: effective number of prompts; None counts them.
+        max_clusters: largest number of clusters tried, at least 2.
+        n_restarts: starts at each number of clusters, of which the best by the objective is kept.
+        n_permutations: tables drawn, at least 1.
+        null: "columns" shuffles each model's scores; "margins" keeps each prompt's number right too.
+        seed: of starts and draws.
+
+    Raises:
+        SelectionError: the table is too small, holds infinite values or a single direction, or the options do not
+            fit it.
+    """
+    validate_clustering(
+        Q, max_clusters=max_clusters, n_restarts=n_restarts, n_permutations=n_permutations, null=null, seed=seed
+    )
+    test = silhouette_test(
+        Q,
+        weights=weights,
+        max_clusters=max_clusters,
+        n_restarts=n_restarts,
+        n_permutations=n_permutations,
+        null=null,
+        seed=seed,
+    )
+    profile = cluster_profile(Q, test.observed, weights)
+    return PromptClusters(
+        n_prompts=Q.shape[0],
+        n_models=Q.shape[1],
+        n_effective=float(Q.shape[0]) if n_effective is None else n_effective,
+        n_zero=int((test.observed.labels < 0).sum()),
+        n_distinct=int(profile.n_directions.sum()),
+        n_constant_models=int((Q[0] == Q).all(axis=0).sum()),
+        null=null,
+        profile=profile,
+        test=test,
+    )

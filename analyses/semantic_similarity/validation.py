@@ -1,0 +1,51 @@
+"""Prompts and options that semantic similarity cannot use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.presentation.validation import check_finite, check_minimum, validate
+from tracker.queries.performance import PerformanceMatrix
+
+NULL_TEXTS = {
+    "rows": "pairings of vectors and scores at random",
+    "columns": "tables with every model's scores shuffled",
+}
+
+
+NO_LINE = (
+    "Every prompt is equally similar to all others, in meaning or in performance, so there is no line to fit. Choose "
+    "other models, tasks or vectors."
+)
+
+
+def validate_table(
+    scores: PerformanceMatrix, E: NDArray[Any], *, similarity: str, null: str, n_permutations: int, seed: int
+) -> None:
+    """Reject prompts that have no lines, or not with these options.
+
+    Raises:
+        SelectionError: why, and what to do about it.
+    """
+    Q = scores.Q
+    n_scored = int(Q.any(axis=1).sum()) if similarity == "cosine" else len(Q)
+    zero, broken = int((~E.any(axis=1)).sum()), int((~np.isfinite(E).all(axis=1)).sum())
+    validate(
+        {
+            f"No similarity {similarity!r}. Known: cosine, hamming.": similarity not in ("cosine", "hamming"),
+            f"No null {null!r}. Known: rows, columns.": null not in NULL_TEXTS,
+            **check_minimum(1, n_permutations=n_permutations),
+            **check_minimum(0, seed=seed),
+            **check_finite(Q),
+            "Hamming similarity is for scores of 0 and 1; these are others. Use `cosine`.": similarity == "hamming"
+            and not scores.is_binary,
+            f"{broken:,} prompts have a vector that is not finite. Make the vectors again.": broken > 0,
+            f"{zero:,} prompts have a vector of zeros, which has no direction and so no cosine. Make them again from "
+            "text that is not empty, or choose tasks without them.": zero > 0,
+            f"A line over the other prompts needs at least 4 prompts that some model got right; here: {n_scored}. "
+            "Choose more tasks or a larger benchmark.": n_scored < 4,
+        }
+    )

@@ -1,0 +1,30 @@
+"""Prompts and options that weight robustness cannot use."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.presentation.validation import check_finite, check_minimum, validate
+
+MAX_BYTES = 1 << 29
+"""Bytes of weighted means that sampling may hold."""
+
+
+def validate_weighting(Q: NDArray[np.float64], *, n_draws: int, method: str, seed: int) -> None:
+    """Reject prompts that cannot be weighed at random, or not with these options.
+
+    Raises:
+        SelectionError: why, and what to do about it.
+    """
+    most = MAX_BYTES // (8 * Q.shape[1])
+    validate(
+        {
+            **check_minimum(1, n_draws=n_draws),
+            **check_minimum(0, seed=seed),
+            f"No method {method!r}. Known: exact, sampling.": method not in ("exact", "sampling"),
+            f"Sampling holds every weighted mean; for {Q.shape[1]} models at most {most:,} draws fit. Choose fewer "
+            "draws, or the method exact.": method == "sampling" and n_draws > most,
+            **check_finite(Q),
+        }
+    )
