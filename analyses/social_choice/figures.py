@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.numerics.elections.diversity.concordance import task_distances
+from analyses.numerics.elections.largest_change import CardinalSensitivity, LargestChange, OrdinalSensitivity
 from analyses.numerics.elections.reranking import ChangedRanking, Reranking
+from analyses.numerics.elections.sensitivity_results import CardinalResult, OrdinalResult
 from analyses.presentation.canvas import (
     DIVERGING,
     FAINT,
@@ -20,6 +24,9 @@ from analyses.presentation.canvas import (
     shorten,
     style_axes,
 )
+from analyses.social_choice.method import SocialChoice
+from analyses.social_choice.summary import count_changes, max_changes
+from tracker.queries.performance import TaskMatrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,121 +34,183 @@ if TYPE_CHECKING:
 
 RISES, FALLS = SERIES[0], OBSERVED
 """Colours of a model that gains places and of one that loses some."""
-ALL_NAMED = 40
+MAX_LABELLED_MODELS = 40
 """Up to so many models, every one is named."""
-MOVERS, LEADERS = 12, 3
+N_MOVERS, N_LEADERS = 12, 3
 """Of more, these are named: who moves most, who leads before or after."""
-COMMON = 8
+MIN_COMMON_PREFIX = 8
 """Letters with which all names begin are left out from so many on."""
-APART = 0.16
+LABEL_DISTANCE = 0.16
 """Inches between two names, at least."""
-WRITTEN_CELLS = 20
+MAX_WRITTEN_CELLS = 20
 """Up to this many tasks, each cell says its number."""
-ALL_TASKS = 80
+MAX_LABELLED_TASKS = 80
 """Up to this many tasks are named."""
 
 
-def slopes(r: Reranking, before: str, after: tuple[str, str], titles: tuple[str, str]) -> Figure:
+def build_figures(finding: SocialChoice, table: TaskMatrix) -> Mapping[str, Callable[[], Figure]]:
+    """A function for each figure that draws it.
+
+    Args:
+        finding: the result.
+        table: the scores as they were loaded.
+    """
+    figures: dict[str, Callable[[], Figure]] = {}
+    if isinstance(finding.cardinal, CardinalResult):
+        figures["cardinal_ranking"] = partial(_draw_cardinal, finding.cardinal)
+    if finding.ordinal:
+        figures["ordinal_ranking"] = partial(_draw_ordinal, finding.ordinal)
+    if table.n_tasks > 1:
+        figures["task_distances"] = lambda: draw_task_distances(table.tasks, task_distances(table.T))
+    return figures
+
+
+def _draw_cardinal(result: CardinalResult) -> Figure:
+    after = "by a weighted mean"
+    return draw_rankings(result.reranking, "by mean", (after, after), _panel_titles(result.sensitivity))
+
+
+def _draw_ordinal(result: OrdinalResult) -> Figure:
+    sensitivity, before = result.sensitivity, "by win rate\namong themselves"
+    return draw_rankings(result.reranking, before, _addition_labels(sensitivity), _panel_titles(sensitivity))
+
+
+def _panel_titles(sensitivity: CardinalSensitivity | OrdinalSensitivity) -> tuple[str, str]:
+    """What the two panels show: each change in counts, and how sure it is that nothing does more."""
+    n_models = len(sensitivity.before)
+    return _panel_title(sensitivity.tau, "tau", n_models), _panel_title(sensitivity.mrc, "mrc", n_models)
+
+
+def _panel_title(change: LargestChange, measure: str, n_models: int) -> str:
+    label, unit = ("most reversals", "pairs") if measure == "tau" else ("largest change of rank", "places")
+    bound = f"at most {count_changes(change.upper_bound, measure, n_models):,g}"
+    value, most = count_changes(change.value, measure, n_models), max_changes(measure, n_models)
+    return f"{label}: {value:,g} of {most:,} {unit} ({'proven' if change.is_exact else bound})"
+
+
+def _addition_labels(sensitivity: OrdinalSensitivity) -> tuple[str, str]:
+    """What models are ranked by after each change."""
+    counts = (int(change.witness.sum()) for change in (sensitivity.tau, sensitivity.mrc))
+    first, second = (f"with {count}\nmodel{'s' * (count != 1)} added" for count in counts)
+    return first, second
+
+
+def draw_rankings(reranking: Reranking, before: str, after: tuple[str, str], titles: tuple[str, str]) -> Figure:
     """Ranks before and after, one panel for each of the two largest changes.
 
     Args:
-        r: models before and after.
+        reranking: models before and after.
         before: what the ranking is before.
         after: what it is after, for each panel.
         titles: what is largest, for each panel.
     """
-    m = len(r.models)
-    height = min(10.0, 1.4 + APART * max(m, 8)) if m <= ALL_NAMED else 8.5
+    n_models = len(reranking.models)
+    height = min(10.0, 1.4 + LABEL_DISTANCE * max(n_models, 8)) if n_models <= MAX_LABELLED_MODELS else 8.5
     figure = create_figure(13.5, height)
-    for axes, to, said, title in zip(figure.subplots(1, 2), (r.tau, r.mrc), after, titles, strict=True):
-        _slope(axes, r, to, height)
-        axes.set_xticks([0, 1], [before, said], fontsize=8)
+    changes = (reranking.tau, reranking.mrc)
+    for axes, changed, label, title in zip(figure.subplots(1, 2), changes, after, titles, strict=True):
+        _draw_slopes(axes, reranking, changed, height)
+        axes.set_xticks([0, 1], [before, label], fontsize=8)
         axes.set_title(title, fontsize=9, color=INK)
     return figure
 
 
-def _slope(axes: Axes, r: Reranking, to: ChangedRanking, height: float) -> None:
+def _draw_slopes(axes: Axes, reranking: Reranking, changed: ChangedRanking, height: float) -> None:
     from matplotlib.collections import LineCollection
 
-    m, end = len(r.models), to.change.after
-    moves = end - r.rank
-    named = _named(r.rank, end)
+    before, after, n_models = reranking.rank, changed.change.after, len(reranking.models)
+    is_small = n_models <= MAX_LABELLED_MODELS
+    moves = after - before
+    is_labelled = _choose_labelled(before, after)
     colour = np.where(moves < 0, RISES, np.where(moves > 0, FALLS, FAINT))
-    for chosen, width, alpha in ((~named, 0.6, min(0.35, 40 / m)), (named, 1.5, 0.9)):
-        ends = [[(0, r.rank[i]), (1, end[i])] for i in np.flatnonzero(chosen)]
-        thin = m <= ALL_NAMED
+    for chosen, width, alpha in ((~is_labelled, 0.6, min(0.35, 40 / n_models)), (is_labelled, 1.5, 0.9)):
+        segments = [[(0, before[i]), (1, after[i])] for i in np.flatnonzero(chosen)]
         axes.add_collection(
-            LineCollection(ends, colors=colour[chosen], linewidths=1.2 if thin else width, alpha=0.8 if thin else alpha)
+            LineCollection(
+                segments,
+                colors=colour[chosen],
+                linewidths=1.2 if is_small else width,
+                alpha=0.8 if is_small else alpha,
+            )
         )
-    if m <= ALL_NAMED:
-        axes.scatter(np.repeat([0, 1], m), np.concatenate([r.rank, end]), s=8, color=np.tile(colour, 2), zorder=3)
-    size = label_font_size(m) if m <= ALL_NAMED else 6.5
-    names = _told_apart(r.models)
-    for x, ranks, side in ((0, r.rank, "right"), (1, end, "left")):
-        shown = np.flatnonzero(named)
-        places = _spread(ranks[shown], m, height)
-        for i, place in zip(shown.tolist(), places.tolist(), strict=True):
-            said = f"{names[i]}  {ranks[i]:g}" if x == 0 else f"{ranks[i]:g}  {names[i]}"
-            beside = x + (0.06 if x else -0.06)
-            axes.plot([x, beside], [ranks[i], place], color="#bbbbbb", linewidth=0.4, zorder=1)
-            axes.text(beside, place, said, ha=side, va="center", fontsize=size, color=INK)
+    if is_small:
+        axes.scatter(
+            np.repeat([0, 1], n_models), np.concatenate([before, after]), s=8, color=np.tile(colour, 2), zorder=3
+        )
+    _label_models(axes, reranking, changed, np.flatnonzero(is_labelled), height)
     axes.set_xlim(-1.4, 2.4)
-    axes.set_ylim(m + 0.8, 0.2)
+    axes.set_ylim(n_models + 0.8, 0.2)
     axes.set_ylabel("rank, 1 is best; blue rises, vermilion falls", fontsize=8)
     style_axes(axes)
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(axis="x", length=0)
 
 
-def _named(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _label_models(
+    axes: Axes, reranking: Reranking, changed: ChangedRanking, labelled: NDArray[np.int64], height: float
+) -> None:
+    """Write names and ranks on both sides."""
+    n_models = len(reranking.models)
+    size = label_font_size(n_models) if n_models <= MAX_LABELLED_MODELS else 6.5
+    names = _strip_common_parts(reranking.models)
+    for x, ranks, side in ((0, reranking.rank, "right"), (1, changed.change.after, "left")):
+        positions = _spread_labels(ranks[labelled], n_models, height)
+        for i, position in zip(labelled.tolist(), positions.tolist(), strict=True):
+            text = f"{names[i]}  {ranks[i]:g}" if x == 0 else f"{ranks[i]:g}  {names[i]}"
+            label_x = x + (0.06 if x else -0.06)
+            axes.plot([x, label_x], [ranks[i], position], color="#bbbbbb", linewidth=0.4, zorder=1)
+            axes.text(label_x, position, text, ha=side, va="center", fontsize=size, color=INK)
+
+
+def _choose_labelled(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whose names are written: all of few models, of many those who move most or lead."""
-    m = len(before)
-    if m <= ALL_NAMED:
-        return np.ones(m, dtype=np.bool_)
-    named = np.zeros(m, dtype=np.bool_)
-    named[np.argsort(-np.abs(after - before), kind="stable")[:MOVERS]] = True
+    n_models = len(before)
+    if n_models <= MAX_LABELLED_MODELS:
+        return np.ones(n_models, dtype=np.bool_)
+    is_labelled = np.zeros(n_models, dtype=np.bool_)
+    is_labelled[np.argsort(-np.abs(after - before), kind="stable")[:N_MOVERS]] = True
     for ranks in (before, after):
-        named[np.argsort(ranks, kind="stable")[:LEADERS]] = True
-    return named
+        is_labelled[np.argsort(ranks, kind="stable")[:N_LEADERS]] = True
+    return is_labelled
 
 
-def _spread(ranks: NDArray[np.float64], m: int, height: float) -> NDArray[np.float64]:
+def _spread_labels(ranks: NDArray[np.float64], n_models: int, height: float) -> NDArray[np.float64]:
     """Where names are written, so that none covers another: as near to their ranks as that allows."""
-    apart = (m + 0.6) * APART * 0.9 / (height - 1.4)
+    distance = (n_models + 0.6) * LABEL_DISTANCE * 0.9 / (height - 1.4)
     order = np.argsort(ranks, kind="stable")
     _, group, sizes = np.unique(ranks, return_inverse=True, return_counts=True)
     within = np.arange(len(ranks)) - (np.cumsum(sizes) - sizes)[group[order]]
     # Those that share a rank stand around it.
-    places = ranks[order] + apart * (within - (sizes[group[order]] - 1) / 2)
-    places[0] = max(places[0], 0.7)
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + apart)
-    lowest = m + 0.3
-    for i in range(len(places) - 1, -1, -1):
-        places[i] = min(places[i], lowest - apart * (len(places) - 1 - i))
-    found = np.empty(len(places))
-    found[order] = places
-    return found
+    positions = ranks[order] + distance * (within - (sizes[group[order]] - 1) / 2)
+    positions[0] = max(positions[0], 0.7)
+    for i in range(1, len(positions)):
+        positions[i] = max(positions[i], positions[i - 1] + distance)
+    lowest = n_models + 0.3
+    for i in range(len(positions) - 1, -1, -1):
+        positions[i] = min(positions[i], lowest - distance * (len(positions) - 1 - i))
+    spread = np.empty(len(positions))
+    spread[order] = positions
+    return spread
 
 
-def _told_apart(names: Sequence[str]) -> list[str]:
+def _strip_common_parts(names: Sequence[str]) -> list[str]:
     """Names that fit, without a long beginning, and then the end, that all of them have."""
-    head = _in_common(names)
-    if head < COMMON:
+    n_prefix = _common_prefix_length(names)
+    if n_prefix < MIN_COMMON_PREFIX:
         return shorten(names, 30)
-    rest = [name[head:] for name in names]
-    tail = _in_common([name[::-1] for name in rest])
-    rest = [name[: len(name) - tail] for name in rest]
-    return shorten([f"…{name}" for name in rest] if all(rest) else names, 30)
+    suffixes = [name[n_prefix:] for name in names]
+    n_suffix = _common_prefix_length([name[::-1] for name in suffixes])
+    parts = [name[: len(name) - n_suffix] for name in suffixes]
+    return shorten([f"…{name}" for name in parts] if all(parts) else names, 30)
 
 
-def _in_common(names: Sequence[str]) -> int:
+def _common_prefix_length(names: Sequence[str]) -> int:
     """With how many letters all names begin."""
-    letters = list(zip(*names, strict=False))
-    return next((i for i, those in enumerate(letters) if len(set(those)) > 1), len(letters))
+    columns = list(zip(*names, strict=False))
+    return next((i for i, letters in enumerate(columns) if len(set(letters)) > 1), len(columns))
 
 
-def distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
+def draw_task_distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
     """How far each two tasks disagree, the task that agrees most with the others first.
 
     Args:
@@ -152,24 +221,24 @@ def distances(tasks: Sequence[str], D: NDArray[np.float64]) -> Figure:
     known = ~np.isnan(D)
     mean = np.where(known, D, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     order = np.argsort(np.where(known.any(axis=1), mean, np.inf), kind="stable")
-    shown = np.ma.masked_array(D[np.ix_(order, order)], mask=~known[np.ix_(order, order)] | np.eye(n, dtype=np.bool_))
-    side = float(np.clip((0.32 if n <= WRITTEN_CELLS else 0.13) * n, 2.2, 9.0))
+    cells = np.ma.masked_array(D[np.ix_(order, order)], mask=~known[np.ix_(order, order)] | np.eye(n, dtype=np.bool_))
+    side = float(np.clip((0.32 if n <= MAX_WRITTEN_CELLS else 0.13) * n, 2.2, 9.0))
     figure = create_figure(side + 3.4, side + 2.4)
     axes = figure.subplots()
-    image = axes.imshow(shown, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
+    image = axes.imshow(cells, cmap=DIVERGING, vmin=0, vmax=1, interpolation="nearest")
     style_axes(axes)
     axes.tick_params(length=0)
-    names = _told_apart([tasks[i] for i in order.tolist()])
-    if n <= ALL_TASKS:
+    names = _strip_common_parts([tasks[i] for i in order.tolist()])
+    if n <= MAX_LABELLED_TASKS:
         axes.set_yticks(np.arange(n), names, fontsize=label_font_size(n))
         axes.set_xticks(np.arange(n), names, fontsize=label_font_size(n), rotation=90)
     else:
         axes.set_ylabel("tasks, those that agree most with the others first", fontsize=9)
     axes.set_xlabel("task, in the same order", fontsize=9)
-    if n <= WRITTEN_CELLS:
-        for i, j in zip(*np.nonzero(~np.ma.getmaskarray(shown)), strict=True):
-            ink: Any = "white" if abs(shown[i, j] - 0.5) > 0.3 else INK
-            axes.text(j, i, f"{shown[i, j]:.0%}", ha="center", va="center", fontsize=6, color=ink)
+    if n <= MAX_WRITTEN_CELLS:
+        for i, j in zip(*np.nonzero(~np.ma.getmaskarray(cells)), strict=True):
+            ink: Any = "white" if abs(cells[i, j] - 0.5) > 0.3 else INK
+            axes.text(j, i, f"{cells[i, j]:.0%}", ha="center", va="center", fontsize=6, color=ink)
     bar = figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02)
     bar.set_label("share of pairs of models in opposite order; 0.5: unrelated", fontsize=8)
     bar.ax.tick_params(labelsize=7)

@@ -42,21 +42,22 @@ class TestAgainstReference:
         found = report([[9.0, 7.0, 1.0], [1.0, 2.0, 2.0]], epsilons=("0.49", "0.5"), time_limit=5.0)
         metrics = found.finding.metrics
         assert metrics["epsilon.first_safe"] == metrics["epsilon.first_safe_leader"] == 0.5
-        assert "0.5 (1/2)" in found.finding.summary()
+        assert "0.5 (1/2)" in found.summary
         assert (metrics["tau.at_0.49"], metrics["tau.at_0.5"]) == (pytest.approx(1 / 3), 0)
         assert found.tables["pairs"].to_pylist()[0] == {"model": "model 0", "other": "model 1", "safe_from": 0.5}
 
     def test_the_limit_in_words_is_rounded_up_so_that_it_is_safe_itself(self):
-        found = report([[9.0000001, 7.0, 1.0], [1.0, 2.00023, 2.0]], epsilons=("0.5001", "0.5002")).finding
-        assert 0.5001 < found.metrics["epsilon.first_safe"] < 0.50015
-        assert (found.metrics["tau.at_0.5001"], found.metrics["tau.at_0.5002"]) == (pytest.approx(1 / 3), 0)
-        assert "From epsilon 0.5002 on no pair can be reversed" in found.summary()
+        found = report([[9.0000001, 7.0, 1.0], [1.0, 2.00023, 2.0]], epsilons=("0.5001", "0.5002"))
+        assert 0.5001 < found.finding.metrics["epsilon.first_safe"] < 0.50015
+        assert (found.finding.metrics["tau.at_0.5001"], found.finding.metrics["tau.at_0.5002"]) == (pytest.approx(1 / 3), 0)
+        assert "From epsilon 0.5002 on no pair can be reversed" in found.summary
 
     def test_models_that_share_the_first_place_have_a_limit_too(self):
         """Of the third, the first is ahead by 8 and behind by 3, the second ahead by 7 and behind by 2."""
-        found = report([[10.0, 0.0, 2.0], [0.0, 10.0, 3.0]], epsilons=("0.1",)).finding
-        assert found.metrics["epsilon.first_safe_leader"] == found.metrics["epsilon.first_safe"] == 0.375
-        assert "from 0.375 (3/8) on no other model gets ahead of model 0, model 1" in found.summary()
+        found = report([[10.0, 0.0, 2.0], [0.0, 10.0, 3.0]], epsilons=("0.1",))
+        metrics = found.finding.metrics
+        assert metrics["epsilon.first_safe_leader"] == metrics["epsilon.first_safe"] == 0.375
+        assert "from 0.375 (3/8) on no other model gets ahead of model 0, model 1" in found.summary
 
     def test_smaller_may_be_better(self):
         found, turned = (
@@ -81,7 +82,7 @@ class TestLaws:
         assert found.tables["weights"].num_rows == 13 * 6
         assert found.tables["pairs"].num_rows == 66
         assert finding.arrays["mrc_ranks"].shape == (13, 12)
-        assert "Nothing here is a test" in finding.summary()
+        assert "Nothing here is a test" in found.summary
 
     def test_epsilons_may_come_in_any_order_and_twice(self):
         given, plain = report(SCORES, epsilons=("1", "0.10", "1e-1")), report(SCORES, epsilons=("0.1", "1"))
@@ -112,7 +113,7 @@ class TestLaws:
         assert found.finding.metrics["tau.at_1"] == 1
         assert isinstance(found.finding.metrics["epsilon.first_safe"], Undefined)
         assert any("--columns raw" in note for note in found.warnings)
-        assert "already reverse" in found.finding.summary()
+        assert "already reverse" in found.summary
 
     def test_what_is_not_proven_is_said(self):
         found = report(np.random.default_rng(0).random((9, 30)), epsilons=("0.01", "1"))
@@ -137,7 +138,7 @@ class TestDegenerate:
         found = report(np.ones((3, 4)))
         assert found.finding.metrics["epsilon.first_safe"] == Undefined("the mean ties all models")
         assert found.finding.metrics["mrc_upper.at_0.001"] == 0
-        assert "ties all models" in found.finding.summary()
+        assert "ties all models" in found.summary
         assert found.figures["sweep"]().axes
 
     def test_tasks_without_weight_and_proportional_tasks_are_named(self):

@@ -231,15 +231,15 @@ class TestLaws:
         named = analyze(task_matrix(SMALL), system="ordinal", top_models=(names[2], names[0], names[1]), time_limit=0)
         assert named.rankings["ordinal.before"].models == names
         assert named.finding.metrics == first.finding.metrics
-        assert "Among the first 3 models by win rate" in first.finding.summary()
-        assert "Among the 3 named models" in named.finding.summary()
+        assert "Among the first 3 models by win rate" in first.summary
+        assert "Among the 3 named models" in named.summary
 
     def test_tasks_that_rank_at_random_have_the_diversity_that_the_summary_names(self):
         rng = np.random.default_rng(8)
-        drawn = [analyze(task_matrix(rng.random((3, 8))), system="ordinal", time_limit=0).finding for _ in range(200)]
-        mean = np.mean([found.metrics["diversity"] for found in drawn])
+        reports = [analyze(task_matrix(rng.random((3, 8))), system="ordinal", time_limit=0) for _ in range(200)]
+        mean = np.mean([report.finding.metrics["diversity"] for report in reports])
         assert mean == pytest.approx(1 - 1 / 3, abs=0.03)
-        assert "(0 if all rank alike, about 0.667 at random)" in drawn[0].summary()
+        assert "(0 if all rank alike, about 0.667 at random)" in reports[0].summary
 
     def test_win_rates_are_those_of_the_rule(self):
         rates = analyze(task_matrix(SMALL), win_rate="per-task", system="ordinal", time_limit=0).rankings["win_rate"]
@@ -251,10 +251,11 @@ class TestLaws:
     @pytest.mark.parametrize("method", ["exact", "paper"])
     def test_metrics_have_no_nan_and_the_summary_says_that_it_is_no_test(self, T, method):
         for system in ("both", "cardinal", "ordinal"):
-            found = analyze(task_matrix(T), system=system, method=method, time_limit=0).finding
-            assert all(isinstance(value, Undefined) or np.isfinite(value) for value in found.metrics.values())
-            assert len(found.headline) <= 50
-            assert found.summary().lower().endswith("nothing here is a test.")
+            report = analyze(task_matrix(T), system=system, method=method, time_limit=0)
+            metrics = report.finding.metrics
+            assert all(isinstance(value, Undefined) or np.isfinite(value) for value in metrics.values())
+            assert len(report.finding.headline) <= 50
+            assert report.summary.lower().endswith("nothing here is a test.")
 
 
 class TestDegenerate:

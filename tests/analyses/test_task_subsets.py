@@ -132,7 +132,7 @@ class TestLaws:
         assert all(step > 0.1 for step in steps[: size - 1])
 
     def test_best_and_median_and_what_selection_does_are_in_the_summary(self):
-        said = found(SCORES).summary()
+        said = analyze(task_matrix(SCORES)).summary
         for words in ("the best changes", "the median", "picked with the answer in sight", "Nothing here is a test"):
             assert words in said
         assert "the other half, where" in said
@@ -155,7 +155,7 @@ class TestDegenerate:
         result = report.finding
         assert all(isinstance(value, Undefined) or np.isfinite(value) for value in result.metrics.values())
         assert set(result.headline) <= set(result.metrics)
-        assert result.summary()
+        assert report.summary
         for draw in report.figures.values():
             written = io.BytesIO()
             draw().savefig(written, format="png", dpi=40)

@@ -221,7 +221,7 @@ class TestNumbers:
         assert all(row.headline for row in rows)
 
     def test_the_summary_says_what_is_no_test(self) -> None:
-        said = ask(*some(5), simulated(9, "random", 1, 0.7)).finding.summary()
+        said = ask(*some(5), simulated(9, "random", 1, 0.7)).summary
         assert "6 points, 1 of them simulated" in said
         assert "nothing here is a test" in said
 

@@ -102,7 +102,7 @@ def descend_ordinal_sensitivity(
     field = np.concatenate([leading, others[added]])
     after = average_ranks(np.array(win_rates(scores, field, rule=rule)[: len(leading)], dtype=object))
     tau, mrc = _lower_bounds(before, after, added)
-    return OrdinalSensitivity(tau=tau, mrc=mrc, leading=leading, others=others, before=before)
+    return OrdinalSensitivity(tau=tau, mrc=mrc, leading=leading, addable=others, before=before)
 
 
 def hinge_gradient(scores: NDArray[np.float64], before: NDArray[np.float64], margin: float) -> NDArray[np.float64]:

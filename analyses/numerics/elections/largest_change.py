@@ -100,7 +100,7 @@ class OrdinalSensitivity:
     tau: LargestChange
     mrc: LargestChange
     leading: NDArray[np.int64]
-    others: NDArray[np.int64]
+    addable: NDArray[np.int64]
     before: NDArray[np.float64]
 
     @property

@@ -91,12 +91,12 @@ def rerank_with_additions(
         return np.array([float(one) for one in win_rates(scores, field, rule=rule)[: len(found.leading)]])
 
     def after(change: LargestChange) -> ChangedRanking:
-        return ChangedRanking(change=change, score=rates(found.others[change.witness]))
+        return ChangedRanking(change=change, score=rates(found.addable[change.witness]))
 
     return Reranking(
         models=tuple(models[column] for column in found.leading.tolist()),
         rank=found.before,
-        score=rates(found.others[:0]),
+        score=rates(found.addable[:0]),
         tau=after(found.tau),
         mrc=after(found.mrc),
     )

@@ -48,7 +48,7 @@ class OrdinalResult:
         reranking: the leading models before and after them.
     """
 
-    others: tuple[str, ...]
+    addable: tuple[str, ...]
     rates: tuple[Fraction, ...]
     rule: WinRateRule
     is_explicit: bool
@@ -121,7 +121,7 @@ def compute_ordinal(
     else:
         found = descend_ordinal_sensitivity(scores, leading=first, rule=rule, seed=seed)
     return OrdinalResult(
-        others=tuple(models[model] for model in found.others.tolist()),
+        addable=tuple(models[model] for model in found.addable.tolist()),
         rates=tuple(rates),
         rule=rule,
         is_explicit=is_explicit,

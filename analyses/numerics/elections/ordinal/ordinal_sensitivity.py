@@ -69,7 +69,7 @@ def ordinal_sensitivity(
         tau=tau,
         mrc=search.largest_mrc(deadline, also=tau.witness),
         leading=leading,
-        others=others,
+        addable=others,
         before=search.before,
     )
 

@@ -84,7 +84,7 @@ def every_subset(T: NDArray[np.float64], leading: list[int], rule: WinRateRule) 
 
 def bears_out(T: NDArray[np.float64], found: OrdinalSensitivity, change: LargestChange, rule: WinRateRule) -> bool:
     """Whether the witness does what is claimed, by the plain definition."""
-    field = [*found.leading.tolist(), *found.others[change.witness].tolist()]
+    field = [*found.leading.tolist(), *found.addable[change.witness].tolist()]
     return bool(plain_ranks(plain_rates(T, field, rule)[: len(found.leading)]) == change.after.tolist())
 
 
@@ -176,7 +176,7 @@ class TestWitnesses:
         found = ordinal_sensitivity(scores, leading=np.arange(8), rule="pairwise", time_limit=30)
         assert found.tau.witness.any()
         for one in np.flatnonzero(found.tau.witness):
-            fewer = found.others[found.tau.witness & (np.arange(len(found.others)) != one)]
+            fewer = found.addable[found.tau.witness & (np.arange(len(found.addable)) != one)]
             rates = plain_rates(scores.T, [*range(8), *fewer.tolist()], "pairwise")[:8]
             after = np.array(plain_ranks(rates), dtype=float)
             assert ranking_distance(found.before, after).n_reversed < found.tau.distance.n_reversed
