@@ -22,17 +22,17 @@ DIVERSITY = {
     "diversity.tie_corrected": "diversity: reversed Kendall's W, corrected for ties",
     "diversity.complete_tasks": "diversity: reversed Kendall's W of complete tasks",
 }
-RADII, ANGLES = (7.5, 12.0, 17.0, 23.0, 30.0), 16
+RADII, N_ANGLES = (7.5, 12.0, 17.0, 23.0, 30.0), 16
 """Where a number may stand: points of distance from its mark, in so many directions."""
-FONT, MOST_NAMES = 7.5, 42
+FONT, MAX_LEGEND_LINES = 7.5, 42
 """Size of names and numbers in points, and how many lines of it fit beside the panels."""
-ALONG = 120
+N_LINE_POINTS = 120
 """Points of a line, near enough to each other that a number on the line covers some."""
-LETTER, MARK = (3.6, 7.0), 5.0
+LETTER_SIZE, MARK_SIZE = (3.6, 7.0), 5.0
 """Half a digit's and a line's extent, and that of a mark with some air, in points."""
 
 
-def tradeoff(panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], diversity: str) -> Figure:
+def draw_tradeoff(panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], diversity: str) -> Figure:
     """Systems side by side, tau above MRC.
 
     Args:
@@ -42,30 +42,30 @@ def tradeoff(panels: Sequence[TradeoffPanel], numbers: Mapping[str, int], divers
     """
     n_systems = len(panels) // 2
     figure = create_figure(4.9 * n_systems + 2.9, 8.4)
-    every = figure.subplots(2, n_systems, squeeze=False, sharex=True)
+    grid = figure.subplots(2, n_systems, squeeze=False, sharex=True)
     for place, panel in enumerate(panels):
-        axes = every[place % 2, place // 2]
-        _draw(axes, panel)
+        axes = grid[place % 2, place // 2]
+        _draw_panel(axes, panel)
         if place % 2:
             axes.set_xlabel(DIVERSITY[diversity], fontsize=9)
         axes.set_ylabel(f"{panel.system}: {SENSITIVITY[panel.change]}", fontsize=9)
-    _name(figure, every[0, -1], panels, numbers)
+    _draw_legend(figure, grid[0, -1], panels, numbers)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for place, panel in enumerate(panels):
-        _number(every[place % 2, place // 2], panel, numbers)
+        _number_points(grid[place % 2, place // 2], panel, numbers)
     return figure
 
 
-def _draw(axes: Axes, panel: TradeoffPanel) -> None:
-    x, low, high, end = panel.diversity, panel.found, panel.upper_bound, 1.04
-    axes.vlines(x, low, high, color=FAINT, linewidth=1.2, zorder=2)
+def _draw_panel(axes: Axes, panel: TradeoffPanel) -> None:
+    x, lower, upper, end = panel.diversity, panel.sensitivity, panel.upper_bound, 1.04
+    axes.vlines(x, lower, upper, color=FAINT, linewidth=1.2, zorder=2)
     for simulated, marker, colour in ((False, "o", BENCHMARK), (True, "s", SIMULATED)):
         for exact in (False, True):
             chosen = (panel.is_simulated == simulated) & (panel.is_exact == exact)
             axes.scatter(
                 x[chosen],
-                low[chosen],
+                lower[chosen],
                 s=26,
                 marker=marker,
                 facecolor=colour if exact else "white",
@@ -75,22 +75,26 @@ def _draw(axes: Axes, panel: TradeoffPanel) -> None:
             )
     slope = panel.association.slope
     if np.isfinite(slope):
-        along = np.linspace(0, end, ALONG)
+        along = np.linspace(0, end, N_LINE_POINTS)
         axes.plot(along, slope * along, color=FITTED, linewidth=1.6, zorder=1)
-    if panel.constant is not None and panel.random is not None and panel.baseline_line(low):
-        (x0, x1), (y0, y1) = x[[panel.constant, panel.random]], low[[panel.constant, panel.random]]
+    if panel.constant is not None and panel.random is not None and panel.baseline_line(lower):
+        (x0, x1), (y0, y1) = x[[panel.constant, panel.random]], lower[[panel.constant, panel.random]]
         axes.plot(
-            np.linspace(x0, x1, ALONG),
-            np.linspace(y0, y1, ALONG),
+            np.linspace(x0, x1, N_LINE_POINTS),
+            np.linspace(y0, y1, N_LINE_POINTS),
             color=INK,
             linewidth=1.1,
             linestyle=(0, (4, 3)),
             zorder=1,
         )
-    a = panel.association
-    said = f"r = {format_correlation(a.pearson)}" if np.isfinite(a.pearson) else "no correlation"
-    said += f" (95 %: {format_correlation(a.low)} to {format_correlation(a.high)})" if np.isfinite(a.low) else ""
-    axes.set_title(f"{panel.system}, {panel.change.replace('mrc', 'MRC')}: {said}, n = {a.n}", fontsize=9, color=INK)
+    association = panel.association
+    title = "no correlation"
+    if np.isfinite(association.pearson):
+        title = f"r = {format_correlation(association.pearson)}"
+    if np.isfinite(association.low):
+        title += f" (95 %: {format_correlation(association.low)} to {format_correlation(association.high)})"
+    change = panel.change.replace("mrc", "MRC")
+    axes.set_title(f"{panel.system}, {change}: {title}, n = {association.n}", fontsize=9, color=INK)
     axes.set_xlim(-0.04, end)
     axes.set_ylim(-0.04, end)
     axes.set_axisbelow(True)
@@ -98,7 +102,7 @@ def _draw(axes: Axes, panel: TradeoffPanel) -> None:
     style_axes(axes)
 
 
-def _name(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], numbers: Mapping[str, int]) -> None:
+def _draw_legend(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], numbers: Mapping[str, int]) -> None:
     """The legend: what lines and marks mean, and whose point each number is."""
     from matplotlib.lines import Line2D
 
@@ -114,15 +118,15 @@ def _name(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], numbers: 
     if not all(panel.is_exact.all() for panel in panels):
         handles.append((mark("o", BENCHMARK, False), "found, with a bar\nup to the bound"))
     handles.append((Line2D([], [], color=FITTED), "least squares\nthrough the origin"))
-    if any(panel.baseline_line(panel.found) for panel in panels):
+    if any(panel.baseline_line(panel.sensitivity) for panel in panels):
         handles.append((Line2D([], [], color=INK, linestyle=(0, (4, 3))), "Constant to Random"))
     nothing = Line2D([], [], linestyle="")
-    named = [
+    numbered = [
         (nothing, f"{number:>3}  {name}")
         for number, name in zip(numbers.values(), shorten(list(numbers), 32), strict=True)
     ]
-    marks, texts = zip(*handles, *named, strict=True)
-    size = FONT * min(1.0, MOST_NAMES / len(texts))
+    marks, texts = zip(*handles, *numbered, strict=True)
+    size = FONT * min(1.0, MAX_LEGEND_LINES / len(texts))
     legend = figure.legend(
         marks, texts, loc="outside right upper", frameon=False, fontsize=size, labelspacing=0.65, handlelength=1.6
     )
@@ -131,41 +135,41 @@ def _name(figure: Figure, axes: Axes, panels: Sequence[TradeoffPanel], numbers: 
         text.set_x(-2.2 * size)
 
 
-def _number(axes: Axes, panel: TradeoffPanel, numbers: Mapping[str, int]) -> None:
+def _number_points(axes: Axes, panel: TradeoffPanel, numbers: Mapping[str, int]) -> None:
     """Write each point's number where it hides no mark, no bar and no other number, as near as can be."""
     scale = 72 / axes.figure.dpi
-    marks = axes.transData.transform(np.column_stack([panel.diversity, panel.found])) * scale
+    marks = axes.transData.transform(np.column_stack([panel.diversity, panel.sensitivity])) * scale
     tops = axes.transData.transform(np.column_stack([panel.diversity, panel.upper_bound])) * scale
     lines = (
         np.vstack([axes.transData.transform(line.get_xydata()) for line in axes.lines] or [np.empty((0, 2))]) * scale
     )
     frame = np.array(axes.get_window_extent().extents) * scale
-    taken: list[NDArray[np.float64]] = []
-    turn = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False) + np.pi / 4
+    occupied: list[NDArray[np.float64]] = []
+    turn = np.linspace(0, 2 * np.pi, N_ANGLES, endpoint=False) + np.pi / 4
     around = np.array([(r * np.cos(a), r * np.sin(a)) for r in RADII for a in turn])
     for i in np.argsort(-panel.diversity, kind="stable"):
         text = str(numbers[panel.names[i]])
-        half = np.array([LETTER[0] * len(text), LETTER[1] / 2 + 1])
+        half = np.array([LETTER_SIZE[0] * len(text), LETTER_SIZE[1] / 2 + 1])
         centres = marks[i] + around * (1 + 0.25 * (len(text) - 1))
         cost = np.hypot(*around.T) * 0.02
         for mark, top in zip(marks, tops, strict=True):
             off_x = np.abs(centres[:, 0] - mark[0])
             off_y = np.maximum(np.maximum(mark[1] - centres[:, 1], centres[:, 1] - top[1]), 0)
-            cost += 4.0 * ((off_x < half[0] + MARK / 2) & (off_y < half[1] + MARK / 2))
-        for at in lines:
-            cost += 0.3 * (np.abs(centres - at) < half + 0.5).all(axis=1)
-        for other in taken:
-            apart = np.abs(centres - other[:2]) - half - other[2:]
-            cost += 10.0 * (apart < 0).all(axis=1)
+            cost += 4.0 * ((off_x < half[0] + MARK_SIZE / 2) & (off_y < half[1] + MARK_SIZE / 2))
+        for point in lines:
+            cost += 0.3 * (np.abs(centres - point) < half + 0.5).all(axis=1)
+        for box in occupied:
+            gap = np.abs(centres - box[:2]) - half - box[2:]
+            cost += 10.0 * (gap < 0).all(axis=1)
         outside = (centres - half < frame[:2]).any(axis=1) | (centres + half > frame[2:]).any(axis=1)
         cost += 20.0 * outside
         best = int(np.argmin(cost))
-        taken.append(np.concatenate([centres[best], half]))
+        occupied.append(np.concatenate([centres[best], half]))
         far = float(np.hypot(*(centres[best] - marks[i]))) > RADII[1] * (1 + 0.25 * (len(text) - 1))
         colour = SIMULATED if panel.is_simulated[i] else BENCHMARK
         axes.annotate(
             text,
-            (panel.diversity[i], panel.found[i]),
+            (panel.diversity[i], panel.sensitivity[i]),
             xytext=tuple(centres[best] - marks[i]),
             textcoords="offset points",
             ha="center",

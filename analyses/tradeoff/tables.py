@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analyses.numerics.elections.tradeoff_panel import ABOVE, BELOW, TradeoffPanel
 from tracker.queries.findings.finding_records import FindingRecord
 
-PLACES = {BELOW: "below", ABOVE: "above"}
+SIDES = {BELOW: "below", ABOVE: "above"}
 PARAMETERS = ("columns", "epsilon", "top", "top_models", "win_rate", "method", "time_limit")
 
 
@@ -32,32 +32,32 @@ def points(
         columns.setdefault(name, []).extend(values.tolist() if isinstance(values, np.ndarray) else values)
 
     for tau, mrc in zip(panels[::2], panels[1::2], strict=True):
-        found = records[tau.system]
+        findings = records[tau.system]
         add("number", [numbers[name] for name in tau.names])
         add("name", tau.names)
         add("system", [tau.system] * len(tau.names))
         add("is_simulated", tau.is_simulated)
         add("diversity", tau.diversity)
         for panel in (tau, mrc):
-            add(panel.change, panel.found)
+            add(panel.change, panel.sensitivity)
             add(f"{panel.change}_upper", panel.upper_bound)
-            add(f"{panel.change}_against_baselines", _places(panel))
-        add("finding", [record.id for record in found])
-        add("metric", [record.selection.get("metric") or "" for record in found])
+            add(f"{panel.change}_against_baselines", _side_names(panel))
+        add("finding", [record.id for record in findings])
+        add("metric", [record.selection.get("metric") or "" for record in findings])
         for name in ("n_tasks", "n_models"):
             add(
                 name,
-                [next((number.value for number in record.numbers if number.name == name), None) for record in found],
+                [next((number.value for number in record.numbers if number.name == name), None) for record in findings],
             )
         for name in PARAMETERS:
-            add(name, [_text(record.parameters.get(name)) for record in found])
+            add(name, [_format_value(record.parameters.get(name)) for record in findings])
     return pa.table(columns)
 
 
-def _places(panel: TradeoffPanel) -> list[str | None]:
-    place = panel.place
-    return [None] * len(panel.names) if place is None else [PLACES.get(one, "open") for one in place.tolist()]
+def _side_names(panel: TradeoffPanel) -> list[str | None]:
+    sides = panel.sides
+    return [None] * len(panel.names) if sides is None else [SIDES.get(side, "open") for side in sides.tolist()]
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else "" if value is None else str(value)

@@ -12,35 +12,59 @@ from analyses.numerics.elections.voting.condorcet import PairwiseDuels
 from analyses.numerics.elections.voting.removals import PivotalSet
 from analyses.numerics.elections.voting.rule_rankings import RuleAgreement, RuleRanking
 from analyses.numerics.elections.voting.rules import VOTING_RULES, VotingRule
+from analyses.voting_rules.method import VotingRules, scheme_name
+from tracker.recording.finding import RankedModels
 
-BETWEEN = " | "
+NAME_SEPARATOR = " | "
 """Between names in one cell."""
-MOST_PAIRS = 10_000
+MAX_PAIRS = 10_000
 """Rows of the table of pairs that a rule does not put in the order of all tasks."""
 
 
-def scheme(rule: VotingRule) -> str:
-    """A rule's name in metrics, rankings and columns."""
-    return rule.replace("-", "_")
+def build_tables(finding: VotingRules) -> Mapping[str, pa.Table]:
+    """All tables of the report."""
+    order = finding.display_order
+    violations = {rule: finding.pareto_violations(rule) for rule in finding.outcomes}
+    return {
+        "rules": _leaders_by_rule(finding),
+        "ranks": _ranks_by_model(finding, order),
+        "agreement": _agreement_of_rules(finding.agreements),
+        "duels": _duels_by_model(finding.duels, finding.models, order),
+        "pareto": _pareto_violations(finding.models, violations, finding.outcomes),
+        "removals": _removed_items(finding.pivotal_sets),
+    }
 
 
-def by_rule(
-    outcomes: Mapping[VotingRule, RuleRanking],
-    absent: Mapping[VotingRule, str],
-    models: Sequence[str],
-    dominates: NDArray[np.bool_],
-) -> pa.Table:
+def rankings(finding: VotingRules, *, higher_is_better: bool) -> Mapping[str, RankedModels]:
+    """The models by each rule; means and medians in the direction in which they were measured.
+
+    Args:
+        finding: the result.
+        higher_is_better: the direction of the scores as they were loaded.
+    """
+    return {
+        scheme_name(rule): RankedModels(
+            models=finding.models,
+            score=outcome.scores * (-1 if rule in ("mean", "median") and not higher_is_better else 1),
+            rank=outcome.ranks,
+        )
+        for rule, outcome in finding.outcomes.items()
+    }
+
+
+def _leaders_by_rule(finding: VotingRules) -> pa.Table:
     """One row for each rule."""
+    outcomes, dominates = finding.outcomes, finding.duels.pareto_dominates
     rows = []
     for rule in VOTING_RULES:
         row: dict[str, object] = dict.fromkeys(("leaders", "n_leaders", "n_ranks", "n_reversed", "n_tied"))
-        row |= {"rule": rule, "left_out": absent.get(rule)}
+        row |= {"rule": rule, "left_out": finding.undefined.get(rule)}
         if rule in outcomes:
             rank = outcomes[rule].ranks
-            first = np.flatnonzero(rank == rank.min())
+            leaders = finding.leaders(rule)
             row |= {
-                "leaders": BETWEEN.join(models[model] for model in first.tolist()),
-                "n_leaders": len(first),
+                "leaders": NAME_SEPARATOR.join(leaders),
+                "n_leaders": len(leaders),
                 "n_ranks": len(np.unique(rank)),
                 "n_reversed": int((dominates & (rank[:, None] > rank)).sum()),
                 "n_tied": int((dominates & (rank[:, None] == rank)).sum()),
@@ -51,14 +75,16 @@ def by_rule(
     return pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("left_out", pa.string())]))
 
 
-def by_model(models: Sequence[str], ranks: Mapping[VotingRule, NDArray[np.float64]]) -> pa.Table:
+def _ranks_by_model(finding: VotingRules, order: NDArray[np.int64]) -> pa.Table:
     """One row for each model: its rank by each rule, and by how many rules it is first."""
-    first = np.sum([rank == rank.min() for rank in ranks.values()], axis=0)
-    columns = {scheme(rule): rank for rule, rank in ranks.items()}
-    return pa.table({"model": pa.array(models, pa.string())} | columns | {"n_first": first})
+    ranks = {rule: outcome.ranks[order] for rule, outcome in finding.outcomes.items()}
+    n_first = np.sum([rank == rank.min() for rank in ranks.values()], axis=0)
+    columns = {scheme_name(rule): rank for rule, rank in ranks.items()}
+    models = pa.array([finding.models[model] for model in order], pa.string())
+    return pa.table({"model": models} | columns | {"n_first": n_first})
 
 
-def by_pair_of_rules(agreements: Sequence[RuleAgreement]) -> pa.Table:
+def _agreement_of_rules(agreements: Sequence[RuleAgreement]) -> pa.Table:
     """One row for every two rules."""
     measures = {
         name: [getattr(agreement.distance, name) for agreement in agreements] for name in ("tau", "tau_paper", "mrc")
@@ -75,17 +101,17 @@ def by_pair_of_rules(agreements: Sequence[RuleAgreement]) -> pa.Table:
     )
 
 
-def duels(found: PairwiseDuels, models: Sequence[str], order: NDArray[np.int64]) -> pa.Table:
+def _duels_by_model(duels: PairwiseDuels, models: Sequence[str], order: NDArray[np.int64]) -> pa.Table:
     """One row for each model, in an order of columns: its duels, and its worst one."""
-    margins, n = found.margins, len(models)
+    margins, n = duels.margins, len(models)
     won, lost = (margins > 0).sum(axis=1), (margins < 0).sum(axis=1)
-    shares = np.divide(margins, found.shared, out=np.zeros(margins.shape), where=found.shared > 0)
+    shares = np.divide(margins, duels.shared, out=np.zeros(margins.shape), where=duels.shared > 0)
     np.fill_diagonal(shares, np.inf)
     worst = shares.argmin(axis=1)
     return pa.table(
         {
             "model": pa.array([models[model] for model in order], pa.string()),
-            "tier": found.tiers[order] + 1,
+            "tier": duels.tiers[order] + 1,
             "n_won": won[order],
             "n_drawn": (n - 1 - won - lost)[order],
             "n_lost": lost[order],
@@ -95,15 +121,17 @@ def duels(found: PairwiseDuels, models: Sequence[str], order: NDArray[np.int64])
     )
 
 
-def pareto(
-    models: Sequence[str], not_ahead: Mapping[VotingRule, NDArray[np.bool_]], outcomes: Mapping[VotingRule, RuleRanking]
+def _pareto_violations(
+    models: Sequence[str],
+    violations: Mapping[VotingRule, NDArray[np.bool_]],
+    outcomes: Mapping[VotingRule, RuleRanking],
 ) -> pa.Table:
-    """One row for each pair that a rule does not rank as all tasks do; the first `MOST_PAIRS`."""
+    """One row for each pair that a rule does not rank as all tasks do; the first `MAX_PAIRS`."""
     names = np.array(models, dtype=object)
     parts = []
-    for rule, pairs in not_ahead.items():
+    for rule, pairs in violations.items():
         i, j = np.nonzero(pairs)
-        i, j = i[:MOST_PAIRS], j[:MOST_PAIRS]
+        i, j = i[:MAX_PAIRS], j[:MAX_PAIRS]
         rank = outcomes[rule].ranks
         parts.append(
             pa.table(
@@ -116,16 +144,21 @@ def pareto(
                 }
             )
         )
-    return pa.concat_tables(parts).slice(0, MOST_PAIRS)
+    return pa.concat_tables(parts).slice(0, MAX_PAIRS)
 
 
-def removals(found: Mapping[str, PivotalSet | str]) -> pa.Table:
+def _removed_items(pivotal_sets: Mapping[str, PivotalSet | str]) -> pa.Table:
     """One row for each task or model of the sets without which somebody else leads."""
     rows = [
-        {"set": what, "removed": name, "leaders_then": BETWEEN.join(known.new_leaders), "exact": known.is_exact}
-        for what, known in found.items()
-        if isinstance(known, PivotalSet)
-        for name in known.removed or ()
+        {
+            "set": kind,
+            "removed": name,
+            "leaders_then": NAME_SEPARATOR.join(pivotal_set.new_leaders),
+            "exact": pivotal_set.is_exact,
+        }
+        for kind, pivotal_set in pivotal_sets.items()
+        if isinstance(pivotal_set, PivotalSet)
+        for name in pivotal_set.removed or ()
     ]
     text = pa.string()
     fields = [("set", text), ("removed", text), ("leaders_then", text), ("exact", pa.bool_())]

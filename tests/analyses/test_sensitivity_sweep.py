@@ -49,7 +49,10 @@ class TestAgainstReference:
     def test_the_limit_in_words_is_rounded_up_so_that_it_is_safe_itself(self):
         found = report([[9.0000001, 7.0, 1.0], [1.0, 2.00023, 2.0]], epsilons=("0.5001", "0.5002"))
         assert 0.5001 < found.finding.metrics["epsilon.first_safe"] < 0.50015
-        assert (found.finding.metrics["tau.at_0.5001"], found.finding.metrics["tau.at_0.5002"]) == (pytest.approx(1 / 3), 0)
+        assert (found.finding.metrics["tau.at_0.5001"], found.finding.metrics["tau.at_0.5002"]) == (
+            pytest.approx(1 / 3),
+            0,
+        )
         assert "From epsilon 0.5002 on no pair can be reversed" in found.summary
 
     def test_models_that_share_the_first_place_have_a_limit_too(self):

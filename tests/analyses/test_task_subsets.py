@@ -170,7 +170,7 @@ class TestDegenerate:
 
     def test_sizes_end_before_all_tasks_and_the_headline_stays_short(self):
         report = analyze(task_matrix(SCORES), max_size=50)
-        assert [size.sets.size for size in report.finding.sizes] == list(range(1, 8))
+        assert [subsets.sample.size for subsets in report.finding.sizes] == list(range(1, 8))
         assert any("sizes end at 7" in note for note in report.warnings)
         assert len(report.finding.headline) <= 50
 

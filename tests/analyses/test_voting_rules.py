@@ -12,7 +12,7 @@ from performance_matrices import task_matrix
 from analyses.numerics.elections.voting import bradley_terry
 from analyses.numerics.elections.voting.rules import VOTING_RULES
 from analyses.voting_rules import analyze
-from analyses.voting_rules.tables import scheme
+from analyses.voting_rules.method import scheme_name
 from tracker.errors import SelectionError
 from tracker.recording.finding import Undefined
 
@@ -55,8 +55,10 @@ class TestAgainstReference:
         report = analyze(task_matrix(SCORES))
         table = report.tables["ranks"].to_pydict()
         for column, rule in enumerate(report.finding.outcomes):
-            ranks = dict(zip(report.rankings[scheme(rule)].models, report.rankings[scheme(rule)].rank, strict=True))
-            assert [ranks[name] for name in table["model"]] == table[scheme(rule)]
+            ranks = dict(
+                zip(report.rankings[scheme_name(rule)].models, report.rankings[scheme_name(rule)].rank, strict=True)
+            )
+            assert [ranks[name] for name in table["model"]] == table[scheme_name(rule)]
             assert report.finding.arrays["ranks"][:, column].tolist() == list(ranks.values())
         assert table["mean"] == sorted(table["mean"])
         assert sum(table["n_first"]) == sum(
@@ -74,7 +76,7 @@ class TestAgainstReference:
         for row in counted:
             rule = row["rule"]
             rank = report.finding.outcomes[rule].ranks
-            assert row["n_reversed"] + row["n_tied"] == report.finding.metrics[f"pareto.{scheme(rule)}"]
+            assert row["n_reversed"] + row["n_tied"] == report.finding.metrics[f"pareto.{scheme_name(rule)}"]
             assert row["n_reversed"] + row["n_tied"] == sum(rank[i] >= rank[j] for i, j in ahead)
         assert report.finding.metrics["pareto.mean"] == 0
         assert report.finding.metrics["pareto.plurality"] == 2
@@ -141,14 +143,16 @@ class TestLaws:
 
     def test_rules_that_are_one_by_definition_have_one_vote(self):
         found = analyze(task_matrix(RNG.random((5, 6)))).finding
-        assert {one.rule for one in found.independent} | {one.other_rule for one in found.independent} == set(
-            VOTING_RULES
-        ) - {
+        assert {one.rule for one in found.independent_agreements} | {
+            one.other_rule for one in found.independent_agreements
+        } == set(VOTING_RULES) - {
             "win-rate",
             "win-rate-per-task",
             "bradley-terry",
         }
-        assert found.metrics["agreement.mean"] == pytest.approx(np.mean([one.agreement for one in found.independent]))
+        assert found.metrics["agreement.mean"] == pytest.approx(
+            np.mean([one.agreement for one in found.independent_agreements])
+        )
 
     @pytest.mark.parametrize("k", [3, 105])
     def test_pictures_are_drawn_with_labelled_axes(self, k):

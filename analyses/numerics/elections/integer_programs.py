@@ -28,7 +28,7 @@ class IntegerSolution:
     Attributes:
         x: ``(n,)`` the best point found, whole variables rounded to whole numbers; None where none was found.
         value: of ``x``; -inf where none was found.
-        at_most: no point has a larger value; -inf where no point is feasible, inf where nothing is known.
+        upper_bound: no point has a larger value; -inf where no point is feasible, inf where nothing is known.
         is_optimal: ``value`` is proven to be the largest.
         is_infeasible: there is proven to be no point.
     """

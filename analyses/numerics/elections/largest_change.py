@@ -20,7 +20,7 @@ class LargestChange:
 
     Attributes:
         value: distance of the witness, evaluated in exact arithmetic.
-        at_most: no irrelevant change does more; equal to ``value`` where that is proven to be the largest.
+        upper_bound: no irrelevant change does more; equal to ``value`` where that is proven to be the largest.
         witness: what does it. Cardinal: ``(n_tasks,)`` float64 weights in [epsilon, 1], NaN for a task that ties all
             models and so has none. Ordinal: ``(n_outside,)`` bool, which of the other models are added.
         after: ``(m,)`` ranks after it.
@@ -93,7 +93,7 @@ class OrdinalSensitivity:
         tau: maximises strict reversals among the leading models.
         mrc: maximises the largest change of rank, on its own.
         leading: ``(k,)`` columns of the leading models, best first over the whole field.
-        others: ``(l,)`` columns of the rest; witnesses are in this order.
+        addable: ``(l,)`` columns of the rest; witnesses are in this order.
         before: ``(k,)`` ranks of the leading models among themselves alone.
     """
 

@@ -40,10 +40,10 @@ class OrdinalResult:
     """Ordinal sensitivity with what it was found of.
 
     Attributes:
-        others: name of each model that may be added.
+        addable: name of each model that may be added.
         rates: win rate of every model over the whole field.
         rule: of win rates.
-        is_named: whether the leading models were named, rather than the first by win rate.
+        is_explicit: whether the leading models were named, rather than the first by win rate.
         sensitivity: both largest changes.
         reranking: the leading models before and after them.
     """

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 MIN_POINTS = 3
 """Fewer lie on any line."""
 NORMAL_975 = 1.959963984540054
-BELOW, OPEN, ABOVE = -1, 0, 1
+BELOW, UNDECIDED, ABOVE = -1, 0, 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +84,8 @@ class TradeoffPanel:
         names: one for each point.
         is_simulated: ``(n,)`` whether it is none of a real benchmark's tasks.
         diversity: ``(n,)``.
-        found: ``(n,)`` sensitivity with a witness, at least so large.
-        at_most: ``(n,)`` what is proven not to be exceeded; ``found`` where that is exact.
+        sensitivity: ``(n,)`` largest change with a witness.
+        upper_bound: ``(n,)`` what is proven not to be exceeded; ``sensitivity`` where that is exact.
         constant, random: which points are these baselines; None where they are not there.
     """
 
@@ -94,7 +94,7 @@ class TradeoffPanel:
     names: tuple[str, ...]
     is_simulated: NDArray[np.bool_]
     diversity: NDArray[np.float64]
-    found: NDArray[np.float64]
+    sensitivity: NDArray[np.float64]
     upper_bound: NDArray[np.float64]
     constant: int | None = None
     random: int | None = None
@@ -102,45 +102,47 @@ class TradeoffPanel:
     @property
     def is_exact(self) -> NDArray[np.bool_]:
         """``(n,)`` whether the sensitivity is known."""
-        return np.asarray(self.upper_bound <= self.found)
+        return np.asarray(self.upper_bound <= self.sensitivity)
 
     @cached_property
     def association(self) -> Association:
         """Of all points, as in the paper: diversity with the sensitivity found."""
-        return association(self.diversity, self.found)
+        return association(self.diversity, self.sensitivity)
 
     @cached_property
     def benchmark_association(self) -> Association:
         """The same without what was simulated."""
         real = ~self.is_simulated
-        return association(self.diversity[real], self.found[real])
+        return association(self.diversity[real], self.sensitivity[real])
 
     def baseline_line(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
         """Slope and intercept of the line from Constant to Random; None where one is missing or they do not differ.
 
         Args:
-            values: ``found`` or ``upper_bound``.
+            values: ``sensitivity`` or ``upper_bound``.
         """
         if self.constant is None or self.random is None:
             return None
-        run = float(self.diversity[self.random] - self.diversity[self.constant])
-        if run == 0:
+        width = float(self.diversity[self.random] - self.diversity[self.constant])
+        if width == 0:
             return None
-        slope = float(values[self.random] - values[self.constant]) / run
+        slope = float(values[self.random] - values[self.constant]) / width
         return slope, float(values[self.constant]) - slope * float(self.diversity[self.constant])
 
     @property
-    def place(self) -> NDArray[np.int64] | None:
-        """``(n,)`` `BELOW` the line between the baselines (a better trade-off), `ABOVE` it, or `OPEN`.
+    def sides(self) -> NDArray[np.int64] | None:
+        """``(n,)`` `BELOW` the line between the baselines (a better trade-off), `ABOVE` it, or `UNDECIDED`.
 
-        Open is what the bounds leave open, those of the baselines included, and the baselines themselves.
+        Undecided is what the bounds leave open, those of the baselines included, and the baselines themselves.
         """
-        lower, upper = self.baseline_line(self.found), self.baseline_line(self.upper_bound)
+        lower, upper = self.baseline_line(self.sensitivity), self.baseline_line(self.upper_bound)
         if lower is None or upper is None:
             return None
         heights = np.stack([slope * self.diversity + intercept for slope, intercept in (lower, upper)])
-        place = np.where(
-            self.upper_bound < heights.min(axis=0), BELOW, np.where(self.found > heights.max(axis=0), ABOVE, OPEN)
+        sides = np.where(
+            self.upper_bound < heights.min(axis=0),
+            BELOW,
+            np.where(self.sensitivity > heights.max(axis=0), ABOVE, UNDECIDED),
         )
-        place[self.constant] = place[self.random] = OPEN
-        return place
+        sides[self.constant] = sides[self.random] = UNDECIDED
+        return sides

@@ -51,7 +51,7 @@ class PairLimits:
             (d for d in differences if d > 0), Fraction(0)
         )
 
-    def n_reversible(self, epsilon: Fraction) -> int:
+    def count_reversible(self, epsilon: Fraction) -> int:
         """Pairs that some weights in [epsilon, 1] reverse."""
         at = float(epsilon)
         close = np.flatnonzero(np.abs(self.limit - at) <= LIMIT_TOLERANCE)

@@ -40,11 +40,11 @@ class SensitivityPath:
     """Sensitivity at each epsilon.
 
     Attributes:
-        at: smallest epsilon first. Neither values nor bounds ever grow along it.
+        sensitivities: smallest epsilon first. Neither values nor bounds ever grow along it.
         limits: from which epsilon on each pair keeps its order.
     """
 
-    at: tuple[CardinalSensitivity, ...]
+    sensitivities: tuple[CardinalSensitivity, ...]
     limits: PairLimits
 
 
@@ -87,7 +87,7 @@ def sensitivity_path(
         last_part, part = part, max(0.0, until - monotonic()) / max(1, len(open_still))
         if part <= MIN_TIME_GROWTH * last_part:
             break
-    return SensitivityPath(at=path, limits=limits)
+    return SensitivityPath(sensitivities=path, limits=limits)
 
 
 def interpolate_weights(u: NDArray[np.float64], epsilon: Fraction) -> NDArray[np.float64]:

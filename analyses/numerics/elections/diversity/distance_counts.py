@@ -55,7 +55,7 @@ class RankingDistances:
         n_reversed: ``(n,)`` int64, pairs in strictly opposite order.
         n_tied: pairs that the ranking ties.
         n_tied_both: pairs that both tie.
-        twice_moved: twice the largest change of rank.
+        doubled_rank_change: twice the largest change of rank.
     """
 
     n_models: int

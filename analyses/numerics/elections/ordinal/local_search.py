@@ -28,7 +28,7 @@ class PairGoal:
     Attributes:
         behind: ``(r,)`` who should have the smaller total.
         ahead: ``(r,)`` who should have the larger total.
-        tie_will_do: ``(r,)`` whether equal totals are enough.
+        allows_tie: ``(r,)`` whether equal totals are enough.
     """
 
     behind: NDArray[np.int64]

@@ -36,37 +36,37 @@ class SubsetSample:
     ) -> SubsetSample:
         """All sets where there are at most ``largest_enumeration``, else ``n_samples`` draws."""
         n_subsets = comb(n_tasks, size)
-        everything = n_subsets <= largest_enumeration
-        n_examined = n_subsets if everything else n_samples
-        return cls(n_tasks=n_tasks, size=size, n_examined=n_examined, is_exhaustive=everything, seed=seed)
+        is_exhaustive = n_subsets <= largest_enumeration
+        n_examined = n_subsets if is_exhaustive else n_samples
+        return cls(n_tasks=n_tasks, size=size, n_examined=n_examined, is_exhaustive=is_exhaustive, seed=seed)
 
     @property
     def n_subsets(self) -> int:
         """All sets of this size."""
         return comb(self.n_tasks, self.size)
 
-    def rows(self, start: int, stop: int) -> NDArray[np.int64]:
+    def subsets(self, start: int, stop: int) -> NDArray[np.int64]:
         """``(stop - start, size)`` sets by number, each ascending."""
         out = np.empty((stop - start, self.size), np.int64)
         if self.is_exhaustive:
-            _enumerate(self.n_tasks, self._unranked(start), out)
+            _enumerate(self.n_tasks, self._unrank(start), out)
         else:
             _draw(self.n_tasks, start, stream_key(self.seed), out)
             out.sort(axis=1)
         return out
 
-    def _unranked(self, number: int) -> NDArray[np.int64]:
+    def _unrank(self, number: int) -> NDArray[np.int64]:
         """The set with this number in lexicographic order."""
-        found: list[int] = []
+        chosen: list[int] = []
         task = 0
-        while len(found) < self.size:
-            beginning_so = comb(self.n_tasks - task - 1, self.size - len(found) - 1)
-            if number < beginning_so:
-                found.append(task)
+        while len(chosen) < self.size:
+            n_with_task = comb(self.n_tasks - task - 1, self.size - len(chosen) - 1)
+            if number < n_with_task:
+                chosen.append(task)
             else:
-                number -= beginning_so
+                number -= n_with_task
             task += 1
-        return np.array(found, np.int64)
+        return np.array(chosen, np.int64)
 
 
 @jit
@@ -76,12 +76,12 @@ def _enumerate(n: Any, first: Any, out: Any) -> None:
     current = first.copy()
     for s in range(out.shape[0]):
         out[s] = current
-        at = size - 1
-        while at >= 0 and current[at] == n - size + at:
-            at -= 1
-        if at >= 0:
-            current[at] += 1
-            for i in range(at + 1, size):
+        position = size - 1
+        while position >= 0 and current[position] == n - size + position:
+            position -= 1
+        if position >= 0:
+            current[position] += 1
+            for i in range(position + 1, size):
                 current[i] = current[i - 1] + 1
 
 

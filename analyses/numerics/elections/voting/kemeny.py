@@ -40,7 +40,7 @@ class KemenyOrder:
         ranks: ``(n_models,)`` places in it; models next to each other share the mean of theirs if any order among them
             costs the same.
         distance: contradictions of the order, over all tasks and pairs of models.
-        at_least: no order has fewer.
+        lower_bound: no order has fewer.
         is_unique: whether every other order has more, but for swaps of models with the same order on all tasks; None
             where that is not known.
     """

@@ -23,7 +23,7 @@ class OrderSearchResult:
 
     Attributes:
         order: the cheapest found, best first; None where none below the limit was found.
-        at_least: no order allowed costs less.
+        lower_bound: no order allowed costs less.
     """
 
     order: NDArray[np.int64] | None

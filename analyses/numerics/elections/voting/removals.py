@@ -22,7 +22,7 @@ class Removal:
 
     Attributes:
         removed: ``(n,)`` tasks or models; None where no set is known.
-        at_least: no smaller set does it; None where no set of any size does.
+        lower_bound: no smaller set does it; None where no set of any size does.
     """
 
     removed: NDArray[np.int64] | None
@@ -40,8 +40,8 @@ class PivotalSet:
 
     Attributes:
         removed: the smallest set found; None where no set is known.
-        at_least: no smaller set takes the first place away; None where no set of any size does.
-        heirs: who leads without that set; none where that is not known.
+        lower_bound: no smaller set takes the first place away; None where no set of any size does.
+        new_leaders: who leads without that set; none where that is not known.
     """
 
     removed: tuple[str, ...] | None

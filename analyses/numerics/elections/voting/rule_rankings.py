@@ -41,7 +41,7 @@ class RuleAgreement:
     """How two rules agree.
 
     Attributes:
-        rule, other: the two.
+        rule, other_rule: the two.
         distance: all distances of their rankings.
         agreement: share of pairs of models in the same order, a pair tied in one of the two only being half.
         is_by_definition: whether one of them is known beforehand to give the ranking of another rule.

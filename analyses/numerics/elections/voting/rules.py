@@ -72,7 +72,7 @@ class Election:
         """Model against model."""
         return PairwiseDuels.from_codes(self.codes)
 
-    def complete(self) -> Election:
+    def select_complete_tasks(self) -> Election:
         """Only the tasks that every model has."""
         return self.select_tasks(np.flatnonzero((self.codes > 0).all(axis=1)))
 

@@ -67,7 +67,7 @@ class TestAgainstReference:
     @pytest.mark.parametrize("seed", range(4))
     def test_tau_is_that_of_linear_programs_over_all_sets_of_pairs(self, seed: int) -> None:
         T = np.random.default_rng(seed).integers(0, 9, (4, 4)).astype(float)
-        for one in found_along(T, time_limit=20.0).at:
+        for one in found_along(T, time_limit=20.0).sensitivities:
             assert one.tau.is_exact
             assert one.tau.distance.n_reversed == most_reversed(T, one.epsilon)
 
@@ -77,7 +77,7 @@ class TestAgainstReference:
         grid = [np.array(u) for u in itertools.product(steps, repeat=3) if max(u) == 1]
         for standardised in (False, True):
             sums = weighted_sums(scores, standardised=standardised)
-            path = sensitivity_path(scores, epsilons=EPSILONS, standardised=standardised, time_limit=20.0).at
+            path = sensitivity_path(scores, epsilons=EPSILONS, standardised=standardised, time_limit=20.0).sensitivities
             for one in path:
                 assert one.is_exact
                 reached = [ranking_distance(sums.before, sums.after(interpolate_weights(u, one.epsilon))) for u in grid]
@@ -97,7 +97,7 @@ class TestAgainstReference:
         assert {pair: limits.exact_limit(place) for place, pair in enumerate(pairs)} == plain
         assert limits.max_limit() == max(plain.values(), default=0)
         for epsilon in {*EPSILONS, *plain.values()} - {0}:
-            assert limits.n_reversible(epsilon) == sum(limit > epsilon for limit in plain.values())
+            assert limits.count_reversible(epsilon) == sum(limit > epsilon for limit in plain.values())
 
     def test_one_direction_reverses_a_pair_below_one_threshold_only(self) -> None:
         T = np.random.default_rng(2).integers(0, 9, (4, 6)).astype(float)
@@ -117,7 +117,7 @@ class TestLaws:
     @settings(max_examples=25)
     def test_curves_and_bounds_never_grow_and_witnesses_do_what_is_said(self, seed: int, standardised: bool) -> None:
         scores = exact_scores(table(seed))
-        path = found_along(scores.T, standardised=standardised).at
+        path = found_along(scores.T, standardised=standardised).sensitivities
         assert [one.epsilon for one in path] == EPSILONS
         for one in path:
             for change, name in ((one.tau, "tau"), (one.mrc, "mrc")):
@@ -154,34 +154,36 @@ class TestLaws:
         T = np.random.default_rng(3).random((12, 20)).round(3)
         largest = pair_limits(weighted_sums(exact_scores(T), standardised=False)).max_limit()
         epsilons = [largest * Fraction(999_999, 1_000_000), largest]
-        just_below, at = sensitivity_path(exact_scores(T), epsilons=epsilons, standardised=False, time_limit=0.0).at
+        just_below, at = sensitivity_path(
+            exact_scores(T), epsilons=epsilons, standardised=False, time_limit=0.0
+        ).sensitivities
         assert just_below.tau.distance.n_reversed == 1
         assert just_below.tau.is_exact
         assert (at.tau.value, at.tau.upper_bound) == (0, 0)
 
     def test_equal_weights_of_standardised_tasks_are_a_change_of_their_own(self) -> None:
         T = np.array([[0.0, 10.0, 20.0], [3.0, 2.0, 1.0], [3.0, 2.5, 1.0]])
-        last = found_along(T, standardised=True).at[-1]
+        last = found_along(T, standardised=True).sensitivities[-1]
         standardised = (T - T.mean(axis=1, keepdims=True)) / T.std(axis=1, ddof=1, keepdims=True)
         assert last.tau.after.tolist() == average_ranks(standardised.sum(axis=0)).tolist() == [1, 2, 3]
         assert (last.tau.value, last.mrc.value, last.is_exact) == (1, 1, True)
 
     def test_a_time_limit_of_nothing_gives_the_same_bytes_twice(self) -> None:
         T = np.random.default_rng(4).random((6, 12)).round(3)
-        first, second = (found_along(T).at for _ in range(2))
+        first, second = (found_along(T).sensitivities for _ in range(2))
         assert [_bytes(one) for one in first] == [_bytes(one) for one in second]
 
 
 class TestDegenerate:
     @pytest.mark.parametrize("T", [np.ones((3, 4)), np.array([[1.0, 2.0, 2.0]]), np.array([[1.0, 2.0], [0.0, 5.0]])])
     def test_what_weights_cannot_move_is_zero_and_proven(self, T: NDArray[np.float64]) -> None:
-        for one in found_along(T).at:
+        for one in found_along(T).sensitivities:
             assert (one.tau.upper_bound, one.mrc.upper_bound) == (0, 0)
 
     def test_a_pair_tied_before_moves_without_a_reversal(self) -> None:
         path = found_along(np.array([[1.0, 0.0, -3.0], [0.0, 1.0, -3.0]]))
         assert path.limits.max_limit() == 0
-        for one in path.at[:-1]:
+        for one in path.sensitivities[:-1]:
             assert (one.tau.upper_bound, one.mrc.value) == (0, 0.25)
 
 

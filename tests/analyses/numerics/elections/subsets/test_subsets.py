@@ -185,22 +185,23 @@ class TestLaws:
         stop = data.draw(st.integers(start + 1, sets.n_examined))
         everything = list(itertools.combinations(range(n), size))
         assert sets.n_subsets == sets.n_examined == len(everything) == comb(n, size)
-        assert sets.rows(start, stop).tolist() == [list(one) for one in everything[start:stop]]
+        assert sets.subsets(start, stop).tolist() == [list(one) for one in everything[start:stop]]
 
     def test_drawn_sets_are_uniform_and_the_first_do_not_depend_on_how_many(self):
         many = SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=20_000, seed=1)
-        rows = many.rows(0, 20_000)
+        rows = many.subsets(0, 20_000)
         assert not many.is_exhaustive
-        assert many.rows(500, 520).tolist() == rows[500:520].tolist()
+        assert many.subsets(500, 520).tolist() == rows[500:520].tolist()
         assert (
-            SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=7, seed=1).rows(0, 7).tolist()
+            SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=7, seed=1).subsets(0, 7).tolist()
             == rows[:7].tolist()
         )
         counts = np.unique(rows, axis=0, return_counts=True)[1]
         assert len(counts) == 20
         assert np.abs(counts - 1000).max() < 5 * np.sqrt(950)
         assert (
-            SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=50, seed=2).rows(0, 50) != rows[:50]
+            SubsetSample.enumerate_or_draw(6, 3, largest_enumeration=0, n_samples=50, seed=2).subsets(0, 50)
+            != rows[:50]
         ).any()
 
     def test_of_a_sample_the_first_of_the_nearest_sets_is_named_once(self):
@@ -226,7 +227,7 @@ class TestLaws:
             )
         assert shared.distances.n_changed.tolist() == alone.distances.n_changed.tolist()
         assert shared.nearest.tolist() == alone.nearest.tolist()
-        assert shared_held.judged.tolist() == alone_held.judged.tolist()
+        assert shared_held.test.tolist() == alone_held.test.tolist()
 
     def test_all_tasks_are_at_no_distance(self):
         for kind in KINDS:
@@ -244,8 +245,8 @@ class TestHeldOut:
         scores = exact_scores(np.random.default_rng(0).random((8, 40)).round(3))
         votes = task_votes(scores, "mean")
         found = validate_on_holdout(votes, n_steps=4, n_splits=30, seed=0)
-        assert found.chosen.shape == found.judged.shape == found.unchosen.shape == (30, 4)
-        assert (found.chosen.mean(axis=0) < found.judged.mean(axis=0)).all()
+        assert found.selection.shape == found.test.shape == found.random.shape == (30, 4)
+        assert (found.selection.mean(axis=0) < found.test.mean(axis=0)).all()
         random = [
             subset_distances(
                 votes, rank_by_all_tasks(votes), np.array(list(itertools.combinations(range(8), size)))
@@ -253,15 +254,15 @@ class TestHeldOut:
             for size in (1, 2, 3, 4)
         ]
         # Noise has no task that stands for the others: on new models a choice is worth what any is.
-        assert found.judged.mean(axis=0) == pytest.approx([one.mean() for one in random], abs=0.05)
-        assert found.unchosen.mean(axis=0) == pytest.approx([one.mean() for one in random], abs=0.03)
+        assert found.test.mean(axis=0) == pytest.approx([one.mean() for one in random], abs=0.05)
+        assert found.random.mean(axis=0) == pytest.approx([one.mean() for one in random], abs=0.03)
 
     def test_where_one_task_is_the_whole_benchmark_selection_costs_nothing(self):
         scores = exact_scores(np.vstack([np.arange(12.0) * 1000, np.random.default_rng(0).random((4, 12)).round(2)]))
         found = validate_on_holdout(task_votes(scores, "mean"), n_steps=2, n_splits=5, seed=1)
-        assert (found.chosen == 0).all()
-        assert (found.judged == 0).all()
-        assert (found.unchosen.mean(axis=0) > 0.2).all()
+        assert (found.selection == 0).all()
+        assert (found.test == 0).all()
+        assert (found.random.mean(axis=0) > 0.2).all()
 
 
 class TestDegenerate:
