@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from analyses.filter_stability.method import FilterStability
 from analyses.numerics.filtering.effects.stability import SubsetDecisions, summarize_population
 from analyses.numerics.filtering.similar_prompts.encoder_overlap import EncoderOverlap, EncoderResult
 
 BETWEEN = "; "
 """Between the models of a subset."""
-
-
-def shares(decided: SubsetDecisions) -> Mapping[str, NDArray[np.float64]]:
-    """What is told of every subset, as shares of all prompts."""
-    return {
-        "removed": decided.share_removed,
-        "changed": decided.share_changed,
-        "easy": decided.n_easy / decided.n_prompts,
-        "contaminated": decided.n_contaminated / decided.n_prompts,
-    }
 
 
 def by_size(decided: SubsetDecisions) -> pa.Table:
@@ -33,7 +24,7 @@ def by_size(decided: SubsetDecisions) -> pa.Table:
         "n_models": sizes,
         "n_subsets": [int((decided.sizes == size).sum()) for size in sizes],
     }
-    for name, values in shares(decided).items():
+    for name, values in decided.shares.items():
         told = [summarize_population(values[decided.sizes == size]) for size in sizes]
         columns |= {f"{name}_{what}": [getattr(one, what) for one in told] for what in ("mean", "sd", "min", "max")}
     return pa.table(columns)
@@ -52,39 +43,39 @@ def by_subset(decided: SubsetDecisions, models: Sequence[str]) -> pa.Table:
             "n_retained": decided.n_retained,
             "n_contaminated": decided.n_contaminated,
             "n_changed": decided.n_changed,
-            **{f"share_{name}": values for name, values in shares(decided).items()},
+            **{f"share_{name}": values for name, values in decided.shares.items()},
         }
     )
 
 
-def by_encoder(steps: Sequence[EncoderResult], keys: Sequence[int], recorded: NDArray[np.bool_]) -> pa.Table:
-    """One row for each encoder.
-
-    Args:
-        steps: the similar step with each.
-        keys: of the encoders.
-        recorded: ``(n_prompts,)`` what the filter recorded as similar.
-    """
+def by_encoder(finding: FilterStability) -> pa.Table:
+    """One row for each encoder."""
     rows = [
-        {
-            "key": key,
-            "encoder": one.encoder,
-            "threshold": one.found.threshold if one.found else None,
-            "chosen_by": one.found.chosen_by if one.found and one.found.threshold is not None else None,
-            "n_maxima": len(one.found.density.maxima) if one.found else None,
-            "n_pairs": one.found.n_pairs if one.found else None,
-            "largest_group": one.found.largest_group if one.found else None,
-            "n_flagged": int(one.found.step.flagged.sum()) if one.found and not one.found.reason else None,
-            "n_removed": int(one.found.step.removed.sum()) if one.found and not one.found.reason else None,
-            "is_recorded": bool(one.found and recorded.any() and np.array_equal(one.found.step.flagged, recorded)),
-            "reason": one.reason,
-        }
-        for key, one in zip(keys, steps, strict=True)
+        _encoder_row(key, encoder, finding.recorded_similar)
+        for key, encoder in zip(finding.encoder_ids, finding.encoders, strict=True)
     ]
     counts = ("n_maxima", "n_pairs", "largest_group", "n_flagged", "n_removed")
-    kinds = {"key": pa.int64(), "encoder": pa.string(), "threshold": pa.float64(), "chosen_by": pa.string()}
-    kinds |= dict.fromkeys(counts, pa.int64()) | {"is_recorded": pa.bool_(), "reason": pa.string()}
-    return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
+    types = {"key": pa.int64(), "encoder": pa.string(), "threshold": pa.float64(), "chosen_by": pa.string()}
+    types |= dict.fromkeys(counts, pa.int64()) | {"is_recorded": pa.bool_(), "reason": pa.string()}
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(types.items())))
+
+
+def _encoder_row(key: int, encoder: EncoderResult, recorded: NDArray[np.bool_]) -> dict[str, Any]:
+    similar = encoder.similar
+    row: dict[str, Any] = {"key": key, "encoder": encoder.encoder, "is_recorded": False, "reason": encoder.reason}
+    if similar is None:
+        return row
+    row |= {
+        "threshold": similar.threshold,
+        "chosen_by": similar.chosen_by if similar.threshold is not None else None,
+        "n_maxima": len(similar.density.maxima),
+        "n_pairs": similar.n_pairs,
+        "largest_group": similar.largest_group,
+        "is_recorded": bool(recorded.any() and np.array_equal(similar.flags.flagged, recorded)),
+    }
+    if not similar.reason:
+        row |= {"n_flagged": int(similar.flags.flagged.sum()), "n_removed": int(similar.flags.removed.sum())}
+    return row
 
 
 def by_pair(steps: Sequence[EncoderResult], shared: Sequence[EncoderOverlap]) -> pa.Table:

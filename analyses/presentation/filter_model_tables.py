@@ -13,7 +13,7 @@ from tracker.queries.filtering.filter_models import FilterModels
 from tracker.queries.performance import PerformanceMatrix
 
 
-def filter_models(names: Sequence[str], known: FilterModels, kind: str) -> pa.Table:
+def filter_models_table(names: Sequence[str], known: FilterModels, kind: str) -> pa.Table:
     """One row for each model that filters, the best first."""
     makers = known.find_origins(names)
     return pa.table(
@@ -26,7 +26,7 @@ def filter_models(names: Sequence[str], known: FilterModels, kind: str) -> pa.Ta
     )
 
 
-def answer_only(
+def answer_only_table(
     scores: PerformanceMatrix, known: Evidence, choices: Sequence[Sequence[str] | None], filtering: Sequence[str]
 ) -> pa.Table:
     """One row for each model that was run without the question: how often it is right, against guessing.
@@ -59,7 +59,7 @@ def answer_only(
     return pa.Table.from_pylist(sorted(rows, key=lambda row: (-float(str(row["accuracy"])), str(row["model"]))), schema)
 
 
-def path(found: SimilarPath) -> pa.Table:
+def path_table(found: SimilarPath) -> pa.Table:
     """One row for each bandwidth and number of neighbours."""
     b, k = found.thresholds.shape
     columns = {"threshold": found.thresholds, "share_removed": found.shares, "largest_group_share": found.largest}

@@ -11,12 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.effects.agreement import ModelAgreement, RandomAgreement
-from analyses.numerics.filtering.effects.filter_effects import FilterEffects
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
 from analyses.numerics.filtering.effects.removal_parts import count_by_task, removal_parts
-from analyses.numerics.filtering.similar_prompts.similar_step import SimilarPath, SimilarStep
 from analyses.numerics.filtering.step_flags import StepFlags
-from analyses.presentation import similar_prompts_figures as similar_prompts
 from analyses.presentation.canvas import (
     DRAWN,
     FAINT,
@@ -29,6 +26,7 @@ from analyses.presentation.canvas import (
     shorten,
     style_axes,
 )
+from analyses.smart_filtering.method import SmartFiltering
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,49 +42,29 @@ BINS = 25
 """Of the random subsets' means."""
 
 
-def pictures(
-    names: Sequence[str],
-    effects: FilterEffects,
-    steps: Mapping[str, StepFlags],
-    kept: NDArray[np.bool_],
-    tasks: NDArray[np.str_],
-    is_filter_model: NDArray[np.bool_],
-    *,
-    what: str,
-    similar: SimilarStep | None,
-    path: SimilarPath | None,
+def list_figures(
+    finding: SmartFiltering, tasks: NDArray[np.str_], is_filter_model: NDArray[np.bool_]
 ) -> dict[str, Callable[[], Figure]]:
-    """All pictures of a filter, by their names; those of the similar step only where it looked at anything.
+    """All figures of a filter, by their names; those of a step only where it was applied.
 
     Args:
-        names: of the ranked models.
-        effects: on them.
-        steps: by name.
-        kept: ``(n_prompts,)`` what they leave.
+        finding: the filter.
         tasks: ``(n_prompts,)`` name of each prompt's task.
-        is_filter_model: ``(n_models,)``.
-        what: models agree in, such as "answer".
-        similar, path: the step and the settings around its own.
+        is_filter_model: ``(n_models,)`` of the ranked models.
     """
+    effects, models = finding.effects, finding.models
     best = np.argsort(-effects.ranking.score_before, kind="stable")
-    heatmaps = partial(agreement, names, effects.before, effects.after, effects.random, what, order=best)
-    drawn: dict[str, Callable[[], Figure]] = {
-        "accuracy": lambda: accuracy(names, effects.ranking, is_filter_model),
+    what = "answer" if finding.agreement_of == "answers" else "outcome"
+    heatmaps = partial(agreement, models, effects.before, effects.after, effects.random, what, order=best)
+    figures: dict[str, Callable[[], Figure]] = {
+        "accuracy": lambda: accuracy(models, effects.ranking, is_filter_model),
         "agreement": lambda: heatmaps(measure="share"),
         "kappa": lambda: heatmaps(measure="kappa"),
-        "tasks": lambda: shares_by_task(tasks, steps, kept),
+        "tasks": lambda: shares_by_task(tasks, finding.steps, finding.kept),
     }
-    if similar is not None and path is not None:
-        chosen_by = f"{similar.chosen_by}, refused" if similar.reason else similar.chosen_by
-        drawn["density"] = lambda: similar_prompts.density(similar.density, similar.threshold, chosen_by)
-        drawn["path"] = lambda: similar_prompts.path(
-            path.bandwidths,
-            path.n_neighbours,
-            path.thresholds,
-            np.where(path.refused, np.nan, path.shares),
-            path.chosen,
-        )
-    return drawn
+    for result in finding.results.values():
+        figures |= result.figures
+    return figures
 
 
 def agreement(

@@ -17,12 +17,63 @@ from analyses.numerics.filtering.effects.correlation_change import CorrelationCh
 from analyses.numerics.filtering.effects.ranking_change import RankingChange
 from analyses.numerics.filtering.effects.removal_parts import count_by_task, removal_parts
 from analyses.numerics.filtering.step_flags import StepFlags
+from analyses.presentation.filter_model_tables import answer_only_table, filter_models_table
 from analyses.presentation.table_columns import number_column
+from analyses.smart_filtering.filter_data import FilterData
+from analyses.smart_filtering.method import SmartFiltering
+from tracker.queries.filtering.prompt_filter import FILTER_MODELS
+from tracker.recording.finding import FilterDecisions, FlaggedPrompts, RankedModels
+from tracker.statistics.ranking import mean_ranks
 
 ALL_STEPS = "all steps"
 """Name of the row of what any step does."""
 BETWEEN = "; "
 """Between reasons."""
+
+
+def list_tables(finding: SmartFiltering, data: FilterData, is_filter_model: NDArray[np.bool_]) -> dict[str, pa.Table]:
+    """All tables of a filter, by their names.
+
+    Args:
+        finding: the filter.
+        data: of which it was made.
+        is_filter_model: ``(n_models,)`` of the ranked models.
+    """
+    effects, tasks = finding.effects, data.scores.tasks
+    tables = {
+        "steps": by_step(finding.removing_steps, finding.kept, finding.skipped),
+        "models": by_model(finding.models, effects.ranking, is_filter_model),
+        "tasks": by_task(tasks, finding.steps, finding.kept),
+        "decisions": decisions(data.names, tasks, finding.steps, finding.kept),
+        "filter_models": filter_models_table(finding.filter_models, data.models, data.kind),
+        "answer_only": answer_only_table(data.scores, data.evidence, data.choices, finding.filter_models),
+        "agreement": agreement(finding.models, effects.before, effects.after),
+    }
+    if effects.changes:
+        tables["correlations"] = correlations(effects.changes)
+    for result in finding.results.values():
+        tables |= result.tables
+    return tables
+
+
+def list_decisions(finding: SmartFiltering, prompt_ids: NDArray[np.int64]) -> FilterDecisions:
+    """Every prompt with its decision and all reasons that apply, as recorded."""
+    reasons = {}
+    for name, flags in finding.steps.items():
+        places = np.flatnonzero(flags.flagged)
+        groups = flags.groups[places] if (flags.groups[places] >= 0).any() else None
+        reasons[name] = FlaggedPrompts(prompt_ids=prompt_ids[places], retained=~flags.removed[places], groups=groups)
+    return FilterDecisions(prompt_ids=prompt_ids, kept=finding.kept, reasons=reasons)
+
+
+def list_rankings(finding: SmartFiltering, data: FilterData) -> dict[str, RankedModels]:
+    """Models before and after; the filter models by their mean over the prompts they have a score for."""
+    ranking, means = finding.effects.ranking, np.nanmean(data.scores.Q[:, data.columns], axis=0)
+    return {
+        "before": RankedModels(models=finding.models, score=ranking.score_before, rank=ranking.rank_before),
+        "after": RankedModels(models=finding.models, score=ranking.score_after, rank=ranking.rank_after),
+        FILTER_MODELS: RankedModels(models=finding.filter_models, score=means, rank=mean_ranks(means)),
+    }
 
 
 def by_step(steps: Mapping[str, StepFlags], kept: NDArray[np.bool_], skipped: Collection[str] = ()) -> pa.Table:

@@ -249,10 +249,11 @@ class TestLaws:
         assert found.finding.metrics["n_subsets"] == 6
 
     def test_the_headline_is_short_and_known_and_the_summary_tells_all_parts(self):
-        finding = World().ask().finding
+        report = World().ask()
+        finding = report.finding
         assert set(finding.headline) <= set(finding.metrics)
         assert len(finding.headline) <= 50
-        said = finding.summary()
+        said = report.summary
         for words in (
             "Filter 12, made by 4 models, removes",
             "Made by 3 of them",
@@ -318,9 +319,9 @@ class TestDegenerate:
     def test_one_encoder_or_none_is_absent_with_the_reason(self):
         world = World()
         for encoders, words in (((), "no vectors are stored"), (world.encoders[:1], "by one encoder only, encoder 7")):
-            found = world.ask(encoders=encoders).finding
-            assert words in found.metrics["overlap.prompts"].reason
-            assert "cannot be compared between encoders" in found.summary()
+            report = world.ask(encoders=encoders)
+            assert words in report.finding.metrics["overlap.prompts"].reason
+            assert "cannot be compared between encoders" in report.summary
 
     def test_a_filter_without_the_similar_step_has_none_to_compare(self):
         found = World(without_similar=True).ask().finding
@@ -338,8 +339,8 @@ class TestDegenerate:
         assert metrics["threshold.9"] == Undefined("90 of its vectors are zero or not finite")
         assert metrics["threshold.10"] == 0.1
         assert metrics["n_flagged.10"] == 0
-        assert "With encoder 10 the similar step flags nothing: no two prompts are called" in found.finding.summary()
-        assert "So no two encoders can be compared." in found.finding.summary()
+        assert "With encoder 10 the similar step flags nothing: no two prompts are called" in found.summary
+        assert "So no two encoders can be compared." in found.summary
         assert [row["reason"] == "" for row in found.tables["encoders"].to_pylist()] == [True, False, False, False]
 
     def test_two_models_have_two_subsets(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyses.numerics.filtering.similar_prompts.similar_step import find_similar
+from analyses.numerics.filtering.similar_prompts.similar_step import SimilarSettings, find_similar
 from analyses.numerics.filtering.step_flags import confidently_right
 from tracker.simulation.item_response import Design, SimulatedResponses, Simulation, simulate
 
@@ -40,8 +40,8 @@ def sure(simulation: Simulation, responses: SimulatedResponses) -> np.ndarray:
 
 def similar(E: np.ndarray) -> tuple[np.ndarray, str]:
     """What the similar step flags, and why it is refused."""
-    found = find_similar(E, [""] * len(E), seed=0)
-    return found.step.flagged, found.reason
+    found = find_similar(E, [""] * len(E), SimilarSettings(), seed=0)
+    return found.flags.flagged, found.reason
 
 
 def assert_found(flagged: np.ndarray, truth: np.ndarray) -> None:

@@ -52,7 +52,7 @@ class AnomalousTask:
     z: float
 
 
-def anomalous_tasks(
+def find_anomalous_tasks(
     tasks: NDArray[np.str_], lengths: Floats, n_choices: Floats, E: NDArray[Any] | None, *, at_least: float = 3.5
 ) -> tuple[AnomalousTask, ...]:
     """Tasks that stand out by length, number of choices, or distance from the rest; largest |z| first.

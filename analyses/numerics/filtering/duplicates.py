@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def duplicate_groups(
+def find_duplicate_groups(
     texts: Sequence[str | None], choices: Sequence[Sequence[str] | None], *, by: Literal["full", "question"] = "full"
 ) -> NDArray[np.int32]:
     """The groups of equal prompts.

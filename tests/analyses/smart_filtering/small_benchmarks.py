@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analyses.smart_filtering import analyze
+from tracker.plugins.parameters import accept_flat_options
 from tracker.queries.answers import Answers
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
@@ -17,6 +18,7 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
 from tracker.recording.finding import Report
 
+run_filter = accept_flat_options(analyze)
 FEW: dict[str, Any] = {"n_subsets": 3, "n_splits": 3, "n_draws": 20}
 """Draws of the evidence, where a test is of the steps."""
 USUAL: dict[str, Any] = {"n_models": 3, "n_neighbours": 4, "allow_unknown": True, "largest_group": 0.3}
@@ -65,7 +67,7 @@ class Small:
 
     def asked(self, **options: Any) -> Report:
         """The report of the question, with few draws of the evidence."""
-        return analyze(*self.inputs(), **FEW | options)
+        return run_filter(*self.inputs(), **FEW | options)
 
     def inputs(self) -> tuple[Any, ...]:
         """What the store would hand to the question."""

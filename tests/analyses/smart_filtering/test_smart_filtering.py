@@ -107,16 +107,19 @@ def assert_as_plain(b: Small, options: dict[str, Any]) -> Report | None:
         return None
     found = report.finding
     assert isinstance(found, SmartFiltering)
-    threshold = found.similar.threshold if found.similar else None
+    threshold = found.metrics.get("similar.threshold")
+    threshold = threshold if isinstance(threshold, float) else None
     plain = plain_smart(b, near=threshold, **{name: value for name, value in options.items() if name != "seed"})
-    assert (found.similar is None) == options.get("without_similar", False)
-    if found.similar is not None:
+    assert ("similar.threshold" in found.metrics) != options.get("without_similar", False)
+    if "similar.threshold" in found.metrics:
         assert (threshold is None) == (plain.threshold is None)
-        assert (found.similar.n_pairs, found.similar.largest_group) == (plain.n_pairs, plain.largest)
+        assert found.metrics["similar.n_pairs"] == plain.n_pairs
+        assert found.metrics["similar.largest_group_share"] == plain.largest / len(plain.rows)
     if threshold is not None:
         assert threshold == pytest.approx(plain.threshold, abs=1.01 * plain.unit)
     assert list(found.filter_models) == plain.filter_models
-    assert found.kind == plain.kind
+    kinds = set(report.tables["filter_models"]["probability_of"].to_pylist())
+    assert kinds == {plain.kind or None}
     assert set(found.steps) - set(found.skipped) == set(plain.flagged)
     _assert_steps(found, plain)
     _assert_decisions(report, b, plain)

@@ -119,13 +119,14 @@ class TestEvidence:
         codes = complete.codes.copy()
         if what == "right or wrong":
             codes[:, 5] = -1
-        found = complete.but(codes=codes).asked(**USUAL).finding
+        report = complete.but(codes=codes).asked(**USUAL)
+        found = report.finding
         said = codes if what == "answers" else complete.scores
         for when, rows in (("before", np.ones(120, bool)), ("after", found.kept)):
             shares = [(said[rows, a] == said[rows, b]).mean() for a in range(9) for b in range(a)]
             assert found.metrics[f"agreement.share.{when}"] == pytest.approx(np.mean(shares))
         assert found.agreement_of == what
-        assert ("give the same answer" if what == "answers" else "are both right or both wrong") in found.summary()
+        assert ("give the same answer" if what == "answers" else "are both right or both wrong") in report.summary
 
     def test_correlations_are_with_the_models_that_both_have(self, complete: Small) -> None:
         other = {name: float(j * j % 7) for j, name in enumerate(complete.models) if j != 3} | {"stranger": 9.0}
@@ -139,7 +140,7 @@ class TestEvidence:
                 assert found.metrics[f"against.{name}.{when}"] == pytest.approx(peer(means, values)[0])
         assert found.metrics["against.pearson.n_models"] == 8
         assert "A correlation over 8 models says next to nothing." in report.warnings
-        assert "Correlation with arena (elo) over 8 models, before and after: Pearson's" in found.summary()
+        assert "Correlation with arena (elo) over 8 models, before and after: Pearson's" in report.summary
 
     @pytest.mark.parametrize("options", [{}, {"without_confidence": True}, {"probability": "likelihoods"}])
     def test_subsets_are_judged_by_models_that_had_no_part_in_choosing(

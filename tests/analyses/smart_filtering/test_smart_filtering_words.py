@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_benchmarks import USUAL, Small, asked_of_all, small
+from small_benchmarks import USUAL, Small, asked_of_all, run_filter, small
 
 from analyses.numerics.filtering.effects.correlation_change import CorrelationChange
 from analyses.presentation.filter_effects import describe_effects
 from analyses.presentation.other_scores import warn_of_narrow_draws
-from analyses.smart_filtering import analyze
 from tracker.errors import NotFoundError, SelectionError
 from tracker.recording.finding import Undefined
 
@@ -25,7 +24,7 @@ def complete() -> Small:
 
 class TestWords:
     def test_the_summary_of_all_steps_is_short_and_in_order(self, complete: Small) -> None:
-        said = complete.asked(**USUAL, exclude_task=("task 1",)).finding.summary()
+        said = complete.asked(**USUAL, exclude_task=("task 1",)).summary
         assert re.search(
             r"^\d+ of 120 prompts stay; \d+\.\d% could be left out\. "
             r"Repeated word for word: \d+ \(\d+\.\d%\), \d+ removed\. "
@@ -61,7 +60,7 @@ class TestWords:
         ],
     )
     def test_the_summary_says_by_what_rule(self, complete: Small, options: dict[str, Any], words: str) -> None:
-        assert re.search(words, complete.asked(**USUAL | options).finding.summary())
+        assert re.search(words, complete.asked(**USUAL | options).summary)
 
     def test_why_a_step_was_not_taken_stands_once_among_the_numbers(self, complete: Small) -> None:
         metrics = complete.but(blind=None, blind_gold={}).asked(**USUAL).finding.metrics
@@ -88,7 +87,7 @@ class TestWords:
             matrix[:, complete.models.index(first)] = np.nan
             changes = {model: {"letters": matrix} if model == "blind_gold" else matrix}
             words += first.removeprefix("model")
-        assert words in complete.but(**changes).asked(**USUAL).finding.summary()
+        assert words in complete.but(**changes).asked(**USUAL).summary
 
     def test_notes_say_what_is_behind_the_numbers(self, complete: Small) -> None:
         warnings = complete.but(makers={}).asked(**USUAL, probability="likelihoods").warnings
@@ -135,10 +134,11 @@ class TestWords:
         assert not warn_of_narrow_draws(16)
 
     def test_the_prompts_by_which_models_of_the_other_half_are_judged_are_counted(self, complete: Small) -> None:
-        found = complete.asked(**USUAL, n_splits=4).finding
+        report = complete.asked(**USUAL, n_splits=4)
+        found = report.finding
         n_kept = found.effects.error.n_kept
         assert found.metrics["subset_error.n_kept.mean"] == pytest.approx(n_kept.mean())
-        assert f"what stays ({n_kept.mean():,.0f} prompts on average) foretells" in found.summary()
+        assert f"what stays ({n_kept.mean():,.0f} prompts on average) foretells" in report.summary
 
     def test_models_no_better_than_guessing_are_said_to_give_the_step_little_power(self, complete: Small) -> None:
         guesses = (np.arange(120)[:, None] + np.arange(9)) % 4 == 0
@@ -193,7 +193,7 @@ class TestErrors:
     ) -> None:
         scores, *rest = complete.inputs()
         with pytest.raises(SelectionError, match=words):
-            analyze(replace(scores, **facts), *rest, **USUAL)
+            run_filter(replace(scores, **facts), *rest, **USUAL)
 
     @pytest.mark.parametrize(
         ("changes", "words"),
@@ -218,7 +218,7 @@ class TestErrors:
 
     def test_probabilities_of_the_kind_that_is_asked_for_must_be_there(self, complete: Small) -> None:
         only = complete.but(gold={"likelihoods": complete.gold["likelihoods"]})
-        assert only.asked(**USUAL).finding.kind == "likelihoods"
+        assert set(only.asked(**USUAL).tables["filter_models"]["probability_of"].to_pylist()) == {"likelihoods"}
         with pytest.raises(
             SelectionError, match="No probability of the gold answer of the option letters is stored of"
         ):
@@ -243,13 +243,13 @@ class TestErrors:
     def test_one_prompt_cannot_be_compared(self, complete: Small) -> None:
         scores, *rest = complete.inputs()
         with pytest.raises(SelectionError, match="here is only one"):
-            analyze(scores.rows(np.arange(120) == 5), *rest, **USUAL)
+            run_filter(scores.rows(np.arange(120) == 5), *rest, **USUAL)
 
     def test_prompts_without_a_vector_are_counted(self, complete: Small) -> None:
         *before, vectors, other = complete.inputs()
         found = replace(vectors.found, E=vectors.found.E[5:], prompt_ids=vectors.found.prompt_ids[5:])
         with pytest.raises(SelectionError, match=r"5 of 120 prompts have no vector by planted.*suffrage embed b"):
-            analyze(*before, replace(vectors, found=found), other, **USUAL)
+            run_filter(*before, replace(vectors, found=found), other, **USUAL)
 
 
 class TestRefusedAtOnce:

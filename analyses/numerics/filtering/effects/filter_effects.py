@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,23 @@ from analyses.numerics.filtering.effects.subset_error import SubsetError, subset
 
 Numbers = Mapping[str, tuple[float, str]]
 """By name; NaN goes with the reason why there is no number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectDraws:
+    """Random draws behind the effects of a filter, each number with its help.
+
+    Attributes:
+        n_subsets: random subsets of the prompts.
+        n_splits: random halves of the models.
+        n_draws: draws of the models, with replacement.
+        seed: of all of them; the same seed gives the same numbers, whatever the number of workers.
+    """
+
+    n_subsets: Annotated[int, "random subsets that the agreement of the models is compared with"] = 200
+    n_splits: Annotated[int, "random halves of the models for the error of the subset"] = 100
+    n_draws: Annotated[int, "draws of the models for the change of a correlation"] = 10_000
+    seed: Annotated[int, "of all random draws"] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,11 +125,7 @@ def measure_effects(
     answers: NDArray[np.int32],
     other: NDArray[np.float64] | None,
     choose: Callable[[NDArray[np.intp]], NDArray[np.bool_]],
-    *,
-    n_subsets: int,
-    n_splits: int,
-    n_draws: int,
-    seed: int,
+    draws: EffectDraws,
 ) -> FilterEffects:
     """Everything that follows from a filter.
 
@@ -122,18 +136,19 @@ def measure_effects(
         answers: ``(n_prompts, n_models)`` numbers of answers, -1 = none.
         other: ``(n_models,)`` other scores of the models, larger is better; NaN where there is none.
         choose: what would stay if only some models could be looked at, see `subset_error`.
-        n_subsets, n_splits, n_draws: random subsets, splits of the models, draws of the models.
-        seed: of all of them.
+        draws: random subsets, splits of the models, draws of the models.
     """
     ranking = ranking_change(Q, kept, is_filter_model)
     changes: Mapping[str, CorrelationChange] = {}
     if other is not None:
-        changes = correlation_changes(ranking.score_before, ranking.score_after, other, n_draws=n_draws, seed=seed)
+        changes = correlation_changes(
+            ranking.score_before, ranking.score_after, other, n_draws=draws.n_draws, seed=draws.seed
+        )
     return FilterEffects(
         ranking=ranking,
         before=agreement(answers),
         after=agreement(answers[kept]),
-        random=measure_random_agreement(answers, int(kept.sum()), n_draws=n_subsets, seed=seed),
+        random=measure_random_agreement(answers, int(kept.sum()), n_draws=draws.n_subsets, seed=draws.seed),
         changes=changes,
-        error=subset_error(Q, choose, n_splits=n_splits, seed=seed),
+        error=subset_error(Q, choose, n_splits=draws.n_splits, seed=draws.seed),
     )

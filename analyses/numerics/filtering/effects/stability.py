@@ -7,7 +7,7 @@ Source: Gupta et al. 2024, section 5.1 and table 6, which samples ten of the sub
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -60,6 +60,16 @@ class SubsetDecisions:
         """Share of all prompts that each decides otherwise than the filter by all models."""
         return self.n_changed / self.n_prompts
 
+    @property
+    def shares(self) -> Mapping[str, NDArray[np.float64]]:
+        """Shares of all prompts for every subset, by what is counted."""
+        return {
+            "removed": self.share_removed,
+            "changed": self.share_changed,
+            "easy": self.n_easy / self.n_prompts,
+            "contaminated": self.n_contaminated / self.n_prompts,
+        }
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PopulationSummary:
@@ -77,12 +87,12 @@ class PopulationSummary:
     max: float
 
 
-def n_subsets(n_models: int, sizes: Sequence[int]) -> int:
+def count_subsets(n_models: int, sizes: Sequence[int]) -> int:
     """How many subsets of these sizes there are."""
     return sum(comb(n_models, size) for size in sizes)
 
 
-def decisions(
+def decide_by_subset(
     sure: NDArray[np.bool_],
     sure_blind: NDArray[np.bool_] | None,
     otherwise: NDArray[np.bool_],

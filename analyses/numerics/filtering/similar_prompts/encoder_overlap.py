@@ -16,9 +16,8 @@ from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, n
 from analyses.numerics.filtering.similar_prompts.similar_groups import iterate_nearer
 from analyses.numerics.filtering.similar_prompts.similar_step import (
     MAX_PAIRS,
-    Grouping,
+    SimilarSettings,
     SimilarStep,
-    Unimodal,
     find_similar,
 )
 
@@ -67,14 +66,14 @@ class EncoderResult:
 
     Attributes:
         encoder: what made the vectors.
-        found: the step; None where it could not be taken.
+        similar: the step; None where it could not be taken.
         reason: why it flags nothing; '' where it flags something.
         pairs: sorted int64 ``i * n + j`` with ``i < j`` for each pair nearer than the threshold; None where there is
             none, or there are more than `MAX_PAIRS`.
     """
 
     encoder: str
-    found: SimilarStep | None
+    similar: SimilarStep | None
     reason: str
     pairs: NDArray[np.int64] | None
 
@@ -98,40 +97,17 @@ class EncoderOverlap:
 
 
 def find_similar_by_encoder(
-    encoder: str,
-    E: NDArray[np.float32],
-    texts: Sequence[str],
-    *,
-    n_neighbours: int,
-    bandwidth: float,
-    unimodal: Unimodal,
-    threshold: float | None,
-    groups: Grouping,
-    protect_lexical: float,
-    largest_group: float,
-    seed: int,
+    encoder: str, E: NDArray[np.float32], texts: Sequence[str], settings: SimilarSettings, *, seed: int
 ) -> EncoderResult:
     """The step with an encoder's vectors, as `find_similar` takes it, and the pairs behind it."""
-    near = nearest_neighbours(E, n_neighbours)
-    found = find_similar(
-        E,
-        texts,
-        n_neighbours=n_neighbours,
-        bandwidth=bandwidth,
-        unimodal=unimodal,
-        threshold=threshold,
-        groups=groups,
-        protect_lexical=protect_lexical,
-        largest_group=largest_group,
-        seed=seed,
-        neighbours=near,
-    )
-    reason = found.reason
-    if not reason and not found.step.flagged.any():
-        reason = f"no two prompts are called similar below {found.threshold:.4g}"
-    is_listed = not reason and found.threshold is not None and found.n_pairs <= MAX_PAIRS
-    pairs = _pairs(E, near, found.threshold) if is_listed and found.threshold is not None else None
-    return EncoderResult(encoder=encoder, found=found, reason=reason, pairs=pairs)
+    near = nearest_neighbours(E, settings.n_neighbours)
+    similar = find_similar(E, texts, settings, seed=seed, neighbours=near)
+    reason = similar.reason
+    if not reason and not similar.flags.flagged.any():
+        reason = f"no two prompts are called similar below {similar.threshold:.4g}"
+    is_listed = not reason and similar.threshold is not None and similar.n_pairs <= MAX_PAIRS
+    pairs = _pairs(E, near, similar.threshold) if is_listed and similar.threshold is not None else None
+    return EncoderResult(encoder=encoder, similar=similar, reason=reason, pairs=pairs)
 
 
 def compare_encoders(steps: Sequence[EncoderResult]) -> tuple[EncoderOverlap, ...]:
@@ -141,11 +117,11 @@ def compare_encoders(steps: Sequence[EncoderResult]) -> tuple[EncoderOverlap, ..
 
 def _overlap(steps: Sequence[EncoderResult], i: int, j: int) -> EncoderOverlap:
     first, second = steps[i], steps[j]
-    without = [one.encoder for one in (first, second) if one.reason]
+    without = [result.encoder for result in (first, second) if result.reason]
     reason = f"the similar step flags nothing with {' and '.join(without)}" if without else ""
     prompts = pairs = None
-    if first.found and second.found and not without:
-        prompts = overlap(first.found.step.flagged, second.found.step.flagged)
+    if first.similar and second.similar and not without:
+        prompts = measure_overlap(first.similar.flags.flagged, second.similar.flags.flagged)
         n = prompts.n
         if first.pairs is not None and second.pairs is not None:
             both = np.intersect1d(first.pairs, second.pairs, assume_unique=True)
@@ -161,7 +137,7 @@ def _pairs(E: NDArray[np.float32], near: Neighbours, threshold: float) -> NDArra
     return np.concatenate(codes)
 
 
-def overlap(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Overlap:
+def measure_overlap(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Overlap:
     """Of two sets of prompts.
 
     Args:

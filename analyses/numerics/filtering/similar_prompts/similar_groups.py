@@ -69,7 +69,7 @@ def find_components(E: NDArray[np.float32], neighbours: Neighbours, thresholds: 
     few = NormalizedVectors.of(E[rows])
     cells = _cells(limits, few.slack)
     for row, column, near in iterate_pair_products(few.unit):
-        _join_products(near, row, column, rows, few.E, few.squares, cells, few.slack, limits, parents, counts)
+        _join_products(near, (row, column), rows, few.E, few.squares, cells, few.slack, limits, parents, counts)
     groups = np.empty_like(parents)
     _number(parents, groups)
     return ThresholdComponents(thresholds=limits, groups=groups, n_pairs=np.cumsum(counts[:-1]))
@@ -218,8 +218,7 @@ def _join_lists(indices: Any, distances: Any, cut: Any, limits: Any, parents: An
 @jit
 def _join_products(
     near: Any,
-    row: Any,
-    column: Any,
+    corner: Any,
     rows: Any,
     E: Any,
     squares: Any,
@@ -233,7 +232,7 @@ def _join_products(
 
     Args:
         near: ``(b, m)`` of `iterate_pair_products`.
-        row, column: numbers of its first row and column.
+        corner: numbers of its first row and column.
         rows: ``(w,)`` the prompts they are.
         E, squares: of their `NormalizedVectors`.
         cells: of `_cells`, made with this slack.
@@ -241,6 +240,7 @@ def _join_products(
         parents: ``(t, n)`` of all prompts.
         counts: ``(t + 1,)`` pairs by the first limit above them.
     """
+    row, column = corner
     least = np.float32(1 - limits[-1] - slack)
     wide, sums, reached = np.empty(E.shape[1]), np.empty(LANES), np.empty(near.shape[1], np.int32)
     for r in range(len(near)):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyses.numerics.filtering.removal import remove_half
-from analyses.numerics.filtering.similar_prompts.density import Density, Threshold, density, threshold
+from analyses.numerics.filtering.similar_prompts.density import Density, density, threshold
 from analyses.numerics.filtering.similar_prompts.neighbours import Neighbours, nearest_neighbours
 from analyses.numerics.filtering.similar_prompts.similar_groups import find_components, find_stars, is_lexically_similar
 from analyses.numerics.filtering.step_flags import StepFlags, make_flags
@@ -30,11 +30,35 @@ MAX_PAIRS = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
+class SimilarSettings:
+    """How similar prompts are found, each setting with its help.
+
+    Attributes:
+        n_neighbours: how many of each prompt's nearest enter the density.
+        bandwidth: SD of the kernel as a factor of the SD of the distances.
+        unimodal: what to do where the density has only one maximum: keep it, or half it as the authors' code does.
+        threshold: a distance to use instead of one from the density; None takes it from the density.
+        groups: connected components, or the stars of the authors' code.
+        protect_lexical: with stars, prompts whose questions have a larger ratio than this are not taken as similar:
+            they differ in little on purpose. 1 protects none.
+        largest_group: largest share of all prompts that a group may hold.
+    """
+
+    n_neighbours: Annotated[int, "nearest neighbours of each prompt whose distances make the density"] = 100
+    bandwidth: Annotated[float, "of the density, as a factor of the standard deviation of the distances"] = 0.15
+    unimodal: Annotated[Unimodal, "what to do with the only maximum: the authors' code halves it"] = "keep"
+    threshold: Annotated[float | None, "cosine distance below which prompts are similar; else the first maximum"] = None
+    groups: Annotated[Grouping, "of similar prompts: connected ones, or the authors' stars"] = "components"
+    protect_lexical: Annotated[float, "with stars: questions more alike than this ratio are not called similar"] = 0.8
+    largest_group: Annotated[float, "share of all prompts that one group may hold; else the step is refused"] = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
 class SimilarStep:
     """The step, or why it was not taken.
 
     Attributes:
-        step: flags every prompt of a group, removes half of each; flags nothing where there is a reason.
+        flags: every prompt of a group, half of each removed; none where there is a reason.
         reason: why nothing is flagged, and what to change; '' where the step was taken.
         threshold: distance below which two prompts are similar; None where none was found.
         chosen_by: ``first maximum``, ``half of the only maximum``, or ``given``.
@@ -43,7 +67,7 @@ class SimilarStep:
         largest_group: prompts in the largest group there would be.
     """
 
-    step: StepFlags
+    flags: StepFlags
     reason: str
     threshold: float | None
     chosen_by: str
@@ -79,14 +103,8 @@ class SimilarPath:
 def find_similar(
     E: NDArray[np.float32],
     texts: Sequence[str],
+    settings: SimilarSettings,
     *,
-    n_neighbours: int = 100,
-    bandwidth: float = 0.15,
-    unimodal: Unimodal = "keep",
-    threshold: float | None = None,
-    groups: Grouping = "components",
-    protect_lexical: float = 0.8,
-    largest_group: float = 0.05,
     seed: int,
     neighbours: Neighbours | None = None,
 ) -> SimilarStep:
@@ -95,127 +113,112 @@ def find_similar(
     Args:
         E: ``(n_prompts, n_dimensions)`` at least 2 rows, finite, none of them zero.
         texts: ``(n_prompts,)`` questions, for the stars.
-        n_neighbours: how many of each prompt's nearest enter the density.
-        bandwidth: SD of the kernel as a factor of the SD of the distances.
-        unimodal: what to do where the density has only one maximum: keep it, or half it as the authors' code does.
-        threshold: a distance of one's own; None takes it from the density.
-        groups: connected components, or the stars of the authors' code.
-        protect_lexical: with stars, prompts whose questions are more alike than this ratio are not taken as similar:
-            they differ in little on purpose. 1 protects none.
-        largest_group: largest share of all prompts that a group may hold.
+        settings: how they are found.
         seed: of which half goes.
-        neighbours: at least that many of each, where they are known already.
+        neighbours: at least ``n_neighbours`` of each, where they are known already.
     """
-    near = neighbours if neighbours is not None else nearest_neighbours(E, n_neighbours)
-    distances = near.distances[:, :n_neighbours]
-    if groups == "stars":
-        distances = _beyond_the_lexically_near(near, texts, n_neighbours, protect_lexical)
-    found = density(distances[np.isfinite(distances)], bandwidth)
-    told = _threshold(found, unimodal)
-    chosen_by = "given" if threshold is not None else "first maximum"
-    if threshold is None and told.is_unimodal and unimodal == "half":
-        chosen_by = "half of the only maximum"
-    value = told.value if threshold is None else threshold
+    near = neighbours if neighbours is not None else nearest_neighbours(E, settings.n_neighbours)
+    distances = near.distances[:, : settings.n_neighbours]
+    if settings.groups == "stars":
+        distances = _mask_lexically_similar(near, texts, settings)
+    curve = density(distances[np.isfinite(distances)], settings.bandwidth)
+    value, chosen_by, reason = _choose_threshold(curve, settings)
+    n_pairs, groups = 0, np.full(len(E), -1, dtype=np.int32)
+    if value is not None:
+        n_pairs, groups, reason = _group_prompts(E, near, value, texts, settings)
+    removed = remove_half(groups, seed=seed)
     nothing = make_flags(np.zeros(len(E), dtype=np.bool_))
-    if value is None:
-        return SimilarStep(
-            step=nothing,
-            reason=told.reason,
-            threshold=None,
-            chosen_by=chosen_by,
-            density=found,
-            n_pairs=0,
-            largest_group=0,
-        )
-    together = find_components(E, near, (value,))
-    n_pairs, numbers = int(together.n_pairs[0]), together.groups[0]
-    reason = ""
-    if groups == "stars" and n_pairs > MAX_PAIRS:
-        reason = f"{n_pairs:,} pairs are nearer than {value:.4f}, too many for stars; choose a smaller threshold"
-    elif groups == "stars":
-        numbers = find_stars(E, near, value, texts=texts, protect=protect_lexical)
-    largest = _largest(numbers)
-    if not reason and largest > largest_group * len(E):
-        reason = (
-            f"below the threshold {value:.4f} one group would hold {largest:,} of {len(E):,} prompts, more than the "
-            f"share {largest_group:g} that a group may hold; choose another bandwidth or a smaller threshold, as the "
-            "picture of the density suggests, or allow a larger group"
-        )
     return SimilarStep(
-        step=nothing if reason else make_flags(numbers >= 0, remove_half(numbers, seed=seed), numbers),
+        flags=nothing if reason else make_flags(groups >= 0, removed, groups),
         reason=reason,
         threshold=value,
         chosen_by=chosen_by,
-        density=found,
+        density=curve,
         n_pairs=n_pairs,
-        largest_group=largest,
+        largest_group=_largest_size(groups),
     )
 
 
-def trace_similar_path(
-    E: NDArray[np.float32],
-    neighbours: Neighbours,
-    *,
-    n_neighbours: int,
-    bandwidth: float,
-    unimodal: Unimodal = "keep",
-    largest_group: float = 0.05,
-    is_step: bool = True,
-) -> SimilarPath:
+def _choose_threshold(curve: Density, settings: SimilarSettings) -> tuple[float | None, str, str]:
+    """The threshold, how it was chosen, and why there is none."""
+    if settings.threshold is not None:
+        return settings.threshold, "given", ""
+    maximum = threshold(curve, unimodal=settings.unimodal)
+    is_half = maximum.is_unimodal and settings.unimodal == "half"
+    chosen_by = "half of the only maximum" if is_half else "first maximum"
+    return maximum.value, chosen_by, "" if maximum.value is not None else maximum.reason
+
+
+def _group_prompts(
+    E: NDArray[np.float32], near: Neighbours, value: float, texts: Sequence[str], settings: SimilarSettings
+) -> tuple[int, NDArray[np.int32], str]:
+    """Pairs nearer than the threshold, the groups they make, and why these cannot be used; '' where they can."""
+    components = find_components(E, near, (value,))
+    n_pairs, groups = int(components.n_pairs[0]), components.groups[0]
+    if settings.groups == "stars":
+        if n_pairs > MAX_PAIRS:
+            reason = f"{n_pairs:,} pairs are nearer than {value:.4f}, too many for stars; choose a smaller threshold"
+            return n_pairs, groups, reason
+        groups = find_stars(E, near, value, texts=texts, protect=settings.protect_lexical)
+    largest = _largest_size(groups)
+    if largest <= settings.largest_group * len(E):
+        return n_pairs, groups, ""
+    reason = (
+        f"below the threshold {value:.4f} one group would hold {largest:,} of {len(E):,} prompts, more than the "
+        f"share {settings.largest_group:g} that a group may hold; choose another bandwidth or a smaller threshold, as "
+        "the picture of the density suggests, or allow a larger group"
+    )
+    return n_pairs, groups, reason
+
+
+def trace_similar_path(E: NDArray[np.float32], neighbours: Neighbours, settings: SimilarSettings) -> SimilarPath:
     """How threshold and share removed change around what was chosen, by connected components.
 
     Args:
         E: as for `find_similar`.
         neighbours: at least ``n_neighbours`` of each prompt.
-        n_neighbours: as chosen; larger numbers are not tried.
-        bandwidth: as chosen.
-        unimodal: as chosen.
-        largest_group: as chosen.
-        is_step: whether the step was taken so: by components, at the threshold that the density gives.
+        settings: as chosen; larger numbers of neighbours are not tried.
     """
-    most = min(n_neighbours, neighbours.distances.shape[1])
+    most = min(settings.n_neighbours, neighbours.distances.shape[1])
     numbers = sorted({k for k in NUMBERS_OF_NEIGHBOURS if k < most} | {most})
-    factors = sorted({*BANDWIDTHS, bandwidth})
+    factors = sorted({*BANDWIDTHS, settings.bandwidth})
     thresholds = np.full((len(factors), len(numbers)), np.nan)
     for j, k in enumerate(numbers):
         distances = np.ascontiguousarray(neighbours.distances[:, :k]).ravel()
         for i, factor in enumerate(factors):
-            value = _threshold(density(distances, factor), unimodal).value
+            value = threshold(density(distances, factor), unimodal=settings.unimodal).value
             thresholds[i, j] = np.nan if value is None else value
-    there = np.unique(thresholds[np.isfinite(thresholds)])
+    known = np.unique(thresholds[np.isfinite(thresholds)])
     shares, largest = np.full(thresholds.shape, np.nan), np.full(thresholds.shape, np.nan)
-    groups_of_each = find_components(E, neighbours, there.tolist()).groups if there.size else ()
-    for value, groups in zip(there, groups_of_each, strict=True):
+    groups_of_each = find_components(E, neighbours, known.tolist()).groups if known.size else ()
+    for value, groups in zip(known, groups_of_each, strict=True):
         sizes = np.bincount(groups[groups >= 0])
         shares[thresholds == value] = (sizes // 2).sum() / len(E)
         largest[thresholds == value] = sizes.max(initial=0) / len(E)
+    is_step = settings.threshold is None and settings.groups == "components"
     return SimilarPath(
         bandwidths=np.array(factors),
         n_neighbours=np.array(numbers, dtype=np.int64),
         thresholds=thresholds,
         shares=shares,
         largest=largest,
-        refused=largest > largest_group,
-        chosen=(factors.index(bandwidth), numbers.index(most)) if is_step else None,
+        refused=largest > settings.largest_group,
+        chosen=(factors.index(settings.bandwidth), numbers.index(most)) if is_step else None,
     )
 
 
-def _threshold(found: Density, unimodal: Unimodal) -> Threshold:
-    return threshold(found, unimodal=unimodal)
-
-
-def _largest(groups: NDArray[np.int32]) -> int:
+def _largest_size(groups: NDArray[np.int32]) -> int:
     return int(np.bincount(groups[groups >= 0]).max(initial=0))
 
 
-def _beyond_the_lexically_near(
-    near: Neighbours, texts: Sequence[str], n_neighbours: int, protect: float
-) -> NDArray[np.float64]:
+def _mask_lexically_similar(near: Neighbours, texts: Sequence[str], settings: SimilarSettings) -> NDArray[np.float64]:
     """Distances from the first neighbour on whose question is not nearly the same text; NaN before it."""
-    distances = near.distances[:, :n_neighbours].copy()
-    for i, row in enumerate(near.indices[:, :n_neighbours].tolist()):
-        first = next(
-            (place for place, j in enumerate(row) if not is_lexically_similar(texts[i], texts[j], protect)), len(row)
+    distances = near.distances[:, : settings.n_neighbours].copy()
+    for i, row in enumerate(near.indices[:, : settings.n_neighbours].tolist()):
+        places = (
+            place
+            for place, j in enumerate(row)
+            if not is_lexically_similar(texts[i], texts[j], settings.protect_lexical)
         )
-        distances[i, :first] = np.nan
+        distances[i, : next(places, len(row))] = np.nan
     return distances

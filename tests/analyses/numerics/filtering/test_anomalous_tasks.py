@@ -13,7 +13,7 @@ from analyses.numerics.filtering.anomalous_tasks import (
     MIN_DIFFERENCE,
     TO_SD,
     AnomalousTask,
-    anomalous_tasks,
+    find_anomalous_tasks,
 )
 
 RNG = np.random.default_rng(5)
@@ -61,7 +61,7 @@ class TestAgainstReference:
         E = centres[tasks.astype(int)] + rng.normal(0, 0.3, (len(tasks), 4))
         lengths = np.exp(rng.normal(5, 1, n_tasks)[tasks.astype(int)])
         n_choices = rng.integers(3, 6, n_tasks)[tasks.astype(int)].astype(float)
-        found = anomalous_tasks(tasks, lengths, n_choices, E, at_least=at_least)
+        found = find_anomalous_tasks(tasks, lengths, n_choices, E, at_least=at_least)
         expected = one_task_after_another(tasks, lengths, n_choices, E, at_least)
         assert {(a.task, a.measure) for a in found} == set(expected)
         for anomaly in found:
@@ -75,8 +75,8 @@ class TestAgainstReference:
         lengths = np.array([len(row["question"]) for row in rows], float)
         n_choices = np.array([len(json.loads(row["choices"])) for row in rows], float)
         by = {key: np.array([row[key] for row in rows]) for key in ("category", "src")}
-        assert anomalous_tasks(by["category"], lengths, n_choices, None) == ()
-        found = anomalous_tasks(by["src"], lengths, n_choices, None)
+        assert find_anomalous_tasks(by["category"], lengths, n_choices, None) == ()
+        found = find_anomalous_tasks(by["src"], lengths, n_choices, None)
         assert [a.task.removeprefix("ori_mmlu-") for a in found] == [
             "security_studies",
             "logical_fallacies",
@@ -87,7 +87,7 @@ class TestAgainstReference:
 
 class TestLaws:
     def test_a_task_of_long_prompts_is_named_with_its_typical_length(self):
-        (found,) = anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 900], [4] * 7), None)
+        (found,) = find_anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 900], [4] * 7), None)
         assert isinstance(found, AnomalousTask)
         assert (found.task, found.measure) == ("t6", "length")
         assert found.value == pytest.approx(900, rel=0.15)
@@ -95,23 +95,23 @@ class TestLaws:
         assert found.z > 3.5
 
     def test_a_task_of_short_prompts_is_named_too(self):
-        (found,) = anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 12], [4] * 7), None)
+        (found,) = find_anomalous_tasks(*table([100, 110, 95, 105, 90, 100, 12], [4] * 7), None)
         assert found.z < -3.5
 
     def test_where_all_others_are_equal_one_that_differs_has_a_finite_z(self):
-        (found,) = anomalous_tasks(*table([100] * 20, [4] * 19 + [2]), None)
+        (found,) = find_anomalous_tasks(*table([100] * 20, [4] * 19 + [2]), None)
         assert (found.task, found.measure, found.value, found.median) == ("t19", "n_choices", 2, 4)
         assert found.z == pytest.approx(-20 / 1.2533)
 
     def test_equal_tasks_have_no_anomaly(self):
         tasks, _, n_choices = table([100] * 6, [4] * 6)
-        assert anomalous_tasks(tasks, np.full(len(tasks), 77.0), n_choices, np.ones((len(tasks), 3))) == ()
+        assert find_anomalous_tasks(tasks, np.full(len(tasks), 77.0), n_choices, np.ones((len(tasks), 3))) == ()
 
     def test_differences_too_small_to_matter_are_none_however_alike_the_others_are(self):
         tasks, lengths, n_choices = table([100] * 6, [4] * 6, spread=0.0)
         n_choices[-1] = 3
         lengths[-30:] *= 1.2
-        assert anomalous_tasks(tasks, lengths, n_choices, None) == ()
+        assert find_anomalous_tasks(tasks, lengths, n_choices, None) == ()
 
     def test_a_task_far_from_the_rest_is_named_and_one_near_to_it_never(self):
         tasks = np.repeat([f"t{place}" for place in range(8)], 40)
@@ -119,7 +119,7 @@ class TestLaws:
         centres[6], centres[7] = -np.ones(16), 1
         E = centres.repeat(40, axis=0) + 0.1 * RNG.normal(size=(320, 16))
         same = np.full(320, 4.0)
-        (found,) = anomalous_tasks(tasks, same, same, E.astype(np.float32))
+        (found,) = find_anomalous_tasks(tasks, same, same, E.astype(np.float32))
         assert (found.task, found.measure) == ("t6", "distance")
         assert 1 < found.value <= 2
 
@@ -127,8 +127,8 @@ class TestLaws:
         tasks = np.repeat([f"t{place}" for place in range(6)], 10)
         E = RNG.normal(size=(60, 5)) + np.repeat(RNG.normal(size=(6, 5)), 10, axis=0)
         same = np.full(60, 4.0)
-        one = anomalous_tasks(tasks, same, same, E, at_least=0.5)
-        other = anomalous_tasks(tasks, same, same, E * RNG.uniform(0.1, 9, (60, 1)), at_least=0.5)
+        one = find_anomalous_tasks(tasks, same, same, E, at_least=0.5)
+        other = find_anomalous_tasks(tasks, same, same, E * RNG.uniform(0.1, 9, (60, 1)), at_least=0.5)
         assert [(a.task, round(a.z, 9)) for a in one] == [(a.task, round(a.z, 9)) for a in other]
         assert len(one) > 0
 
@@ -138,21 +138,21 @@ class TestLaws:
         more = np.append(tasks, ["t0", "unknown", "t1"])
         with_gaps = (np.append(values, [np.nan] * 3) for values in (lengths, n_choices))
         vectors = np.vstack([E, np.zeros(3), np.full(3, np.nan), [np.inf, 1, 1]])
-        assert anomalous_tasks(more, *with_gaps, vectors) == anomalous_tasks(tasks, lengths, n_choices, E)
+        assert find_anomalous_tasks(more, *with_gaps, vectors) == find_anomalous_tasks(tasks, lengths, n_choices, E)
 
     def test_of_fewer_than_five_tasks_none_stands_out(self):
-        assert anomalous_tasks(*table([100, 100, 100, 9000], [4, 4, 4, 2]), None) == ()
+        assert find_anomalous_tasks(*table([100, 100, 100, 9000], [4, 4, 4, 2]), None) == ()
         tasks, lengths, n_choices = table([100, 100, 100, 100, 9000], [4] * 5)
-        assert len(anomalous_tasks(tasks, lengths, n_choices, None)) == 1
+        assert len(find_anomalous_tasks(tasks, lengths, n_choices, None)) == 1
         lengths[tasks == "t0"] = np.nan
-        assert anomalous_tasks(tasks, lengths, n_choices, None) == ()
+        assert find_anomalous_tasks(tasks, lengths, n_choices, None) == ()
 
     def test_no_prompts_have_no_tasks(self):
-        assert anomalous_tasks(np.empty(0, str), np.empty(0), np.empty(0), np.empty((0, 3))) == ()
+        assert find_anomalous_tasks(np.empty(0, str), np.empty(0), np.empty(0), np.empty((0, 3))) == ()
 
 
 class TestErrors:
     @pytest.mark.parametrize("at_least", [0.0, -1.0, np.nan])
     def test_the_least_z_is_above_zero(self, at_least):
         with pytest.raises(ValueError, match="above 0"):
-            anomalous_tasks(np.array(["a"]), np.ones(1), np.ones(1), None, at_least=at_least)
+            find_anomalous_tasks(np.array(["a"]), np.ones(1), np.ones(1), None, at_least=at_least)

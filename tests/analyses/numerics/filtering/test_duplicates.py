@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.filtering.duplicates import duplicate_groups, normalized
+from analyses.numerics.filtering.duplicates import find_duplicate_groups, normalized
 
 FEW_TEXTS = st.sampled_from(["a", "A ", " b", "b", "c\n", None, " ", "2²", "22"])
 FEW_CHOICES = st.sampled_from([None, (), ("x",), (" X",), ("x", "y"), ("y", "x")])
@@ -39,7 +39,7 @@ class TestAgainstReference:
     @settings(max_examples=60)
     @given(st.lists(st.tuples(FEW_TEXTS, FEW_CHOICES), max_size=12), st.sampled_from(["full", "question"]))
     def test_groups_are_those_of_every_pair_compared(self, prompts, by):
-        found = duplicate_groups([text for text, _ in prompts], [choices for _, choices in prompts], by=by)
+        found = find_duplicate_groups([text for text, _ in prompts], [choices for _, choices in prompts], by=by)
         assert found.dtype == np.int32
         assert list(found) == two_at_a_time(prompts, by=by)
 
@@ -48,7 +48,7 @@ class TestAgainstReference:
         texts, choices = [row["question"] for row in table], [json.loads(row["choices"]) for row in table]
         distinct = {(" ".join(t.lower().split()), *(" ".join(c.lower().split()) for c in o)) for t, o in zip(
             texts, choices, strict=True)}  # fmt: skip
-        full, question = (duplicate_groups(texts, choices, by=by) for by in ("full", "question"))
+        full, question = (find_duplicate_groups(texts, choices, by=by) for by in ("full", "question"))
         assert len(table) - len(distinct) == 159
         assert np.count_nonzero(full >= 0) - (full.max() + 1) == 159
         assert np.count_nonzero(question >= 0) - (question.max() + 1) == 392
@@ -67,13 +67,13 @@ class TestLaws:
     )
     def test_type_setting_makes_no_other_prompt(self, one, other):
         assert normalized(one) == normalized(other)
-        assert list(duplicate_groups([one, other], [None, None])) == [0, 0]
+        assert list(find_duplicate_groups([one, other], [None, None])) == [0, 0]
 
     @pytest.mark.parametrize(
         ("one", "other"), [("2²", "22"), ("x₁", "x1"), ("1½", "11⁄2"), ("a b", "ab"), ("a.", "a"), ("-1", "1")]
     )
     def test_what_means_something_else_is_another_prompt(self, one, other):
-        assert list(duplicate_groups([one, other], [None, None])) == [-1, -1]
+        assert list(find_duplicate_groups([one, other], [None, None])) == [-1, -1]
 
     @settings(max_examples=60)
     @example("\u2147\u0130\U00011a99\u1e6b")
@@ -85,23 +85,23 @@ class TestLaws:
     def test_choices_count_in_their_order_and_only_where_asked(self):
         texts = ["Which is true?"] * 4
         choices = [["a", "b"], ["b", "a"], ["A", " b"], ["a", "b", ""]]
-        assert list(duplicate_groups(texts, choices)) == [0, -1, 0, -1]
-        assert list(duplicate_groups(texts, choices, by="question")) == [0, 0, 0, 0]
+        assert list(find_duplicate_groups(texts, choices)) == [0, -1, 0, -1]
+        assert list(find_duplicate_groups(texts, choices, by="question")) == [0, 0, 0, 0]
 
     def test_choices_are_not_run_together(self):
-        assert list(duplicate_groups(["q", "q"], [["a b"], ["a", "b"]])) == [-1, -1]
+        assert list(find_duplicate_groups(["q", "q"], [["a b"], ["a", "b"]])) == [-1, -1]
 
     def test_texts_that_are_not_known_have_no_equals(self):
-        assert list(duplicate_groups([None, None, " ", "", "a", "A"], [None] * 6)) == [-1, -1, -1, -1, 0, 0]
+        assert list(find_duplicate_groups([None, None, " ", "", "a", "A"], [None] * 6)) == [-1, -1, -1, -1, 0, 0]
 
     def test_no_choices_are_the_same_as_choices_not_known(self):
-        assert list(duplicate_groups(["a", "a"], [None, []])) == [0, 0]
+        assert list(find_duplicate_groups(["a", "a"], [None, []])) == [0, 0]
 
     def test_no_prompts_have_no_groups(self):
-        assert duplicate_groups([], []).shape == (0,)
+        assert find_duplicate_groups([], []).shape == (0,)
 
 
 class TestErrors:
     def test_choices_belong_to_their_texts(self):
         with pytest.raises(ValueError, match="shorter"):
-            duplicate_groups(["a", "b"], [None])
+            find_duplicate_groups(["a", "b"], [None])

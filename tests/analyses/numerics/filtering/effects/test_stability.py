@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from analyses.numerics.filtering.effects.stability import decisions, n_subsets, summarize_population
+from analyses.numerics.filtering.effects.stability import count_subsets, decide_by_subset, summarize_population
 from analyses.numerics.filtering.removal import draw_retained
 from analyses.numerics.filtering.step_flags import confidently_right, find_kept, make_flags
 
@@ -37,10 +37,10 @@ def slow(sure, sure_blind, otherwise, subset, retain, seed):
 class TestAgainstReference:
     @given(evidence(), st.lists(st.integers(1, N_MODELS), min_size=1, max_size=3, unique=True), SHARES)
     def test_every_subset_is_filtered_as_the_steps_say(self, given, sizes, retain):
-        found = decisions(*given, sizes=sizes, retain=retain, seed=3)
+        found = decide_by_subset(*given, sizes=sizes, retain=retain, seed=3)
         wanted = [subset for size in sizes for subset in itertools.combinations(range(N_MODELS), size)]
         assert list(found.subsets) == wanted
-        assert len(wanted) == n_subsets(N_MODELS, sizes)
+        assert len(wanted) == count_subsets(N_MODELS, sizes)
         assert found.sizes.tolist() == [len(subset) for subset in wanted]
         _, by_all = slow(*given, list(range(N_MODELS)), retain, 3)
         assert found.by_all.tolist() == by_all.tolist()
@@ -63,7 +63,7 @@ class TestAgainstReference:
 class TestLaws:
     @given(evidence(), SHARES)
     def test_fewer_models_agree_on_more_prompts(self, given, retain):
-        found = decisions(*given, sizes=(2, 3), retain=retain, seed=0)
+        found = decide_by_subset(*given, sizes=(2, 3), retain=retain, seed=0)
         counts = dict(zip(found.subsets, zip(found.n_easy, found.n_contaminated, strict=True), strict=True))
         for subset in (subset for subset in found.subsets if len(subset) == 3):
             for smaller in itertools.combinations(subset, 2):
@@ -71,23 +71,23 @@ class TestLaws:
 
     @given(evidence(), SHARES)
     def test_all_models_change_nothing(self, given, retain):
-        found = decisions(*given, sizes=(N_MODELS,), retain=retain, seed=0)
+        found = decide_by_subset(*given, sizes=(N_MODELS,), retain=retain, seed=0)
         assert found.n_changed.tolist() == [0]
         assert found.n_removed.tolist() == [found.by_all.sum()]
 
     def test_any_number_of_workers_gives_the_same_bytes(self):
         rng = np.random.default_rng(0)
         given = rng.random((200, 10)) < 0.9, rng.random((200, 10)) < 0.7, rng.random(200) < 0.1
-        alone = decisions(*given, sizes=(4, 5), retain=0.1, seed=1)
+        alone = decide_by_subset(*given, sizes=(4, 5), retain=0.1, seed=1)
         with joblib.parallel_config(n_jobs=2, backend="threading"):
-            shared = decisions(*given, sizes=(4, 5), retain=0.1, seed=1)
+            shared = decide_by_subset(*given, sizes=(4, 5), retain=0.1, seed=1)
         assert alone.subsets == shared.subsets
         assert alone.n_removed.tobytes() == shared.n_removed.tobytes()
-        assert decisions(*given, sizes=(4, 5), retain=0.1, seed=2).n_removed.tolist() != alone.n_removed.tolist()
+        assert decide_by_subset(*given, sizes=(4, 5), retain=0.1, seed=2).n_removed.tolist() != alone.n_removed.tolist()
 
 
 class TestDegenerate:
     def test_a_single_model_is_its_only_subset(self):
-        found = decisions(np.ones((3, 1), bool), None, np.zeros(3, bool), sizes=(1,), retain=0.0, seed=0)
+        found = decide_by_subset(np.ones((3, 1), bool), None, np.zeros(3, bool), sizes=(1,), retain=0.0, seed=0)
         assert found.share_removed.tolist() == [1.0]
         assert summarize_population(found.share_removed).sd == 0

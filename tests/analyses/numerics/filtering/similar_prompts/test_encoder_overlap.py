@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,19 +12,11 @@ from analyses.numerics.filtering.similar_prompts.encoder_overlap import (
     Overlap,
     compare_encoders,
     find_similar_by_encoder,
-    overlap,
+    measure_overlap,
 )
+from analyses.numerics.filtering.similar_prompts.similar_step import SimilarSettings
 
-OPTIONS = {
-    "n_neighbours": 5,
-    "bandwidth": 0.15,
-    "unimodal": "keep",
-    "threshold": 0.1,
-    "groups": "components",
-    "protect_lexical": 0.8,
-    "largest_group": 0.5,
-    "seed": 0,
-}
+SETTINGS = SimilarSettings(n_neighbours=5, threshold=0.1, largest_group=0.5)
 
 
 def vectors(seed: int, n: int = 40, noise: float = 0.1) -> np.ndarray:
@@ -34,8 +28,8 @@ def vectors(seed: int, n: int = 40, noise: float = 0.1) -> np.ndarray:
     return E.astype(np.float32)
 
 
-def step_of(E, **options):
-    return find_similar_by_encoder("an encoder", E, [""] * len(E), **(OPTIONS | options))
+def step_of(E, **settings):
+    return find_similar_by_encoder("an encoder", E, [""] * len(E), replace(SETTINGS, **settings), seed=0)
 
 
 def distances(E):
@@ -47,7 +41,7 @@ class TestAgainstReference:
     @given(arrays(np.bool_, 12), arrays(np.bool_, 12))
     def test_overlaps_are_those_of_python_sets(self, first, second):
         a, b = ({i for i in range(12) if some[i]} for some in (first, second))
-        found = overlap(first, second)
+        found = measure_overlap(first, second)
         assert found.n_both == len(a & b)
         assert (found.n_first, found.n_second, found.n) == (len(a), len(b), 12)
         if a and b:
@@ -59,7 +53,7 @@ class TestAgainstReference:
         found = Overlap(n=30, n_first=12, n_second=5, n_both=4)
         rng = np.random.default_rng(0)
         first = np.arange(30) < 12
-        drawn = [overlap(first, rng.permutation(30) < 5) for _ in range(4000)]
+        drawn = [measure_overlap(first, rng.permutation(30) < 5) for _ in range(4000)]
         assert found.expected == 2
         assert np.mean([one.n_both for one in drawn]) == pytest.approx(2, abs=0.06)
         assert found.expected_coefficient == 0.4
@@ -72,7 +66,7 @@ class TestAgainstReference:
         found = step_of(E, n_neighbours=n_neighbours, threshold=threshold, largest_group=1.0)
         i, j = np.triu_indices(len(E), 1)
         assert found.pairs.tolist() == (i * len(E) + j)[distances(E)[i, j] < threshold].tolist()
-        assert found.found.n_pairs == len(found.pairs)
+        assert found.similar.n_pairs == len(found.pairs)
 
     def test_two_encoders_share_the_prompts_and_pairs_that_plain_loops_find(self):
         first, second = vectors(0), vectors(1)
@@ -105,10 +99,10 @@ class TestLaws:
 
 class TestDegenerate:
     def test_of_empty_sets_there_is_no_overlap(self):
-        nothing = overlap(np.zeros(5, bool), np.zeros(5, bool))
+        nothing = measure_overlap(np.zeros(5, bool), np.zeros(5, bool))
         assert np.isnan([nothing.coefficient, nothing.jaccard, nothing.expected_coefficient]).all()
         assert nothing.expected == 0
-        one = overlap(np.zeros(5, bool), np.ones(5, bool))
+        one = measure_overlap(np.zeros(5, bool), np.ones(5, bool))
         assert np.isnan(one.coefficient)
         assert one.jaccard == 0
         assert Overlap(n=0, n_first=0, n_second=0, n_both=0).expected == 0
@@ -123,14 +117,14 @@ class TestDegenerate:
 
     def test_where_one_is_refused_there_is_no_overlap_but_a_reason(self):
         refused = step_of(vectors(0), threshold=1.9)
-        assert not refused.found.step.flagged.any()
+        assert not refused.similar.flags.flagged.any()
         (found,) = compare_encoders([refused, step_of(vectors(0))])
         assert found.prompts is None
         assert "one group would hold" in refused.reason
         assert found.reason == "the similar step flags nothing with an encoder"
 
     def test_an_encoder_without_vectors_says_so_in_every_pair_and_one_alone_has_none(self):
-        missing = EncoderResult(encoder="another", found=None, reason="3 prompts have no vector", pairs=None)
+        missing = EncoderResult(encoder="another", similar=None, reason="3 prompts have no vector", pairs=None)
         assert (
             compare_encoders([missing, step_of(vectors(0))])[0].reason == "the similar step flags nothing with another"
         )

@@ -1,0 +1,1 @@
+"""The steps of the filter, one module each; a module that defines `STEP` is a step."""

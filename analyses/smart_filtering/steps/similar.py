@@ -1,0 +1,182 @@
+"""Prompts that mean nearly the same: half of each group of near ones is removed.
+
+Source: Gupta et al. 2024, section 3.4, appendix A.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from analyses.numerics.filtering.similar_prompts.neighbours import nearest_neighbours
+from analyses.numerics.filtering.similar_prompts.similar_step import (
+    SimilarPath,
+    SimilarSettings,
+    SimilarStep,
+    find_similar,
+    trace_similar_path,
+)
+from analyses.presentation import similar_prompts_figures as figures
+from analyses.presentation.filter_model_tables import path_table
+from analyses.presentation.validation import ValidationErrors, check_minimum
+from analyses.smart_filtering.filter_data import FilterData
+from analyses.smart_filtering.filter_step import FilterStep, StepResult
+from analyses.smart_filtering.validation import check_shares
+from tracker.queries.performance import PerformanceMatrix
+from tracker.recording.finding import Metric, Undefined
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BANDWIDTHS = (0.01, 10)
+"""Bandwidths below follow single distances, and make a grid without end; those above smooth everything away."""
+MAX_SIMILAR_SHARE = 0.5
+"""Share of the prompts; where more have a similar one, similar prompts are hardly repetitions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarSwitch:
+    """Whether the step is taken; apart from the settings so that its option comes first."""
+
+    without_similar: Annotated[bool, "leave the step out that needs vectors of the prompts"] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarOptions(SimilarSettings, SimilarSwitch):
+    """Whether and how similar prompts are looked for."""
+
+
+class SimilarPromptsStep(FilterStep[SimilarOptions]):
+    """Needs vectors of all prompts; reads their texts."""
+
+    name = "similar"
+    position = 50
+    options = SimilarOptions
+
+    def needs_vectors(self, options: SimilarOptions) -> bool:
+        """Unless the step is left out."""
+        return not options.without_similar
+
+    def check_options(self, options: SimilarOptions, scores: PerformanceMatrix) -> ValidationErrors:
+        """Settings out of their range."""
+        low, high = BANDWIDTHS
+        threshold = options.threshold
+        return {
+            **check_shares(protect_lexical=options.protect_lexical, largest_group=options.largest_group),
+            f"bandwidth is {options.bandwidth:g}; it must be from {low:g} to {high:g}.": (
+                not low <= options.bandwidth <= high
+            ),
+            f"threshold is {threshold}; cosine distances are from 0 to 2, and below 0 there are none.": (
+                threshold is not None and not 0 < threshold <= 2
+            ),
+            **check_minimum(1, n_neighbours=options.n_neighbours),
+        }
+
+    def skip_reason(self, data: FilterData, options: SimilarOptions) -> str:
+        """The user left it out."""
+        return "" if data.vectors is not None else "left out, as asked"
+
+    def apply(self, data: FilterData, options: SimilarOptions) -> StepResult:
+        """Flag prompts nearer to another one than the threshold, and remove half of each group."""
+        E = data.vectors
+        assert E is not None
+        neighbours = nearest_neighbours(E, options.n_neighbours)
+        texts = [text or "" for text in data.texts]
+        similar = find_similar(E, texts, options, seed=data.seed, neighbours=neighbours)
+        path = trace_similar_path(E, neighbours, options)
+        warnings = _warn_of_share(similar) + (_suggest_bandwidths(path) if similar.reason else _describe_range(path))
+        return StepResult(
+            flags=similar.flags,
+            skipped=similar.reason,
+            label=f"Similar{_describe_threshold(similar)}",
+            metrics=_make_metrics(similar),
+            arrays={
+                "density.grid": similar.density.grid,
+                "density.density": similar.density.density,
+                "density.maxima": similar.density.maxima,
+            },
+            tables={"path": path_table(path)},
+            figures=_make_figures(similar, path),
+            warnings=warnings,
+        )
+
+
+def _make_metrics(similar: SimilarStep) -> dict[str, Metric]:
+    threshold = Undefined(similar.reason) if similar.threshold is None else similar.threshold
+    return {
+        "similar.threshold": threshold,
+        "similar.n_maxima": float(len(similar.density.maxima)),
+        "similar.n_pairs": float(similar.n_pairs),
+        "similar.largest_group_share": similar.largest_group / len(similar.flags.flagged),
+    }
+
+
+def _make_figures(similar: SimilarStep, path: SimilarPath) -> Mapping[str, Callable[[], Figure]]:
+    chosen_by = f"{similar.chosen_by}, refused" if similar.reason else similar.chosen_by
+    shares = np.where(path.refused, np.nan, path.shares)
+    return {
+        "density": lambda: figures.density(similar.density, similar.threshold, chosen_by),
+        "path": lambda: figures.path(path.bandwidths, path.n_neighbours, path.thresholds, shares, path.chosen),
+    }
+
+
+def _describe_threshold(similar: SimilarStep) -> str:
+    if similar.threshold is None:
+        return ""
+    n_maxima = int((similar.density.maxima > 0).sum())
+    chosen = {
+        "given": "as given",
+        "half of the only maximum": "half of the density's only maximum",
+        "first maximum": f"the first of {n_maxima} maxima of the density"
+        if n_maxima > 1
+        else "the density's only maximum",
+    }
+    return f", nearer to another one than {similar.threshold:.3g} ({chosen[similar.chosen_by]})"
+
+
+def _warn_of_share(similar: SimilarStep) -> list[str]:
+    share = similar.flags.flagged.mean()
+    if share <= MAX_SIMILAR_SHARE:
+        return []
+    return [
+        f"{share:.0%} of the prompts have another one below the threshold, in groups "
+        "small enough: it may tell topics apart rather than repetitions. See the picture of the density; a smaller "
+        "--bandwidth or --threshold asks for more likeness."
+    ]
+
+
+def _describe_range(path: SimilarPath) -> list[str]:
+    """How far threshold and share removed depend on the settings."""
+    known = np.isfinite(path.thresholds)
+    if not known.any():
+        return []
+    thresholds, refused = path.thresholds[known], path.refused[known]
+    shares, n_refused = path.shares[known][~refused], int(refused.sum())
+    text = (
+        "The first maximum of the density hangs on the bandwidth and the number of neighbours: in the "
+        f"{len(refused)} settings tried it is from {thresholds.min():.3g} to {thresholds.max():.3g}."
+    )
+    if shares.size:
+        text += f" Connected components would lose from {shares.min():.1%} to {shares.max():.1%} of the prompts"
+        text += f", and in {n_refused} settings one is too large." if n_refused else "."
+    return [f"{text} See the table and the picture path."]
+
+
+def _suggest_bandwidths(path: SimilarPath) -> list[str]:
+    """Bandwidths by which the step would not have been refused, with as many neighbours."""
+    j = len(path.n_neighbours) - 1
+    possible = [
+        f"--bandwidth {path.bandwidths[i]:g} (threshold {path.thresholds[i, j]:.3g}, {path.shares[i, j]:.1%} removed)"
+        for i in range(len(path.bandwidths))
+        if np.isfinite(path.thresholds[i, j]) and not path.refused[i, j]
+    ]
+    tried = f"{path.bandwidths[0]:g} to {path.bandwidths[-1]:g}"
+    if not possible:
+        return [f"No bandwidth tried, from {tried}, gives a threshold that would do. See the picture of the density."]
+    return [f"Of the bandwidths tried, from {tried}, these would do: {'; '.join(possible)}."]
+
+
+STEP = SimilarPromptsStep()
