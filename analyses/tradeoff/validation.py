@@ -20,7 +20,7 @@ def check_selection(
     return {
         f"No finding of {SOCIAL_CHOICE} is recorded yet. Run `suffrage analyze {SOCIAL_CHOICE} BENCHMARK` for some "
         "benchmarks, and `suffrage simulate constant` and `suffrage simulate random` for the baselines.": not records,
-        f"Finding {unknown_ids[0] if unknown_ids else ''} is none of {SOCIAL_CHOICE}. `suffrage analyses --name "
+        f"Finding {unknown_ids[0] if unknown_ids else ''} is none of {SOCIAL_CHOICE}. `suffrage findings --name "
         f"{SOCIAL_CHOICE}` lists them.": bool(unknown_ids),
         f"No point is called {unknown_names[0] if unknown_names else ''!r}. Choose --exclude from: "
         f"{join_names(names)}.": bool(unknown_names),

@@ -117,7 +117,7 @@ class TestRoles:
         for query in COOKBOOK:
             with read_only_sql(engine, query) as result:
                 list(result.rows)
-        for words in (["leaderboard", "arithmetic"], ["runs"], ["analyses"], ["doctor", "--no-mlflow"]):
+        for words in (["leaderboard", "arithmetic"], ["runs"], ["findings"], ["doctor", "--no-mlflow"]):
             assert team.run(*words, "--database", team.url("reader")).exit_code == 0
         for secret in ("SELECT rolpassword FROM pg_authid", "SELECT pg_read_file('/etc/passwd')"):
             with pytest.raises(SqlError), read_only_sql(engine, secret) as result:

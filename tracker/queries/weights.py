@@ -112,7 +112,7 @@ def prompt_weights(session: Session, selection: Selection) -> PromptWeights:
     if not key.isdecimal() or int(key) > LARGEST_KEY:
         raise SelectionError(
             f"No weights {said!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
-            f"(`suffrage analyses` lists them), or {TASK_EQUAL}."
+            f"(`suffrage findings` lists them), or {TASK_EQUAL}."
         )
     finding = session.execute(
         sa.select(tables.finding.c.benchmark_id, tables.finding.c.analysis).where(tables.finding.c.id == int(key))

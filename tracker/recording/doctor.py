@@ -217,7 +217,8 @@ def _partial(session: Session) -> str:
 
 
 def _stale(session: Session) -> Check:
-    n = session.scalar(sa.select(sa.func.count()).select_from(tables.finding)) or 0
+    complete = tables.finding.c.status == "complete"
+    n = session.scalar(sa.select(sa.func.count()).select_from(tables.finding).where(complete)) or 0
     stale = stale_findings(session)
     if not stale:
         return Check(name="findings", verdict="ok", result=f"{n:,}, none of them stale")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.errors import PluginError, PublishingError, SelectionError
+from tracker.errors import DatabaseError, PluginError, PublishingError, SelectionError, SuffrageError
 from tracker.queries import tables
 from tracker.queries.embeddings import Embeddings, StoredEmbeddings
 from tracker.queries.filtering.filter_warnings import filter_warnings
@@ -22,7 +23,7 @@ from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import build_artifacts
 from tracker.recording.declaration import SELECTION_OPTIONS, Declaration, load_declaration
 from tracker.recording.mlflow.tracking_store import mlflow_store
-from tracker.recording.record import MetricRow, Provenance, metric_rows, record_finding
+from tracker.recording.record import MetricRow, Provenance, metric_rows, record_failure, record_finding
 
 if TYPE_CHECKING:
     from tracker.recording.finding import Report
@@ -61,7 +62,7 @@ def run_analysis(
     """Run an analysis of a selection, record the finding, publish it.
 
     The same inputs and parameters give the same metrics and artifacts, byte for byte, whatever the
-    number of workers. Nothing is recorded of an analysis that fails.
+    number of workers. An analysis that fails once its inputs are loaded is recorded with its error.
 
     Args:
         engine: the store.
@@ -82,9 +83,16 @@ def run_analysis(
     clock = StepTimer()
     inputs, provenance, warnings = _load(engine, declaration, selection, values)
     clock.lap("load")
-    report = _add_warnings(warnings, _compute(declaration, inputs, values, workers))
-    clock.lap("compute")
-    return _record_and_publish(engine, provenance, report, clock, publish_to)
+    try:
+        report = _add_warnings(warnings, _compute(declaration, inputs, values, workers))
+        clock.lap("compute")
+        recorded = _record(engine, provenance, report, clock)
+    except DatabaseError:
+        raise  # the store cannot be written, so the failure cannot be recorded either
+    except Exception as error:
+        _record_failure(engine, provenance, error, clock)
+        raise
+    return recorded if publish_to is None else _publish(engine, recorded, publish_to)
 
 
 def compute_report(
@@ -125,18 +133,23 @@ def record_report(
     """
     if publish_to is not None:
         mlflow_store(publish_to, engine)
-    return _record_and_publish(engine, provenance, report, StepTimer(), publish_to)
+    recorded = _record(engine, provenance, report, StepTimer())
+    return recorded if publish_to is None else _publish(engine, recorded, publish_to)
 
 
-def _record_and_publish(
-    engine: sa.Engine, provenance: Provenance, report: Report, clock: StepTimer, publish_to: str | None
-) -> RecordedFinding:
+def _record(engine: sa.Engine, provenance: Provenance, report: Report, clock: StepTimer) -> RecordedFinding:
     artifacts, metrics = build_artifacts(report), metric_rows(report.finding)
     clock.lap("draw")
     with transaction(engine) as session:
         finding_id = record_finding(session, provenance, report, metrics, artifacts, clock.laps)
-    recorded = RecordedFinding(finding_id=finding_id, analysis=provenance.analysis, report=report, metrics=metrics)
-    return recorded if publish_to is None else _publish(engine, recorded, publish_to)
+    return RecordedFinding(finding_id=finding_id, analysis=provenance.analysis, report=report, metrics=metrics)
+
+
+def _record_failure(engine: sa.Engine, provenance: Provenance, error: Exception, clock: StepTimer) -> None:
+    """Record that an analysis failed; where the store cannot be written, its own error is what the user sees."""
+    message = str(error) if isinstance(error, SuffrageError) else f"{type(error).__name__}: {error}"
+    with suppress(DatabaseError), transaction(engine) as session:
+        record_failure(session, provenance, message, clock.laps)
 
 
 def _load(

@@ -132,16 +132,39 @@ def record_finding(
     return finding.id
 
 
+def record_failure(session: Session, provenance: Provenance, error: str, timings: Mapping[str, float]) -> int:
+    """Write that an analysis failed, with the runs it rests on that still exist; the key of the finding.
+
+    Args:
+        session: a transaction that writes.
+        provenance: what it was to be made from.
+        error: what went wrong.
+        timings: seconds by step, as far as it came.
+    """
+    finding = _finding_row(provenance)
+    finding.status, finding.error, finding.timings = "failed", error, dict(timings)
+    session.add(finding)
+    session.flush()
+    assert finding.id is not None
+    deleted = _deleted_runs(session, provenance)
+    rows = _run_rows({"finding_id": finding.id}, provenance)
+    _insert(session, tables.finding_run, (row for row in rows if row["run_id"] not in deleted))
+    return finding.id
+
+
 def _check_runs_exist(session: Session, provenance: Provenance) -> None:
     """Raise where a run was deleted since it was read.
 
     Raises:
         ConflictError: one was.
     """
+    if deleted := sorted(_deleted_runs(session, provenance)):
+        raise ConflictError(f"Run {deleted[0]} was deleted while it was being analysed. Run the analysis again.")
+
+
+def _deleted_runs(session: Session, provenance: Provenance) -> set[int]:
     keys = {run_id for _, run_id in provenance.runs}
-    stored = set(session.scalars(sa.select(tables.run.c.id).where(tables.run.c.id.in_(keys))))
-    if gone := sorted(keys - stored):
-        raise ConflictError(f"Run {gone[0]} was deleted while it was being analysed. Run the analysis again.")
+    return keys - set(session.scalars(sa.select(tables.run.c.id).where(tables.run.c.id.in_(keys))))
 
 
 def _finding_row(provenance: Provenance) -> StoredFinding:

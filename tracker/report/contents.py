@@ -95,7 +95,9 @@ def report_contents(
     selection = replace(selection, metric=board.metric)
     scores = performance_matrix(session, selection) if board.unit == "prompt" else None
     by_task = task_matrix(session, selection)
-    told = tuple(finding_records(session, tables.finding.c.benchmark_id == benchmark.id))
+    told = tuple(
+        finding_records(session, tables.finding.c.benchmark_id == benchmark.id, tables.finding.c.status == "complete")
+    )
     shown = {row.run_id for row in board.rows}
     ranked = sorted(
         (run for run in list_runs(session, benchmark=selection.benchmark) if run.id in shown), key=_by_model

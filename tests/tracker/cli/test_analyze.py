@@ -159,6 +159,30 @@ class TestOptions:
         assert "A toy that returns one of everything." in text
 
 
+class TestLists:
+    def test_analyses_lists_what_can_be_run_with_its_package(self, toys: None) -> None:
+        done = CliRunner().invoke(suffrage, ["analyses", "--format", "json"])
+        listed = {row["name"]: row for row in json.loads(done.stdout)}
+        assert listed["prompt-correlation"]["package"].startswith("suffrage ")
+        assert listed["prompt-correlation"]["description"].startswith("Do a benchmark's prompts agree")
+        assert "toy" in listed
+
+    def test_findings_shows_the_status_of_a_failed_analysis_and_the_first_line_of_its_error(
+        self, filled_file: sa.Engine, toys: None
+    ) -> None:
+        database = ["--database", str(filled_file.url)]
+        CliRunner().invoke(suffrage, ["analyze", "toy", "arithmetic", "--no-mlflow", *database])
+        sound = CliRunner().invoke(suffrage, ["findings", *database]).stdout
+        assert "status" not in sound.splitlines()[0]
+        CliRunner().invoke(suffrage, ["analyze", "toy", "arithmetic", "--label", "bug", "--no-mlflow", *database])
+        head, _, latest, earlier = CliRunner().invoke(suffrage, ["findings", *database]).stdout.splitlines()
+        assert "status" in head
+        assert "failed" in latest
+        assert "ZeroDivisionError: a bug" in latest
+        assert "complete" in earlier
+        assert "Failed: ZeroDivisionError: a bug" in CliRunner().invoke(suffrage, ["show", "2", *database]).stdout
+
+
 class TestPlugins:
     def test_one_file_dropped_into_the_folder_is_a_command_a_row_and_an_experiment(
         self, filled_file: sa.Engine, tracking_uri: str, tmp_path: Path

@@ -72,10 +72,10 @@ class TestCompare:
 
     def test_nothing_is_recorded_unless_asked_for(self, url: str) -> None:
         call("compare", "b", "org/a", "org/b", "--database", url)
-        assert call("analyses", "--format", "json", "--database", url).stdout.strip() == "[]"
+        assert call("findings", "--format", "json", "--database", url).stdout.strip() == "[]"
         said = call("compare", "b", "org/a", "org/b", "--record", "--no-mlflow", "--database", url).stderr
         assert "Recorded as finding 1" in said
-        listed = json.loads(call("analyses", "--format", "json", "--database", url).stdout)
+        listed = json.loads(call("findings", "--format", "json", "--database", url).stdout)
         assert [row["name"] for row in listed] == ["comparison"]
 
     def test_the_picture_goes_where_it_is_wanted(self, url: str, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class TestTakingIn:
         assert "name my-weights" in shown
         assert "file my weights.csv" in shown
         assert "n_effective" in shown
-        assert "custom-weights" in run(filled, "analyses").stdout
+        assert "custom-weights" in run(filled, "findings").stdout
         listed = run(filled, "sql", "SELECT DISTINCT scheme, count(*) AS n FROM prompt_weight GROUP BY scheme").stdout
         assert listed.split()[-2:] == ["my-weights", "20"]
         client = MlflowClient(tracking_uri)

@@ -130,7 +130,7 @@ class TestErrors:
             load(scored, said)
         assert str(caught.value) == (
             f"No weights {said!r}. Give the number of a finding that weighs prompts, such as 12 or 12:distance "
-            "(`suffrage analyses` lists them), or task-equal."
+            "(`suffrage findings` lists them), or task-equal."
         )
 
     def test_a_number_without_a_finding_is_answered_with_those_that_weigh_prompts(self, scored: sa.Engine) -> None:

@@ -94,7 +94,7 @@ def test_commands_take_no_benchmark_and_show_none(filled: sa.Engine, tracking_ur
     said = suffrage_says(filled, "analyze", "counting", "--least", "2", "--tracking-uri", tracking_uri)
     assert said.startswith("There are 1 findings.")
     assert suffrage_says(filled, "show", "2").startswith("counting, 20")
-    assert "–" in suffrage_says(filled, "analyses").splitlines()[2]
+    assert "–" in suffrage_says(filled, "findings").splitlines()[2]
     client = MlflowClient(tracking_uri)
     experiment = client.get_experiment_by_name("suffrage/counting")
     [shown] = client.search_runs([experiment.experiment_id])

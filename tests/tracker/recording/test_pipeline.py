@@ -1,6 +1,8 @@
-"""From a question to its record."""
+"""Running an analysis and recording its finding."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +11,14 @@ import sqlalchemy as sa
 from tracker.database import transaction
 from tracker.errors import ConflictError, NotFoundError, PluginError, PublishingError, SelectionError
 from tracker.queries import tables
+from tracker.queries.filtering.prompt_filter import PromptFilter
+from tracker.queries.findings.staleness import stale_findings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.selection import Selection
+from tracker.queries.weights import PromptWeights
 from tracker.recording.artifacts import decode_arrays, decode_table, encode_arrays
 from tracker.recording.declaration import load_declaration
+from tracker.recording.mlflow.publishing import publish_finding, publish_missing
 from tracker.recording.pipeline import RecordedFinding, run_analysis
 
 THREADS = '''
@@ -122,15 +128,43 @@ class TestRecord:
         assert sorted(row.rank for row in ranked) == [1, 2, 3, 4, 5]
         assert all(row.low == pytest.approx(row.score - 1) and row.high is None for row in ranked)
 
-    def test_an_analysis_that_refuses_its_data_leaves_nothing_behind(self, filled: sa.Engine) -> None:
-        with pytest.raises(SelectionError, match="Choose another"):
-            run_analysis(filled, "toy", ARITHMETIC, {"label": "refuse"})
-        assert rows(filled, tables.finding) == []
+    @pytest.mark.parametrize(
+        ("label", "error", "message"),
+        [
+            ("refuse", SelectionError, "Choose another"),
+            ("bug", ZeroDivisionError, "ZeroDivisionError: a bug"),
+        ],
+    )
+    def test_a_failed_analysis_is_recorded_with_its_error_runs_and_inputs(
+        self, filled: sa.Engine, label: str, error: type[Exception], message: str
+    ) -> None:
+        complete = run_analysis(filled, "toy", ARITHMETIC).finding_id
+        with pytest.raises(error):
+            run_analysis(filled, "toy", ARITHMETIC, {"label": label})
+        succeeded, failed = rows(filled, tables.finding)
+        assert (failed.status, failed.summary, failed.parameters["label"]) == ("failed", None, label)
+        assert message in failed.error
+        assert (succeeded.status, succeeded.error, succeeded.input_digest) == ("complete", None, failed.input_digest)
+        for table in (tables.finding_metric, tables.finding_artifact, tables.prompt_value, tables.ranking):
+            assert {row.finding_id for row in rows(filled, table)} == {complete}
+        runs = [(row.finding_id, row.run_id) for row in rows(filled, tables.finding_run)]
+        assert [run for key, run in runs if key == complete] == [run for key, run in runs if key == failed.id] != []
 
-    def test_a_bug_in_an_analysis_keeps_its_traceback_and_leaves_nothing_behind(self, filled: sa.Engine) -> None:
+    def test_a_failed_analysis_is_never_published_nor_an_input_nor_stale(
+        self, filled: sa.Engine, tracking_uri: str
+    ) -> None:
         with pytest.raises(ZeroDivisionError):
-            run_analysis(filled, "toy", ARITHMETIC, {"label": "bug"})
-        assert rows(filled, tables.finding) == []
+            run_analysis(filled, "toy", ARITHMETIC, {"label": "bug"}, publish_to=tracking_uri)
+        [failed] = rows(filled, tables.finding)
+        with pytest.raises(NotFoundError):
+            publish_finding(filled, failed.id, tracking_uri)
+        assert ("finding", failed.id) not in publish_missing(filled, tracking_uri).mlflow_runs
+        with transaction(filled, write=False) as session:
+            with pytest.raises(SelectionError, match="weighs no prompts"):
+                PromptWeights.load(session, replace(ARITHMETIC, weights=str(failed.id)))
+            with pytest.raises(SelectionError, match="filters no prompts"):
+                PromptFilter.load(session, replace(ARITHMETIC, filter=failed.id))
+            assert stale_findings(session) == {}
 
     def test_no_transaction_is_open_while_an_analysis_computes(self, filled: sa.Engine, install) -> None:
         install("probing", {"probe": PROBE})
@@ -148,6 +182,9 @@ class TestRecord:
         probing.probe.engine = filled
         with pytest.raises(ConflictError, match="deleted while it was being analysed"):
             run_analysis(filled, "probe", ARITHMETIC)
+        [failed] = rows(filled, tables.finding)
+        assert (failed.status, rows(filled, tables.finding_run)) == ("failed", [])
+        assert "deleted while it was being analysed" in failed.error
 
 
 PROBE = '''

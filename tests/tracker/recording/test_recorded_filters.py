@@ -327,17 +327,17 @@ class TestClaims:
 class TestCommand:
     def test_filter_is_shown_wherever_a_finding_is_told(self, filled_file: sa.Engine) -> None:
         key = sieve(filled_file).finding_id
-        assert "data" not in invoke(filled_file, "analyses").stdout.splitlines()[0]
+        assert "data" not in invoke(filled_file, "findings").stdout.splitlines()[0]
         said = invoke(filled_file, "analyze", "toy", "arithmetic", "--no-mlflow", "--filter", str(key))
         assert f"Note: Only the {sieve_kept(filled_file, key)} of 40 prompts that filter {key} keeps." in said.stderr
         used = key + 1
         assert f"filter {key}" in next(
             line for line in invoke(filled_file, "show", str(used)).stdout.splitlines() if line.startswith("data ")
         )
-        head, _, *listed = invoke(filled_file, "analyses").stdout.splitlines()
+        head, _, *listed = invoke(filled_file, "findings").stdout.splitlines()
         assert "data" in head
         assert f"filter {key}" in next(line for line in listed if line.split()[0] == str(used))
-        told = json.loads(invoke(filled_file, "analyses", "--format", "json").stdout)
+        told = json.loads(invoke(filled_file, "findings", "--format", "json").stdout)
         assert {row["id"]: row["selection"].get("filter") for row in told} == {key: None, used: key}
 
     def test_a_stale_finding_is_asked_again_of_the_same_data(self, filled_file: sa.Engine) -> None:

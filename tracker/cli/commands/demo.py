@@ -273,7 +273,7 @@ def _print_next(engine: Engine, tracking_uri: str | None) -> None:
     if tracking_uri:
         click.echo(f"  export MLFLOW_TRACKING_URI={shlex.quote(tracking_uri)}")
         click.echo("  suffrage ui          # every run and finding, in the browser")
-    click.echo("  suffrage analyses    # what was found")
+    click.echo("  suffrage findings    # what was found")
     click.echo(f'  suffrage sql "{QUERY}"')
     click.echo()
     _say("With your own results, in another shell: suffrage ingest PATH --benchmark NAME")

@@ -23,7 +23,7 @@ from tracker.errors import OutputError
 def command(
     key: int, is_run: bool, save: Path | None, table: str | None, database: str | None, output_format: str
 ) -> None:
-    """Show a finding whole: its words, numbers, options, data and files. IDs: `suffrage analyses`."""
+    """Show a finding whole: its words, numbers, options, data and files. IDs: `suffrage findings`."""
     import dataclasses
 
     from tracker.database import connect, transaction
@@ -53,7 +53,8 @@ def command(
     else:
         about = f" on {record.benchmark}" if record.benchmark else ""
         click.echo(f"{record.name}{about}, {record.recorded:%Y-%m-%d %H:%M} UTC, finding {record.id}")
-        click.echo(f"\n{record.summary}\n")
+        failed = "Failed: " if record.status == "failed" else ""
+        click.echo(f"\n{failed}{record.summary}\n")
         if record.stale:
             inform(f"Stale: {record.stale}. {rerun_advice(record)}\n")
         print_numbers(record.numbers)

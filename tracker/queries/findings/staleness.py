@@ -87,15 +87,17 @@ class _FindingData:
 
 
 def _analyses(session: Session, keys: Collection[int] | None) -> list[Sequence[Any]]:
-    """Key, selection, filter, weights and note of findings, and of those they were made with."""
-    analysis = tables.finding.c
-    columns = sa.select(analysis.id, analysis.selection, analysis.filter_id, analysis.weights_id, analysis.stale)
+    """Key, selection, filter, weights and note of complete findings, and of those they were made with."""
+    finding = tables.finding.c
+    columns = sa.select(finding.id, finding.selection, finding.filter_id, finding.weights_id, finding.stale).where(
+        finding.status == "complete"
+    )
     if keys is None:
         return list(session.execute(columns))
     rows_by_key: dict[int, Sequence[Any]] = {}
     missing = set(keys)
     while missing:
-        rows = [row for part in _parts(missing) for row in session.execute(columns.where(analysis.id.in_(part)))]
+        rows = [row for part in _parts(missing) for row in session.execute(columns.where(finding.id.in_(part)))]
         rows_by_key |= {row[0]: row for row in rows}
         missing = {key for row in rows for key in row[2:4] if key is not None} - set(rows_by_key)
     return list(rows_by_key.values())

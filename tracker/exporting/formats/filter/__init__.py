@@ -1,4 +1,4 @@
-"""Write the prompts that the filter of finding ID keeps. IDs: `suffrage analyses`.
+"""Write the prompts that the filter of finding ID keeps. IDs: `suffrage findings`.
 
 csv, jsonl and parquet hold name, task, text, choices, gold answer and split of each prompt, with the reasons for
 which it was singled out though it stays. lm-eval is the file that lm-evaluation-harness takes as --samples. With

@@ -1,0 +1,56 @@
+"""List what was recorded, the latest first."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracker.cli.options import database_option, format_option
+from tracker.cli.output import format_value, print_rows
+from tracker.queries.selection import WHOLE
+
+if TYPE_CHECKING:
+    from tracker.queries.findings.finding_records import FindingRow
+
+COLUMNS = ("id", "name", "benchmark", "data", "recorded", "status", "stale", "summary")
+LONGEST = 100
+
+
+@click.command()
+@click.option("--benchmark", metavar="NAME", help="Only findings about this benchmark.")
+@click.option("--name", metavar="ANALYSIS", help="Only findings of this analysis, such as prompt-correlation.")
+@database_option
+@format_option
+def command(benchmark: str | None, name: str | None, database: str | None, output_format: str) -> None:
+    """List what was recorded, the latest first; `suffrage show ID` tells one whole."""
+    from tracker.database import connect, transaction
+    from tracker.queries.findings.finding_records import findings
+
+    with transaction(connect(database), write=False) as session:
+        rows = findings(session, benchmark=benchmark, analysis=name)
+    if output_format != "table":
+        print_rows(rows, output_format)
+        return
+    short = [{**dataclasses.asdict(row), "summary": _summarize(row), "data": _narrowed(row.selection)} for row in rows]
+    optional = {"data": any(row["data"] for row in short), "status": any(row["status"] == "failed" for row in short)}
+    columns = [name for name in COLUMNS if optional.get(name, True)]
+    print_rows(short, output_format, columns=columns, spare=("recorded", "data"))
+
+
+def _narrowed(selection: Mapping[str, Any] | None) -> str:
+    """What was chosen of the benchmark's data, such as a filter; '' where all was."""
+    chosen = (selection or {}).items()
+    return format_value({name: value for name, value in chosen if name != "benchmark" and value != WHOLE.get(name)})
+
+
+def _summarize(row: FindingRow) -> str:
+    """The summary up to its first full stop, colon or semicolon, or the first line of an error; one line at most."""
+    if row.status == "failed":
+        first = row.summary.partition("\n")[0]
+    else:
+        first = re.split(r"[.:;](?=\s|$)", row.summary, maxsplit=1)[0]
+    return first if len(first) <= LONGEST else f"{first[: LONGEST - 1].rstrip()}…"
