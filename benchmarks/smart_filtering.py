@@ -23,11 +23,11 @@ import sqlalchemy as sa
 from benchmarks._costs import in_own_process
 from benchmarks._stores import empty_store
 from tracker.database import connect, transaction
-from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
-from tracker.ingest.write.writer import store
+from tracker.ingest.write.writer import store_file
 from tracker.queries import tables
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
@@ -148,7 +148,7 @@ def _take_in(engine: sa.Engine, path: Path, columns: dict[str, Any]) -> None:
     _write(path, columns)
     reading = parse_file(path, OPTIONS)
     with transaction(engine, exclusive=True) as session:
-        store(session, reading, OPTIONS)
+        store_file(session, reading, OPTIONS)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from benchmarks._stores import ENGINES, empty_store
 from tracker.database import transaction
-from tracker.ingest.detection import parse_file
 from tracker.ingest.measurement import ReadOptions
-from tracker.ingest.write.writer import StoreChanges, store
+from tracker.ingest.parsing.detection import parse_file
+from tracker.ingest.write.writer import StoreChanges, store_file
 from tracker.schema import Model, Run, Score
 
 N_PROMPTS, N_MODELS = 14_000, 400
@@ -101,7 +101,7 @@ def _ingested(engine: sa.Engine, path: Path) -> tuple[float, StoreChanges]:
     begun = time.perf_counter()
     reading = parse_file(path, OPTIONS)
     with transaction(engine, exclusive=True) as session:
-        stored = store(session, reading, OPTIONS)
+        stored = store_file(session, reading, OPTIONS)
     return time.perf_counter() - begun, stored
 
 

@@ -16,10 +16,10 @@ from analyses.filter_stability import analyze
 from analyses.numerics.filtering.removal import draw_retained
 from tracker.database import connect, transaction
 from tracker.errors import SelectionError
-from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
+from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
-from tracker.ingest.write.writer import store as store_reading
+from tracker.ingest.write.writer import store_file
 from tracker.queries.embeddings import AllEmbeddings, Embeddings
 from tracker.queries.filtering.prompt_filter import FlaggedPrompts, PromptFilter
 from tracker.queries.filtering.reference_probabilities import AnswerOnlyRuns, ReferenceProbabilities
@@ -396,7 +396,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> s
     for file in RESULT_FILES:
         reading = parse_file(folder / file.name, file.options)
         with transaction(engine, exclusive=True) as session:
-            store_reading(session, reading, file.options)
+            store_file(session, reading, file.options)
     table = pq.read_table(folder / VECTORS_FILE.name)
     E = np.array(table["vector"].to_pylist(), dtype=np.float32)
     shifted = pa.FixedSizeListArray.from_arrays(pa.array((E + np.float32(0.001)).ravel()), E.shape[1])

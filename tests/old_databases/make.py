@@ -28,7 +28,7 @@ from tracker.ingest.measurement import (
     Scores,
     TaskScores,
 )
-from tracker.ingest.write.writer import store
+from tracker.ingest.write.writer import store_file
 
 ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, upper=1.0)
 LOSS = MetricDescription(name="loss", higher_is_better=False)
@@ -132,7 +132,7 @@ def main() -> None:
         path = Path(folder) / "store.db"
         engine = connect(f"sqlite:///{path}")
         with transaction(engine) as session:
-            store(session, results(), ReadOptions(benchmark="small@1"))
+            store_file(session, results(), ReadOptions(benchmark="small@1"))
             for rows in findings():
                 session.add_all(rows)
                 session.flush()

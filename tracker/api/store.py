@@ -115,8 +115,8 @@ class Store(StoreQueries):
             >>> print(store.ingest("scores.csv", benchmark="quiz", metric="accuracy")[0].summary())
             scores.csv (wide-table): 3 new prompts, 2 new models, 2 new runs, 6 scores
         """
-        from tracker.ingest.detection import find_files
         from tracker.ingest.measurement import ReadOptions
+        from tracker.ingest.parsing.detection import find_files
         from tracker.ingest.pipeline import ingest_file
 
         known = [field.name for field in fields(ReadOptions)]

@@ -18,9 +18,9 @@ GROUP = "suffrage.formats"
 
 
 def load_formats() -> Mapping[str, ModuleType]:
-    """Every format by name, such as ``wide-table``; ours keep their names.
+    """Every format by name, such as ``wide-table``; built-in ones keep their names.
 
-    A plug-in that cannot be used is warned of and left out.
+    A plug-in that cannot be used is reported in a warning and left out.
     """
     return MappingProxyType({name: module for name, (module, _) in _formats(tuple(sys.path)).items()})
 
@@ -57,18 +57,18 @@ def describe_formats() -> list[FormatDescription]:
 
 @lru_cache(maxsize=4)
 def _formats(_search_path: tuple[str, ...]) -> Mapping[str, tuple[ModuleType, str | None]]:
-    found: dict[str, tuple[ModuleType, str | None]] = {}
+    by_name: dict[str, tuple[ModuleType, str | None]] = {}
     for entry in sorted_entry_points(GROUP):
         package = distribution_name(entry) or None
         for module in _modules(entry):
             name = command_name(module.__name__)
             if not callable(getattr(module, "declines", None)) or not callable(getattr(module, "read", None)):
                 _warn(f"{module.__name__} is no format: it needs the functions declines and read")
-            elif name in found and found[name][0] is not module:
-                found[f"{entry.name}:{name}"] = module, package
+            elif name in by_name and by_name[name][0] is not module:
+                by_name[f"{entry.name}:{name}"] = module, package
             else:
-                found[name] = module, package
-    return MappingProxyType(found)
+                by_name[name] = module, package
+    return MappingProxyType(by_name)
 
 
 def _modules(entry: EntryPoint) -> Iterator[ModuleType]:

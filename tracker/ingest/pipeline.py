@@ -12,10 +12,12 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import SelectionError
-from tracker.ingest.detection import parse_file
+from tracker.ingest.archives.archive_writer import store_archive
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.parsing.detection import parse_file
+from tracker.ingest.write.store_changes import StoreChanges
 from tracker.ingest.write.stored_runs import OnConflict
-from tracker.ingest.write.writer import StoreChanges, store
+from tracker.ingest.write.writer import store_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,22 +27,22 @@ class IngestResult:
     Attributes:
         path: the file.
         format: name of the format it was read as.
-        stored: what storing it changed; with ``dry_run``, what it would have changed.
+        changes: what storing it changed; with ``dry_run``, what it would have changed.
         dry_run: whether nothing was stored.
     """
 
     path: Path
     format: str
-    stored: StoreChanges
+    changes: StoreChanges
     dry_run: bool = False
 
     def summary(self) -> str:
         """What changed, in one line."""
-        return f"{self.path} ({self.format}): {'would be ' if self.dry_run else ''}{self.stored.summary()}"
+        return f"{self.path} ({self.format}): {'would be ' if self.dry_run else ''}{self.changes.summary()}"
 
 
-class _Way:
-    """Reading and storing as one way; that storing takes a third of it is an experience, no more."""
+class _IngestProgress:
+    """Reading and storing as one progress; that storing takes a third of it is an experience, no more."""
 
     STORING = 1 / 3
 
@@ -50,22 +52,22 @@ class _Way:
     def read(self, done: int, total: int) -> None:
         """So many bytes of the file were read."""
         self.total = max(1, total)
-        self._tell(done / self.total * (1 - self.STORING))
+        self._report(done / self.total * (1 - self.STORING))
 
     def store(self, done: int, total: int) -> None:
-        """So many of its blocks were looked at; after them nothing more can be told."""
-        self._tell(1 - self.STORING * (1 - done / max(1, total)))
+        """So many of its blocks were looked at; after them nothing more can be reported."""
+        self._report(1 - self.STORING * (1 - done / max(1, total)))
 
     def end(self) -> None:
         """All is stored."""
-        self._tell(1.0)
+        self._report(1.0)
 
-    def _tell(self, share: float) -> None:
+    def _report(self, share: float) -> None:
         if self.progress is not None:
             self.progress(round(self.total * share), self.total)
 
 
-class _DryRunOverError(Exception):
+class _RollBackDryRunError(Exception):
     """Undoes the transaction of a dry run."""
 
 
@@ -84,13 +86,13 @@ def ingest_file(
 
     Args:
         engine: the store.
-        path: a file; folders are searched by `tracker.ingest.detection.find`.
+        path: a file; folders are searched by `tracker.ingest.parsing.detection.find`.
         options: what the user says about it.
         format: name of its format; None to recognise it.
-        on_conflict: what becomes of scores that contradict the stored ones: see `tracker.ingest.write.writer.store`.
+        on_conflict: how to resolve scores that contradict stored ones: see `tracker.ingest.write.writer.store_file`.
         dry_run: say what would change, and change nothing.
         partial: of a damaged file, store what is sound; its runs are then marked as partial.
-        progress: told how much is done, and of how much.
+        progress: receives how much is done, and of how much.
 
     Raises:
         SuffrageError: the file is not sound, or contradicts the store; then nothing of it is stored.
@@ -99,14 +101,19 @@ def ingest_file(
     if on_conflict not in get_args(OnConflict):
         raise SelectionError(f"on_conflict is {on_conflict!r}; it must be one of: {', '.join(get_args(OnConflict))}.")
     options = options or ReadOptions()
-    way = _Way(progress)
-    reading = parse_file(path, options, format=format, partial=partial, progress=way.read)
+    position = _IngestProgress(progress)
+    parsed = parse_file(path, options, format=format, partial=partial, progress=position.read)
     try:
-        with suppress(_DryRunOverError), transaction(engine, exclusive=True) as session:
-            stored = store(session, reading, options, on_conflict=on_conflict, partial=partial, progress=way.store)
+        with suppress(_RollBackDryRunError), transaction(engine, exclusive=True) as session:
+            if parsed.archive is not None:
+                changes = store_archive(session, parsed, parsed.archive, options, on_conflict=on_conflict)
+            else:
+                changes = store_file(
+                    session, parsed, options, on_conflict=on_conflict, partial=partial, progress=position.store
+                )
             if dry_run:
-                raise _DryRunOverError
-        way.end()
+                raise _RollBackDryRunError
+        position.end()
     finally:
-        reading.close()
-    return IngestResult(path=path, format=reading.format, stored=stored, dry_run=dry_run)
+        parsed.close()
+    return IngestResult(path=path, format=parsed.format, changes=changes, dry_run=dry_run)

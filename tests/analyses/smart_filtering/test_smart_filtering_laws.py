@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from small_benchmarks import USUAL, Small, asked_of_all, small
 
 from tracker.database import connect, transaction
-from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
+from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
-from tracker.ingest.write.writer import store as take_in_file
+from tracker.ingest.write.writer import store_file
 from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.recording.finding import Report
@@ -224,7 +224,7 @@ def filled(url: str, folder: Path) -> sa.Engine:
     for file in RESULT_FILES:
         reading = parse_file(folder / file.name, file.options)
         with transaction(engine, exclusive=True) as session:
-            take_in_file(session, reading, file.options)
+            store_file(session, reading, file.options)
     with transaction(engine, exclusive=True) as session:
         encoder = EncoderName(name=VECTORS_FILE.encoder, revision="", template="question+choices")
         vectors = read_vectors(folder / VECTORS_FILE.name)

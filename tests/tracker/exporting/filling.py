@@ -12,7 +12,7 @@ from archive_files import RUN, WHEN, Rows, counted, prompt
 
 from tracker import schema
 from tracker.database import transaction
-from tracker.ingest.archives.layout import ORDER
+from tracker.ingest.archives.layout import ROW_ORDER
 from tracker.ingest.write.bulk_rows import stored_scores
 from tracker.ingest.write.checksums import checksum
 
@@ -31,7 +31,7 @@ def fill(engine: sa.Engine, rows: Rows) -> None:
     later: list[tuple[Any, int]] = []
     whole = counted(rows)
     with transaction(engine) as session:
-        for table in ORDER:
+        for table in ROW_ORDER:
             for row in whole[table]:
                 told = {name: value for name, value in row.items() if name not in REFERENCES}
                 told |= {f"{name}_id": keys[name][row[name]] for name in REFERENCES if name in row}
@@ -56,7 +56,7 @@ def fill(engine: sa.Engine, rows: Rows) -> None:
 
 def empty(engine: sa.Engine) -> None:
     """Take everything out of a store again, its keys included."""
-    names = [*reversed(ORDER)]
+    names = [*reversed(ROW_ORDER)]
     with transaction(engine) as session:
         if engine.dialect.name == "postgresql":
             session.execute(sa.text(f"TRUNCATE {', '.join(names)} RESTART IDENTITY CASCADE"))

@@ -18,7 +18,7 @@ from store_content import OF_THE_STORE, TABLES, content_of
 
 from tracker.database import connect, transaction
 from tracker.exporting.formats.archive.archive_writer import ArchiveSummary, write_archive
-from tracker.ingest.archives.layout import LEFT_BEHIND, ORDER, columns_of
+from tracker.ingest.archives.layout import DERIVED_COLUMNS, ROW_ORDER, columns_of
 from tracker.ingest.pipeline import IngestResult, ingest_file
 from tracker.queries.resolution import find_benchmark
 
@@ -60,7 +60,7 @@ def same_after(there: sa.Engine, here: sa.Engine, rows: Rows, path: Path) -> Non
     expected = content_of(there)
     assert content_of(here) == expected
     again = taken_in(here, path)
-    assert again.stored.summary() == "nothing new"
+    assert again.changes.summary() == "nothing new"
     assert content_of(here) == expected
 
 
@@ -134,13 +134,13 @@ class TestRoundTrip:
 class TestDefinition:
     def test_every_table_and_column_is_carried_or_named_as_left_behind(self) -> None:
         """A new table or column of the schema is carried at once, or this says so."""
-        assert set(TABLES) - OF_THE_STORE == set(ORDER)
+        assert set(TABLES) - OF_THE_STORE == set(ROW_ORDER)
         for table, described in TABLES.items():
             if table in OF_THE_STORE:
                 continue
             carried = {column.stored for column in columns_of(table)}
-            assert carried | {"id"} | LEFT_BEHIND.get(table, frozenset()) >= set(described.c.keys()), table
-        assert {name: set(columns) for name, columns in LEFT_BEHIND.items()} == {
+            assert carried | {"id"} | DERIVED_COLUMNS.get(table, frozenset()) >= set(described.c.keys()), table
+        assert {name: set(columns) for name, columns in DERIVED_COLUMNS.items()} == {
             "run": {"checksum"},  # of keys; made anew, and checked
             "prompt_alias": {"task_id"},  # the prompt's
             "embedding": {"id"},  # nothing refers to it
@@ -170,10 +170,14 @@ class TestFile:
         engine = connect(sqlite_url)
         fill(engine, AWKWARD)
         told = archived(engine, tmp_path / "a.zip")
-        assert told.n_rows == {table: len(AWKWARD[table]) for table in ORDER}
+        assert told.n_rows == {table: len(AWKWARD[table]) for table in ROW_ORDER}
         with zipfile.ZipFile(io.BytesIO((tmp_path / "a.zip").read_bytes())) as archive:
             assert archive.testzip() is None
-            assert archive.namelist() == ["suffrage-archive", *(f"{table}.parquet" for table in ORDER), "manifest.json"]
+            assert archive.namelist() == [
+                "suffrage-archive",
+                *(f"{table}.parquet" for table in ROW_ORDER),
+                "manifest.json",
+            ]
 
     def test_a_file_of_which_only_a_part_is_archived_can_still_be_taken_in(
         self, sqlite_url: str, other_url: str, tmp_path: Path
@@ -184,5 +188,5 @@ class TestFile:
         taken_in(there, table)
         assert archived(there, tmp_path / "a.zip", "a").n_files_left_out == 1
         taken_in(here, tmp_path / "a.zip")
-        assert "1 new run, 1 score" in taken_in(here, table).stored.summary()
+        assert "1 new run, 1 score" in taken_in(here, table).changes.summary()
         assert len(content_of(here)["run"]) == 2

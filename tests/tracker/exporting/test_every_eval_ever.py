@@ -20,7 +20,6 @@ from tracker.database import connect, transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.exporting.formats.every_eval_ever import every_eval_ever
 from tracker.exporting.formats.every_eval_ever import instances as every_eval_ever_rows
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.measurement import (
     Answers,
     Measurement,
@@ -32,7 +31,8 @@ from tracker.ingest.measurement import (
     Scores,
     TaskScores,
 )
-from tracker.ingest.write.writer import store as take_in
+from tracker.ingest.parsing.detection import find_files, parse_file
+from tracker.ingest.write.writer import store_file
 from tracker.queries import tables
 from tracker.queries.selection import Selection
 
@@ -108,7 +108,7 @@ def keep(engine: sa.Engine, those: Sequence[Measurement], benchmark: str = "benc
     told = ParsedFile(path=Path("a"), files=(), format="made", digest=benchmark, identity=benchmark, measurements=those,
                    harness="asker 1.2")  # fmt: skip
     with transaction(engine, exclusive=True) as session:
-        take_in(session, told, ReadOptions(benchmark=benchmark))
+        store_file(session, told, ReadOptions(benchmark=benchmark))
 
 
 def written(engine: sa.Engine, folder: Path, chosen: Any = None) -> dict[str, bytes]:
@@ -127,7 +127,7 @@ def taken_in(folder: Path, name: str = "again") -> sa.Engine:
     engine = connect(f"sqlite:///{folder / name}.db")
     for path in find_files([folder / "data"]):
         with transaction(engine, exclusive=True) as session:
-            take_in(session, parse_file(path, ReadOptions()), ReadOptions())
+            store_file(session, parse_file(path, ReadOptions()), ReadOptions())
     return engine
 
 
@@ -217,7 +217,7 @@ class TestRoundTrip:
         written(engine, tmp_path)
         for path in find_files([tmp_path / "data"]):
             with transaction(engine, exclusive=True) as session:
-                stored = take_in(session, parse_file(path, ReadOptions()), ReadOptions())
+                stored = store_file(session, parse_file(path, ReadOptions()), ReadOptions())
             assert (stored.n_scores, stored.n_answers, stored.n_task_scores, len(stored.runs_new)) == (0, 0, 0, 0)
         assert held(engine) == before
 

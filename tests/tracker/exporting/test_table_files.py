@@ -19,8 +19,8 @@ from made_filters import filtered
 from tracker.errors import OutputError
 from tracker.exporting.formats.filter.kept_prompts import kept_prompts
 from tracker.exporting.table_files import WRITERS, write_file
-from tracker.ingest.detection import parse_file
 from tracker.ingest.measurement import Prompts, ReadOptions
+from tracker.ingest.parsing.detection import parse_file
 
 # What a store holds: neither NUL nor halves of surrogate pairs.
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)

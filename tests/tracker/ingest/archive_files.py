@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, schema_of
+from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, schema_of
 from tracker.ingest.resolve.prompt_texts import content_hash
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -36,7 +36,7 @@ def prompt(task: int, text: str | None, choices: list[str] | None = None, occurr
 
 def counted(rows: Rows) -> dict[str, list[dict[str, Any]]]:
     """The same with every table, and with the number of scores of each run."""
-    whole = {table: [dict(row) for row in rows.get(table, ())] for table in ORDER}
+    whole = {table: [dict(row) for row in rows.get(table, ())] for table in ROW_ORDER}
     for place, run in enumerate(whole["run"]):
         run.setdefault("n_scores", sum(row["run"] == place for row in whole["score"]))
     return whole
@@ -56,7 +56,7 @@ def packed(
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(MARK, "1\n")
-        for table in ORDER:
+        for table in ROW_ORDER:
             made = (change or {}).get(table)
             made = pa.Table.from_pylist(whole[table], schema_of(table)) if made is None else made
             sink = io.BytesIO()

@@ -12,9 +12,9 @@ import numpy as np
 from sound.inspect_ai import ZSTD, archive, header, whole
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import parse_file
 from tracker.ingest.formats import inspect_ai
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, ReadOptions, Scores
+from tracker.ingest.parsing.detection import parse_file
 
 
 def write(path: Path, samples: Sequence[Mapping[str, Any]], *scores: Mapping[str, Any], **told: Any) -> Path:

@@ -24,7 +24,8 @@ from tracker.ingest.measurement import (
     Scores,
     TaskScores,
 )
-from tracker.ingest.write.writer import StoreChanges, store
+from tracker.ingest.write.store_changes import StoreChanges
+from tracker.ingest.write.writer import store_file
 
 B = ReadOptions(benchmark="b")
 ACCURACY = MetricDescription(name="accuracy", higher_is_better=True, lower=0.0, upper=1.0)
@@ -83,7 +84,7 @@ def reading(*blocks: Measurement, identity: str | None = None) -> ParsedFile:
 def keep(engine: sa.Engine, *blocks: Measurement, identity: str | None = None, **options: Any) -> StoreChanges:
     """Store blocks as one file, in a transaction of its own."""
     with transaction(engine, exclusive=True) as session:
-        return store(session, reading(*blocks, identity=identity), options.pop("options", B), **options)
+        return store_file(session, reading(*blocks, identity=identity), options.pop("options", B), **options)
 
 
 def held(session: Session) -> dict[str, set[tuple[Any, ...]]]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tracker.database import connect, transaction
 from tracker.errors import BadInputError, ConflictError, SuffrageError
-from tracker.ingest.archives.layout import ORDER, schema_of
+from tracker.ingest.archives.layout import ROW_ORDER, schema_of
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
@@ -56,7 +56,7 @@ def took(file_store: sa.Engine, tmp_path: Path) -> Callable[..., Any]:
 
     def taken(rows: Rows, *, options: ReadOptions | None = None, **more: Any) -> Any:
         path.write_bytes(packed(rows))
-        return ingest_file(file_store, path, options, **more).stored
+        return ingest_file(file_store, path, options, **more).changes
 
     return taken
 
@@ -185,7 +185,7 @@ class TestMerging:
     def test_a_file_that_an_archive_names_counts_as_taken_in(
         self, took: Callable[..., Any], file_store: sa.Engine, tmp_path: Path
     ) -> None:
-        from tracker.ingest.detection import parse_file
+        from tracker.ingest.parsing.detection import parse_file
 
         table = tmp_path / "scores.csv"
         table.write_text("benchmark,model,prompt_id,score\nb,m,q0,1\n")
@@ -193,7 +193,7 @@ class TestMerging:
         source = {"identity": told.identity, "digest": told.digest, "path": "x", "format": told.format,
                   "harness": None, "ingested": RUN["ingested"]}  # fmt: skip
         took(rows_of(1.0, source=[source], run_source=[{"run": 0, "source": 0}]))
-        assert ingest_file(file_store, table).stored.already_known
+        assert ingest_file(file_store, table).changes.already_known
 
 
 class TestDamage:
@@ -213,7 +213,7 @@ class TestDamage:
             assert column(file_store, tables.benchmark.c.id) == []
         else:  # a byte that only the zip's own header says
             (tmp_path / "b.zip").write_bytes(packed(AWKWARD))
-            assert ingest_file(file_store, tmp_path / "b.zip").stored.summary() == "nothing new"
+            assert ingest_file(file_store, tmp_path / "b.zip").changes.summary() == "nothing new"
 
     def test_a_file_that_breaks_off_or_was_packed_anew_is_refused(self, file_store: sa.Engine, tmp_path: Path) -> None:
         path = tmp_path / "a.zip"
@@ -246,7 +246,7 @@ class TestDamage:
         (tmp_path / "a.zip").write_bytes(
             packed(rows_of(1.0), change={"run": runs.drop_columns(["reason", "superseded_by"])})
         )
-        assert ingest_file(file_store, tmp_path / "a.zip").stored.n_scores == 1
+        assert ingest_file(file_store, tmp_path / "a.zip").changes.n_scores == 1
 
 
 class TestErrors:
@@ -285,7 +285,7 @@ class TestErrors:
         self, file_store: sa.Engine, tmp_path: Path, data: st.DataObject
     ) -> None:
         rows = {table: [dict(row) for row in listed] for table, listed in AWKWARD.items()}
-        table = data.draw(st.sampled_from([one for one in ORDER if rows.get(one)]))
+        table = data.draw(st.sampled_from([one for one in ROW_ORDER if rows.get(one)]))
         row = data.draw(st.sampled_from(rows[table]))
         name = data.draw(st.sampled_from(list(row)))
         kind = schema_of(table).field(name).type

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.tracker.ingest.readings import answers, scores, task_scores
-from tracker.ingest.detection import parse_file
 from tracker.ingest.files.tabular.column_means import column_means
 from tracker.ingest.measurement import Measurement, ReadOptions
-from tracker.ingest.write.duplicate_models import describe_duplicates
+from tracker.ingest.parsing.detection import parse_file
+from tracker.ingest.parsing.duplicate_models import describe_duplicates
 
 Write = Callable[[str], Path]
 MODELS = [f"m{n}" for n in range(12)]

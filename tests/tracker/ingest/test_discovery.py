@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tracker.errors import BadInputError, NotFoundError, UnknownFormatError
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.format_registry import GROUP, load_formats
 from tracker.ingest.measurement import ReadOptions, Scores
+from tracker.ingest.parsing.detection import find_files, parse_file
 
 WIDE = "prompt_id,A\nq1,1\nq2,0\n"
 PROMPTS = "prompt_id,question\nq1,Why?\n"

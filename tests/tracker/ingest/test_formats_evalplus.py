@@ -13,9 +13,9 @@ import pytest
 from sound.evalplus import CODE, OLD, solution
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import parse_file
 from tracker.ingest.formats import evalplus
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, ReadOptions, Scores
+from tracker.ingest.parsing.detection import parse_file
 
 NAME = "org--model_vllm_temp_0.8.eval_results.json"
 

@@ -25,11 +25,11 @@ from sound.every_eval_ever import (
 )
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats import every_eval_ever
 from tracker.ingest.formats.every_eval_ever.vocabulary import sample_hash
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, ReadOptions, Scores, TaskScores
+from tracker.ingest.parsing.detection import find_files, parse_file
 
 Row = tuple[str, str, int]
 

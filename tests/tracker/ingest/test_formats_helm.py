@@ -13,11 +13,11 @@ import pytest
 from sound.helm import FILES, JOINT, JOINT_STATES, OPTIONS_AB, TYPOS, entry, folder, spec, stat, state
 
 from tracker.errors import BadInputError, SelectionError
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.helm import run_folder
 from tracker.ingest.formats.helm.metrics import described
 from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores
+from tracker.ingest.parsing.detection import find_files, parse_file
 
 JOINT_SPEC = spec("mmlu:subject=cities,method=multiple_choice_joint,model=org_model", "multiple_choice_joint")
 Rows = dict[tuple[str, str, str, int], float]

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 from sound.inspect_ai import LOG, SAMPLES, archive, header, reported, sample, whole
 
 from tracker.database import connect
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.measurement import ReadOptions, Scores, TaskScores
+from tracker.ingest.parsing.detection import find_files, parse_file
 from tracker.ingest.pipeline import ingest_file
 
 A_GIGABYTE = 1 << 30
@@ -75,7 +75,7 @@ class TestRealLogs:
     def test_a_log_rewritten_by_a_later_version_is_the_same_run(self, shared: Path, store: sa.Engine) -> None:
         folder = shared / "samples" / "inspect"
         ingest_file(store, folder / "data_arc_qwen.json")
-        again = ingest_file(store, folder / "rewritten_zstd" / "arc_qwen_zstd.eval").stored
+        again = ingest_file(store, folder / "rewritten_zstd" / "arc_qwen_zstd.eval").changes
         assert (again.n_scores, again.n_prompts_new) == (0, 0)
         assert rows(store, "SELECT count(*) FROM run") == [(1,)]
 
@@ -84,8 +84,8 @@ class TestStore:
     def test_an_archive_and_the_json_of_one_log_are_one_run(self, store: sa.Engine, tmp_path: Path) -> None:
         (tmp_path / "a.eval").write_bytes(archive({"summaries.json": SAMPLES, "header.json": LOG}))
         (tmp_path / "b.json").write_text(json.dumps({**LOG, "samples": [whole(one) for one in SAMPLES]}))
-        first = ingest_file(store, tmp_path / "a.eval").stored
-        again = ingest_file(store, tmp_path / "b.json").stored
+        first = ingest_file(store, tmp_path / "a.eval").changes
+        again = ingest_file(store, tmp_path / "b.json").changes
         assert (first.n_scores, again.n_scores, again.n_prompts_new) == (2, 0, 0)
         assert rows(store, "SELECT count(*) FROM prompt") == [(3,)]
 

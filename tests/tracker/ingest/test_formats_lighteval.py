@@ -31,11 +31,11 @@ from sound.lighteval import (
 )
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.lighteval import declines
 from tracker.ingest.formats.lighteval.results import TaskName
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
+from tracker.ingest.parsing.detection import find_files, parse_file
 
 RESULTS_FILE = f"out/results/org/model/results_{STAMP}.json"
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
+from tracker.ingest.parsing.detection import find_files, parse_file
 
 STAMP = "2026-01-02T03-04-05.678901"
 

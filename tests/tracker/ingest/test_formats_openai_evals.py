@@ -12,10 +12,10 @@ import pytest
 from sound.openai_evals import MATCHES, METRICS, RUN, asked, event, lines, spec
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats import openai_evals
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, ReadOptions, Scores
+from tracker.ingest.parsing.detection import parse_file
 
 
 def read(folder: Path, *events: Any, **options: Any) -> ParsedFile:

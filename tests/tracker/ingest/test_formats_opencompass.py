@@ -12,10 +12,10 @@ import pytest
 from sound.opencompass import DETAILS, FILES, RUN, conditional, perplexity, turn, written
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.files import block_builder as gathering
 from tracker.ingest.formats.opencompass import declines
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
+from tracker.ingest.parsing.detection import find_files, parse_file
 
 
 @pytest.fixture

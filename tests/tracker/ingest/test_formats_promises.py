@@ -141,7 +141,7 @@ def hold_to_promise(name: str, module: ModuleType, folder: Path, template: Path,
                     assert stray_rows(session) == []
                     statuses = {row for (row,) in session.execute(sa.text("SELECT DISTINCT status FROM run"))}
                     assert statuses <= {"complete", "partial"}
-                assert asked["partial"] or not taken.stored.damage
+                assert asked["partial"] or not taken.changes.damage
                 shop.shown = None
         except BaseException as error:
             kept = folder / "broken"

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from sound.promptfoo import BRIEF, GPT, LLAMA, PLAIN, SEVERAL, failed, old, output, result
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import parse_file
 from tracker.ingest.formats import lm_eval, promptfoo
 from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores
+from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.pipeline import ingest_file
 
 Run = tuple[str, str]
@@ -205,7 +205,7 @@ class TestPrompts:
         assert list(block.status or ()) == ["ok", "ok", "empty", "error"]
 
     def test_are_the_same_for_all_models_and_templates(self, store: sa.Engine, tmp_path: Path) -> None:
-        stored = ingest_file(store, write(tmp_path, SEVERAL)).stored
+        stored = ingest_file(store, write(tmp_path, SEVERAL)).changes
         assert stored.n_prompts_new == 3
         with store.connect() as connection:
             variants = connection.execute(sa.text("SELECT DISTINCT variant FROM run ORDER BY variant")).all()

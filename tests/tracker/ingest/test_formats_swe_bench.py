@@ -11,9 +11,9 @@ import pytest
 from sound.swe_bench import EMPTY, ERROR, FILES, REPORT
 
 from tracker.errors import BadInputError, UnknownFormatError
-from tracker.ingest.detection import parse_file
 from tracker.ingest.formats import swe_bench
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores
+from tracker.ingest.parsing.detection import parse_file
 
 NAME = next(iter(FILES))
 

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracker.errors import BadInputError, UnknownFormatError
-from tracker.ingest.detection import parse_file
 from tracker.ingest.files.tabular.cells import MISSING
 from tracker.ingest.files.tabular.headings import SYNONYMS
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import Answers, ParsedFile, Prompts, ReadOptions, Scores, TaskScores
+from tracker.ingest.parsing.detection import parse_file
 
 Write = Callable[..., Path]
 

@@ -28,7 +28,7 @@ from tracker.ingest.write.live.live_runs import (
     count_stored_trials,
     open_run,
 )
-from tracker.ingest.write.writer import store as keep
+from tracker.ingest.write.writer import store_file
 from tracker.queries import tables
 from tracker.queries.catalogue.listing import find_run
 from tracker.run_settings import describe_progress, evaluation_identity, get_command, remove_evaluation
@@ -361,6 +361,6 @@ def test_a_file_that_tells_of_an_evaluation_does_not_become_it(file: sa.Engine) 
     said = RunDescription(model="org/m", settings={"identity": IDENTITY, "dtype": "float32"})
     scores = Scores(run=said, metric=ACCURACY, prompts=prompts(["a"]), values=np.array([1.0]))
     with transaction(file, exclusive=True) as session:
-        keep(session, reading(scores), ReadOptions(benchmark="b"))
+        store_file(session, reading(scores), ReadOptions(benchmark="b"))
         assert find_run(session, 1).settings == {"dtype": "float32"}
         assert open_run(session, benchmark_id=1, model="org/m", fields=RunFields(), identity=IDENTITY).is_new

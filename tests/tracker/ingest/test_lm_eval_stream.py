@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from plain_lm_eval import Cell, plain_samples
 
 from tracker.errors import BadInputError
-from tracker.ingest.detection import parse_file
 from tracker.ingest.formats.lm_eval import samples as stream
 from tracker.ingest.measurement import Answers, Measurement, Prompts, ReadOptions, Scores
+from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.resolve.sorted_int_map import SortedIntMap
 
 STAMP = "2026-01-02T03-04-05"

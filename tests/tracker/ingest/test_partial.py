@@ -90,17 +90,17 @@ class TestStored:
     def test_what_is_sound_is_stored_and_its_runs_are_partial(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, sample(0), sample(1, acc="good"), sample(2))
         taken = ingest_file(store, path, OPTIONS, partial=True)
-        assert (taken.stored.n_scores, taken.stored.n_runs_partial, statuses(store)) == (2, 1, ["partial"])
-        assert "line 2: acc is 'good', not a number" in taken.stored.damage
+        assert (taken.changes.n_scores, taken.changes.n_runs_partial, statuses(store)) == (2, 1, ["partial"])
+        assert "line 2: acc is 'good', not a number" in taken.changes.damage
         again = ingest_file(store, path, OPTIONS, partial=True)
-        assert again.stored.already_known
+        assert again.changes.already_known
         assert statuses(store) == ["partial"]
 
     def test_a_sound_file_is_stored_as_without_the_option(self, store: sa.Engine, tmp_path: Path) -> None:
         path = written(tmp_path, *map(sample, range(3)))
         taken = ingest_file(store, path, OPTIONS, partial=True)
-        assert (taken.stored.damage, statuses(store)) == ("", ["complete"])
-        assert ingest_file(store, path, OPTIONS).stored.already_known
+        assert (taken.changes.damage, statuses(store)) == ("", ["complete"])
+        assert ingest_file(store, path, OPTIONS).changes.already_known
 
     @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(share=st.floats(0.2, 0.99), size=st.integers(1, 4))
@@ -125,7 +125,7 @@ class TestStored:
 
     def test_a_file_that_lacks_what_is_stored_leaves_the_run_partial(self, store: sa.Engine, tmp_path: Path) -> None:
         ingest_file(store, written(tmp_path, sample(0), sample(2), sample(4, acc="good")), OPTIONS, partial=True)
-        assert len(ingest_file(store, written(tmp_path, sample(0), sample(6)), OPTIONS).stored.runs_extended) == 1
+        assert len(ingest_file(store, written(tmp_path, sample(0), sample(6)), OPTIONS).changes.runs_extended) == 1
         assert statuses(store) == ["partial"]
         ingest_file(store, written(tmp_path, *map(sample, (0, 2, 4, 6))), OPTIONS)
         assert statuses(store) == ["complete"]

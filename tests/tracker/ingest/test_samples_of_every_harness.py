@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from tracker.database import transaction
 from tracker.errors import UnknownFormatError
-from tracker.ingest.detection import find_files, parse_file
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import ReadOptions
+from tracker.ingest.parsing.detection import find_files, parse_file
 from tracker.ingest.pipeline import ingest_file
 from tracker.ingest.write.checksums import verify_checksums
 
@@ -56,7 +56,7 @@ def test_all_of_them_go_into_one_store_which_stays_sound(samples: Path, store: s
         taken = ingest_file(
             store, path, ReadOptions(model=told, benchmark="small" if "tabular" in path.parts else None)
         )
-        assert taken.stored is not None
+        assert taken.changes is not None
     with transaction(store, write=False) as session:
         assert verify_checksums(session) == []
         of_formats = set(session.scalars(sa.text("SELECT DISTINCT format FROM source")))

@@ -18,9 +18,9 @@ from readings import B, answers, held, prompts, reading, scores, task_scores
 from sqlmodel import Session
 
 from tracker.ingest.measurement import Answers, Measurement, ParsedFile, Prompts, Scores
-from tracker.ingest.resolve import prompt_index as shelf
-from tracker.ingest.write.block_buffer import BlockBuffer
-from tracker.ingest.write.writer import store as store_reading
+from tracker.ingest.parsing.block_buffer import BlockBuffer
+from tracker.ingest.resolve import prompt_index as prompt_index
+from tracker.ingest.write.writer import store_file
 
 MOST_MEGABYTES = 300
 
@@ -113,7 +113,7 @@ class TestAgainstMemory:
     def outcome(self, engine: sa.Engine, *files: ParsedFile) -> dict[str, Any]:
         with Session(engine) as session:
             for file in files:
-                store_reading(session, file, B)
+                store_file(session, file, B)
             session.flush()
             found = held(session)
             session.rollback()
@@ -124,9 +124,9 @@ class TestAgainstMemory:
         self, store: sa.Engine, monkeypatch: pytest.MonkeyPatch, sought: bool
     ) -> None:
         if sought:
-            monkeypatch.setattr(shelf, "READ_WHOLE", -1)
-            monkeypatch.setattr(shelf, "FEW_TIMES", 0)
-            monkeypatch.setattr(shelf, "AT_ONCE", 2)
+            monkeypatch.setattr(prompt_index, "MAX_READ_WHOLE", -1)
+            monkeypatch.setattr(prompt_index, "MAX_RATIO", 0)
+            monkeypatch.setattr(prompt_index, "KEYS_PER_QUERY", 2)
         names = [("t", "k"), ("t", "k#1"), ("u", "k"), ("t", "j")]
         files: list[list[Measurement]] = []
         for details in ([3, 4, 5, 6], [4, 3, 5, 6]):

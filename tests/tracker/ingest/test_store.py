@@ -16,7 +16,7 @@ from tracker.errors import BadInputError, ConflictError
 from tracker.ingest.measurement import MetricDescription, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.write.checksums import verify_checksums
-from tracker.ingest.write.writer import store as store_reading
+from tracker.ingest.write.writer import store_file
 
 Q1, Q2, Q3 = ("t", "q1"), ("t", "q2"), ("t", "q3")
 
@@ -309,7 +309,7 @@ class TestErrors:
     def test_storing_does_not_commit(self, store: sa.Engine) -> None:
         before = everything(store)
         with transaction(store, exclusive=True) as session:
-            store_reading(session, reading(scores({Q1: 1})), B)
+            store_file(session, reading(scores({Q1: 1})), B)
             session.rollback()
         assert everything(store) == before
 

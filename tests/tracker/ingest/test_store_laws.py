@@ -17,7 +17,7 @@ from tracker.database import connect
 from tracker.ingest.measurement import Answers, Measurement, MetricDescription, ParsedFile, RunDescription, Scores
 from tracker.ingest.write.checksums import checksum, combine_checksums, verify_checksums
 from tracker.ingest.write.score_columns import ScoreColumn, assemble_scores, compare_scores, pack, unpack
-from tracker.ingest.write.writer import store as store_reading
+from tracker.ingest.write.writer import store_file
 
 LAW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 LOSS = MetricDescription(name="loss", higher_is_better=False)
@@ -59,7 +59,7 @@ def file_of(truth: dict[Cell, float], *, with_tasks: bool = True, with_text: boo
 def outcome(engine: sa.Engine, files: Sequence[ParsedFile]) -> dict[str, set[tuple[Any, ...]]]:
     with undone(engine) as session:
         for file in files:
-            store_reading(session, file, B)
+            store_file(session, file, B)
         session.flush()
         assert verify_checksums(session) == []
         return held(session)
@@ -109,7 +109,7 @@ class TestLaws:
             of = prompts([f"q{i}" for i in range(n)])
             block = Scores(run=RunDescription(model="m"), metric=LOSS, prompts=of, values=values)
             with undone(store) as session:
-                store_reading(session, reading(block), B)
+                store_file(session, reading(block), B)
                 found = session.execute(sa.text("SELECT value FROM score ORDER BY prompt_id")).all()
                 assert np.array([value for (value,) in found]).tobytes() == values.tobytes()
 
@@ -121,7 +121,7 @@ class TestSameOnBothEngines:
         for url in (sqlite_url, postgres_url):
             engine = connect(url)
             with undone(engine) as session:
-                store_reading(session, file_of(truth), B)
+                store_file(session, file_of(truth), B)
                 sums.add(session.execute(sa.text("SELECT n_scores, checksum FROM run")).one())
             engine.dispose()
         assert len(sums) == 1

@@ -34,10 +34,10 @@ class TestLaws:
     def test_a_dry_run_says_what_would_change_and_changes_nothing(self, store: sa.Engine, table: Path) -> None:
         before = everything(store)
         taken = ingest_file(store, table, OPTIONS, dry_run=True)
-        assert taken.summary() == f"{table} (wide-table): would be {taken.stored.summary()}"
-        assert taken.stored.n_scores == 1000
+        assert taken.summary() == f"{table} (wide-table): would be {taken.changes.summary()}"
+        assert taken.changes.n_scores == 1000
         assert everything(store) == before
-        assert ingest_file(store, table, OPTIONS).stored.summary() == taken.stored.summary()
+        assert ingest_file(store, table, OPTIONS).changes.summary() == taken.changes.summary()
 
 
 class TestErrors:

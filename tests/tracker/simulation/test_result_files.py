@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.ingest.detection import parse_file
 from tracker.ingest.files.vector_file import read_vectors
+from tracker.ingest.parsing.detection import parse_file
 from tracker.ingest.write.vectors import EncoderName, ingest_vectors
-from tracker.ingest.write.writer import store as store_reading
+from tracker.ingest.write.writer import store_file
 from tracker.queries.embeddings import embeddings
 from tracker.queries.performance import performance_matrix
 from tracker.queries.resolution import find_benchmark
@@ -34,7 +34,7 @@ def filled(store: sa.Engine, simulation: Simulation, tmp_path: Path) -> sa.Engin
     for file in RESULT_FILES:
         reading = parse_file(tmp_path / file.name, file.options)
         with transaction(store, exclusive=True) as session:
-            store_reading(session, reading, file.options)
+            store_file(session, reading, file.options)
     with transaction(store, exclusive=True) as session:
         encoder = EncoderName(name=VECTORS_FILE.encoder, revision="", template="question+choices")
         vectors = read_vectors(tmp_path / VECTORS_FILE.name)

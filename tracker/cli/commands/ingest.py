@@ -157,7 +157,7 @@ def ingest_files(
     Returns:
         keys of the runs that are new or were extended, and how many files could not be taken in.
     """
-    from tracker.ingest.detection import find_files
+    from tracker.ingest.parsing.detection import find_files
     from tracker.ingest.pipeline import ingest_file
 
     run_ids: list[int] = []
@@ -190,15 +190,15 @@ def ingest_files(
         except KeyboardInterrupt:
             inform(f"Stopped while taking in {path}. Each file is stored whole or not at all; run it again to go on.")
             raise
-        run_ids += taken.stored.run_ids
+        run_ids += taken.changes.run_ids
         inform(taken.summary())
-        if taken.stored.damage:
-            inform(f"  stored in part, for the file is damaged: {taken.stored.damage}")
-        if taken.stored.n_runs_partial:
+        if taken.changes.damage:
+            inform(f"  stored in part, for the file is damaged: {taken.changes.damage}")
+        if taken.changes.n_runs_partial:
             inform(
                 "  Its new runs are partial: no ranking takes them unless --runs names them. The whole file mends them."
             )
-        for note in taken.stored.warnings:
+        for note in taken.changes.warnings:
             inform(f"  note: {note}")
     return run_ids, failed
 
@@ -210,7 +210,7 @@ def _check_model(path: Path, options: ReadOptions, format_name: str | None, name
         BadInputError: it does.
     """
     from tracker.errors import BadInputError
-    from tracker.ingest.detection import read_model_name
+    from tracker.ingest.parsing.detection import read_model_name
 
     own = read_model_name(path, options, format=format_name)
     if own is None:

@@ -1,7 +1,7 @@
-"""An archive, opened and found to be sound: every byte is as it was written, every row can be stored.
+"""An archive, opened and checked: every byte is as it was written, every row can be stored.
 
-What is checked here is what no store would have written. Whether it agrees with what another store holds is found
-out when it is stored.
+What is checked here is what no store would have written. Whether it agrees with what another store holds is checked
+when it is stored.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tracker.errors import BadInputError
-from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, VERSION, columns_of, member, schema_of
+from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, VERSION, columns_of, member, schema_of
 from tracker.ingest.files.file_contents import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CHUNK = 1 << 20
-MOST_MANIFEST = 1 << 20
+MAX_MANIFEST_BYTES = 1 << 20
 LOCAL_HEADER = 30
 NEWER = "It was written by a newer program: pip install --upgrade suffrage"
 AGAIN = "Copy or download it again, or write it again with `suffrage export archive`."
@@ -96,22 +96,22 @@ class StoreArchive:
         """
         import pyarrow as pa
 
-        for table in ORDER:
+        for table in ROW_ORDER:
             try:
                 with self._parquet(table) as parquet:
-                    held, n_rows = parquet.schema_arrow, int(parquet.metadata.num_rows)
+                    schema, n_rows = parquet.schema_arrow, int(parquet.metadata.num_rows)
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
                 raise self._damaged(f"{member(table)} cannot be read ({first_line(error)}).") from error
             expected = {column.name: column for column in columns_of(table)}
-            unknown = [name for name in held.names if name not in expected]
-            if unknown or len(set(held.names)) < len(held.names):
-                named = ", ".join(map(repr, unknown or held.names))
-                raise BadInputError(self.path, f"{member(table)} has the columns {named}, unknown here.", advice=NEWER)
+            unknown = [name for name in schema.names if name not in expected]
+            if unknown or len(set(schema.names)) < len(schema.names):
+                names = ", ".join(map(repr, unknown or schema.names))
+                raise BadInputError(self.path, f"{member(table)} has the columns {names}, unknown here.", advice=NEWER)
             for name, column in expected.items():
-                if name not in held.names and not column.nullable:
+                if name not in schema.names and not column.nullable:
                     raise self._damaged(f"{member(table)} has no column {name!r}.")
-                if name in held.names and held.field(name).type != column.arrow:
-                    raise self._damaged(f"{member(table)}, column {name!r}: holds {held.field(name).type}.")
+                if name in schema.names and schema.field(name).type != column.arrow:
+                    raise self._damaged(f"{member(table)}, column {name!r}: holds {schema.field(name).type}.")
             if n_rows != self.n_rows[table]:
                 raise self._damaged(f"{member(table)} has {n_rows:,} rows, not {self.n_rows[table]:,}.")
 
@@ -125,7 +125,7 @@ class StoreArchive:
         return BadInputError(self.path, problem, advice=AGAIN)
 
     def _check(self, table: str, batch: pa.RecordBatch, first: int) -> None:
-        """Refuse nulls, references, texts and numbers that no store has."""
+        """Reject nulls, references, texts and numbers that no store has."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -171,19 +171,19 @@ def open_archive(path: Path) -> StoreArchive:
         places = _members(path, file)
         tables = _manifest(path, file, places)
         n_rows = {}
-        for table in ORDER:
+        for table in ROW_ORDER:
             start, size = places[member(table)]
             file.seek(start)
             hashed = hashlib.sha256()
-            left = size
-            while left and (chunk := file.read(min(CHUNK, left))):
+            remaining = size
+            while remaining and (chunk := file.read(min(CHUNK, remaining))):
                 hashed.update(chunk)
-                left -= len(chunk)
-            told_rows, told_hash = tables[table]
-            if hashed.hexdigest() != told_hash:
+                remaining -= len(chunk)
+            n_table_rows, expected_hash = tables[table]
+            if hashed.hexdigest() != expected_hash:
                 raise BadInputError(path, f"{member(table)} is not as it was written.", advice=AGAIN)
-            n_rows[table] = told_rows
-        archive = StoreArchive(path, file, {table: places[member(table)] for table in ORDER}, n_rows)
+            n_rows[table] = n_table_rows
+        archive = StoreArchive(path, file, {table: places[member(table)] for table in ROW_ORDER}, n_rows)
         archive.check_tables()
     except BaseException:
         file.close()
@@ -194,27 +194,27 @@ def open_archive(path: Path) -> StoreArchive:
 def _members(path: Path, file: IO[bytes]) -> dict[str, tuple[int, int]]:
     """Where the bytes of each member are, and how many."""
     try:
-        with zipfile.ZipFile(file) as told:
-            listed = told.infolist()
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, OverflowError) as error:
         raise BadInputError(path, f"is no whole archive ({first_line(error)}).", advice=AGAIN) from error
     size = file.seek(0, io.SEEK_END)
-    found: dict[str, tuple[int, int]] = {}
-    for one in listed:
-        if one.compress_type != zipfile.ZIP_STORED or one.compress_size != one.file_size:
-            text = f"its member {one.filename!r} is compressed, so another program has packed it."
+    places: dict[str, tuple[int, int]] = {}
+    for info in members:
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+            text = f"its member {info.filename!r} is compressed, so another program has packed it."
             raise BadInputError(path, text, advice=AGAIN)
-        file.seek(max(one.header_offset, 0))
+        file.seek(max(info.header_offset, 0))
         header = file.read(LOCAL_HEADER)
-        start = one.header_offset + LOCAL_HEADER
+        start = info.header_offset + LOCAL_HEADER
         start += int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-        if one.header_offset < 0 or len(header) < LOCAL_HEADER or start + one.file_size > size:
+        if info.header_offset < 0 or len(header) < LOCAL_HEADER or start + info.file_size > size:
             raise BadInputError(path, "is no whole archive.", advice=AGAIN)
-        found[one.filename] = start, one.file_size
-    wanted = {MARK, MANIFEST, *map(member, ORDER)}
-    if lacking := sorted(wanted - found.keys()):
+        places[info.filename] = start, info.file_size
+    expected = {MARK, MANIFEST, *map(member, ROW_ORDER)}
+    if lacking := sorted(expected - places.keys()):
         raise BadInputError(path, f"lacks {', '.join(lacking)}.", advice=AGAIN)
-    return found
+    return places
 
 
 def _manifest(path: Path, file: IO[bytes], places: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, str]]:
@@ -222,20 +222,22 @@ def _manifest(path: Path, file: IO[bytes], places: Mapping[str, tuple[int, int]]
     start, size = places[MANIFEST]
     file.seek(start)
     try:
-        told = json.loads(file.read(min(size, MOST_MANIFEST)))
-        version = told["version"]
-        assert told["format"] == MARK
+        manifest = json.loads(file.read(min(size, MAX_MANIFEST_BYTES)))
+        version = manifest["version"]
+        assert manifest["format"] == MARK
         assert isinstance(version, int)
     except (ValueError, RecursionError, KeyError, TypeError, AssertionError) as error:
         raise BadInputError(path, f"{MANIFEST} is not as it was written.", advice=AGAIN) from error
     if version > VERSION:
         raise BadInputError(path, f"is an archive of version {version}; this program knows {VERSION}.", advice=NEWER)
     try:
-        tables = {table: (told["tables"][table]["rows"], told["tables"][table]["sha256"]) for table in ORDER}
+        tables = {
+            table: (manifest["tables"][table]["rows"], manifest["tables"][table]["sha256"]) for table in ROW_ORDER
+        }
         assert all(isinstance(rows, int) and 0 <= rows < 2**40 for rows, _ in tables.values())
     except (KeyError, TypeError, AssertionError) as error:
         raise BadInputError(path, f"{MANIFEST} is not as it was written.", advice=AGAIN) from error
-    if more := sorted(set(told["tables"]) - set(ORDER)):
+    if more := sorted(set(manifest["tables"]) - set(ROW_ORDER)):
         raise BadInputError(path, f"holds tables unknown here: {', '.join(more)}.", advice=NEWER)
     return tables
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 import sqlalchemy as sa
@@ -16,38 +16,39 @@ from tracker.ingest.archives.archived_runs import ArchivedRuns
 from tracker.ingest.measurement import ParsedFile, ReadOptions
 from tracker.ingest.resolve.catalogue_resolver import CatalogueResolver
 from tracker.ingest.write.bulk_rows import raw_rows
+from tracker.ingest.write.store_changes import StoreChanges, StoredRun
 from tracker.ingest.write.stored_runs import OnConflict, first_warnings
 from tracker.ingest.write.vectors import EMBEDDING, EncoderName, add_vectors, encoder_key
 from tracker.schema import Run
-
-if TYPE_CHECKING:
-    from tracker.ingest.write.writer import StoreChanges, StoredRun
 
 KEYS_AT_ONCE = 1000
 
 
 def store_archive(
-    session: Session, reading: ParsedFile, archive: StoreArchive, options: ReadOptions, *, on_conflict: OnConflict
+    session: Session,
+    parsed: ParsedFile,
+    archive: StoreArchive,
+    options: ReadOptions,
+    *,
+    on_conflict: OnConflict = "rerun",
 ) -> StoreChanges:
     """Store an archive.
 
-    Its files count as taken in; it makes no row of its own, so that the store holds what the other held.
+    Its files count as ingested; it makes no row of its own, so that the store holds what the other held.
 
     Args:
         session: an open transaction that writes; on PostgreSQL an exclusive one.
-        reading: the file.
+        parsed: the file.
         archive: what it holds.
         options: what the user said of it; the name of the benchmark is heeded where there is one.
-        on_conflict: see `tracker.ingest.write.writer.store`.
+        on_conflict: see `tracker.ingest.write.writer.store_file`.
 
     Raises:
         BadInputError: it contradicts itself, a stored prompt, or a metric's bounds.
         ConflictError: it contradicts what is stored.
     """
-    from tracker.ingest.write.writer import StoreChanges, StoredRun
-
-    identities = CatalogueResolver(session, archive.path)
-    names = ArchivedNames(session, archive, identities)
+    catalogue = CatalogueResolver(session, archive.path)
+    names = ArchivedNames(session, archive, catalogue)
     names.resolve(options.benchmark)
     prompts = ArchivedPrompts(names, on_conflict)
     prompts.store()
@@ -55,46 +56,37 @@ def store_archive(
     runs.store()
     n_vectors = _store_vectors(session, archive, prompts)
     session.flush()
+    additions = (
+        (n_vectors, "vectors of prompts"),
+        (prompts.n_names_added, "other names of stored prompts"),
+        (names.n_other_names, "other names of models"),
+    )
+    warnings = (*parsed.warnings, *names.warnings, *prompts.warnings, *first_warnings(runs.warnings))
+    return replace(
+        _count_changes(runs, catalogue),
+        n_prompts_new=prompts.n_new,
+        n_models_new=catalogue.n_models_new,
+        warnings=(*warnings, *(f"{n:,} {noun} added" for n, noun in additions if n)),
+    )
 
-    def told(chosen: list[tuple[Run, str]]) -> tuple[StoredRun, ...]:
-        return tuple(
-            StoredRun(
-                id=run.id or 0,
-                benchmark=identities.benchmark_names[run.benchmark_id],
-                model=model,
-                condition=run.condition,
-                variant=run.variant,
-                label=run.label,
-            )
-            for run, model in chosen
-        )
 
-    remarks = first_warnings(runs.warnings)
-    further = [
-        f"{n:,} {what} added"
-        for n, what in (
-            (n_vectors, "vectors of prompts"),
-            (prompts.n_named, "other names of stored prompts"),
-            (names.n_other_names, "other names of models"),
-        )
-        if n
-    ]
+def _count_changes(runs: ArchivedRuns, catalogue: CatalogueResolver) -> StoreChanges:
+    def describe(chosen: list[tuple[Run, str]]) -> tuple[StoredRun, ...]:
+        return tuple(StoredRun.describe(run, model, catalogue.benchmark_names) for run, model in chosen)
+
     counts = runs.counts
     return StoreChanges(
         source_id=None,
-        benchmarks=tuple(identities.benchmark_names.values()),
-        n_prompts_new=prompts.n_new,
-        n_models_new=identities.n_models_new,
-        runs_new=told(runs.new),
-        runs_extended=told(runs.extended),
-        runs_unchanged=told(runs.unchanged),
+        benchmarks=tuple(catalogue.benchmark_names.values()),
+        runs_new=describe(runs.new),
+        runs_extended=describe(runs.extended),
+        runs_unchanged=describe(runs.unchanged),
         n_scores=counts.n_scores,
         n_task_scores=counts.n_task_scores,
         n_scores_unchanged=counts.n_unchanged,
         n_scores_skipped=counts.n_skipped,
         n_scores_updated=counts.n_updated,
         n_answers=counts.n_answers,
-        warnings=(*reading.warnings, *names.warnings, *prompts.warnings, *remarks, *further),
     )
 
 
@@ -111,40 +103,40 @@ def _store_vectors(session: Session, archive: StoreArchive, prompts: ArchivedPro
     keys = [encoder_key(session, *encoder) for encoder in encoders]
     n_new = first = 0
     for batch in archive.batches("embedding"):
-        of = np.asarray(batch.column("encoder").to_numpy())
-        asked = prompts.keys[np.asarray(batch.column("prompt").to_numpy())]
+        places = np.asarray(batch.column("encoder").to_numpy())
+        prompt_ids = prompts.keys[np.asarray(batch.column("prompt").to_numpy())]
         vectors = batch.column("vector").to_pylist()
-        for place in sorted(set(of.tolist())):
-            rows = np.flatnonzero(of == place).tolist()
+        for place in sorted(set(places.tolist())):
+            rows = np.flatnonzero(places == place).tolist()
             encoder, dimensions = encoders[place]
             wrong = [row for row in rows if len(vectors[row]) != 4 * dimensions]
             if wrong:
                 raise archive.error("embedding", first + wrong[0], f"its vector has not {dimensions} numbers")
-            wanted = asked[rows].tolist()
-            if len(set(wanted)) < len(wanted):
+            prompts_of_rows = prompt_ids[rows].tolist()
+            if len(set(prompts_of_rows)) < len(prompts_of_rows):
                 raise archive.error("embedding", first + rows[0], "a prompt has two vectors by one encoder")
-            held = _stored_vectors(session, keys[place], wanted)
-            pairs = list(zip(rows, wanted, strict=True))
-            different = [row for row, prompt in pairs if held.get(prompt, vectors[row]) != vectors[row]]
+            stored = _find_vectors(session, keys[place], prompts_of_rows)
+            pairs = list(zip(rows, prompts_of_rows, strict=True))
+            different = [row for row, prompt in pairs if stored.get(prompt, vectors[row]) != vectors[row]]
             if different:
                 raise ConflictError(
                     f"{archive.path}: {len(different):,} vectors differ from those stored by {encoder.label}. Take the "
                     "archive in to another --database."
                 )
-            fresh = [row for row, prompt in pairs if prompt not in held]
+            fresh = [row for row, prompt in pairs if prompt not in stored]
             if fresh:
-                made = np.frombuffer(b"".join(vectors[row] for row in fresh), dtype="<f4").reshape(len(fresh), -1)
-                add_vectors(session, keys[place], asked[fresh], made)
+                new = np.frombuffer(b"".join(vectors[row] for row in fresh), dtype="<f4").reshape(len(fresh), -1)
+                add_vectors(session, keys[place], prompt_ids[fresh], new)
                 n_new += len(fresh)
         first += batch.num_rows
     return n_new
 
 
-def _stored_vectors(session: Session, encoder: int, prompt_ids: list[int]) -> dict[int, bytes]:
-    held: dict[int, bytes] = {}
+def _find_vectors(session: Session, encoder: int, prompt_ids: list[int]) -> dict[int, bytes]:
+    vectors: dict[int, bytes] = {}
     for first in range(0, len(prompt_ids), KEYS_AT_ONCE):
-        asked = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(
+        query = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(
             EMBEDDING.c.encoder_id == encoder, EMBEDDING.c.prompt_id.in_(prompt_ids[first : first + KEYS_AT_ONCE])
         )
-        held.update((row[0], bytes(row[1])) for row in raw_rows(session, asked))
-    return held
+        vectors.update((row[0], bytes(row[1])) for row in raw_rows(session, query))
+    return vectors

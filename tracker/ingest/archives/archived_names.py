@@ -21,28 +21,28 @@ from tracker.schema.table import Table
 
 @dataclass(eq=False)
 class ArchivedNames:
-    """What the rows of an archive are called, and their keys in the store.
+    """What the rows of an archive are by_name, and their keys in the store.
 
     Attributes:
         session: the store.
         archive: the archive.
-        identities: the names of the store's benchmarks.
+        catalogue: the names of the store's benchmarks.
         keys: by table, ``(n,)`` int64 key of each row.
         model_names: of each model of the archive.
-        warnings: what the reader should be told.
+        warnings: what the reader should know.
         n_other_names: names of models that were added.
     """
 
     session: Session
     archive: StoreArchive
-    identities: CatalogueResolver
+    catalogue: CatalogueResolver
     keys: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     model_names: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     n_other_names: int = 0
 
     def resolve(self, benchmark: str | None = None) -> None:
-        """Find or make everything that has a name.
+        """Find or add everything that has a name.
 
         Args:
             benchmark: what the user calls the only benchmark of the archive.
@@ -53,7 +53,7 @@ class ArchivedNames:
         """
         self._benchmarks(benchmark)
         self._tasks()
-        metrics = [self.identities.metric(MetricDescription(**row)) for row in self._unique("metric", "name")]
+        metrics = [self.catalogue.metric(MetricDescription(**row)) for row in self._unique("metric", "name")]
         self.keys["metric"] = _keys(metrics)
         self._models()
         self._sources()
@@ -67,10 +67,10 @@ class ArchivedNames:
             name, _, revision = renamed.partition("@")
             rows = [{"name": name, "revision": revision}]
         stored = {(scalar.name, scalar.revision): scalar for scalar in self.session.scalars(select(Benchmark))}
-        found = [stored.get((row["name"], row["revision"])) or Benchmark(**row) for row in rows]
-        self.keys["benchmark"] = self._made(found)
-        labels = [f"{one.name}@{one.revision}" if one.revision else one.name for one in found]
-        self.identities.benchmark_names.update(zip(self.keys["benchmark"].tolist(), labels, strict=True))
+        benchmarks = [stored.get((row["name"], row["revision"])) or Benchmark(**row) for row in rows]
+        self.keys["benchmark"] = self._add_new(benchmarks)
+        labels = [f"{known.name}@{known.revision}" if known.revision else known.name for known in benchmarks]
+        self.catalogue.benchmark_names.update(zip(self.keys["benchmark"].tolist(), labels, strict=True))
 
     def _tasks(self) -> None:
         owners = self.keys["benchmark"].tolist()
@@ -79,49 +79,49 @@ class ArchivedNames:
             for scalar in self.session.scalars(select(Task).where(sa.column("benchmark_id").in_(owners)))
         }
         rows = [(owners[row["benchmark"]], row["name"]) for row in self._unique("task", "benchmark", "name")]
-        found = [stored.get(row) or Task(benchmark_id=row[0], name=row[1]) for row in rows]
-        self.keys["task"] = self._made(found)
+        tasks = [stored.get(row) or Task(benchmark_id=row[0], name=row[1]) for row in rows]
+        self.keys["task"] = self._add_new(tasks)
         for key, (_, name) in zip(self.keys["task"].tolist(), rows, strict=True):
-            self.identities.task_names[key] = name
+            self.catalogue.task_names[key] = name
 
     def _models(self) -> None:
         """A model is known by any of its names; facts that the store lacks are filled in, none is overwritten."""
         rows = self._unique("model", "name")
-        also: list[list[str]] = [[] for _ in rows]
+        aliases: list[list[str]] = [[] for _ in rows]
         for row in self._unique("model_alias", "name"):
-            also[row["model"]].append(row["name"])
+            aliases[row["model"]].append(row["name"])
         stored = {scalar.id: scalar for scalar in self.session.scalars(select(Model))}
-        called = {scalar.name: stored[scalar.model_id] for scalar in self.session.scalars(select(ModelAlias))}
-        called |= {one.name: one for one in stored.values()}
-        found: list[Model] = []
+        by_name = {scalar.name: stored[scalar.model_id] for scalar in self.session.scalars(select(ModelAlias))}
+        by_name |= {scalar.name: scalar for scalar in stored.values()}
+        models: list[Model] = []
         n_different = 0
-        for row, others in zip(rows, also, strict=True):
-            names = [row["name"], *others]
-            known = {id(called[name]): called[name] for name in names if name in called}
+        for row, further_names in zip(rows, aliases, strict=True):
+            names = [row["name"], *further_names]
+            known = {id(by_name[name]): by_name[name] for name in names if name in by_name}
             if len(known) > 1:
-                told = " and ".join(sorted(one.name for one in known.values()))
+                stored_names = " and ".join(sorted(scalar.name for scalar in known.values()))
                 raise ConflictError(
-                    f"{self.archive.path}: {', '.join(names)} are names of one model there, and of {told} in the "
-                    "store. Keep them apart in another --database."
+                    f"{self.archive.path}: {', '.join(names)} are names of one model there, and of {stored_names} in "
+                    "the store. Keep them apart in another --database."
                 )
             if known:
                 (model,) = known.values()
                 for fact in MODEL_FACTS:
-                    held, said = getattr(model, fact), row[fact]
-                    if held is None and said is not None:
-                        setattr(model, fact, said)
-                    n_different += held is not None and said is not None and held != said
+                    old, new = getattr(model, fact), row[fact]
+                    if old is None and new is not None:
+                        setattr(model, fact, new)
+                    n_different += old is not None and new is not None and old != new
             else:
                 model = Model(**row)
-                self.identities.n_models_new += 1
-            found.append(model)
-        self.keys["model"] = self._made(found)
-        self.model_names = [model.name for model in found]
+                self.catalogue.n_models_new += 1
+            models.append(model)
+        self.keys["model"] = self._add_new(models)
+        self.model_names = [model.name for model in models]
         fresh = [
             (name, model)
-            for row, others, model in zip(rows, also, found, strict=True)
-            for name in (row["name"], *others)
-            if name not in called and name != model.name
+            for row, further_names, model in zip(rows, aliases, models, strict=True)
+            for name in (row["name"], *further_names)
+            if name not in by_name and name != model.name
         ]
         self._check_aliases(fresh, rows)
         self.session.add_all(ModelAlias(name=name, model_id=model.id or 0) for name, model in fresh)
@@ -139,25 +139,25 @@ class ArchivedNames:
     def _sources(self) -> None:
         rows = self._unique("source", "identity")
         stored = {scalar.identity: scalar for scalar in self.session.scalars(select(Source))}
-        self.keys["source"] = self._made([stored.get(row["identity"]) or Source(**row) for row in rows])
+        self.keys["source"] = self._add_new([stored.get(row["identity"]) or Source(**row) for row in rows])
 
     def _unique(self, table: str, *names: str) -> list[dict[str, Any]]:
-        """The rows of a small table, no two of which are called the same."""
+        """The rows of a small table, no two of which have the same name."""
         rows = list(self.archive.rows(table))
-        met: set[tuple[Any, ...]] = set()
+        names_seen: set[tuple[Any, ...]] = set()
         for place, row in enumerate(rows):
             name = tuple(row[part] for part in names)
-            if name in met:
+            if name in names_seen:
                 raise self.archive.error(table, place, f"{name[-1]!r} is there already")
-            met.add(name)
+            names_seen.add(name)
         return rows
 
-    def _made(self, found: Sequence[Benchmark | Task | Model | Source]) -> NDArray[np.int64]:
-        fresh: list[Table] = [one for one in found if one.id is None]
+    def _add_new(self, rows: Sequence[Benchmark | Task | Model | Source]) -> NDArray[np.int64]:
+        fresh: list[Table] = [row for row in rows if row.id is None]
         self.session.add_all(fresh)
         self.session.flush()
-        return _keys(found)
+        return _keys(rows)
 
 
-def _keys(found: Sequence[Benchmark | Task | Metric | Model | Source]) -> NDArray[np.int64]:
-    return np.array([one.id for one in found], dtype=np.int64)
+def _keys(rows: Sequence[Benchmark | Task | Metric | Model | Source]) -> NDArray[np.int64]:
+    return np.array([row.id for row in rows], dtype=np.int64)

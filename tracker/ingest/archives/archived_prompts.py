@@ -1,8 +1,8 @@
-"""Prompts of an archive, with all their names, found in the store or made there.
+"""Prompts of an archive, with all their names, found in the store or added to it.
 
 A prompt is known by any of its names, else by its content: the first prompt of its task with this content that the
-same family of files does not name otherwise. What the store lacks of it is filled in, and contradictions are told, as
-of any file.
+same family of files does not name otherwise. What the store lacks of it is filled in, and contradictions are reported,
+as of any file.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from tracker.schema import Prompt
 
 Name = tuple[str, str]
 """Who calls a prompt so, and how."""
-ROWS_AT_ONCE = 4096
-KEYS_AT_ONCE = 1000
+ROWS_PER_BATCH = 4096
+KEYS_PER_QUERY = 1000
 
 
 class ArchivedPrompts:
     """The prompts of an archive on their way into the store.
 
     Args:
-        names: what is called what.
+        names: the names of the archive, resolved.
         on_conflict: what becomes of a gold answer that contradicts the stored one.
 
     Attributes:
         keys: ``(n,)`` int64 key of each prompt.
-        n_new: prompts that were made.
-        n_named: names that stored prompts did not have.
-        warnings: what the reader should be told.
+        n_new: prompts that were added.
+        n_names_added: names that stored prompts did not have.
+        warnings: what the reader should know.
     """
 
     def __init__(self, names: ArchivedNames, on_conflict: str) -> None:
@@ -50,15 +50,15 @@ class ArchivedPrompts:
         self.names = names
         n = self.archive.n_rows["prompt"]
         self.keys = np.full(n, -1, dtype=np.int64)
-        self.n_new = self.n_named = 0
+        self.n_new = self.n_names_added = 0
         self.warnings: list[str] = []
-        self._met = np.zeros(n, dtype=np.bool_)
+        self._was_stored = np.zeros(n, dtype=np.bool_)
         """Which of them the store had."""
         owners = self.names.keys["benchmark"]
         self._owners = [int(owners[row["benchmark"]]) for row in self.archive.rows("task")]
         self._claimed: set[int] = set()
         self._nameless = self._without_names()
-        self._first_made = 1 + (self.session.scalar(sa.select(sa.func.max(PROMPT.c.id))) or 0)
+        self._first_new = 1 + (self.session.scalar(sa.select(sa.func.max(PROMPT.c.id))) or 0)
 
     def store(self) -> None:
         """Find or make them all.
@@ -66,64 +66,66 @@ class ArchivedPrompts:
         Raises:
             BadInputError: the archive contradicts itself or a stored prompt.
         """
-        for first, rows, called in self._with_names():
-            self._take(first, rows, called)
-        if self._met.any():
+        for first, rows, row_names in self._with_names():
+            self._store_rows(first, rows, row_names)
+        if self._was_stored.any():
             self._complete()
 
     def _with_names(self) -> Iterator[tuple[int, list[dict[str, Any]], list[list[Name]]]]:
         """Rows of prompts, the place of the first, and the names of each."""
         first = 0
-        waiting = _Grouped(self.archive)
+        reader = _NameReader(self.archive)
         for batch in self.archive.batches("prompt"):
-            for start in range(0, batch.num_rows, ROWS_AT_ONCE):
-                rows = batch.slice(start, ROWS_AT_ONCE).to_pylist()
-                yield first, rows, [waiting.of(first + row) for row in range(len(rows))]
+            for start in range(0, batch.num_rows, ROWS_PER_BATCH):
+                rows = batch.slice(start, ROWS_PER_BATCH).to_pylist()
+                yield first, rows, [reader.read(first + row) for row in range(len(rows))]
                 first += len(rows)
-        waiting.end()
+        reader.check_end()
 
-    def _take(self, first: int, rows: list[dict[str, Any]], called: list[list[Name]]) -> None:
+    def _store_rows(self, first: int, rows: list[dict[str, Any]], row_names: list[list[Name]]) -> None:
         tasks = self.names.keys["task"][[row["task"] for row in rows]].tolist()
         hashes = [row["content_hash"] for row in rows]
-        page = _Page(self.session, tasks, hashes, called, self._first_made)
+        index = _StoredPrompts(self.session, tasks, hashes, row_names, self._first_new)
         fresh = iter(fresh_keys(self.session, Prompt, len(rows)))
-        made: list[dict[str, Any]] = []
+        new: list[dict[str, Any]] = []
         aliases: list[dict[str, Any]] = []
-        for at, (row, task, names) in enumerate(zip(rows, tasks, called, strict=True)):
-            key = self._found(first + at, row, task, names, page)
+        for at, (row, task, names) in enumerate(zip(rows, tasks, row_names, strict=True)):
+            key = self._find(first + at, row, task, names, index)
             if key is None:
                 key = next(fresh)
-                occurrence = page.put(key, task, row["content_hash"], row["occurrence"])
-                made.append(self._row(first + at, row, key, task, occurrence))
+                occurrence = index.put(key, task, row["content_hash"], row["occurrence"])
+                new.append(self._row(first + at, row, key, task, occurrence))
             else:
-                self._met[first + at] = True
+                self._was_stored[first + at] = True
                 self._claimed.add(key)
             for name in names:
-                if page.names.setdefault((task, name), key) != key:
+                if index.names.setdefault((task, name), key) != key:
                     raise self.archive.error("prompt", first + at, f"{name[1]!r} is another prompt's name too")
-                if (task, name) not in page.stored:
-                    page.stored.add((task, name))
+                if (task, name) not in index.stored:
+                    index.stored.add((task, name))
                     aliases.append({"task_id": task, "namespace": name[0], "key": name[1], "prompt_id": key})
-                    self.n_named += key < self._first_made
+                    self.n_names_added += key < self._first_new
             self.keys[first + at] = key
         connection = self.session.connection()
-        if made:
-            connection.execute(sa.insert(PROMPT), made)
-            self.n_new += len(made)
+        if new:
+            connection.execute(sa.insert(PROMPT), new)
+            self.n_new += len(new)
         if aliases:
             connection.execute(sa.insert(ALIAS), aliases)
 
-    def _found(self, place: int, row: dict[str, Any], task: int, names: Sequence[Name], page: _Page) -> int | None:
+    def _find(
+        self, place: int, row: dict[str, Any], task: int, names: Sequence[Name], index: _StoredPrompts
+    ) -> int | None:
         """The stored prompt that is meant; None where there is none."""
-        found = {page.names[task, name] for name in names if (task, name) in page.names}
-        if len(found) > 1:
-            text = f"{names[0][1]!r} and its other names mean {len(found)} prompts of the store"
+        candidates = {index.names[task, name] for name in names if (task, name) in index.names}
+        if len(candidates) > 1:
+            text = f"{names[0][1]!r} and its other names mean {len(candidates)} prompts of the store"
             raise self.archive.error("prompt", place, text)
-        key = next(iter(found), None)
-        if key is not None and (key >= self._first_made or key in self._claimed):
+        key = next(iter(candidates), None)
+        if key is not None and (key >= self._first_new or key in self._claimed):
             raise self.archive.error("prompt", place, f"{names[0][1]!r} means a prompt that another row means too")
         if key is None and row["content_hash"] is not None:
-            return page.alike(task, row["content_hash"], row["occurrence"], names, self._claimed)
+            return index.find_equal(task, row["content_hash"], row["occurrence"], names, self._claimed)
         if key is None and not names and self._nameless[task]:
             return self._nameless[task].pop(0)
         return key
@@ -132,53 +134,53 @@ class ArchivedPrompts:
         return {
             "id": key, "task_id": task, "content_hash": row["content_hash"], "occurrence": occurrence,
             "text": row["text"], "answer": row["answer"], "split": row["split"],
-            "choices": self._parsed(place, row, "choices", list),
-            "details": self._parsed(place, row, "details", dict),
+            "choices": self._parse(place, row, "choices", list),
+            "details": self._parse(place, row, "details", dict),
         }  # fmt: skip
 
-    def _parsed(self, place: int, row: dict[str, Any], name: str, kind: type) -> Any:
-        value = parsed(self.archive, "prompt", place, name, row[name], kind)
+    def _parse(self, place: int, row: dict[str, Any], name: str, kind: type) -> Any:
+        value = parse_cell(self.archive, "prompt", place, name, row[name], kind)
         if name == "choices" and value is not None and not all(isinstance(option, str) for option in value):
             raise self.archive.error("prompt", place, "its choices are no texts")
         return value
 
     def _complete(self) -> None:
-        """What the archive says of prompts that were there before, as any file would say it."""
+        """Complete prompts that were stored before, as from any file."""
         path = self.archive.path
-        book = PromptResolver(self.session, self.names.identities, path, self.on_conflict)
-        for first, rows, called in self._with_names():
+        resolver = PromptResolver(self.session, self.names.catalogue, path, self.on_conflict)
+        for first, rows, row_names in self._with_names():
             by_block: dict[tuple[int, str], list[int]] = defaultdict(list)
             for at in range(len(rows)):
-                if self._met[first + at] and called[at]:
-                    by_block[self._owners[rows[at]["task"]], called[at][0][0]].append(at)
+                if self._was_stored[first + at] and row_names[at]:
+                    by_block[self._owners[rows[at]["task"]], row_names[at][0][0]].append(at)
             for (benchmark, namespace), places in by_block.items():
-                task_names = self.names.identities.task_names
+                task_names = self.names.catalogue.task_names
                 chosen = [rows[at] for at in places]
                 block = Prompts(
-                    keys=[called[at][0][1] for at in places],
+                    keys=[row_names[at][0][1] for at in places],
                     tasks=[task_names[int(self.names.keys["task"][row["task"]])] for row in chosen],
                     namespace=namespace,
                     text=[row["text"] for row in chosen],
-                    choices=[self._parsed(first + at, rows[at], "choices", list) for at in places],
+                    choices=[self._parse(first + at, rows[at], "choices", list) for at in places],
                     answer=[row["answer"] for row in chosen],
                     split=[row["split"] for row in chosen],
-                    details=[self._parsed(first + at, rows[at], "details", dict) for at in places],
+                    details=[self._parse(first + at, rows[at], "details", dict) for at in places],
                     lines=np.array([first + at + 1 for at in places], dtype=np.int64),
                 )
-                book.keys(block, benchmark)
-        self.warnings += [*book.warnings, *book.details.remarks]
+                resolver.resolve(block, benchmark)
+        self.warnings += [*resolver.warnings, *resolver.details.warnings]
 
     def _without_names(self) -> dict[int, list[int]]:
-        """Stored prompts that have neither name nor text, by task: nothing but their order tells them apart."""
-        found: dict[int, list[int]] = defaultdict(list)
-        named = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.prompt_id == PROMPT.c.id).exists()
-        asked = sa.select(PROMPT.c.task_id, PROMPT.c.id).where(PROMPT.c.content_hash.is_(None), sa.not_(named))
-        for task, key in raw_rows(self.session, asked.order_by(PROMPT.c.id)):
-            found[task].append(key)
-        return found
+        """Stored prompts that have neither name nor text, by task: only their order distinguishes them."""
+        by_task: dict[int, list[int]] = defaultdict(list)
+        has_name = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.prompt_id == PROMPT.c.id).exists()
+        query = sa.select(PROMPT.c.task_id, PROMPT.c.id).where(PROMPT.c.content_hash.is_(None), sa.not_(has_name))
+        for task, key in raw_rows(self.session, query.order_by(PROMPT.c.id)):
+            by_task[task].append(key)
+        return by_task
 
 
-def parsed(archive: StoreArchive, table: str, place: int, name: str, text: str | None, kind: type) -> Any:
+def parse_cell(archive: StoreArchive, table: str, place: int, name: str, text: str | None, kind: type) -> Any:
     """What a cell of JSON holds, in a form that can be stored.
 
     Raises:
@@ -195,7 +197,7 @@ def parsed(archive: StoreArchive, table: str, place: int, name: str, text: str |
     return value
 
 
-class _Page:
+class _StoredPrompts:
     """What the store holds that some prompts of an archive may be.
 
     Attributes:
@@ -208,42 +210,44 @@ class _Page:
         session: Session,
         tasks: Sequence[int],
         hashes: Sequence[str | None],
-        called: Sequence[Sequence[Name]],
-        first_made: int,
+        row_names: Sequence[Sequence[Name]],
+        first_new: int,
     ) -> None:
         self.names: dict[tuple[int, Name], int] = {}
-        self._same: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+        self._equal: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
         """Occurrence and key of the prompts of a task with one content."""
-        self._first_made = first_made
-        own = list(dict.fromkeys(tasks))
-        for part in _parts({key for names in called for _, key in names}):
-            asked = sa.select(ALIAS.c.task_id, ALIAS.c.namespace, ALIAS.c.key, ALIAS.c.prompt_id)
-            for task, namespace, key, prompt in _of_tasks(session, asked.where(ALIAS.c.key.in_(part)), ALIAS, own):
+        self._first_new = first_new
+        task_ids = list(dict.fromkeys(tasks))
+        for part in _parts({key for names in row_names for _, key in names}):
+            query = sa.select(ALIAS.c.task_id, ALIAS.c.namespace, ALIAS.c.key, ALIAS.c.prompt_id)
+            for task, namespace, key, prompt in _select_tasks(
+                session, query.where(ALIAS.c.key.in_(part)), ALIAS, task_ids
+            ):
                 self.names[task, (namespace, key)] = prompt
         self.stored = set(self.names)
         for part in _parts({hashed for hashed in hashes if hashed is not None}):
-            asked = sa.select(PROMPT.c.task_id, PROMPT.c.content_hash, PROMPT.c.occurrence, PROMPT.c.id)
-            for task, hashed, occurrence, prompt in _of_tasks(
-                session, asked.where(PROMPT.c.content_hash.in_(part)), PROMPT, own
+            query = sa.select(PROMPT.c.task_id, PROMPT.c.content_hash, PROMPT.c.occurrence, PROMPT.c.id)
+            for task, hashed, occurrence, prompt in _select_tasks(
+                session, query.where(PROMPT.c.content_hash.in_(part)), PROMPT, task_ids
             ):
-                self._same[task, hashed][occurrence] = prompt
+                self._equal[task, hashed][occurrence] = prompt
         self._spaces: dict[int, set[str]] = defaultdict(set)
         """Who names each of those that were there before."""
-        there = {key for same in self._same.values() for key in same.values() if key < first_made}
-        for part in _parts(there):
+        earlier = {key for equal in self._equal.values() for key in equal.values() if key < first_new}
+        for part in _parts(earlier):
             spaces: sa.Select[Any] = sa.select(ALIAS.c.prompt_id, ALIAS.c.namespace)
             for prompt, namespace in raw_rows(session, spaces.where(ALIAS.c.prompt_id.in_(part))):
                 self._spaces[prompt].add(namespace)
 
-    def alike(
+    def find_equal(
         self, task: int, hashed: str, occurrence: int, names: Sequence[Name], claimed: Collection[int]
     ) -> int | None:
         """A prompt with this content that was there before, best the same occurrence, and that nobody means yet."""
         spaces = {namespace for namespace, _ in names}
         free = [
             (nth != occurrence, nth, key)
-            for nth, key in self._same[task, hashed].items()
-            if key < self._first_made and key not in claimed and not spaces & self._spaces[key]
+            for nth, key in self._equal[task, hashed].items()
+            if key < self._first_new and key not in claimed and not spaces & self._spaces[key]
         ]
         return min(free)[2] if free else None
 
@@ -251,23 +255,23 @@ class _Page:
         """Place a new prompt; its occurrence, the next free one where that is taken."""
         if hashed is None:
             return occurrence
-        same = self._same[task, hashed]
-        nth = occurrence if occurrence not in same else max(same) + 1
-        same[nth] = key
+        equal = self._equal[task, hashed]
+        nth = occurrence if occurrence not in equal else max(equal) + 1
+        equal[nth] = key
         return nth
 
 
-def _of_tasks(session: Session, asked: sa.Select[Any], table: sa.Table, tasks: Sequence[int]) -> Iterator[Any]:
+def _select_tasks(session: Session, query: sa.Select[Any], table: sa.Table, tasks: Sequence[int]) -> Iterator[Any]:
     for part in _parts(tasks):
-        yield from raw_rows(session, asked.where(table.c.task_id.in_(part)))
+        yield from raw_rows(session, query.where(table.c.task_id.in_(part)))
 
 
 def _parts(values: Collection[Any]) -> Iterator[list[Any]]:
-    listed = list(values)
-    return (listed[first : first + KEYS_AT_ONCE] for first in range(0, len(listed), KEYS_AT_ONCE))
+    ordered = list(values)
+    return (ordered[first : first + KEYS_PER_QUERY] for first in range(0, len(ordered), KEYS_PER_QUERY))
 
 
-class _Grouped:
+class _NameReader:
     """The names of prompts, which stand in the order of the prompts."""
 
     def __init__(self, archive: StoreArchive) -> None:
@@ -276,24 +280,24 @@ class _Grouped:
         self._next = next(self._rows, None)
         self._n = 0
 
-    def of(self, prompt: int) -> list[Name]:
-        """The names of the prompt at a place; places must be asked for in order.
+    def read(self, prompt: int) -> list[Name]:
+        """The names of the prompt at a place; places must be read in order.
 
         Raises:
             BadInputError: the names are not in order.
         """
-        found: list[Name] = []
+        names: list[Name] = []
         while self._next is not None and self._next[0] <= prompt:
             place, namespace, key = self._next
             if place < prompt:
                 raise self._archive.error("prompt_alias", self._n, "is not in its place")
-            found.append((namespace, key))
+            names.append((namespace, key))
             self._next = next(self._rows, None)
             self._n += 1
-        return found
+        return names
 
-    def end(self) -> None:
-        """All prompts have been asked for.
+    def check_end(self) -> None:
+        """Check that all names have been read.
 
         Raises:
             BadInputError: names are left.

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from tracker.errors import ConflictError
 from tracker.ingest.archives.archived_names import ArchivedNames
-from tracker.ingest.archives.archived_prompts import ArchivedPrompts, parsed
-from tracker.ingest.archives.run_contents import AnswerKey, RunContent, RunContents, Said, TaskKey
+from tracker.ingest.archives.archived_prompts import ArchivedPrompts, parse_cell
+from tracker.ingest.archives.run_contents import AnswerKey, AnswerValue, RunContent, RunContents, TaskKey
 from tracker.ingest.write.bulk_rows import insert_answers, insert_scores, raw_rows, stored_scores
 from tracker.ingest.write.checksums import checksum, combine_checksums
 from tracker.ingest.write.score_columns import compare_scores, unpack
@@ -27,18 +27,18 @@ Identity = tuple[int, int, str, str]
 
 @dataclass(eq=False)
 class _Difference:
-    """A run of the archive beside a stored one: what is not there yet, and what is there otherwise."""
+    """A run of the archive compared with a stored one: values that are new, and values that differ."""
 
     new: RunContent
     changed: RunContent
-    n_alike: int = 0
-    lacking: dict[AnswerKey, Said] = field(default_factory=dict)
+    n_unchanged: int = 0
+    lacking: dict[AnswerKey, AnswerValue] = field(default_factory=dict)
     """Answers whose probability the store lacks."""
 
 
 @dataclass(kw_only=True)
-class Counts:
-    """What was done with the values of runs; as in `tracker.ingest.write.writer.Stored`."""
+class ValueCounts:
+    """What was done with the values of runs; as in `tracker.ingest.write.store_changes.StoreChanges`."""
 
     n_scores: int = 0
     n_task_scores: int = 0
@@ -52,14 +52,14 @@ class ArchivedRuns:
     """The runs of an archive on their way into the store.
 
     Args:
-        names: what is called what.
+        names: the names of the archive, resolved.
         prompts: the prompts, stored already.
-        on_conflict: what becomes of scores that contradict the stored ones.
+        on_conflict: how to resolve scores that contradict stored ones.
 
     Attributes:
         new, extended, unchanged: runs of the store, with the model's name as the archive has it.
         counts: of their values.
-        warnings: what the reader should be told.
+        warnings: what the reader should know.
     """
 
     def __init__(self, names: ArchivedNames, prompts: ArchivedPrompts, on_conflict: OnConflict) -> None:
@@ -68,7 +68,7 @@ class ArchivedRuns:
         self.new: list[tuple[Run, str]] = []
         self.extended: list[tuple[Run, str]] = []
         self.unchanged: list[tuple[Run, str]] = []
-        self.counts = Counts()
+        self.counts = ValueCounts()
         self.warnings: list[str] = []
         self._metrics: dict[int, Metric] = {}
         self._labels: dict[Identity, dict[str, int]] = defaultdict(dict)
@@ -76,7 +76,7 @@ class ArchivedRuns:
         self._evaluations: dict[int, str] = {}
 
     def store(self) -> None:
-        """Find or make them all, and write what the store lacks of them.
+        """Find or add them all, and write what the store lacks of them.
 
         Raises:
             BadInputError: the archive contradicts itself, or a metric's bounds.
@@ -86,34 +86,36 @@ class ArchivedRuns:
             scalar.id: scalar for scalar in self.session.scalars(sa.select(Metric)) if scalar.id is not None
         }
         runs: Any = Run
-        said = runs.settings[IDENTITY].as_string()
-        asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, said, runs.label, runs.id)
-        asked = asked.where(runs.benchmark_id.in_(self.names.keys["benchmark"].tolist())).order_by(runs.id)
-        for benchmark, model, condition, variant, said_identity, label, key in self.session.execute(asked):
+        stored_identity = runs.settings[IDENTITY].as_string()
+        query = sa.select(
+            runs.benchmark_id, runs.model_id, runs.condition, runs.variant, stored_identity, runs.label, runs.id
+        )
+        query = query.where(runs.benchmark_id.in_(self.names.keys["benchmark"].tolist())).order_by(runs.id)
+        for benchmark, model, condition, variant, stored_hash, label, key in self.session.execute(query):
             self._labels[benchmark, model, condition, variant][label] = key
-            if (evaluation := evaluation_identity({IDENTITY: said_identity})) is not None:
+            if (evaluation := evaluation_identity({IDENTITY: stored_hash})) is not None:
                 self._evaluations[key] = evaluation
         contents = RunContents(self.names, self.prompts, self._metrics)
         rows = list(self.archive.rows("run"))
         keys: list[int] = []
-        made: dict[int, Run] = {}
+        added: dict[int, Run] = {}
         for place, row in enumerate(rows):
-            content = contents.of(place, row["n_scores"])
-            run, is_new = self._stored(place, row, content)
+            content = contents.read_run(place, row["n_scores"])
+            run, is_new = self._store_run(place, row, content)
             keys.append(run.id or 0)
             if is_new:
-                made[place] = run
+                added[place] = run
             self._link(keys[-1], contents.sources(place))
-        contents.end(len(rows))
-        for place, run in made.items():
+        contents.check_end(len(rows))
+        for place, run in added.items():
             if (after := rows[place]["superseded_by"]) is not None:
                 run.superseded_by = keys[after]
         self.session.flush()
 
     # --- which run it is ---
 
-    def _stored(self, place: int, row: Mapping[str, Any], content: RunContent) -> tuple[Run, bool]:
-        """The run of the store that a row is, with what it brings; whether it was made."""
+    def _store_run(self, place: int, row: Mapping[str, Any], content: RunContent) -> tuple[Run, bool]:
+        """The run of the store that a row is, with what it brings; whether it is new."""
         for name, words in (("condition", CONDITIONS), ("status", RUN_STATUSES)):
             if row[name] not in words:
                 raise self.archive.error("run", place, f"its {name} is {row[name]!r}")
@@ -125,7 +127,7 @@ class ArchivedRuns:
         )
         every, label = self._labels[identity], str(row["label"])
         model = self.names.model_names[row["model"]]
-        row = {**row, "settings": parsed(self.archive, "run", place, "settings", row["settings"], dict)}
+        row = {**row, "settings": parse_cell(self.archive, "run", place, "settings", row["settings"], dict)}
         evaluation = evaluation_identity(row["settings"])
         labels = {name: key for name, key in every.items() if self._evaluations.get(key) == evaluation}
         if evaluation is not None and label not in labels:  # the same evaluation may have come to another label here
@@ -137,77 +139,77 @@ class ArchivedRuns:
             fresh = next_label(every) if label in every else label
             if fresh != label:
                 self.warnings.append(f"{model}: the store has another run {label!r}: stored as a new run, {fresh}")
-            return self._make(row, identity, fresh, content), True
-        beside = self._beside(key, content)
-        different = beside.changed.n_values
+            return self._add(row, identity, fresh, content), True
+        difference = self._compare(key, content)
+        different = difference.changed.n_values
         if not different and key not in self._claimed:
-            return self._extend(key, row, beside, model), False
-        text = f"{model}: {different:,} of {different + beside.n_alike:,} values differ from those stored"
+            return self._extend(key, row, difference, model), False
+        text = f"{model}: {different:,} of {different + difference.n_unchanged:,} values differ from those stored"
         if OUR_LABEL.match(label) and self.on_conflict == "rerun":
-            for other in sorted((key for name, key in labels.items() if OUR_LABEL.match(name)), reverse=True):
-                again = self._beside(other, content) if other not in self._claimed else None
-                if again is not None and not again.changed.n_values and not again.new.n_values and again.n_alike:
-                    return self._extend(other, row, again, model), False
+            for earlier in sorted((key for name, key in labels.items() if OUR_LABEL.match(name)), reverse=True):
+                rerun = self._compare(earlier, content) if earlier not in self._claimed else None
+                if rerun is not None and not rerun.changed.n_values and not rerun.new.n_values and rerun.n_unchanged:
+                    return self._extend(earlier, row, rerun, model), False
             fresh = next_label(every)
             self.warnings.append(f"{text}: stored as a new run, {fresh}")
-            return self._make(row, identity, fresh, content), True
+            return self._add(row, identity, fresh, content), True
         if self.on_conflict in ("rerun", "error") or key in self._claimed:
-            named = f" for the run {label!r}" if label else ""
+            named_run = f" for the run {label!r}" if label else ""
             raise ConflictError(
-                f"{self.archive.path}: {text}{named}. Keep what is stored with --on-conflict skip, or overwrite it "
+                f"{self.archive.path}: {text}{named_run}. Keep what is stored with --on-conflict skip, or overwrite it "
                 "with --on-conflict update."
             )
         self.warnings.append(f"{text}: {'the stored ones were kept' if self.on_conflict == 'skip' else 'overwritten'}")
-        return self._extend(key, row, beside, model), False
+        return self._extend(key, row, difference, model), False
 
-    def _beside(self, key: int, content: RunContent) -> _Difference:
+    def _compare(self, key: int, content: RunContent) -> _Difference:
         new, changed = RunContent([], {}, {}), RunContent([], {}, {})
-        found = _Difference(new, changed)
-        held = stored_scores(self.session, key) if content.columns else {}
+        difference = _Difference(new, changed)
+        stored = stored_scores(self.session, key) if content.columns else {}
         for column in content.columns:
-            told = compare_scores(column, held.get(column.metric_id))
-            new.columns.append(column.where(told.new))
-            changed.columns.append(column.where(told.different))
-            found.n_alike += int((~told.new & ~told.different).sum())
-        said = self._stored_answers(key) if content.answers else {}
-        for one, answer in content.answers.items():
-            known = said.get(one)
+            comparison = compare_scores(column, stored.get(column.metric_id))
+            new.columns.append(column.where(comparison.new))
+            changed.columns.append(column.where(comparison.different))
+            difference.n_unchanged += int((~comparison.new & ~comparison.different).sum())
+        stored_answers = self._stored_answers(key) if content.answers else {}
+        for answer_key, answer in content.answers.items():
+            known = stored_answers.get(answer_key)
             if known is None:
-                new.answers[one] = answer
+                new.answers[answer_key] = answer
             elif (known[0], known[2]) != (answer[0], answer[2]) or (
                 None not in (known[1], answer[1]) and known[1] != answer[1]
             ):
-                changed.answers[one] = answer
+                changed.answers[answer_key] = answer
             else:
-                found.n_alike += 1
+                difference.n_unchanged += 1
                 if known[1] is None and answer[1] is not None:
-                    found.lacking[one] = answer
-        of_tasks = self._stored_task_scores(key) if content.task_scores else {}
+                    difference.lacking[answer_key] = answer
+        task_scores = self._stored_task_scores(key) if content.task_scores else {}
         for pair, value in content.task_scores.items():
-            if pair not in of_tasks:
+            if pair not in task_scores:
                 new.task_scores[pair] = value
-            elif of_tasks[pair] != value[0]:
+            elif task_scores[pair] != value[0]:
                 changed.task_scores[pair] = value
             else:
-                found.n_alike += 1
-        return found
+                difference.n_unchanged += 1
+        return difference
 
-    def _stored_answers(self, key: int) -> dict[AnswerKey, Said]:
+    def _stored_answers(self, key: int) -> dict[AnswerKey, AnswerValue]:
         a: Any = Answer
-        asked = sa.select(a.prompt_id, a.extraction, a.trial, a.text, a.probability, a.status).where(a.run_id == key)
-        return {(row[0], row[1], row[2]): (row[3], row[4], row[5]) for row in raw_rows(self.session, asked)}
+        query = sa.select(a.prompt_id, a.extraction, a.trial, a.text, a.probability, a.status).where(a.run_id == key)
+        return {(row[0], row[1], row[2]): (row[3], row[4], row[5]) for row in raw_rows(self.session, query)}
 
     def _stored_task_scores(self, key: int) -> dict[TaskKey, float]:
         t: Any = TaskScore
-        asked = sa.select(t.metric_id, t.task_id, t.value).where(t.run_id == key)
-        return {(row[0], row[1]): row[2] for row in raw_rows(self.session, asked)}
+        query = sa.select(t.metric_id, t.task_id, t.value).where(t.run_id == key)
+        return {(row[0], row[1]): row[2] for row in raw_rows(self.session, query)}
 
     # --- writing ---
 
-    def _make(self, row: Mapping[str, Any], identity: Identity, label: str, content: RunContent) -> Run:
-        told = {name: value for name, value in row.items() if name not in ("benchmark", "model", "superseded_by")}
-        told |= {"benchmark_id": identity[0], "model_id": identity[1], "label": label}
-        run = Run(**told, checksum=checksum(content.columns))
+    def _add(self, row: Mapping[str, Any], identity: Identity, label: str, content: RunContent) -> Run:
+        values = {name: value for name, value in row.items() if name not in ("benchmark", "model", "superseded_by")}
+        values |= {"benchmark_id": identity[0], "model_id": identity[1], "label": label}
+        run = Run(**values, checksum=checksum(content.columns))
         self.session.add(run)
         self.session.flush()
         assert run.id is not None
@@ -219,21 +221,21 @@ class ArchivedRuns:
         self.new.append((run, self.names.model_names[row["model"]]))
         return run
 
-    def _extend(self, key: int, row: Mapping[str, Any], beside: _Difference, model: str) -> Run:
+    def _extend(self, key: int, row: Mapping[str, Any], difference: _Difference, model: str) -> Run:
         run = self.session.get_one(Run, key)
         self._claimed.add(key)
-        new, changed = beside.new, beside.changed
+        new, changed = difference.new, difference.changed
         run.n_scores += sum(map(len, new.columns))
         run.checksum = combine_checksums(run.checksum, checksum(new.columns))
         self._insert(key, new)
-        self.counts.n_unchanged += beside.n_alike
+        self.counts.n_unchanged += difference.n_unchanged
         update = self.on_conflict == "update"
         if update:
             self._overwrite(run, changed)
             self.counts.n_updated += sum(map(len, changed.columns)) + len(changed.task_scores)
         else:
             self.counts.n_skipped += sum(map(len, changed.columns)) + len(changed.task_scores)
-        self._overwrite(run, RunContent([], beside.lacking, {}))
+        self._overwrite(run, RunContent([], difference.lacking, {}))
         archived = RunFields(**{name: row[name] for name in RUN_FIELDS})
         for name, value in merge_run_values(run, archived).items():
             if name != "settings" and (new.n_values or getattr(run, name) is None):
@@ -242,13 +244,16 @@ class ArchivedRuns:
         if self._evaluations.get(key) and (run.status, row["status"]) == ("partial", "complete") and whole:
             run.status, run.reason, run.settings = "complete", row["reason"], row["settings"]
             run.ingested = row["ingested"]
-        adds = new.n_values or beside.lacking or (update and changed.n_values)
+        adds = new.n_values or difference.lacking or (update and changed.n_values)
         (self.extended if adds else self.unchanged).append((run, model))
         return run
 
     def _insert(self, key: int, content: RunContent) -> None:
         insert_scores(self.session, ((key, column) for column in content.columns if len(column)))
-        insert_answers(self.session, [(key, *one, *said) for one, said in sorted(content.answers.items(), key=_first)])
+        insert_answers(
+            self.session,
+            [(key, *answer_key, *answer) for answer_key, answer in sorted(content.answers.items(), key=_first)],
+        )
         self.session.add_all(
             TaskScore(run_id=key, metric_id=metric, task_id=task, value=value, stderr=stderr, n_prompts=n)
             for (metric, task), (value, stderr, n) in content.task_scores.items()
@@ -293,5 +298,5 @@ class ArchivedRuns:
         self.session.add_all(RunSource(run_id=key, source_id=source) for source in fresh)
 
 
-def _first(pair: tuple[AnswerKey, Said]) -> AnswerKey:
+def _first(pair: tuple[AnswerKey, AnswerValue]) -> AnswerKey:
     return pair[0]

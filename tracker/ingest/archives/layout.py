@@ -25,7 +25,7 @@ MARK = "suffrage-archive"
 MANIFEST = "manifest.json"
 VERSION = 1
 
-ORDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+ROW_ORDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "benchmark": ("id",),
         "task": ("id",),
@@ -46,7 +46,7 @@ ORDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The tables, each after those that it refers to, and the columns that order its rows."""
 
-LEFT_BEHIND: Mapping[str, frozenset[str]] = MappingProxyType(
+DERIVED_COLUMNS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "run": frozenset({"checksum"}),  # of keys; computed anew of the same rows
         "prompt_alias": frozenset({"task_id"}),  # the prompt's
@@ -55,7 +55,7 @@ LEFT_BEHIND: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Columns that follow from others."""
 
-BY_RUN = ("score", "answer", "task_score", "run_source")
+TABLES_BY_RUN = ("score", "answer", "task_score", "run_source")
 """Tables whose rows are read run by run."""
 
 
@@ -95,8 +95,8 @@ class ArchiveColumn:
             (sa.LargeBinary, pa.binary()),
             (sa.String, pa.string()),
         )
-        told = self.kind.impl if isinstance(self.kind, sa.TypeDecorator) else self.kind
-        return next(arrow for kind, arrow in kinds if isinstance(told, kind))
+        kind = self.kind.impl if isinstance(self.kind, sa.TypeDecorator) else self.kind
+        return next(arrow for sql_type, arrow in kinds if isinstance(kind, sql_type))
 
     @property
     def is_json(self) -> bool:
@@ -108,22 +108,22 @@ class ArchiveColumn:
 def columns_of(table: str) -> tuple[ArchiveColumn, ...]:
     """The columns of a table in an archive, in the order of the schema."""
     described = metadata.tables[table]
-    has_key = ORDER[table] == ("id",)
-    found = []
+    has_key = ROW_ORDER[table] == ("id",)
+    columns = []
     for column in described.columns:
-        if (has_key and column.name == "id") or column.name in LEFT_BEHIND.get(table, ()):
+        if (has_key and column.name == "id") or column.name in DERIVED_COLUMNS.get(table, ()):
             continue
         refers_to = next((key.column.table.name for key in column.foreign_keys), None)
         name = column.name.removesuffix("_id") if refers_to else column.name
-        found.append(ArchiveColumn(name, column.name, column.type, bool(column.nullable), refers_to))
-    return tuple(found)
+        columns.append(ArchiveColumn(name, column.name, column.type, bool(column.nullable), refers_to))
+    return tuple(columns)
 
 
 def schema_of(table: str) -> pa.Schema:
     """The columns of a table as they stand in its Parquet file."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(one.name, one.arrow, nullable=one.nullable) for one in columns_of(table)])
+    return pa.schema([pa.field(column.name, column.arrow, nullable=column.nullable) for column in columns_of(table)])
 
 
 def member(table: str) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AnswerKey = tuple[int, str, int]
 """Prompt, extraction and trial."""
-Said = tuple[str | None, float | None, str]
+AnswerValue = tuple[str | None, float | None, str]
 """Text, probability and status."""
 TaskKey = tuple[int, int]
 """Metric and task."""
@@ -37,12 +37,12 @@ class RunContent:
 
     Attributes:
         columns: its scores, one for each metric.
-        answers: what the model said.
+        answers: what was extracted from the responses.
         task_scores: of whole tasks.
     """
 
     columns: list[ScoreColumn]
-    answers: dict[AnswerKey, Said]
+    answers: dict[AnswerKey, AnswerValue]
     task_scores: dict[TaskKey, TaskValue]
 
     @property
@@ -61,12 +61,12 @@ class RunContents:
 
     def __init__(self, names: ArchivedNames, prompts: ArchivedPrompts, metrics: Mapping[int, Metric]) -> None:
         self.archive, self.names, self.prompts, self.metrics = names.archive, names, prompts, metrics
-        self._scores, self._said, self._of_tasks, self._sources = (
-            ByRun(self.archive, table) for table in ("score", "answer", "task_score", "run_source")
+        self._score_rows, self._answer_rows, self._task_rows, self._source_rows = (
+            RunRowReader(self.archive, table) for table in ("score", "answer", "task_score", "run_source")
         )
 
-    def of(self, place: int, n_scores: int) -> RunContent:
-        """The values of the run at a place; places must be asked for in order.
+    def read_run(self, place: int, n_scores: int) -> RunContent:
+        """The values of the run at a place; places must be read in order.
 
         Args:
             place: of the run.
@@ -76,9 +76,9 @@ class RunContents:
             BadInputError: they contradict each other, the metric's bounds, or that number.
         """
         content = RunContent(
-            self._columns(place, self._scores.of(place)),
-            self._answers(place, self._said.of(place)),
-            self._task_scores(place, self._of_tasks.of(place)),
+            self._columns(place, self._score_rows.read_run(place)),
+            self._answers(place, self._answer_rows.read_run(place)),
+            self._task_scores(place, self._task_rows.read_run(place)),
         )
         if sum(map(len, content.columns)) != n_scores:
             raise self.archive.error("run", place, f"it has not the {n_scores:,} scores that it should")
@@ -86,17 +86,17 @@ class RunContents:
 
     def sources(self, place: int) -> list[int]:
         """Keys of the files that the run at a place came from."""
-        rows = self._sources.of(place)
+        rows = self._source_rows.read_run(place)
         return [] if rows is None else self.names.keys["source"][numbers(rows, "source")].tolist()
 
-    def end(self, n_runs: int) -> None:
-        """All runs have been asked for.
+    def check_end(self, n_runs: int) -> None:
+        """Check that all runs have been read.
 
         Raises:
             BadInputError: rows are left.
         """
-        for part in (self._scores, self._said, self._of_tasks, self._sources):
-            part.end(n_runs)
+        for reader in (self._score_rows, self._answer_rows, self._task_rows, self._source_rows):
+            reader.check_end(n_runs)
 
     def _columns(self, place: int, rows: pa.Table | None) -> list[ScoreColumn]:
         if rows is None:
@@ -104,7 +104,7 @@ class RunContents:
         metrics = self.names.keys["metric"][numbers(rows, "metric")]
         prompts = self.prompts.keys[numbers(rows, "prompt")]
         keys, values = pack(prompts, numbers(rows, "trial")), numbers(rows, "value", np.float64) + 0.0  # no -0.0
-        found = []
+        columns = []
         for metric in sorted(set(metrics.tolist())):
             of = metrics == metric
             order = np.argsort(keys[of])
@@ -115,82 +115,83 @@ class RunContents:
             if wrong := int(find_out_of_bounds(column.values, known.lower, known.upper).sum()):
                 text = f"{wrong:,} of its scores are outside the bounds of {known.name}"
                 raise self.archive.error("run", place, text)
-            found.append(column)
-        return found
+            columns.append(column)
+        return columns
 
-    def _answers(self, place: int, rows: pa.Table | None) -> dict[AnswerKey, Said]:
+    def _answers(self, place: int, rows: pa.Table | None) -> dict[AnswerKey, AnswerValue]:
         if rows is None:
             return {}
         prompts = self.prompts.keys[numbers(rows, "prompt")].tolist()
-        how, nth, text, chance, status = (
+        extraction, trial, text, probability, status = (
             rows[name].to_pylist() for name in ("extraction", "trial", "text", "probability", "status")
         )
         if unknown := set(status) - set(ANSWER_STATUSES):
             raise self.archive.error("run", place, f"an answer has the status {unknown.pop()!r}")
-        found = dict(zip(zip(prompts, how, nth, strict=True), zip(text, chance, status, strict=True), strict=True))
-        if len(found) < len(prompts):
+        keys, values = zip(prompts, extraction, trial, strict=True), zip(text, probability, status, strict=True)
+        answers = dict(zip(keys, values, strict=True))
+        if len(answers) < len(prompts):
             raise self.archive.error("run", place, "it has two answers to the same prompt and trial")
-        return found
+        return answers
 
     def _task_scores(self, place: int, rows: pa.Table | None) -> dict[TaskKey, TaskValue]:
         if rows is None:
             return {}
-        found: dict[TaskKey, TaskValue] = {}
+        scores: dict[TaskKey, TaskValue] = {}
         for row in rows.to_pylist():
             key = int(self.names.keys["metric"][row["metric"]]), int(self.names.keys["task"][row["task"]])
             metric = self.metrics[key[0]]
             if find_out_of_bounds(np.array([row["value"]]), metric.lower, metric.upper).any():
                 raise self.archive.error("run", place, f"a score is outside the bounds of {metric.name}")
-            if key in found:
+            if key in scores:
                 raise self.archive.error("run", place, "it has two scores for the same task and metric")
-            found[key] = row["value"], row["stderr"], row["n_prompts"]
-        return found
+            scores[key] = row["value"], row["stderr"], row["n_prompts"]
+        return scores
 
 
-class ByRun:
+class RunRowReader:
     """The rows of a table that stands in the order of its runs, run by run."""
 
     def __init__(self, archive: StoreArchive, table: str) -> None:
         self._archive, self._table = archive, table
         self._batches = archive.batches(table)
-        self._held: pa.RecordBatch | None = None
+        self._batch: pa.RecordBatch | None = None
         self._ends: Sequence[tuple[int, int, int]] = ()
         self._n = 0
 
-    def of(self, run: int) -> pa.Table | None:
-        """The rows of the run at a place, None where it has none; places must be asked for in order.
+    def read_run(self, run: int) -> pa.Table | None:
+        """The rows of the run at a place, None where it has none; places must be read in order.
 
         Raises:
             BadInputError: the rows are not in order.
         """
         import pyarrow as pa
 
-        found: list[pa.RecordBatch] = []
+        parts: list[pa.RecordBatch] = []
         while True:
             if not self._ends:
-                self._held = next(self._batches, None)
-                if self._held is None:
+                self._batch = next(self._batches, None)
+                if self._batch is None:
                     break
-                self._ends = self._runs(self._held)
+                self._ends = self._runs(self._batch)
                 continue
             number, start, stop = self._ends[0]
             if number > run:
                 break
             if number < run:
-                raise self._refuse()
-            assert self._held is not None
-            found.append(self._held.slice(start, stop - start))
+                raise self._order_error()
+            assert self._batch is not None
+            parts.append(self._batch.slice(start, stop - start))
             self._ends = self._ends[1:]
-        return pa.Table.from_batches(found) if found else None
+        return pa.Table.from_batches(parts) if parts else None
 
-    def end(self, n_runs: int) -> None:
-        """All runs have been asked for.
+    def check_end(self, n_runs: int) -> None:
+        """Check that all runs have been read.
 
         Raises:
             BadInputError: rows are left.
         """
-        if self.of(n_runs) is not None or self._ends:
-            raise self._refuse()
+        if self.read_run(n_runs) is not None or self._ends:
+            raise self._order_error()
 
     def _runs(self, batch: pa.RecordBatch) -> list[tuple[int, int, int]]:
         """Run, first row and row after the last, of each part of a batch."""
@@ -200,7 +201,7 @@ class ByRun:
         starts = np.concatenate([[0], np.flatnonzero(np.diff(runs)) + 1, [len(runs)]]).tolist()
         return [(int(runs[first]), first, stop) for first, stop in pairwise(starts)]
 
-    def _refuse(self) -> BadInputError:
+    def _order_error(self) -> BadInputError:
         return BadInputError(self._archive.path, f"{self._table}: its rows are not in the order of the runs.")
 
 

@@ -22,9 +22,10 @@ from tracker.ingest.datasets.published import BY_CONTENT, BY_ID, PublishedPrompt
 from tracker.ingest.datasets.row import DatasetRow, PublishedPrompt
 from tracker.ingest.datasets.source import DatasetSource, source_of
 from tracker.ingest.measurement import ParsedFile, Prompts, ReadOptions
+from tracker.ingest.parsing.block_buffer import BlockBuffer
 from tracker.ingest.resolve.prompt_texts import storable
-from tracker.ingest.write.block_buffer import BlockBuffer
-from tracker.ingest.write.writer import StoreChanges, store
+from tracker.ingest.write.store_changes import StoreChanges
+from tracker.ingest.write.writer import store_file
 from tracker.name_lists import join_names
 from tracker.schema import Benchmark, Prompt, PromptAlias, Task
 
@@ -40,7 +41,7 @@ class PromptIngestResult:
     Attributes:
         benchmark: what its prompts belong to.
         source: the file, folder or name on the hub.
-        stored: what storing them changed; with ``dry_run``, what it would have changed.
+        changes: what storing them changed; with ``dry_run``, what it would have changed.
         counts: prompts by split and task; '' where there is none.
         skipped: rows that were left out, by the reason.
         warnings: what the reader should be told.
@@ -49,7 +50,7 @@ class PromptIngestResult:
 
     benchmark: str
     source: Path
-    stored: StoreChanges
+    changes: StoreChanges
     counts: Mapping[tuple[str, str], int]
     skipped: Mapping[str, int]
     warnings: tuple[str, ...] = ()
@@ -68,8 +69,8 @@ class PromptIngestResult:
         splits = join_names((f"{split} {n:,}" for split, n in by_split.items()), N_NAMED)
         n_tasks = len({task for _, task in self.counts})
         tasks = f" in {n_tasks} tasks" if n_tasks > 1 else ""
-        would = "would be " if self.dry_run and not self.stored.already_known else ""
-        return f"{self.benchmark}: {self.n_prompts:,} prompts{tasks} ({splits}); {would}{self.stored.summary()}"
+        would = "would be " if self.dry_run and not self.changes.already_known else ""
+        return f"{self.benchmark}: {self.n_prompts:,} prompts{tasks} ({splits}); {would}{self.changes.summary()}"
 
 
 class _PromptDryRunError(Exception):
@@ -154,7 +155,7 @@ def ingest_prompts(
             measurements=buffer,
         )
         with suppress(_PromptDryRunError), transaction(engine, exclusive=True) as session:
-            stored = store(session, reading, ReadOptions(benchmark=benchmark), on_conflict=on_conflict)
+            stored = store_file(session, reading, ReadOptions(benchmark=benchmark), on_conflict=on_conflict)
             _check_splits(session, benchmark, data.path, buffer, warnings, drawn=options.test_fraction is not None)
             if dry_run:
                 raise _PromptDryRunError
@@ -167,7 +168,7 @@ def ingest_prompts(
     return PromptIngestResult(
         benchmark=benchmark,
         source=data.path,
-        stored=stored,
+        changes=stored,
         counts=dict(published.counts),
         skipped=dict(published.skipped),
         warnings=(*warnings, *stored.warnings),

@@ -12,7 +12,7 @@ from tracker.ingest.datasets.file_rows import rows_of
 from tracker.ingest.datasets.files import SUFFIXES, source_files, suffix_of
 from tracker.ingest.datasets.preset import Preset
 from tracker.ingest.datasets.row import DatasetRow
-from tracker.ingest.parsing import ReadProgress, hash_files
+from tracker.ingest.parsing.file_blocks import ReadProgress, hash_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def source_of(
     def rows() -> Iterator[DatasetRow]:
         for file in files:
             yield from rows_of(file, columns)
-            progress_bar.read(file.path.stat().st_size)
+            progress_bar.add_parsed(file.path.stat().st_size)
 
     return DatasetSource(
         path=path,

@@ -40,35 +40,33 @@ class CatalogueResolver:
         self._models: dict[str, int] | None = None
         self._metrics: dict[str, Metric] = {}
 
-    def benchmark(self, *said: str | None) -> int:
+    def benchmark(self, *names: str | None) -> int:
         """Key of the benchmark called by the first name that is given; ``name@revision`` names one version.
 
         Raises:
             BadInputError: none is given.
         """
-        name = next((name for name in said if name), None)
+        name = next((name for name in names if name), None)
         if name is None:
             known = self.session.scalars(select(Benchmark.name).distinct().order_by(Benchmark.name)).all()
-            listed = f" Known: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}." if known else ""
+            hint = f" Known: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}." if known else ""
             raise BadInputError(
-                self.path, "it does not say which benchmark it holds.", advice=f"Name it with --benchmark NAME.{listed}"
+                self.path, "it does not say which benchmark it holds.", advice=f"Name it with --benchmark NAME.{hint}"
             )
         if name not in self._benchmarks:
             plain, _, revision = storable(name).partition("@")
-            found = self.session.scalar(
-                select(Benchmark).where(Benchmark.name == plain, Benchmark.revision == revision)
-            )
-            found = found or self._made(Benchmark(name=plain, revision=revision))
-            assert found.id is not None
-            self._benchmarks[name] = found.id
-            self.benchmark_names[found.id] = f"{plain}@{revision}" if revision else plain
+            row = self.session.scalar(select(Benchmark).where(Benchmark.name == plain, Benchmark.revision == revision))
+            row = row or self._add(Benchmark(name=plain, revision=revision))
+            assert row.id is not None
+            self._benchmarks[name] = row.id
+            self.benchmark_names[row.id] = f"{plain}@{revision}" if revision else plain
         return self._benchmarks[name]
 
     def tasks(self, benchmark_id: int, names: Iterable[str] = ()) -> dict[str, int]:
         """Keys of all tasks of a benchmark by name; those of ``names`` that are new are made."""
         if benchmark_id not in self._tasks:
-            found = self.session.execute(sa.select(Task.name, Task.id).where(Task.benchmark_id == benchmark_id))  # type: ignore[call-overload]
-            self._tasks[benchmark_id] = {row[0]: row[1] for row in found}
+            rows = self.session.execute(sa.select(Task.name, Task.id).where(Task.benchmark_id == benchmark_id))  # type: ignore[call-overload]
+            self._tasks[benchmark_id] = {row[0]: row[1] for row in rows}
             self._remember(self._tasks[benchmark_id])
         known = self._tasks[benchmark_id]
         fresh = [
@@ -79,9 +77,9 @@ class CatalogueResolver:
         if fresh:
             self.session.add_all(fresh)
             self.session.flush()
-            made = {task.name: task.id for task in fresh if task.id is not None}
-            known.update(made)
-            self._remember(made)
+            added = {task.name: task.id for task in fresh if task.id is not None}
+            known.update(added)
+            self._remember(added)
         return known
 
     def model(self, name: str, facts: Mapping[str, Any]) -> int:
@@ -91,54 +89,54 @@ class CatalogueResolver:
             pairs += [*self.session.execute(sa.select(Model.name, Model.id))]  # type: ignore[call-overload]
             self._models = {pair[0]: pair[1] for pair in pairs}
         name = storable(name)
-        told = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
+        new = {fact: self._fact(name, fact, facts[fact]) for fact in MODEL_FACTS if facts.get(fact) is not None}
         if name not in self._models:
             maker, slash, _ = name.partition("/")  # names as on model hubs: organization/model
             if slash and name.count("/") == 1 and maker:
-                told = {"organization": maker, **told}
-            made = self._made(Model(name=name, **told))
-            assert made.id is not None
-            self._models[name] = made.id
+                new = {"organization": maker, **new}
+            model = self._add(Model(name=name, **new))
+            assert model.id is not None
+            self._models[name] = model.id
             self.n_models_new += 1
-        elif told:
+        elif new:
             known = self.session.get_one(Model, self._models[name])
-            for fact, value in told.items():
+            for fact, value in new.items():
                 if getattr(known, fact) is None:
                     setattr(known, fact, value)
         return self._models[name]
 
-    def metric(self, told: MetricDescription) -> Metric:
+    def metric(self, description: MetricDescription) -> Metric:
         """The metric of that name; bounds that the store lacks are filled in where its scores keep them.
 
         Raises:
             ConflictError: the store holds another direction or another bound.
         """
-        name = storable(told.name)
+        name = storable(description.name)
         if name not in self._metrics:
-            found = self.session.scalar(select(Metric).where(Metric.name == name))
-            self._metrics[name] = found or self._made(
+            row = self.session.scalar(select(Metric).where(Metric.name == name))
+            self._metrics[name] = row or self._add(
                 Metric(
                     name=name,
-                    higher_is_better=told.higher_is_better is not False,
-                    lower=told.lower,
-                    upper=told.upper,
+                    higher_is_better=description.higher_is_better is not False,
+                    lower=description.lower,
+                    upper=description.upper,
                 )
             )
         known = self._metrics[name]
         advice = "Say what the store says, or give this metric another name with --metric."
-        if told.higher_is_better not in (None, known.higher_is_better):
+        if description.higher_is_better not in (None, known.higher_is_better):
             better = "higher" if known.higher_is_better else "lower"
             raise ConflictError(f"{self.path}: the store holds that {better} {name} is better. {advice}")
         for bound in ("lower", "upper"):
-            given, stored = getattr(told, bound), getattr(known, bound)
-            if given is None or given == stored:
+            new, stored = getattr(description, bound), getattr(known, bound)
+            if new is None or new == stored:
                 continue
-            if stored is not None or self._exceeds(known, bound, given):
-                held = f"the {bound} bound {stored:g}" if stored is not None else f"scores beyond {given:g}"
+            if stored is not None or self._exceeds(known, bound, new):
+                known_bound = f"the {bound} bound {stored:g}" if stored is not None else f"scores beyond {new:g}"
                 raise ConflictError(
-                    f"{self.path}: the store holds {held} for {name}, not the {bound} bound {given:g}. {advice}"
+                    f"{self.path}: the store holds {known_bound} for {name}, not the {bound} bound {new:g}. {advice}"
                 )
-            setattr(known, bound, given)
+            setattr(known, bound, new)
         return known
 
     def _exceeds(self, metric: Metric, bound: str, value: float) -> bool:
@@ -154,7 +152,7 @@ class CatalogueResolver:
             for table in tables
         )
 
-    def _made(self, row: T) -> T:
+    def _add(self, row: T) -> T:
         self.session.add(row)
         self.session.flush()
         return row

@@ -1,6 +1,6 @@
-"""Prompts that a harness calls alike: told apart by their numbers, where both the file and the store have them.
+"""Prompts to which a harness gives the same name: disambiguated by their numbers, where file and store have them.
 
-Alike prompts of a task are called ``key``, ``key#1``, ``key#2``, … in the order in which a file has them. A file that
+Such prompts of a task are called ``key``, ``key#1``, ``key#2``, … in the order in which a file has them. A file that
 has only some of them counts otherwise than one that has all.
 """
 
@@ -17,17 +17,17 @@ MARK = "#"
 
 
 def strip_count(name: Name) -> Name:
-    """The name without the count of those that are alike."""
+    """Remove the count of a duplicate name."""
     return name[0], name[1].partition(MARK)[0]
 
 
 def find_duplicated_names(*names: Collection[Name]) -> set[Name]:
-    """The plain names that several prompts bear."""
+    """Return the names, without count, that several prompts bear."""
     return {strip_count(name) for name in chain(*names) if MARK in name[1]}
 
 
 def disambiguate(numbers: Mapping[Name, Any], stored: Mapping[Name, Any]) -> dict[Name, Name]:
-    """What the store calls prompts that a file counts in its own way.
+    """Return what the store calls prompts that a file counts otherwise.
 
     A prompt whose number is stored has the name that is stored with it. The others keep theirs, or take the first that
     is free; where the numbers of some are stored, a name that is stored with another number is not free. Different
@@ -40,23 +40,23 @@ def disambiguate(numbers: Mapping[Name, Any], stored: Mapping[Name, Any]) -> dic
     members: dict[Name, list[Name]] = defaultdict(list)
     for name in numbers:
         members[strip_count(name)].append(name)
-    held: dict[Name, dict[Any, Name]] = defaultdict(dict)
+    stored_names: dict[Name, dict[Any, Name]] = defaultdict(dict)
     for name, number in stored.items():
         if number is not None:
-            held[strip_count(name)].setdefault(number, name)
+            stored_names[strip_count(name)].setdefault(number, name)
     renamed: dict[Name, Name] = {}
     for group, names in members.items():
-        known = held[group]
+        known = stored_names[group]
         certain = {name: known[numbers[name]] for name in names if numbers[name] in known}
-        taken = set(known.values()) if certain else set()
+        used = set(known.values()) if certain else set()
         renamed |= certain
         for name in names:
             if name not in certain:
-                renamed[name] = next(one for one in chain([name], _counted(group)) if one not in taken)
-                taken.add(renamed[name])
+                renamed[name] = next(free for free in chain([name], _counted_names(group)) if free not in used)
+                used.add(renamed[name])
     return renamed
 
 
-def _counted(group: Name) -> Iterator[Name]:
+def _counted_names(group: Name) -> Iterator[Name]:
     yield group
     yield from ((group[0], f"{group[1]}{MARK}{place}") for place in count(1))

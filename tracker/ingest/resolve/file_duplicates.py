@@ -1,4 +1,4 @@
-"""The prompts that a file calls alike, gathered from all of its blocks."""
+"""The prompts to which a file gives the same name, collected from all of its blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FileName = tuple[str | None, str, str, str]
 
 
 def find_duplicates(measurements: Sequence[Measurement]) -> dict[FileName, dict[str, Any]]:
-    """The numbers of prompts that a file calls alike, by their keys, by what they have in common."""
+    """Return the numbers of prompts with duplicate names, by their keys, by the name that they have in common."""
 
     def parts() -> Iterator[tuple[Prompts, list[FileName]]]:
         seen: WeakSet[Prompts] = WeakSet()
@@ -33,11 +33,11 @@ def find_duplicates(measurements: Sequence[Measurement]) -> dict[FileName, dict[
     marked = {
         group for prompts, names in parts() for key, group in zip(prompts.keys, names, strict=True) if MARK in key
     }
-    found: dict[FileName, dict[str, Any]] = defaultdict(dict)
+    numbers: dict[FileName, dict[str, Any]] = defaultdict(dict)
     for prompts, names in parts() if marked else ():
         field = prompts.disambiguated_by or ""
         for row, group in enumerate(names):
             if group in marked:
                 details = None if prompts.details is None else prompts.details[row]
-                found[group].setdefault(storable(prompts.keys[row]), (details or {}).get(field))
-    return dict(found)
+                numbers[group].setdefault(storable(prompts.keys[row]), (details or {}).get(field))
+    return dict(numbers)

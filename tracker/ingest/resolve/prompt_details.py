@@ -18,20 +18,20 @@ class DetailsMerger:
         self.added: Counter[str] = Counter()
         self.kept: Counter[str] = Counter()
 
-    def completed(self, known: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any] | None:
+    def merge(self, known: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
         """The stored details with the fields that they lack; None where they lack none."""
-        self.kept.update(name for name in told if name in known and known[name] != told[name])
-        lacking = {name: value for name, value in told.items() if name not in known}
+        self.kept.update(name for name in new if name in known and known[name] != new[name])
+        lacking = {name: value for name, value in new.items() if name not in known}
         self.added.update(lacking.keys())
         return {**known, **lacking} if lacking else None
 
     @property
-    def remarks(self) -> Iterator[str]:
-        """What the reader should be told, with the number of prompts behind each field."""
-        for counted, what in (
+    def warnings(self) -> Iterator[str]:
+        """Sentences on the fields that were added or kept, with the number of prompts behind each."""
+        for counted, event in (
             (self.added, "details added to stored prompts"),
             (self.kept, "details that differ from those stored, which were kept"),
         ):
             if counted:
-                named = join_names((f"{name} ({n:,})" for name, n in counted.most_common()), N_NAMED)
-                yield f"{what}: {named}"
+                fields = join_names((f"{name} ({n:,})" for name, n in counted.most_common()), N_NAMED)
+                yield f"{event}: {fields}"

@@ -18,15 +18,15 @@ PROMPT: sa.Table = Prompt.__table__  # type: ignore[attr-defined]
 ALIAS: sa.Table = PromptAlias.__table__  # type: ignore[attr-defined]
 TASK: sa.Table = Task.__table__  # type: ignore[attr-defined]
 
-AT_ONCE = 1000
-READ_WHOLE = 20_000
+KEYS_PER_QUERY = 1000
+MAX_READ_WHOLE = 20_000
 """A benchmark of as many prompts is read whole, as is one of few times the prompts of the block."""
-FEW_TIMES = 4
+MAX_RATIO = 4
 
 
 @dataclass(slots=True)
 class IndexedPrompt:
-    """What the store holds of a prompt, or will hold at the end of `PromptBook.keys`."""
+    """What the store holds of a prompt, or will hold at the end of `PromptResolver.resolve`."""
 
     task_id: int
     hash: str | None = None
@@ -54,43 +54,43 @@ class PromptIndex:
     def n_prompts(self) -> int:
         """How many there are."""
         if self._n_prompts is None:
-            asked = sa.select(sa.func.count()).select_from(PROMPT).join(TASK, TASK.c.id == PROMPT.c.task_id)
-            self._n_prompts = self.session.scalar(asked.where(TASK.c.benchmark_id == self.benchmark_id)) or 0
+            query = sa.select(sa.func.count()).select_from(PROMPT).join(TASK, TASK.c.id == PROMPT.c.task_id)
+            self._n_prompts = self.session.scalar(query.where(TASK.c.benchmark_id == self.benchmark_id)) or 0
         return self._n_prompts
 
-    def named(self, namespace: str) -> dict[Name, int]:
+    def load_names(self, namespace: str) -> dict[Name, int]:
         """Every prompt of a namespace by task and key."""
         return {(task, key): prompt for task, key, prompt in raw_rows(self.session, self._names(namespace))}
 
-    def called(self, namespace: str, task_ids: Collection[int], keys: Collection[str]) -> dict[Name, int]:
+    def find(self, namespace: str, task_ids: Collection[int], keys: Collection[str]) -> dict[Name, int]:
         """Prompts of a namespace that have one of some keys, in one of some tasks."""
-        found: dict[Name, int] = {}
+        prompts: dict[Name, int] = {}
         for part in _parts(keys):
-            asked = self._names(namespace).where(ALIAS.c.task_id.in_(task_ids), ALIAS.c.key.in_(part))
-            found.update({(task, key): prompt for task, key, prompt in raw_rows(self.session, asked)})
-        return found
+            query = self._names(namespace).where(ALIAS.c.task_id.in_(task_ids), ALIAS.c.key.in_(part))
+            prompts.update({(task, key): prompt for task, key, prompt in raw_rows(self.session, query)})
+        return prompts
 
     def marked(self, namespace: str) -> dict[Name, set[str]]:
-        """The keys with the count of those that are alike, by the name that these have in common."""
+        """The keys of prompts with a duplicate name, by the name that these have in common."""
         if namespace not in self._marked:
             self._marked[namespace] = defaultdict(set)
-            asked = self._names(namespace).where(ALIAS.c.key.contains(MARK))
-            self.add_marked(namespace, [(task, key) for task, key, _ in raw_rows(self.session, asked)])
+            query = self._names(namespace).where(ALIAS.c.key.contains(MARK))
+            self.add_marked(namespace, [(task, key) for task, key, _ in raw_rows(self.session, query)])
         return self._marked[namespace]
 
     def add_marked(self, namespace: str, names: Collection[Name]) -> None:
-        """Names were added."""
+        """Add names of which some may be duplicates."""
         if namespace in self._marked:
             for name in names:
                 if MARK in name[1]:
                     self._marked[namespace][strip_count(name)].add(name[1])
 
-    def grown(self, n: int) -> None:
-        """Prompts were added."""
+    def count_added(self, n: int) -> None:
+        """Count prompts that were added."""
         if self._n_prompts is not None:
             self._n_prompts += n
 
-    def page(self, namespace: str, labelled: Sequence[Name], extra: Collection[int]) -> IndexSlice:
+    def load_slice(self, namespace: str, labelled: Sequence[Name], extra: Collection[int]) -> IndexSlice:
         """The part that some names are about.
 
         Args:
@@ -98,30 +98,30 @@ class PromptIndex:
             labelled: task and key of each; the task is -1 where any of the benchmark's may be meant.
             extra: tasks in which every key is looked up beside its own.
         """
-        whole = self.n_prompts <= max(READ_WHOLE, FEW_TIMES * len(labelled))
+        whole = self.n_prompts <= max(MAX_READ_WHOLE, MAX_RATIO * len(labelled))
         if whole:
-            return IndexSlice(self, namespace, self.named(namespace), is_whole=True)
+            return IndexSlice(self, namespace, self.load_names(namespace), is_whole=True)
         keys: dict[int, set[str]] = defaultdict(set)
         for task, key in labelled:
             keys[task].add(key)
-            for other in extra:
-                keys[other].add(key)
+            for further in extra:
+                keys[further].add(key)
         names: dict[Name, int] = {}
-        for task, wanted in keys.items():
-            names |= self.called(namespace, [task] if task >= 0 else self._tasks(), wanted)
+        for task, own_keys in keys.items():
+            names |= self.find(namespace, [task] if task >= 0 else self._tasks(), own_keys)
         return IndexSlice(self, namespace, names, is_whole=False)
 
     def stored_details(self, prompt_ids: list[int]) -> Iterator[tuple[int, Any]]:
         """Further fields of a few prompts."""
         for part in _parts(prompt_ids):
-            asked = sa.select(PROMPT.c.id, PROMPT.c.details)
-            yield from self.session.execute(asked.where(PROMPT.c.id.in_(part)))
+            query = sa.select(PROMPT.c.id, PROMPT.c.details)
+            yield from self.session.execute(query.where(PROMPT.c.id.in_(part)))
 
     def stored_texts(self, prompt_ids: list[int]) -> Iterator[tuple[int, str | None, list[str] | None]]:
         """Text and choices of a few prompts."""
         for part in _parts(prompt_ids):
-            asked = sa.select(PROMPT.c.id, PROMPT.c.text, PROMPT.c.choices)
-            yield from self.session.execute(asked.where(PROMPT.c.id.in_(part)))
+            query = sa.select(PROMPT.c.id, PROMPT.c.text, PROMPT.c.choices)
+            yield from self.session.execute(query.where(PROMPT.c.id.in_(part)))
 
     def _names(self, namespace: str) -> sa.Select[Any]:
         return (
@@ -135,20 +135,20 @@ class PromptIndex:
 
 
 class IndexSlice:
-    """The part of a shelf that one block of prompts is about, kept up to date while the block comes in.
+    """The part of an index that one block of prompts is about, kept up to date while the block comes in.
 
     Attributes:
         names: prompt by task and key: all of the namespace, or those that the block may mean.
-        contents: content by prompt, of those that were looked up.
+        prompts: what is stored of each prompt, of those that were looked up.
     """
 
-    def __init__(self, shelf: PromptIndex, namespace: str, names: dict[Name, int], *, is_whole: bool) -> None:
-        self.shelf, self.namespace, self.names, self.is_whole = shelf, namespace, names, is_whole
-        self.contents: dict[int, IndexedPrompt] = {}
+    def __init__(self, index: PromptIndex, namespace: str, names: dict[Name, int], *, is_whole: bool) -> None:
+        self.index, self.namespace, self.names, self.is_whole = index, namespace, names, is_whole
+        self.prompts: dict[int, IndexedPrompt] = {}
         self._same: dict[tuple[int, str], list[int]] = defaultdict(list)
         self._looked_up: set[tuple[int, str]] = set()
 
-    def open(self, task_ids: Collection[int], hashes: Collection[str]) -> None:
+    def load(self, task_ids: Collection[int], hashes: Collection[str]) -> None:
         """Look up what the block may be compared with: the prompts of its names, and those with its contents.
 
         Args:
@@ -156,70 +156,70 @@ class IndexSlice:
             hashes: of the contents.
         """
         if self.is_whole:
-            self._take(self._asked())
+            self._load(self._query())
             return
         for ids in _parts(self.names.values()):
-            self._take(self._asked().where(PROMPT.c.id.in_(ids)))
-        wanted = {*hashes, *(content.hash for content in self.contents.values() if content.hash)}
-        for part in _parts(wanted):
-            self._take(self._asked().where(PROMPT.c.task_id.in_(task_ids), PROMPT.c.content_hash.in_(part)))
-        self._looked_up.update((task, hashed) for task in task_ids for hashed in wanted)
+            self._load(self._query().where(PROMPT.c.id.in_(ids)))
+        all_hashes = {*hashes, *(content.hash for content in self.prompts.values() if content.hash)}
+        for part in _parts(all_hashes):
+            self._load(self._query().where(PROMPT.c.task_id.in_(task_ids), PROMPT.c.content_hash.in_(part)))
+        self._looked_up.update((task, hashed) for task in task_ids for hashed in all_hashes)
 
     def content(self, prompt_id: int) -> IndexedPrompt:
         """What is held of a prompt."""
-        if prompt_id not in self.contents:
-            self._take(self._asked().where(PROMPT.c.id == prompt_id))
-        return self.contents[prompt_id]
+        if prompt_id not in self.prompts:
+            self._load(self._query().where(PROMPT.c.id == prompt_id))
+        return self.prompts[prompt_id]
 
-    def same(self, task_id: int, hashed: str) -> list[int]:
+    def find_equal(self, task_id: int, hashed: str) -> list[int]:
         """The prompts of a task with this content."""
         place = (task_id, hashed)
         if not self.is_whole and place not in self._looked_up:
-            self._take(self._asked().where(PROMPT.c.task_id == task_id, PROMPT.c.content_hash == hashed))
+            self._load(self._query().where(PROMPT.c.task_id == task_id, PROMPT.c.content_hash == hashed))
             self._looked_up.add(place)
         return self._same[place]
 
     def put(self, prompt_id: int, content: IndexedPrompt, task_id: int, hashed: str | None) -> None:
         """Place a prompt in a task under a hash, with the next free occurrence."""
         if content.hash:
-            self.same(content.task_id, content.hash).remove(prompt_id)
+            self.find_equal(content.task_id, content.hash).remove(prompt_id)
         content.task_id, content.hash = task_id, hashed
         content.occurrence = 0
         if hashed:
-            others = self.same(task_id, hashed)
-            content.occurrence = 1 + max((self.contents[key].occurrence for key in others), default=-1)
-            others.append(prompt_id)
-        self.contents[prompt_id] = content
+            equal = self.find_equal(task_id, hashed)
+            content.occurrence = 1 + max((self.prompts[key].occurrence for key in equal), default=-1)
+            equal.append(prompt_id)
+        self.prompts[prompt_id] = content
 
-    def with_names(self, prompt_ids: Collection[int]) -> set[int]:
+    def find_named(self, prompt_ids: Collection[int]) -> set[int]:
         """Those of some prompts that have a name in the namespace already."""
         if self.is_whole:
             return set(self.names.values())
-        taken = set(self.names.values())
+        named = set(self.names.values())
         for part in _parts(prompt_ids):
-            asked = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.namespace == self.namespace, ALIAS.c.prompt_id.in_(part))
-            taken.update(prompt for (prompt,) in raw_rows(self.shelf.session, asked))
-        return taken
+            query = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.namespace == self.namespace, ALIAS.c.prompt_id.in_(part))
+            named.update(prompt for (prompt,) in raw_rows(self.index.session, query))
+        return named
 
-    def _asked(self) -> sa.Select[Any]:
+    def _query(self) -> sa.Select[Any]:
         p = PROMPT.c
         return (
             sa.select(p.id, p.task_id, p.content_hash, p.occurrence, p.answer, p.split, p.details.is_not(None))
             .join(TASK, TASK.c.id == p.task_id)
-            .where(TASK.c.benchmark_id == self.shelf.benchmark_id)
+            .where(TASK.c.benchmark_id == self.index.benchmark_id)
             .order_by(p.id)
         )
 
-    def _take(self, asked: sa.Select[Any]) -> None:
-        for key, *held in raw_rows(self.shelf.session, asked):
-            if key in self.contents:
+    def _load(self, query: sa.Select[Any]) -> None:
+        for key, *values in raw_rows(self.index.session, query):
+            if key in self.prompts:
                 continue
-            content = self.contents[key] = IndexedPrompt(*held)
+            content = self.prompts[key] = IndexedPrompt(*values)
             if content.hash:
                 self._same[content.task_id, content.hash].append(key)
 
 
 def _parts(values: Collection[Any]) -> Iterator[list[Any]]:
-    listed = list(values)
-    for first in range(0, len(listed), AT_ONCE):
-        yield listed[first : first + AT_ONCE]
+    ordered = list(values)
+    for first in range(0, len(ordered), KEYS_PER_QUERY):
+        yield ordered[first : first + KEYS_PER_QUERY]

@@ -37,37 +37,37 @@ class PromptResolver:
 
     Args:
         session: the store.
-        identities: the names of its benchmarks and tasks.
+        catalogue: the names of its benchmarks and tasks.
         path: the file, for messages.
         on_conflict: what becomes of a gold answer that contradicts the stored one: ``update`` overwrites it,
             ``skip`` keeps it, anything else is an error.
-        partial: whether prompts that contradict those stored are left out instead of refused with the file.
+        partial: whether prompts that contradict those stored are left out instead of rejected with the file.
 
     Attributes:
-        n_left_out: how many were.
-        left_out: the first of them, in words.
+        n_omitted: how many were.
+        omitted: descriptions of the first of them.
     """
 
     def __init__(
-        self, session: Session, identities: CatalogueResolver, path: Path, on_conflict: str, *, partial: bool = False
+        self, session: Session, catalogue: CatalogueResolver, path: Path, on_conflict: str, *, partial: bool = False
     ) -> None:
-        self.session, self.identities, self.path, self.on_conflict = session, identities, path, on_conflict
+        self.session, self.catalogue, self.path, self.on_conflict = session, catalogue, path, on_conflict
         self.partial = partial
-        self.n_new = self.n_left_out = 0
-        self.left_out: list[str] = []
+        self.n_new = self.n_omitted = 0
+        self.omitted: list[str] = []
         self.warnings: list[str] = []
         self.details = DetailsMerger()
         self.duplicates: dict[FileName, dict[str, Any]] = {}
         self.renamed: dict[tuple[int, str, Name], dict[Name, Name]] = {}
-        self._shelves: dict[int, PromptIndex] = {}
+        self._indexes: dict[int, PromptIndex] = {}
         self._resolved: WeakKeyDictionary[Prompts, dict[int, NDArray[np.int64]]] = WeakKeyDictionary()
 
     def expect(self, measurements: Sequence[Measurement]) -> None:
-        """Look through a file for prompts that it calls alike; which is which depends on all of them."""
-        if getattr(measurements, "has_alike", True):
+        """Look through a file for duplicate names; which prompt each means depends on all of them."""
+        if getattr(measurements, "has_duplicates", True):
             self.duplicates = find_duplicates(measurements)
 
-    def keys(self, prompts: Prompts, benchmark_id: int) -> NDArray[np.int64]:
+    def resolve(self, prompts: Prompts, benchmark_id: int) -> NDArray[np.int64]:
         """Keys of the prompts, ``(n,)`` int64, -1 for those left out; the same object is resolved once.
 
         Raises:
@@ -77,53 +77,53 @@ class PromptResolver:
         """
         resolved = self._resolved.setdefault(prompts, {})
         if benchmark_id not in resolved:
-            shelf = self._shelves.setdefault(benchmark_id, PromptIndex(self.session, benchmark_id))
-            resolved[benchmark_id] = np.array(_Resolution(self, shelf, prompts).keys(), dtype=np.int64)
+            index = self._indexes.setdefault(benchmark_id, PromptIndex(self.session, benchmark_id))
+            resolved[benchmark_id] = np.array(_BlockResolution(self, index, prompts).resolve(), dtype=np.int64)
         return resolved[benchmark_id]
 
-    def leave_out(self, problems: Sequence[str]) -> None:
+    def omit(self, problems: Sequence[str]) -> None:
         """Count prompts that are left out, and keep the words of the first."""
-        self.n_left_out += len(problems)
-        self.left_out += problems[: BadInputError.shown - len(self.left_out)]
+        self.n_omitted += len(problems)
+        self.omitted += problems[: BadInputError.shown - len(self.omitted)]
 
 
-class _Resolution:
+class _BlockResolution:
     """One block of prompts on its way into the store: changes are gathered, then written."""
 
-    def __init__(self, book: PromptResolver, shelf: PromptIndex, prompts: Prompts) -> None:
-        self.book, self.shelf, self.prompts = book, shelf, prompts
+    def __init__(self, resolver: PromptResolver, index: PromptIndex, prompts: Prompts) -> None:
+        self.resolver, self.index, self.prompts = resolver, index, prompts
         self.namespace = storable(prompts.namespace)
         self.made: dict[int, dict[str, Any]] = {}
         self.aliases: list[dict[str, Any]] = []
         self.moved: dict[int, int] = {}
         self.filled: dict[int, dict[str, Any]] = defaultdict(dict)
         self.problems: dict[int, str] = {}
-        self.doubtful: list[tuple[int, int, str]] = []
+        self.conflicting: list[tuple[int, int, str]] = []
         self.detailed: list[tuple[int, int]] = []
         self.n_answers_changed = 0
-        self.given = normalize_prompts(prompts)
+        self.contents = normalize_prompts(prompts)
         labels = list(map(storable, prompts.keys))
         if prompts.tasks is None:
-            known = book.identities.tasks(shelf.benchmark_id)
+            known = resolver.catalogue.tasks(index.benchmark_id)
             self.tasks = list(known.values())
-            self.nowhere: int | None = None
+            self.taskless: int | None = None
             self.labelled = [(-1, label) for label in labels]
         else:
-            known = book.identities.tasks(shelf.benchmark_id, dict.fromkeys(prompts.tasks))
+            known = resolver.catalogue.tasks(index.benchmark_id, dict.fromkeys(prompts.tasks))
             ids = {name: known[storable(name)] for name in set(prompts.tasks)}
-            self.nowhere = known.get("")
+            self.taskless = known.get("")
             self.labelled = [(ids[task], label) for task, label in zip(prompts.tasks, labels, strict=True)]
             self.labelled = self._as_stored(self.labelled)
             self.tasks = sorted(set(ids.values()))
-        extra = [] if self.nowhere is None else [self.nowhere]
+        extra = [] if self.taskless is None else [self.taskless]
         self.tasks = [*self.tasks, *(task for task in extra if task not in self.tasks)]
-        self.page = shelf.page(self.namespace, self.labelled, extra)
-        self.names = self.page.names
+        self.slice = index.load_slice(self.namespace, self.labelled, extra)
+        self.names = self.slice.names
 
-    def keys(self) -> list[int]:
+    def resolve(self) -> list[int]:
         """Resolve, write, and return the keys."""
-        if self.given:
-            self.page.open(self.tasks, {one.hash for one in self.given if one.hash})
+        if self.contents:
+            self.slice.load(self.tasks, {content.hash for content in self.contents if content.hash})
         if self.prompts.tasks is None:
             found = self._without_tasks([label for _, label in self.labelled])
         else:
@@ -131,68 +131,68 @@ class _Resolution:
         missing = [row for row, key in enumerate(found) if key is None]
         if missing:
             if self.prompts.tasks is None:
-                none = self.book.identities.tasks(self.shelf.benchmark_id, [""])[""]
+                none = self.resolver.catalogue.tasks(self.index.benchmark_id, [""])[""]
                 self.labelled = [(none, label) for _, label in self.labelled]
-            self._complete(found, missing, self.labelled, self.nowhere)
+            self._complete(found, missing, self.labelled, self.taskless)
         keys = [key for key in found if key is not None]
-        if self.given:
+        if self.contents:
             for row, key in enumerate(keys):
                 if key not in self.made or self.made[key]["row"] != row:
                     self._check(row, key)
-            self._settle_doubts()
+            self._resolve_conflicts()
             self._complete_details()
         if self.problems:
-            if not self.book.partial:
+            if not self.resolver.partial:
                 few = list(self.problems.values())
-                raise BadInputError(self.book.path, few, advice=self._advice())
-            self.book.leave_out(list(self.problems.values()))
+                raise BadInputError(self.resolver.path, few, advice=self._advice())
+            self.resolver.omit(list(self.problems.values()))
             keys = [-1 if row in self.problems else key for row, key in enumerate(keys)]
         self._write()
         return keys
 
     def _as_stored(self, labelled: list[Name]) -> list[Name]:
-        """The names of prompts; those that are called alike as the store tells them apart."""
+        """The names of prompts; duplicate names as the store disambiguates them."""
         field = self.prompts.disambiguated_by
-        if field is None or not self.given:
+        if field is None or not self.contents:
             return labelled
-        marked, in_file = self.shelf.marked(self.namespace), self.book.duplicates
+        marked, in_file = self.index.marked(self.namespace), self.resolver.duplicates
         groups = dict.fromkeys(
             group for group in map(strip_count, labelled) if group in marked or self._in_file(group) in in_file
         )
-        place = (self.shelf.benchmark_id, self.namespace)
-        self._tell_apart([group for group in groups if (*place, group) not in self.book.renamed], field, labelled)
+        place = (self.index.benchmark_id, self.namespace)
+        self._disambiguate([group for group in groups if (*place, group) not in self.resolver.renamed], field, labelled)
         return [
-            self.book.renamed[*place, strip_count(name)].get(name, name) if strip_count(name) in groups else name
+            self.resolver.renamed[*place, strip_count(name)].get(name, name) if strip_count(name) in groups else name
             for name in labelled
         ]
 
-    def _tell_apart(self, groups: list[Name], field: str, labelled: list[Name]) -> None:
+    def _disambiguate(self, groups: list[Name], field: str, labelled: list[Name]) -> None:
         if not groups:
             return
         keys: dict[int, set[str]] = defaultdict(set)
-        told: dict[Name, Any] = {}
+        numbers: dict[Name, Any] = {}
         for group in groups:
-            keys[group[0]] |= {group[1], *self.shelf.marked(self.namespace).get(group, ())}
-            numbers = self.book.duplicates.get(self._in_file(group), {})
-            told.update({(group[0], key): number for key, number in numbers.items()})
-        wanted = set(groups)
-        for name, content in zip(labelled, self.given, strict=True):
-            if strip_count(name) in wanted:
-                told.setdefault(name, (content.details or {}).get(field))
+            keys[group[0]] |= {group[1], *self.index.marked(self.namespace).get(group, ())}
+            in_file = self.resolver.duplicates.get(self._in_file(group), {})
+            numbers.update({(group[0], key): number for key, number in in_file.items()})
+        members = set(groups)
+        for name, content in zip(labelled, self.contents, strict=True):
+            if strip_count(name) in members:
+                numbers.setdefault(name, (content.details or {}).get(field))
         names: dict[Name, int] = {}
-        for task, those in keys.items():
-            names |= self.shelf.called(self.namespace, [task], those)
-        held = dict(self.shelf.stored_details(list(names.values())))
-        stored = {name: (held[key] or {}).get(field) for name, key in names.items()}
+        for task, duplicated in keys.items():
+            names |= self.index.find(self.namespace, [task], duplicated)
+        details = dict(self.index.stored_details(list(names.values())))
+        stored = {name: (details[key] or {}).get(field) for name, key in names.items()}
         renamed: dict[Name, dict[Name, Name]] = {group: {} for group in groups}
-        for name, other in disambiguate(told, stored).items():
-            renamed[strip_count(name)][name] = other
-        for group, those_renamed in renamed.items():
-            self.book.renamed[self.shelf.benchmark_id, self.namespace, group] = those_renamed
+        for name, new_name in disambiguate(numbers, stored).items():
+            renamed[strip_count(name)][name] = new_name
+        for group, new_names in renamed.items():
+            self.resolver.renamed[self.index.benchmark_id, self.namespace, group] = new_names
 
     def _in_file(self, group: Name) -> FileName:
-        """What the file calls those that are alike."""
-        return self.prompts.benchmark, self.namespace, self.book.identities.task_names[group[0]], group[1]
+        """What the file calls the prompts of a duplicate name."""
+        return self.prompts.benchmark, self.namespace, self.resolver.catalogue.task_names[group[0]], group[1]
 
     def _advice(self) -> str:
         gold = any("gold answer" in problem for problem in self.problems.values())
@@ -207,152 +207,158 @@ class _Resolution:
             by_key[key].append((task, prompt))
         unclear = [label for label in labels if len(by_key.get(label, ())) > 1]
         if unclear:
-            names = {key: name for name, key in self.book.identities.tasks(self.shelf.benchmark_id).items()}
+            names = {key: name for name, key in self.resolver.catalogue.tasks(self.index.benchmark_id).items()}
             tasks = sorted(repr(names[task]) for task, _ in by_key[unclear[0]])
             raise AmbiguousError(
-                f"{self.book.path}: the tasks {', '.join(tasks[:8])} all have a prompt {unclear[0]!r}"
+                f"{self.resolver.path}: the tasks {', '.join(tasks[:8])} all have a prompt {unclear[0]!r}"
                 f"{f', and {len(unclear) - 1} more are unclear' if len(unclear) > 1 else ''}. "
                 "Add a column 'task' that says which is meant."
             )
         return [by_key[label][0][1] if label in by_key else None for label in labels]
 
     def _complete(
-        self, found: list[int | None], missing: list[int], labelled: list[tuple[int, str]], nowhere: int | None
+        self, found: list[int | None], missing: list[int], labelled: list[tuple[int, str]], taskless: int | None
     ) -> None:
-        fresh = iter(fresh_keys(self.book.session, Prompt, len(missing)))
+        fresh = iter(fresh_keys(self.resolver.session, Prompt, len(missing)))
         claimed: dict[str, int] = {}
-        without = {label for task, label in labelled if task == nowhere}
-        if not self.given and nowhere is not None and any((nowhere, labelled[row][1]) in self.names for row in missing):
-            self.page.open(self.tasks, ())
-        taken = self.page.with_names(self.page.contents)
+        without = {label for task, label in labelled if task == taskless}
+        if (
+            not self.contents
+            and taskless is not None
+            and any((taskless, labelled[row][1]) in self.names for row in missing)
+        ):
+            self.slice.load(self.tasks, ())
+        named = self.slice.find_named(self.slice.prompts)
         for row in missing:
             task, label = labelled[row]
             if (task, label) not in self.names:
                 if label in claimed and claimed[label] != task:
-                    names = self.book.identities.task_names
+                    names = self.resolver.catalogue.task_names
                     raise AmbiguousError(
-                        f"{self.book.path}: prompt {label!r} was stored without a task, and this file has it in both "
-                        f"{names[claimed[label]]!r} and {names[task]!r}. Ingest the first file again with its tasks, "
-                        "into a new store or as another benchmark."
+                        f"{self.resolver.path}: prompt {label!r} was stored without a task, and this file has it "
+                        f"in both {names[claimed[label]]!r} and {names[task]!r}. Ingest the first file again with its "
+                        "tasks, into a new store or as another benchmark."
                     )
-                key = self.names.pop((nowhere, label), None) if nowhere is not None and label not in without else None
+                key = self.names.pop((taskless, label), None) if taskless is not None and label not in without else None
                 if key is not None:
                     claimed[label] = task
                     self._move(key, task)
                 else:
-                    key = self._bound(row, task, nowhere, taken)
+                    key = self._find_unnamed(row, task, taskless, named)
                     if key is None:
                         key = next(fresh)
                         self._make(row, key, task)
                     self.aliases.append({"task_id": task, "namespace": self.namespace, "key": label, "prompt_id": key})
-                    taken.add(key)
+                    named.add(key)
                 self.names[task, label] = key
             found[row] = self.names[task, label]
 
-    def _bound(self, row: int, task: int, nowhere: int | None, taken: set[int]) -> int | None:
+    def _find_unnamed(self, row: int, task: int, taskless: int | None, named: set[int]) -> int | None:
         """The first prompt with this content that has no name here yet."""
-        hashed = self.given[row].hash if self.given else None
+        hashed = self.contents[row].hash if self.contents else None
         if hashed is None:
             return None
-        places = [task] if nowhere is None else [task, nowhere]
+        places = [task] if taskless is None else [task, taskless]
         if self.prompts.tasks is None:
-            places = list(self.book.identities.tasks(self.shelf.benchmark_id).values())
+            places = list(self.resolver.catalogue.tasks(self.index.benchmark_id).values())
         for place in places:
-            free = [key for key in self.page.same(place, hashed) if key not in taken]
+            free = [key for key in self.slice.find_equal(place, hashed) if key not in named]
             if free:
-                key = min(free, key=lambda k: self.page.content(k).occurrence)
+                key = min(free, key=lambda k: self.slice.content(k).occurrence)
                 if self.prompts.tasks is not None and place != task:
                     self._move(key, task)
                 return key
         return None
 
     def _move(self, key: int, task: int) -> None:
-        content = self.page.content(key)
-        self.page.put(key, content, task, content.hash)
+        content = self.slice.content(key)
+        self.slice.put(key, content, task, content.hash)
         self.moved[key] = task
 
     def _make(self, row: int, key: int, task: int) -> None:
-        told = self.given[row] if self.given else PromptContents()
-        content = IndexedPrompt(task, answer=told.answer, split=told.split, has_details=told.details is not None)
-        self.page.put(key, content, task, told.hash)
+        content = self.contents[row] if self.contents else PromptContents()
+        indexed = IndexedPrompt(
+            task, answer=content.answer, split=content.split, has_details=content.details is not None
+        )
+        self.slice.put(key, indexed, task, content.hash)
         self.made[key] = {
-            "row": row, "id": key, "task_id": task, "content_hash": told.hash, "occurrence": content.occurrence,
-            "text": told.text, "choices": told.choices, "answer": told.answer, "split": told.split,
-            "details": told.details,
+            "row": row, "id": key, "task_id": task, "content_hash": content.hash, "occurrence": indexed.occurrence,
+            "text": content.text, "choices": content.choices, "answer": content.answer, "split": content.split,
+            "details": content.details,
         }  # fmt: skip
 
     def _check(self, row: int, key: int) -> None:
         """Fill in what the store lacks of a prompt, and gather what contradicts it."""
-        content = self.page.content(key)
-        told = self.given[row]
-        if told.hash is not None and content.hash is None:
-            self.page.put(key, content, content.task_id, told.hash)
-            self.filled[key] |= {"text": told.text, "content_hash": told.hash, "occurrence": content.occurrence}
-            if told.choices is not None:
-                self.filled[key]["choices"] = told.choices
-        elif told.hash is not None and told.hash != content.hash:
-            self.doubtful.append((row, key, "text"))
-        if told.answer is not None and content.answer is None:
-            content.answer = self.filled[key]["answer"] = told.answer
-        elif told.answer is not None and told.answer != content.answer:
-            self.doubtful.append((row, key, "answer"))
-        if told.split is not None and content.split is None:
-            content.split = self.filled[key]["split"] = told.split
-        if told.details is not None:
+        indexed = self.slice.content(key)
+        content = self.contents[row]
+        if content.hash is not None and indexed.hash is None:
+            self.slice.put(key, indexed, indexed.task_id, content.hash)
+            self.filled[key] |= {"text": content.text, "content_hash": content.hash, "occurrence": indexed.occurrence}
+            if content.choices is not None:
+                self.filled[key]["choices"] = content.choices
+        elif content.hash is not None and content.hash != indexed.hash:
+            self.conflicting.append((row, key, "text"))
+        if content.answer is not None and indexed.answer is None:
+            indexed.answer = self.filled[key]["answer"] = content.answer
+        elif content.answer is not None and content.answer != indexed.answer:
+            self.conflicting.append((row, key, "answer"))
+        if content.split is not None and indexed.split is None:
+            indexed.split = self.filled[key]["split"] = content.split
+        if content.details is not None:
             self.detailed.append((row, key))
 
-    def _settle_doubts(self) -> None:
+    def _resolve_conflicts(self) -> None:
         """A text without its choices does not contradict the text with them, nor a letter its option."""
-        if not self.doubtful:
+        if not self.conflicting:
             return
-        held = {
-            key: (text, choices) for key, text, choices in self.shelf.stored_texts([k for _, k, _ in self.doubtful])
+        stored = {
+            key: (text, choices) for key, text, choices in self.index.stored_texts([k for _, k, _ in self.conflicting])
         }
-        for row, key, what in self.doubtful:
-            stored_text, stored_choices = held.get(key, (None, None))
+        for row, key, part in self.conflicting:
+            stored_text, stored_choices = stored.get(key, (None, None))
             waiting = self.made.get(key, {}) | self.filled.get(key, {})
             stored_text, stored_choices = waiting.get("text", stored_text), waiting.get("choices", stored_choices)
-            text, choices, answer = self.given[row].text, self.given[row].choices, self.given[row].answer
-            if what == "text":
-                alike = text is not None and content_hash(text, None) == content_hash(stored_text or "", None)
-                if alike and choices is not None and stored_choices is None:
+            text, choices, answer = self.contents[row].text, self.contents[row].choices, self.contents[row].answer
+            if part == "text":
+                is_same_text = text is not None and content_hash(text, None) == content_hash(stored_text or "", None)
+                if is_same_text and choices is not None and stored_choices is None:
                     hashed = content_hash(text or "", choices)
-                    content = self.page.content(key)
-                    self.page.put(key, content, content.task_id, hashed)
+                    content = self.slice.content(key)
+                    self.slice.put(key, content, content.task_id, hashed)
                     occurrence = content.occurrence
                     self.filled[key] |= {"choices": choices, "content_hash": hashed, "occurrence": occurrence}
-                elif not alike or choices is not None:
+                elif not is_same_text or choices is not None:
                     self.problems[row] = f"{self._place(row)}: a prompt whose text contradicts the stored one"
                 continue
-            gold = self.page.content(key).answer or ""
+            gold = self.slice.content(key).answer or ""
             if answer is None or answer.strip() in accepted_answers(gold, choices or stored_choices):
                 continue
-            if self.book.on_conflict == "update":
-                self.page.content(key).answer = self.filled[key]["answer"] = answer
+            if self.resolver.on_conflict == "update":
+                self.slice.content(key).answer = self.filled[key]["answer"] = answer
                 self.n_answers_changed += 1
-            elif self.book.on_conflict == "skip":
+            elif self.resolver.on_conflict == "skip":
                 self.n_answers_changed += 1
             else:
                 self.problems[row] = (
                     f"{self._place(row)}: its gold answer {answer!r} contradicts the stored one, {gold!r}"
                 )
         if self.n_answers_changed:
-            done = "overwritten" if self.book.on_conflict == "update" else "kept, against this file"
-            self.book.warnings.append(f"{self.n_answers_changed} gold answers of the store were {done}")
+            done = "overwritten" if self.resolver.on_conflict == "update" else "kept, against this file"
+            self.resolver.warnings.append(f"{self.n_answers_changed} gold answers of the store were {done}")
 
     def _complete_details(self) -> None:
-        contents = self.page.contents
-        held = dict(self.shelf.stored_details([key for _, key in self.detailed if contents[key].has_details]))
+        indexed = self.slice.prompts
+        stored = dict(self.index.stored_details([key for _, key in self.detailed if indexed[key].has_details]))
         for row, key in self.detailed:
             waiting = self.made.get(key, {}) | self.filled.get(key, {})
-            known = waiting.get("details") or held.get(key) or {}
-            if completed := self.book.details.completed(known, self.given[row].details):
-                self.filled[key]["details"], contents[key].has_details = completed, True
+            known = waiting.get("details") or stored.get(key) or {}
+            if merged := self.resolver.details.merge(known, self.contents[row].details):
+                self.filled[key]["details"], indexed[key].has_details = merged, True
 
     def _write(self) -> None:
-        connection = self.book.session.connection()
+        connection = self.resolver.session.connection()
         if self.moved:
-            moves = [{"key_": key, "task_id": task, "occurrence": self.page.content(key).occurrence}
+            moves = [{"key_": key, "task_id": task, "occurrence": self.slice.content(key).occurrence}
                      for key, task in self.moved.items()]  # fmt: skip
             connection.execute(sa.update(PROMPT).where(PROMPT.c.id == sa.bindparam("key_")), moves)
             try:
@@ -362,23 +368,23 @@ class _Resolution:
                 )
             except exc.IntegrityError as error:
                 raise ConflictError(
-                    f"{self.book.path}: it moves prompts that were stored without a task into tasks in which other "
+                    f"{self.resolver.path}: it moves prompts that were stored without a task into tasks in which other "
                     "prompts have their names already. Take it in as another benchmark."
                 ) from error
         if self.made:
             connection.execute(
                 sa.insert(PROMPT), [{k: v for k, v in row.items() if k != "row"} for row in self._final_rows()]
             )
-            self.book.n_new += len(self.made)
-            self.shelf.grown(len(self.made))
+            self.resolver.n_new += len(self.made)
+            self.index.count_added(len(self.made))
         if self.aliases:
             connection.execute(sa.insert(ALIAS), self.aliases)
-            self.shelf.add_marked(self.namespace, [(row["task_id"], row["key"]) for row in self.aliases])
-        alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+            self.index.add_marked(self.namespace, [(row["task_id"], row["key"]) for row in self.aliases])
+        by_columns: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for key, values in self.filled.items():
             if key not in self.made:
-                alike[tuple(sorted(values))].append({"key_": key, **values})
-        for rows in alike.values():
+                by_columns[tuple(sorted(values))].append({"key_": key, **values})
+        for rows in by_columns.values():
             connection.execute(sa.update(PROMPT).where(PROMPT.c.id == sa.bindparam("key_")), rows)
 
     def _final_rows(self) -> Iterator[dict[str, Any]]:

@@ -40,27 +40,27 @@ def find_prompt_rows(
     """
     stored = session.execute(sa.select(TASK.c.name, TASK.c.id).where(TASK.c.benchmark_id == benchmark_id))
     known: dict[str, int] = {row.name: row.id for row in stored}
-    shelf = PromptIndex(session, benchmark_id)
+    index = PromptIndex(session, benchmark_id)
     spaces = session.scalars(
         sa.select(ALIAS.c.namespace).join(TASK, TASK.c.id == ALIAS.c.task_id).where(TASK.c.benchmark_id == benchmark_id)
         .distinct().order_by(ALIAS.c.namespace)
     ).all()  # fmt: skip
     table = problems.table
-    named = [None if key is None else storable(key) for key in keys]
+    labels = [None if key is None else storable(key) for key in keys]
     of_task = None if tasks is None else [known.get(storable(task), -1) for task in tasks]
-    found: list[int | None] = [None] * len(keys)
+    prompts: list[int | None] = [None] * len(keys)
     for space in spaces:  # one family of files calls all of them so, or none
-        here = _named(shelf.named(space), named, of_task, problems)
-        if sum(key is not None for key in here) > sum(key is not None for key in found):
-            found = here
-    unknown = [row for row, key in enumerate(found) if key is None and keys[row] is not None]
-    in_task = [""] * len(found) if tasks is None else [f" in the task {task!r}" for task in tasks]
+        candidates = _look_up(index.load_names(space), labels, of_task, problems)
+        if sum(key is not None for key in candidates) > sum(key is not None for key in prompts):
+            prompts = candidates
+    unknown = [row for row, key in enumerate(prompts) if key is None and keys[row] is not None]
+    in_task = [""] * len(prompts) if tasks is None else [f" in the task {task!r}" for task in tasks]
     problems.add(unknown, None, [f"{benchmark} has no prompt {keys[row]!r}{in_task[row]}" for row in unknown])
     first: dict[int, int] = {}
-    again = [row for row, key in enumerate(found) if key is not None and first.setdefault(key, row) != row]
-    texts = [f"the prompt {keys[row]!r} again, after {table.place(first[found[row] or 0])}" for row in again]
-    problems.add(again, None, texts)
-    return np.array([-1 if key is None else key for key in found], dtype=np.int64)
+    repeated = [row for row, key in enumerate(prompts) if key is not None and first.setdefault(key, row) != row]
+    texts = [f"the prompt {keys[row]!r} again, after {table.place(first[prompts[row] or 0])}" for row in repeated]
+    problems.add(repeated, None, texts)
+    return np.array([-1 if key is None else key for key in prompts], dtype=np.int64)
 
 
 def advice(benchmark: str) -> str:
@@ -69,7 +69,7 @@ def advice(benchmark: str) -> str:
     return f"Prompts are named as in the files that brought them: suffrage ingest … --benchmark {quoted}"
 
 
-def _named(
+def _look_up(
     names: dict[tuple[int, str], int], keys: Sequence[str | None], tasks: Sequence[int] | None, problems: TableProblems
 ) -> list[int | None]:
     if tasks is not None:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 
 class SortedIntMap:
-    """Values by key, looked up and set many at once: sorted arrays, of which those alike in size are merged."""
+    """Values by key, looked up and set many at once: sorted arrays, of which those of similar size are merged."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[Numbers, Numbers]] = []
+        self._parts: list[tuple[IntArray, IntArray]] = []
 
-    def get(self, keys: Numbers, absent: int) -> Numbers:
-        """The value of each key, ``(n,)``; ``absent`` where it has none."""
-        found = np.full(len(keys), absent, dtype=np.int64)
+    def get(self, keys: IntArray, missing: int) -> IntArray:
+        """The value of each key, ``(n,)``; ``missing`` where it has none."""
+        result = np.full(len(keys), missing, dtype=np.int64)
         for known, values in self._parts:  # the oldest first: later ones go before
             at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-            there = known[at] == keys
-            found[there] = values[at[there]]
-        return found
+            present = known[at] == keys
+            result[present] = values[at[present]]
+        return result
 
-    def put(self, keys: Numbers, values: Numbers) -> None:
+    def put(self, keys: IntArray, values: IntArray) -> None:
         """Set values; of a key that stands several times the last one holds."""
         if not len(keys):
             return
@@ -33,7 +33,7 @@ class SortedIntMap:
             self._parts[-2:] = [_sorted(np.concatenate([old, new]), np.concatenate([their, our]))]
 
 
-def _sorted(keys: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:
+def _sorted(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]
     last = np.append(keys[1:] != keys[:-1], True)

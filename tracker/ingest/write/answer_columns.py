@@ -1,4 +1,4 @@
-"""What models said: rows for the store, and their scores against the gold answers it holds."""
+"""Answers of models: rows for the store, and their scores against the gold answers it holds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tracker.ingest.write.bulk_rows import chunks_of_rows
 from tracker.ingest.write.score_columns import pack
 from tracker.schema import Answer
 
-SEEN_AT_ONCE = 10_000
+ROWS_PER_CHUNK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class AnswerChunk:
         digests: ``(n,)`` int64 of text and status; the same in one process only.
         probabilities: ``(n,)`` NaN where unknown.
         empty: ``(n,)`` whether nothing could be extracted.
-        held: ``(n,)`` whether the file holds an answer at all.
+        predicted: ``(n,)`` whether the file holds an answer at all.
         is_scored: whether the answers are to be compared with the gold ones.
     """
 
@@ -47,13 +47,13 @@ class AnswerChunk:
     digests: NDArray[np.int64]
     probabilities: NDArray[np.float64]
     empty: NDArray[np.bool_]
-    held: NDArray[np.bool_]
+    predicted: NDArray[np.bool_]
     is_scored: bool
 
     @classmethod
-    def of(cls, number: int, block: Answers, prompt_ids: NDArray[np.int64]) -> AnswerChunk:
-        """A block, in so far as it has to be remembered."""
-        texts, statuses = stored_form(block)
+    def from_block(cls, number: int, block: Answers, prompt_ids: NDArray[np.int64]) -> AnswerChunk:
+        """Make a chunk of what has to be remembered of a block."""
+        texts, statuses = normalize_answers(block)
         n = len(texts)
         known = prompt_ids >= 0
         return cls(
@@ -64,7 +64,7 @@ class AnswerChunk:
             digests=_digests(texts, statuses),
             probabilities=_probabilities(block, n),
             empty=np.fromiter((status == "empty" for status in statuses), dtype=bool, count=n),
-            held=known if block.predicted is None else known & block.predicted,
+            predicted=known if block.predicted is None else known & block.predicted,
             is_scored=block.scored_as is not None,
         )
 
@@ -91,51 +91,51 @@ class AnswerColumn:
         return AnswerColumn(self.keys[chosen], self.digests[chosen], self.probabilities[chosen], self.empty[chosen])
 
 
-def stored_form(block: Answers) -> tuple[list[str | None], Sequence[str]]:
+def normalize_answers(block: Answers) -> tuple[list[str | None], Sequence[str]]:
     """The texts of a block as the store keeps them, and the status of each."""
     texts = [None if text is None else storable(text) for text in block.text]
     return texts, block.status or ["empty" if text is None else "ok" for text in texts]
 
 
-def assemble_answers(pieces: Sequence[AnswerChunk]) -> tuple[AnswerColumn, NDArray[np.int64]]:
-    """One column of the pieces of one extraction; the same said twice counts once.
+def assemble_answers(chunks: Sequence[AnswerChunk]) -> tuple[AnswerColumn, NDArray[np.int64]]:
+    """Join the chunks of one extraction to a column; equal answers to the same prompt and trial count once.
 
     Returns:
         The column with the first answer to each prompt and trial, and the keys ``(m,)`` of those with different ones.
     """
-    held = np.concatenate([piece.held for piece in pieces])
+    predicted = np.concatenate([chunk.predicted for chunk in chunks])
     whole = AnswerColumn(
-        np.concatenate([pack(piece.prompt_ids, piece.trials) for piece in pieces]),
-        np.concatenate([piece.digests for piece in pieces]),
-        np.concatenate([piece.probabilities for piece in pieces]),
-        np.concatenate([piece.empty for piece in pieces]),
+        np.concatenate([pack(chunk.prompt_ids, chunk.trials) for chunk in chunks]),
+        np.concatenate([chunk.digests for chunk in chunks]),
+        np.concatenate([chunk.probabilities for chunk in chunks]),
+        np.concatenate([chunk.empty for chunk in chunks]),
     )
-    column = whole if held.all() else whole.where(held)
+    column = whole if predicted.all() else whole.where(predicted)
     if len(column) > 1 and not (column.keys[1:] > column.keys[:-1]).all():
         column = column.where(np.argsort(column.keys, kind="stable"))
-    again = column.keys[1:] == column.keys[:-1]
-    if not again.any():
+    repeated = column.keys[1:] == column.keys[:-1]
+    if not repeated.any():
         return column, np.empty(0, dtype=np.int64)
     now, before = column.probabilities[1:], column.probabilities[:-1]
     same = (column.digests[1:] == column.digests[:-1]) & ((now == before) | (np.isnan(now) & np.isnan(before)))
-    return column.where(np.concatenate([[True], ~again])), np.unique(column.keys[1:][again & ~same])
+    return column.where(np.concatenate([[True], ~repeated])), np.unique(column.keys[1:][repeated & ~same])
 
 
 def stored_answers(session: Session, run_id: int) -> dict[str, AnswerColumn]:
     """The answers of a run by extraction."""
     a: Any = Answer
-    asked = (
+    query = (
         sa.select(a.extraction, a.prompt_id, a.trial, a.text, a.probability, a.status)
         .where(a.run_id == run_id)
         .order_by(a.prompt_id, a.extraction, a.trial)
     )
     parts: dict[str, list[AnswerColumn]] = defaultdict(list)
-    for rows in chunks_of_rows(session, asked, SEEN_AT_ONCE):
+    for rows in chunks_of_rows(session, query, ROWS_PER_CHUNK):
         by_extraction: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         for row in rows:
             by_extraction[row[0]].append(row)
-        for extraction, those in by_extraction.items():
-            _, prompts, trials, texts, chances, statuses = zip(*those, strict=True)
+        for extraction, extracted in by_extraction.items():
+            _, prompts, trials, texts, chances, statuses = zip(*extracted, strict=True)
             keys = pack(np.array(prompts, dtype=np.int64), np.array(trials, dtype=np.int64))
             probabilities = np.array([np.nan if chance is None else chance for chance in chances], dtype=np.float64)
             empty = np.array([status == "empty" for status in statuses], dtype=bool)
@@ -167,22 +167,24 @@ class AnswerComparison:
 
 
 def compare_answers(column: AnswerColumn, stored: AnswerColumn | None) -> AnswerComparison:
-    """What of a column the store holds already, and holds otherwise."""
+    """Compare a column with the stored one."""
     n = len(column)
     if stored is None or not len(stored):
-        nowhere = np.zeros(n, dtype=bool)
-        return AnswerComparison(new=~nowhere, different=nowhere, lacking=nowhere)
+        none = np.zeros(n, dtype=bool)
+        return AnswerComparison(new=~none, different=none, lacking=none)
     at = np.minimum(np.searchsorted(stored.keys, column.keys), len(stored) - 1)
     known = stored.keys[at] == column.keys
-    chance, other = column.probabilities, stored.probabilities[at]
-    agree = (stored.digests[at] == column.digests) & (np.isnan(chance) | np.isnan(other) | (chance == other))
+    chance, stored_chance = column.probabilities, stored.probabilities[at]
+    agree = (stored.digests[at] == column.digests) & (
+        np.isnan(chance) | np.isnan(stored_chance) | (chance == stored_chance)
+    )
     return AnswerComparison(
-        new=~known, different=known & ~agree, lacking=known & agree & np.isnan(other) & ~np.isnan(chance)
+        new=~known, different=known & ~agree, lacking=known & agree & np.isnan(stored_chance) & ~np.isnan(chance)
     )
 
 
 class ReferenceScorer:
-    """The gold answers of the store.
+    """Scores answers against the reference answers of the store.
 
     Args:
         session: the store.
@@ -193,7 +195,7 @@ class ReferenceScorer:
         self.session, self.path = session, path
         self._accepted: dict[int, Mapping[int, frozenset[str]]] = {}
 
-    def scores(
+    def score_answers(
         self, block: Answers, prompt_ids: NDArray[np.int64], benchmark_id: int, place: Callable[[int], str]
     ) -> NDArray[np.float64]:
         """Score of each answer: 1 if it is the gold answer, 0 if not or if nothing could be extracted.
@@ -204,12 +206,12 @@ class ReferenceScorer:
             block: the answers.
             prompt_ids: ``(n,)`` keys of their prompts; negative for those that are left out.
             benchmark_id: whose gold answers.
-            place: says where the answer of a row stands, for messages.
+            place: describes where the answer of a row stands, for messages.
 
         Raises:
             BadInputError: the store lacks the gold answer of a prompt.
         """
-        accepted = self._of(benchmark_id)
+        accepted = self._load_references(benchmark_id)
         measured = np.ones(len(block.text), dtype=bool) if block.predicted is None else block.predicted.copy()
         if block.status is not None:
             measured &= np.array([status != "error" for status in block.status], dtype=bool)
@@ -230,15 +232,15 @@ class ReferenceScorer:
             values[row] = float(text is not None and storable(text).strip() in accepted[ids[row]])
         return values
 
-    def _of(self, benchmark_id: int) -> Mapping[int, frozenset[str]]:
+    def _load_references(self, benchmark_id: int) -> Mapping[int, frozenset[str]]:
         if benchmark_id not in self._accepted:
-            asked = (
+            query = (
                 sa.select(PROMPT.c.id, PROMPT.c.answer, PROMPT.c.choices)
                 .join(TASK, TASK.c.id == PROMPT.c.task_id)
                 .where(TASK.c.benchmark_id == benchmark_id, PROMPT.c.answer.is_not(None))
             )
             self._accepted[benchmark_id] = {
-                key: accepted_answers(gold, choices) for key, gold, choices in self.session.execute(asked)
+                key: accepted_answers(gold, choices) for key, gold, choices in self.session.execute(query)
             }
         return self._accepted[benchmark_id]
 

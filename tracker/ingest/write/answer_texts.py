@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.ingest.measurement import Answers, Measurement
-from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn, stored_form
+from tracker.ingest.write.answer_columns import AnswerChunk, AnswerColumn, normalize_answers
 from tracker.ingest.write.bulk_rows import insert_answers
 from tracker.ingest.write.score_columns import pack
 from tracker.ingest.write.stored_runs import RunUpdate
@@ -24,71 +24,71 @@ ANSWER: sa.Table = Answer.__table__  # type: ignore[attr-defined]
 def write_answers(
     session: Session,
     measurements: Sequence[Measurement],
-    pieces_of: Sequence[tuple[RunUpdate, Sequence[AnswerChunk]]],
+    updates: Sequence[tuple[RunUpdate, Sequence[AnswerChunk]]],
 ) -> None:
-    """Insert and overwrite the answers that were decided on.
+    """Insert and overwrite the answers of updates.
 
     Args:
         session: where to.
         measurements: the file's blocks, which hold the texts.
-        pieces_of: for each decision, the blocks of answers of its run.
+        updates: each with the answers of its run by block.
     """
-    added: dict[tuple[int, str], _Waiting] = {}
-    changed: dict[tuple[int, str], _Waiting] = {}
+    added: dict[tuple[int, str], _PendingAnswers] = {}
+    changed: dict[tuple[int, str], _PendingAnswers] = {}
     work: list[tuple[int, RunUpdate, AnswerChunk]] = []
-    for decision, pieces in pieces_of:
-        for piece in pieces:
-            work.append((piece.block, decision, piece))
-            key = (id(decision), piece.extraction)
-            for waiting, columns in ((added, decision.answers), (changed, decision.changed_answers)):
-                if key not in waiting and len(columns.get(piece.extraction, ())):
-                    waiting[key] = _Waiting(columns[piece.extraction])
-    for number, decision, piece in sorted(work, key=lambda one: one[0]):
-        key = (id(decision), piece.extraction)
+    for update, chunks in updates:
+        for chunk in chunks:
+            work.append((chunk.block, update, chunk))
+            key = (id(update), chunk.extraction)
+            for pending, columns in ((added, update.answers), (changed, update.changed_answers)):
+                if key not in pending and len(columns.get(chunk.extraction, ())):
+                    pending[key] = _PendingAnswers(columns[chunk.extraction])
+    for number, update, chunk in sorted(work, key=lambda item: item[0]):
+        key = (id(update), chunk.extraction)
         if key not in added and key not in changed:
             continue
         block = measurements[number]
         assert isinstance(block, Answers)
         if key in added:
-            insert_answers(session, _rows(decision, block, piece, added[key]))
-        if key in changed and (rows := _rows(decision, block, piece, changed[key])):
+            insert_answers(session, _rows(update, block, chunk, added[key]))
+        if key in changed and (rows := _rows(update, block, chunk, changed[key])):
             _overwrite(session, rows)
 
 
-class _Waiting:
-    """Answers that still have to be written; the first of those said twice is."""
+class _PendingAnswers:
+    """The answers of a column that still have to be written; of equal keys the first is written."""
 
     def __init__(self, column: AnswerColumn) -> None:
         self._keys = column.keys
-        self._left = np.ones(len(column), dtype=bool)
+        self._is_pending = np.ones(len(column), dtype=bool)
 
-    def take(self, piece: AnswerChunk) -> NDArray[np.int64]:
+    def select_rows(self, chunk: AnswerChunk) -> NDArray[np.int64]:
         """The rows of a block that are to be written, in the order of their keys."""
-        rows = np.flatnonzero(piece.held)
-        keys = pack(piece.prompt_ids, piece.trials)[rows]
+        rows = np.flatnonzero(chunk.predicted)
+        keys = pack(chunk.prompt_ids, chunk.trials)[rows]
         keys, first = np.unique(keys, return_index=True)
         rows = rows[first]
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        chosen = (self._keys[at] == keys) & self._left[at]
-        self._left[at[chosen]] = False
-        taken: NDArray[np.int64] = rows[chosen]
-        return taken
+        chosen = (self._keys[at] == keys) & self._is_pending[at]
+        self._is_pending[at[chosen]] = False
+        selected: NDArray[np.int64] = rows[chosen]
+        return selected
 
 
-def _rows(decision: RunUpdate, block: Answers, piece: AnswerChunk, waiting: _Waiting) -> list[tuple[Any, ...]]:
-    rows = waiting.take(piece).tolist()
+def _rows(update: RunUpdate, block: Answers, chunk: AnswerChunk, pending: _PendingAnswers) -> list[tuple[Any, ...]]:
+    rows = pending.select_rows(chunk).tolist()
     if not rows:
         return []
-    assert decision.run.id is not None
-    texts, statuses = stored_form(block)
-    trials = np.broadcast_to(piece.trials, len(texts))
-    found = []
+    assert update.run.id is not None
+    texts, statuses = normalize_answers(block)
+    trials = np.broadcast_to(chunk.trials, len(texts))
+    answers = []
     for row in rows:
-        chance = float(piece.probabilities[row])
+        chance = float(chunk.probabilities[row])
         known = None if math.isnan(chance) else chance
-        where = (decision.run.id, int(piece.prompt_ids[row]), piece.extraction, int(trials[row]))
-        found.append((*where, texts[row], known, statuses[row]))
-    return found
+        where = (update.run.id, int(chunk.prompt_ids[row]), chunk.extraction, int(trials[row]))
+        answers.append((*where, texts[row], known, statuses[row]))
+    return answers
 
 
 def _overwrite(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:

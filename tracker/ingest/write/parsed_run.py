@@ -24,11 +24,11 @@ class ParsedRun:
         model: name of the model as the file has it.
         fields: how it was run, with texts as they are stored.
         columns: its scores, one per metric, sorted by metric.
-        answers: what the model said, by extraction.
+        answers: what was extracted from the responses, by extraction.
         answer_metrics: keys of the metrics whose scores come from comparing answers with the gold ones.
         task_scores: value, standard error and number of prompts by metric and task.
-        pieces, answer_pieces: what each block adds.
-        asked: number of each block about its prompts, and their keys.
+        chunks, answer_chunks: what each block adds.
+        blocks: number of each block of the run, and the keys of its prompts.
     """
 
     benchmark_id: int
@@ -39,9 +39,9 @@ class ParsedRun:
     answers: dict[str, AnswerColumn] = field(default_factory=dict)
     answer_metrics: set[int] = field(default_factory=set)
     task_scores: dict[tuple[int, int], TaskValue] = field(default_factory=dict)
-    pieces: dict[int, list[ScoreChunk]] = field(default_factory=lambda: defaultdict(list))
-    answer_pieces: list[AnswerChunk] = field(default_factory=list)
-    asked: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
+    chunks: dict[int, list[ScoreChunk]] = field(default_factory=lambda: defaultdict(list))
+    answer_chunks: list[AnswerChunk] = field(default_factory=list)
+    blocks: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -53,8 +53,8 @@ class ParsedRun:
         """What it shares with the other runs of its model."""
         return self.benchmark_id, self.model_id, self.fields.condition, self.fields.variant
 
-    def without_unasked(self, measured: NDArray[np.int64]) -> tuple[ParsedRun, int]:
-        """The draft without empty answers to prompts that, as the store shows, the model was not asked.
+    def without_unevaluated(self, measured: NDArray[np.int64]) -> tuple[ParsedRun, int]:
+        """Return the run without empty answers to prompts that, as the store shows, were not evaluated.
 
         That shows where another metric has a score for every prompt that the file has an answer to: an empty answer to
         a prompt without such a score then is no answer at all. Where those scores cover less than the answers, nothing
@@ -64,22 +64,24 @@ class ParsedRun:
             measured: keys of the prompts that the run has scores for under other metrics.
 
         Returns:
-            The draft, and how many prompts were taken out.
+            The run, and how many prompts were removed.
         """
         if not self.answer_metrics or not self.answers:
             return self, 0
-        spoken = [unpack(column.keys[~column.empty])[0] for column in self.answers.values()]
-        answered = np.unique(np.concatenate(spoken))
-        everyone = np.unique(np.concatenate([unpack(column.keys)[0] for column in self.answers.values()]))
-        gone = np.setdiff1d(np.setdiff1d(everyone, answered), measured)
-        if not len(answered) or not len(gone) or not np.isin(answered, measured).all():
+        nonempty = [unpack(column.keys[~column.empty])[0] for column in self.answers.values()]
+        answered = np.unique(np.concatenate(nonempty))
+        answered_or_empty = np.unique(np.concatenate([unpack(column.keys)[0] for column in self.answers.values()]))
+        removed = np.setdiff1d(np.setdiff1d(answered_or_empty, answered), measured)
+        if not len(answered) or not len(removed) or not np.isin(answered, measured).all():
             return self, 0
         columns = [
-            column.where(~np.isin(unpack(column.keys)[0], gone)) if column.metric_id in self.answer_metrics else column
+            column.where(~np.isin(unpack(column.keys)[0], removed))
+            if column.metric_id in self.answer_metrics
+            else column
             for column in self.columns
         ]
         answers = {
-            extraction: column.where(~np.isin(unpack(column.keys)[0], gone))
+            extraction: column.where(~np.isin(unpack(column.keys)[0], removed))
             for extraction, column in self.answers.items()
         }
-        return replace(self, columns=columns, answers=answers), len(gone)
+        return replace(self, columns=columns, answers=answers), len(removed)

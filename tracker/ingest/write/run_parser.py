@@ -1,4 +1,4 @@
-"""From the blocks of a file to what it says of each run; what is wrong with it is refused, or left out."""
+"""From the blocks of a file to its runs; values that are wrong are an error, or left out."""
 
 from __future__ import annotations
 
@@ -24,154 +24,154 @@ from tracker.schema.run_fields import RunFields, merge_run_values, run_values
 
 
 class RunParser:
-    """Turns a reading into drafts.
+    """Parses the blocks of a file into runs.
 
     Args:
-        reading: the file.
+        parsed: the file.
         options: what the user said of it.
-        identities, book, gold: how its names and answers are resolved.
-        partial: whether scores and answers that are wrong are left out instead of refused with the file.
-        progress: told how many blocks of how many have been looked at.
+        catalogue, prompts, scorer: how its names and answers are resolved.
+        partial: whether scores and answers that are wrong are left out instead of rejected with the file.
+        progress: receives how many blocks of how many have been looked at.
 
     Attributes:
-        n_left_out: how many were.
-        left_out: the first of them, in words.
+        n_omitted: how many were.
+        omitted: descriptions of the first of them.
     """
 
     def __init__(
         self,
-        reading: ParsedFile,
+        parsed: ParsedFile,
         options: ReadOptions,
-        identities: CatalogueResolver,
-        book: PromptResolver,
-        gold: ReferenceScorer,
+        catalogue: CatalogueResolver,
+        prompts: PromptResolver,
+        scorer: ReferenceScorer,
         *,
         partial: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.reading, self.options = reading, options
-        self.identities, self.book, self.gold, self.partial = identities, book, gold, partial
+        self.parsed, self.options = parsed, options
+        self.catalogue, self.prompts, self.scorer, self.partial = catalogue, prompts, scorer, partial
         self.progress = progress
         self.metrics: dict[int, Metric] = {}
-        self.n_left_out = 0
-        self.left_out: list[str] = []
-        self._drafts: dict[tuple[Any, ...], ParsedRun] = {}
+        self.n_omitted = 0
+        self.omitted: list[str] = []
+        self._runs: dict[tuple[Any, ...], ParsedRun] = {}
         self._by_description: dict[tuple[int, str | None], tuple[RunDescription, ParsedRun]] = {}
 
-    def drafts(self) -> list[ParsedRun]:
+    def parse_runs(self) -> list[ParsedRun]:
         """The runs in the order in which the file names them; prompts and names are stored on the way.
 
         Raises:
             BadInputError: a score outside its metric's bounds, or two different ones for the same prompt.
         """
-        measurements = self.reading.measurements
-        self.book.expect(measurements)
+        measurements = self.parsed.measurements
+        self.prompts.expect(measurements)
         for number, block in enumerate(measurements):
             if self.progress is not None:
                 self.progress(number, len(measurements))
             if isinstance(block, Prompts):
-                self.book.keys(block, self.identities.benchmark(self.options.benchmark, block.benchmark))
+                self.prompts.resolve(block, self.catalogue.benchmark(self.options.benchmark, block.benchmark))
             elif isinstance(block, TaskScores):
                 self._add_task_scores(block)
             else:
                 self._add(number, block)
-        for draft in self._drafts.values():
-            self._assemble_answers(draft)
-        self._refuse("Number repeated answers in a column 'trial'.")
-        for draft in self._drafts.values():
-            self._score_answers(draft)
-            for metric_id, pieces in sorted(draft.pieces.items()):
+        for parsed_run in self._runs.values():
+            self._assemble_answers(parsed_run)
+        self._check_omissions("Number repeated answers in a column 'trial'.")
+        for parsed_run in self._runs.values():
+            self._score_answers(parsed_run)
+            for metric_id, chunks in sorted(parsed_run.chunks.items()):
                 metric = self.metrics[metric_id]
-                kept = [self._within_bounds(piece, metric) for piece in pieces]
+                kept = [self._within_bounds(chunk, metric) for chunk in chunks]
                 column, contradicted = assemble_scores(metric_id, kept)
                 for key in contradicted.tolist():
-                    self._leave_out(partial(self._said_twice, draft, kept, key))
+                    self._omit(partial(self._describe_two_scores, parsed_run, kept, key))
                 if len(contradicted):
                     column = column.where(~np.isin(column.keys, contradicted))
-                draft.columns.append(column)
-            draft.pieces.clear()
-        self._refuse()
-        return list(self._drafts.values())
+                parsed_run.columns.append(column)
+            parsed_run.chunks.clear()
+        self._check_omissions()
+        return list(self._runs.values())
 
-    def prompt_names(self, draft: ParsedRun, prompt_ids: Sequence[int]) -> list[str]:
-        """What the file calls some of a draft's prompts, for messages."""
+    def prompt_names(self, parsed_run: ParsedRun, prompt_ids: Sequence[int]) -> list[str]:
+        """What the file calls some of a run's prompts, for messages."""
         names: dict[int, str] = {}
-        for number, ids in draft.asked:
+        for number, ids in parsed_run.blocks:
             rows = np.flatnonzero(np.isin(ids, prompt_ids)).tolist()
             if rows:
                 keys = self._block(number).prompts.keys
                 names.update({int(ids[row]): keys[row] for row in rows})
         return [names[key] for key in prompt_ids if key in names]
 
-    def _leave_out(self, problem: Callable[[], str]) -> None:
-        self.n_left_out += 1
-        if len(self.left_out) < BadInputError.shown:
-            self.left_out.append(problem())
+    def _omit(self, problem: Callable[[], str]) -> None:
+        self.n_omitted += 1
+        if len(self.omitted) < BadInputError.shown:
+            self.omitted.append(problem())
 
-    def _refuse(self, advice: str = "") -> None:
-        if self.left_out and not self.partial:
-            raise BadInputError(self.reading.path, self.left_out, count=self.n_left_out, advice=advice)
+    def _check_omissions(self, advice: str = "") -> None:
+        if self.omitted and not self.partial:
+            raise BadInputError(self.parsed.path, self.omitted, count=self.n_omitted, advice=advice)
 
     def _block(self, number: int) -> Scores | Answers:
-        block = self.reading.measurements[number]
+        block = self.parsed.measurements[number]
         assert isinstance(block, (Scores, Answers))
         return block
 
     def _place(self, number: int, row: int) -> str:
-        """Where a value stands, in words."""
+        """Describe where a value stands."""
         block = self._block(number)
-        said = [block.places] if block.places else []
+        parts = [block.places] if block.places else []
         if block.prompts.lines is not None:
-            said.append(f"line {block.prompts.lines[row]}")
-        return ", ".join([*said, f"prompt {block.prompts.keys[row]!r}"])
+            parts.append(f"line {block.prompts.lines[row]}")
+        return ", ".join([*parts, f"prompt {block.prompts.keys[row]!r}"])
 
-    def _within_bounds(self, piece: ScoreChunk, metric: Metric) -> ScoreChunk:
-        """A piece without the scores that the metric's bounds do not allow."""
-        values = np.asarray(piece.values, dtype=np.float64)
+    def _within_bounds(self, chunk: ScoreChunk, metric: Metric) -> ScoreChunk:
+        """A chunk without the scores that the metric's bounds do not allow."""
+        values = np.asarray(chunk.values, dtype=np.float64)
         wrong = find_out_of_bounds(values, metric.lower, metric.upper)
         if not wrong.any():
-            return piece
+            return chunk
         for row in np.flatnonzero(wrong).tolist():
-            self._leave_out(partial(self._out_of_bounds, piece.block, row, values[row], metric))
-        return replace(piece, values=np.where(wrong, np.nan, values))
+            self._omit(partial(self._out_of_bounds, chunk.block, row, values[row], metric))
+        return replace(chunk, values=np.where(wrong, np.nan, values))
 
     def _out_of_bounds(self, number: int, row: int, value: float, metric: Metric) -> str:
         low = "-∞" if metric.lower is None else f"{metric.lower:g}"
         high = "∞" if metric.upper is None else f"{metric.upper:g}"
         return f"{self._place(number, row)}: {value:g} is outside [{low}, {high}]"
 
-    def _said_twice(self, draft: ParsedRun, pieces: Sequence[ScoreChunk], key: int) -> str:
-        said = [
-            (self._place(piece.block, row), float(piece.values[row]))
-            for piece in pieces
-            for row in np.flatnonzero(pack(piece.prompt_ids, piece.trials) == key).tolist()
-            if not np.isnan(piece.values[row])
+    def _describe_two_scores(self, parsed_run: ParsedRun, chunks: Sequence[ScoreChunk], key: int) -> str:
+        scores = [
+            (self._place(chunk.block, row), float(chunk.values[row]))
+            for chunk in chunks
+            for row in np.flatnonzero(pack(chunk.prompt_ids, chunk.trials) == key).tolist()
+            if not np.isnan(chunk.values[row])
         ]
-        (first, value), (second, other) = said[0], next(s for s in said if s[1] != said[0][1])
-        return f"{draft.model}: {first} has the score {value:g}, {second} has {other:g}"
+        (first, value), (second, conflicting) = scores[0], next(score for score in scores if score[1] != scores[0][1])
+        return f"{parsed_run.model}: {first} has the score {value:g}, {second} has {conflicting:g}"
 
-    def _draft(self, run: RunDescription, said_of_prompts: str | None) -> ParsedRun:
-        described = (id(run), said_of_prompts)
+    def _find_run(self, run: RunDescription, prompts_benchmark: str | None) -> ParsedRun:
+        described = (id(run), prompts_benchmark)
         if described in self._by_description:
             return self._by_description[described][1]
-        benchmark_id = self.identities.benchmark(self.options.benchmark, run.benchmark, said_of_prompts)
-        model_id = self.identities.model(run.model, run.model_facts)
+        benchmark_id = self.catalogue.benchmark(self.options.benchmark, run.benchmark, prompts_benchmark)
+        model_id = self.catalogue.model(run.model, run.model_facts)
         values = _storable_values(run)
         identity = (benchmark_id, model_id, values.condition, values.variant, values.label)
-        draft = self._drafts.get(identity)
-        if draft is None:
-            draft = ParsedRun(benchmark_id, model_id, run.model, values)
-            self._drafts[identity] = draft
+        parsed_run = self._runs.get(identity)
+        if parsed_run is None:
+            parsed_run = ParsedRun(benchmark_id, model_id, run.model, values)
+            self._runs[identity] = parsed_run
         else:
-            starts = (draft.fields.started, values.started)
-            merged = merge_run_values(draft.fields, values)
+            starts = (parsed_run.fields.started, values.started)
+            merged = merge_run_values(parsed_run.fields, values)
             merged["started"] = min((start for start in starts if start is not None), default=None)
-            draft.fields = replace(draft.fields, **merged)
-        self._by_description[described] = (run, draft)
-        return draft
+            parsed_run.fields = replace(parsed_run.fields, **merged)
+        self._by_description[described] = (run, parsed_run)
+        return parsed_run
 
     def _metric_id(self, block: Scores | TaskScores) -> int:
-        return self._known_metric(self.identities.metric(block.metric))
+        return self._known_metric(self.catalogue.metric(block.metric))
 
     def _known_metric(self, metric: Metric) -> int:
         assert metric.id is not None
@@ -179,56 +179,56 @@ class RunParser:
         return metric.id
 
     def _add(self, number: int, block: Scores | Answers) -> None:
-        draft = self._draft(block.run, block.prompts.benchmark)
-        keys = self.book.keys(block.prompts, draft.benchmark_id)
-        draft.asked.append((number, keys))
+        parsed_run = self._find_run(block.run, block.prompts.benchmark)
+        keys = self.prompts.resolve(block.prompts, parsed_run.benchmark_id)
+        parsed_run.blocks.append((number, keys))
         if isinstance(block, Answers):
-            draft.answer_pieces.append(AnswerChunk.of(number, block, keys))
+            parsed_run.answer_chunks.append(AnswerChunk.from_block(number, block, keys))
             return
         values = block.values
         if len(keys) and keys.min() < 0:
             values = np.where(keys < 0, np.nan, values)
-        draft.pieces[self._metric_id(block)].append(ScoreChunk(number, keys, values, block.trials))
+        parsed_run.chunks[self._metric_id(block)].append(ScoreChunk(number, keys, values, block.trials))
 
-    def _assemble_answers(self, draft: ParsedRun) -> None:
+    def _assemble_answers(self, parsed_run: ParsedRun) -> None:
         by_extraction: dict[str, list[AnswerChunk]] = defaultdict(list)
-        for piece in draft.answer_pieces:
-            by_extraction[piece.extraction].append(piece)
-        for extraction, pieces in by_extraction.items():
-            column, contradicted = assemble_answers(pieces)
+        for chunk in parsed_run.answer_chunks:
+            by_extraction[chunk.extraction].append(chunk)
+        for extraction, chunks in by_extraction.items():
+            column, contradicted = assemble_answers(chunks)
             for key in contradicted.tolist():
-                self._leave_out(partial(self._answered_twice, pieces, key))
+                self._omit(partial(self._describe_two_answers, chunks, key))
             if len(contradicted):
                 column = column.where(~np.isin(column.keys, contradicted))
-            draft.answers[extraction] = column
+            parsed_run.answers[extraction] = column
 
-    def _answered_twice(self, pieces: Sequence[AnswerChunk], key: int) -> str:
-        said = [
-            (self._place(piece.block, row), self._block(piece.block), row)
-            for piece in pieces
-            for row in np.flatnonzero((pack(piece.prompt_ids, piece.trials) == key) & piece.held).tolist()
+    def _describe_two_answers(self, chunks: Sequence[AnswerChunk], key: int) -> str:
+        rows = [
+            (self._place(chunk.block, row), self._block(chunk.block), row)
+            for chunk in chunks
+            for row in np.flatnonzero((pack(chunk.prompt_ids, chunk.trials) == key) & chunk.predicted).tolist()
         ]
-        texts = [(place, block.text[row]) for place, block, row in said if isinstance(block, Answers)]
-        other = next((one for one in texts[1:] if one[1] != texts[0][1]), texts[1])
-        return f"{other[0]}: answered {texts[0][1]!r}, then {other[1]!r}"
+        texts = [(place, block.text[row]) for place, block, row in rows if isinstance(block, Answers)]
+        conflicting = next((text for text in texts[1:] if text[1] != texts[0][1]), texts[1])
+        return f"{conflicting[0]}: answered {texts[0][1]!r}, then {conflicting[1]!r}"
 
-    def _score_answers(self, draft: ParsedRun) -> None:
-        for piece in draft.answer_pieces:
-            if not piece.is_scored:
+    def _score_answers(self, parsed_run: ParsedRun) -> None:
+        for chunk in parsed_run.answer_chunks:
+            if not chunk.is_scored:
                 continue
-            block = self._block(piece.block)
+            block = self._block(chunk.block)
             assert isinstance(block, Answers)
             assert block.scored_as is not None
-            place = partial(self._place, piece.block)
-            values = self.gold.scores(block, piece.prompt_ids, draft.benchmark_id, place)
-            metric_id = self._known_metric(self.identities.metric(block.scored_as))
-            draft.answer_metrics.add(metric_id)
-            draft.pieces[metric_id].append(ScoreChunk(piece.block, piece.prompt_ids, values, block.trials))
+            place = partial(self._place, chunk.block)
+            values = self.scorer.score_answers(block, chunk.prompt_ids, parsed_run.benchmark_id, place)
+            metric_id = self._known_metric(self.catalogue.metric(block.scored_as))
+            parsed_run.answer_metrics.add(metric_id)
+            parsed_run.chunks[metric_id].append(ScoreChunk(chunk.block, chunk.prompt_ids, values, block.trials))
 
     def _add_task_scores(self, block: TaskScores) -> None:
-        draft = self._draft(block.run, None)
+        parsed_run = self._find_run(block.run, None)
         metric_id = self._metric_id(block)
-        known = self.identities.tasks(draft.benchmark_id, block.tasks)
+        known = self.catalogue.tasks(parsed_run.benchmark_id, block.tasks)
         metric = self.metrics[metric_id]
         lower = -np.inf if metric.lower is None else metric.lower
         upper = np.inf if metric.upper is None else metric.upper
@@ -237,18 +237,20 @@ class RunParser:
             if np.isnan(value):
                 continue
             if not lower <= value <= upper or np.isinf(value):
-                problems.append(f"{draft.model}, task {task!r}: {value:g} is outside [{lower:g}, {upper:g}]")
+                problems.append(f"{parsed_run.model}, task {task!r}: {value:g} is outside [{lower:g}, {upper:g}]")
                 continue
             error = None if block.stderr is None or np.isnan(block.stderr[row]) else float(block.stderr[row])
             n_prompts = None if block.n_prompts is None else block.n_prompts[row]
             key = (metric_id, known[storable(task)])
-            now = (value, error, n_prompts)
-            if draft.task_scores.setdefault(key, now)[0] != value:
-                problems.append(f"{draft.model}, task {task!r}: both {draft.task_scores[key][0]:g} and {value:g}")
+            task_value = (value, error, n_prompts)
+            if parsed_run.task_scores.setdefault(key, task_value)[0] != value:
+                problems.append(
+                    f"{parsed_run.model}, task {task!r}: both {parsed_run.task_scores[key][0]:g} and {value:g}"
+                )
         for problem in problems:
-            self._leave_out(partial(str, problem))
+            self._omit(partial(str, problem))
         if problems:
-            self._refuse()
+            self._check_omissions()
 
 
 def _storable_values(run: RunDescription) -> RunFields:

@@ -1,10 +1,10 @@
-"""Which stored run a draft is, what it adds to it, and what it contradicts."""
+"""Which stored run a parsed run is, what it adds to it, and what it contradicts."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,35 +18,36 @@ from tracker.ingest.write.answer_columns import AnswerColumn, compare_answers, s
 from tracker.ingest.write.bulk_rows import stored_scores
 from tracker.ingest.write.checksums import checksum
 from tracker.ingest.write.parsed_run import ParsedRun, TaskValue
-from tracker.ingest.write.score_columns import ScoreColumn, ScoreComparison, compare_scores, unpack
+from tracker.ingest.write.score_columns import ScoreColumn, compare_scores, unpack
 from tracker.run_settings import IDENTITY, evaluation_identity, remove_evaluation
 from tracker.schema import Answer, Run, RunSource, TaskScore
 from tracker.schema.run_fields import run_values
 
 OnConflict = Literal["rerun", "skip", "update", "error"]
-Names = Callable[[ParsedRun, Sequence[int]], list[str]]
+PromptNames = Callable[[ParsedRun, Sequence[int]], list[str]]
 OUR_LABEL = re.compile(r"^(?:#(\d+))?$")
 N_NAMED = 3
-N_REMARKS = 5
+MODELS_PER_QUERY = 1000
+MAX_WARNINGS = 5
 
 
 @dataclass(eq=False)
 class RunUpdate:
-    """What becomes of a draft.
+    """How a parsed run changes the store.
 
     Attributes:
-        draft: what the file says.
+        parsed: what the file says.
         run: the run it goes to; not in the store yet where ``is_new``.
         columns, answers, task_scores: what is inserted.
         changed_columns, changed_answers, changed_task_scores: what overwrites stored values.
-        covers_stored: whether the file holds every value that is stored of the run, alike or otherwise.
-        n_unchanged, n_skipped: scores that were stored already, alike or otherwise.
+        covers_stored: whether the file has a value, equal or different, for every stored value of the run.
+        n_unchanged, n_skipped: scores that were stored already, equal or different ones.
         is_trusted: whether the scores stored of the run beside those of the file are as they were stored; known, and
             of meaning, only where the file may overwrite them, None elsewhere.
-        note: what the reader should be told.
+        warning: what the reader should know.
     """
 
-    draft: ParsedRun
+    parsed: ParsedRun
     run: Run
     is_new: bool
     columns: list[ScoreColumn] = field(default_factory=list)
@@ -59,7 +60,11 @@ class RunUpdate:
     n_skipped: int = 0
     covers_stored: bool = True
     is_trusted: bool | None = None
-    note: str = ""
+    warning: str = ""
+
+    def warn(self, text: str) -> None:
+        """Put a warning before the one that there is."""
+        self.warning = f"{text}; {self.warning}" if self.warning else text
 
     @property
     def changes_something(self) -> bool:
@@ -72,146 +77,181 @@ class RunUpdate:
 
 
 class StoredRuns:
-    """The runs of the drafts' models that the store holds.
+    """The runs of a file's models that the store holds.
 
     Args:
         session: the store.
-        drafts: what a file says.
+        parsed_runs: the runs of the file.
         path: the file, for messages.
-        names: says what the file calls some of a draft's prompts, for messages.
-        source_id: the file's key where it was taken in before: its runs then go before later ones.
+        prompt_names: returns what the file calls some of a run's prompts, for messages.
+        source_id: the file's key where it was ingested before: its runs then go before later ones.
     """
 
     def __init__(
-        self, session: Session, drafts: Sequence[ParsedRun], path: Path, names: Names, source_id: int | None = None
+        self,
+        session: Session,
+        parsed_runs: Sequence[ParsedRun],
+        path: Path,
+        prompt_names: PromptNames,
+        source_id: int | None = None,
     ) -> None:
-        self.session, self.path, self.names = session, path, names
+        self.session, self.path, self.prompt_names = session, path, prompt_names
         runs: Any = Run
-        said = runs.settings[IDENTITY].as_string()
-        asked = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, said, runs.label, runs.id)
-        models = sorted({draft.model_id for draft in drafts})
-        asked = asked.where(runs.benchmark_id.in_(sorted({draft.benchmark_id for draft in drafts})))
-        if len(models) <= 1000:
-            asked = asked.where(runs.model_id.in_(models))
+        identity = runs.settings[IDENTITY].as_string()
+        query = sa.select(runs.benchmark_id, runs.model_id, runs.condition, runs.variant, identity, runs.label, runs.id)
+        models = sorted({parsed.model_id for parsed in parsed_runs})
+        query = query.where(runs.benchmark_id.in_(sorted({parsed.benchmark_id for parsed in parsed_runs})))
+        if len(models) <= MODELS_PER_QUERY:
+            query = query.where(runs.model_id.in_(models))
         self._labels: dict[tuple[int, int, str, str], dict[str, int]] = defaultdict(dict)
         self._evaluated: set[int] = set()
-        for *identity, evaluation, label, key in session.execute(asked.order_by(runs.id)):
-            self._labels[tuple(identity)][label] = key
+        for *key, evaluation, label, run_id in session.execute(query.order_by(runs.id)):
+            self._labels[tuple(key)][label] = run_id
             if evaluation_identity({IDENTITY: evaluation}) is not None:
-                self._evaluated.add(key)
+                self._evaluated.add(run_id)
         linked = select(RunSource.run_id).where(RunSource.source_id == source_id)
         self._linked = set(session.scalars(linked)) if source_id is not None else set()
 
-    def decide(self, draft: ParsedRun, on_conflict: OnConflict) -> RunUpdate:
-        """Find the run of a draft, compare, and say what is to be written.
+    def plan_update(self, parsed: ParsedRun, on_conflict: OnConflict) -> RunUpdate:
+        """Find the stored run of a parsed run, compare them, and plan what is written.
 
         A file never changes a run that was evaluated here: either it says nothing new of it, or it is another run.
 
         Raises:
             ConflictError: stored values are contradicted, and that is not to be resolved.
         """
-        labels = self._labels[draft.identity]
-        wanted = re.compile(re.escape(draft.label)).fullmatch if draft.label else OUR_LABEL.match
-        alike = [key for label, key in labels.items() if wanted(label)]
-        evaluated = sorted(self._evaluated.intersection(alike), reverse=True)
-        for one in evaluated:
-            told, contradicted, n_compared = self._compared(draft, self.session.get_one(Run, one), "skip")
-            if n_compared and not contradicted and not told.changes_something:
-                return told
-        if evaluated and draft.label:
+        labels = self._labels[parsed.identity]
+        matches = re.compile(re.escape(parsed.label)).fullmatch if parsed.label else OUR_LABEL.match
+        candidates = [run_id for label, run_id in labels.items() if matches(label)]
+        evaluated = sorted(self._evaluated.intersection(candidates), reverse=True)
+        for run_id in evaluated:
+            update, contradicted, n_compared = self._compare(parsed, self.session.get_one(Run, run_id), "skip")
+            if n_compared and not contradicted and not update.changes_something:
+                return update
+        if evaluated and parsed.label:
             raise ConflictError(
-                f"{self.path}: run {evaluated[0]}, {draft.label!r} of {draft.model}, was evaluated here, and the file "
-                "says something else of it. Give the file's run another label, or take it in to another --database."
+                f"{self.path}: run {evaluated[0]}, {parsed.label!r} of {parsed.model}, was evaluated here, and the "
+                "file says something else of it. Give the file's run another label, or take it in to another "
+                "--database."
             )
-        ours = [key for key in alike if key not in self._evaluated]
-        key = max([key for key in ours if key in self._linked] or ours, default=None)
-        if key is None:
-            made = _new(draft, draft.label or next_label(labels))
+        from_files = [run_id for run_id in candidates if run_id not in self._evaluated]
+        chosen = max([run_id for run_id in from_files if run_id in self._linked] or from_files, default=None)
+        if chosen is None:
+            new = _new_run(parsed, parsed.label or next_label(labels))
             if evaluated:
-                made.note = (
-                    f"{draft.model}: run {evaluated[0]} was evaluated here, which no file changes: stored as a "
-                    f"new run, {made.run.label}"
+                new.warning = (
+                    f"{parsed.model}: run {evaluated[0]} was evaluated here, which no file changes: stored as a "
+                    f"new run, {new.run.label}"
                 )
-            return made
-        decision, different, n_compared = self._compared(draft, self.session.get_one(Run, key), on_conflict)
-        if not different:
-            return decision
-        n_different = len(different)
-        few = ", ".join(map(repr, self.names(draft, sorted(set(different))[:N_NAMED])))
-        said = f"{draft.model}: {n_different} of {n_compared} values differ from those stored"
-        said += f" (prompts {few}{', ...' if n_different > N_NAMED else ''})" if few else ""
-        if on_conflict == "error" or (on_conflict == "rerun" and draft.label):
-            named = f" for the run {draft.label!r}" if draft.label else ""
+            return new
+        update, different, n_compared = self._compare(parsed, self.session.get_one(Run, chosen), on_conflict)
+        return self._resolve_conflict(update, different, n_compared, on_conflict) if different else update
+
+    def _resolve_conflict(
+        self, update: RunUpdate, different: Sequence[int], n_compared: int, on_conflict: OnConflict
+    ) -> RunUpdate:
+        """The update of a run whose stored values differ from those of the file, at some prompts."""
+        parsed, n_different = update.parsed, len(different)
+        examples = ", ".join(map(repr, self.prompt_names(parsed, sorted(set(different))[:N_NAMED])))
+        conflict = f"{parsed.model}: {n_different} of {n_compared} values differ from those stored"
+        conflict += f" (prompts {examples}{', ...' if n_different > N_NAMED else ''})" if examples else ""
+        if on_conflict == "error" or (on_conflict == "rerun" and parsed.label):
+            label = f" for the run {parsed.label!r}" if parsed.label else ""
             raise ConflictError(
-                f"{self.path}: {said}{named}. Keep what is stored with --on-conflict skip, "
+                f"{self.path}: {conflict}{label}. Keep what is stored with --on-conflict skip, "
                 "or overwrite it with --on-conflict update."
             )
         if on_conflict == "rerun":
-            again = _new(draft, next_label(labels))
-            again.note = f"{said}: stored as a new run, {again.run.label}"
-            return again
-        kept = f"{said}: {'the stored ones were kept' if on_conflict == 'skip' else 'overwritten'}"
-        decision.note = f"{kept}; {decision.note}" if decision.note else kept
-        return decision
+            rerun = _new_run(parsed, next_label(self._labels[parsed.identity]))
+            rerun.warning = f"{conflict}: stored as a new run, {rerun.run.label}"
+            return rerun
+        resolution = "the stored ones were kept" if on_conflict == "skip" else "overwritten"
+        update.warn(f"{conflict}: {resolution}")
+        return update
 
-    def _compared(self, draft: ParsedRun, run: Run, on_conflict: OnConflict) -> tuple[RunUpdate, list[int], int]:
+    def _compare(self, parsed: ParsedRun, run: Run, on_conflict: OnConflict) -> tuple[RunUpdate, list[int], int]:
+        """Compare a parsed run with a stored one.
+
+        Returns:
+            What is to be written, the prompts whose values differ (-1 for a whole task), and how many values both have.
+        """
         assert run.id is not None
-        update = on_conflict == "update"
-        held = stored_scores(self.session, run.id) if draft.columns else {}
-        others = [unpack(column.keys)[0] for key, column in held.items() if key not in draft.answer_metrics]
-        draft, n_unasked = draft.without_unasked(np.concatenate([np.empty(0, dtype=np.int64), *others]))
-        decision = RunUpdate(draft, run, is_new=False)
-        if n_unasked:
-            decision.note = (
-                f"{draft.model}: {n_unasked:,} empty answers are to prompts that this run has no other score for; "
+        overwrite = on_conflict == "update"
+        stored = stored_scores(self.session, run.id) if parsed.columns else {}
+        scored = [unpack(column.keys)[0] for key, column in stored.items() if key not in parsed.answer_metrics]
+        evaluated, n_removed = parsed.without_unevaluated(np.concatenate([np.empty(0, dtype=np.int64), *scored]))
+        update = RunUpdate(evaluated, run, is_new=False)
+        if n_removed:
+            update.warning = (
+                f"{parsed.model}: {n_removed:,} empty answers are to prompts that this run has no other score for; "
                 "they count as not asked, not as wrong"
             )
+        different, n_compared = self._compare_scores(update, stored, overwrite)
+        for differing, n_more in (
+            self._compare_answers(update, run.id, overwrite),
+            self._compare_task_scores(update, run.id, overwrite),
+        ):
+            different += differing
+            n_compared += n_more
+        if run.status == "partial":
+            update.covers_stored = n_compared >= self._n_stored(run)
+        if run.status in ("hidden", "superseded"):
+            advice = f"to use it again: suffrage runs unhide {run.id}"
+            update.warn(f"{parsed.model}: run {run.id} is {run.status} and stays so; {advice}")
+        return update, different, n_compared
+
+    @staticmethod
+    def _compare_scores(update: RunUpdate, stored: Mapping[int, ScoreColumn], overwrite: bool) -> tuple[list[int], int]:
         different: list[int] = []
         n_compared = 0
-        for column in draft.columns:
-            beside: ScoreComparison = compare_scores(column, held.get(column.metric_id))
-            changed = column.where(beside.different)
-            decision.columns.append(column.where(beside.new))
+        for column in update.parsed.columns:
+            comparison = compare_scores(column, stored.get(column.metric_id))
+            changed = column.where(comparison.different)
+            update.columns.append(column.where(comparison.new))
             different += unpack(changed.keys)[0].tolist()
-            n_compared += int((~beside.new).sum())
-            decision.n_unchanged += int((~beside.new & ~beside.different).sum())
-            if update:
-                decision.changed_columns.append(changed)
+            n_compared += int((~comparison.new).sum())
+            update.n_unchanged += int((~comparison.new & ~comparison.different).sum())
+            if overwrite:
+                update.changed_columns.append(changed)
             else:
-                decision.n_skipped += len(changed)
-        if update and draft.columns:
-            n_held = sum(map(len, held.values()))
-            unharmed = n_held == run.n_scores and checksum(list(held.values())) == run.checksum
-            decision.is_trusted = unharmed or n_compared == n_held
-        stored = stored_answers(self.session, run.id) if draft.answers else {}
-        for extraction, answers in draft.answers.items():
-            said = compare_answers(answers, stored.get(extraction))
-            decision.answers[extraction] = answers.where(said.new)
-            n_compared += int((~said.new).sum())
-            different += unpack(answers.keys[said.different])[0].tolist()
-            overwritten = said.lacking | said.different if update else said.lacking
-            decision.changed_answers[extraction] = answers.where(overwritten)
-        tasks = self._stored_task_scores(run.id) if draft.task_scores else {}
-        for pair, value in draft.task_scores.items():
-            if pair not in tasks:
-                decision.task_scores[pair] = value
+                update.n_skipped += len(changed)
+        if overwrite and update.parsed.columns:
+            n_stored, run = sum(map(len, stored.values())), update.run
+            is_intact = n_stored == run.n_scores and checksum(list(stored.values())) == run.checksum
+            update.is_trusted = is_intact or n_compared == n_stored
+        return different, n_compared
+
+    def _compare_answers(self, update: RunUpdate, run_id: int, overwrite: bool) -> tuple[list[int], int]:
+        different: list[int] = []
+        n_compared = 0
+        stored = stored_answers(self.session, run_id) if update.parsed.answers else {}
+        for extraction, answers in update.parsed.answers.items():
+            comparison = compare_answers(answers, stored.get(extraction))
+            update.answers[extraction] = answers.where(comparison.new)
+            n_compared += int((~comparison.new).sum())
+            different += unpack(answers.keys[comparison.different])[0].tolist()
+            overwritten = comparison.lacking | comparison.different if overwrite else comparison.lacking
+            update.changed_answers[extraction] = answers.where(overwritten)
+        return different, n_compared
+
+    def _compare_task_scores(self, update: RunUpdate, run_id: int, overwrite: bool) -> tuple[list[int], int]:
+        different: list[int] = []
+        n_compared = 0
+        stored = self._stored_task_scores(run_id) if update.parsed.task_scores else {}
+        for pair, value in update.parsed.task_scores.items():
+            if pair not in stored:
+                update.task_scores[pair] = value
                 continue
             n_compared += 1
-            if tasks[pair] == value[0]:
-                decision.n_unchanged += 1
+            if stored[pair] == value[0]:
+                update.n_unchanged += 1
+                continue
+            different.append(-1)
+            if overwrite:
+                update.changed_task_scores[pair] = value
             else:
-                different.append(-1)
-                if update:
-                    decision.changed_task_scores[pair] = value
-                else:
-                    decision.n_skipped += 1
-        if run.status == "partial":
-            decision.covers_stored = n_compared >= self._n_stored(run)
-        if run.status in ("hidden", "superseded"):
-            again = f"to use it again: suffrage runs unhide {run.id}"
-            aside = f"{draft.model}: run {run.id} is {run.status} and stays so; {again}"
-            decision.note = f"{aside}; {decision.note}" if decision.note else aside
-        return decision, different, n_compared
+                update.n_skipped += 1
+        return different, n_compared
 
     def _n_stored(self, run: Run) -> int:
         """How many scores, answers and scores of whole tasks are stored of a run."""
@@ -228,10 +268,10 @@ class StoredRuns:
         return {(metric, task): value for metric, task, value in rows}
 
 
-def first_warnings(remarks: Sequence[str]) -> list[str]:
-    """What is to be told of runs; of many the first few, and how many more there are."""
-    more = len(remarks) - N_REMARKS
-    return [*remarks[:N_REMARKS], *([f"and {more} more runs like these"] if more > 0 else [])]
+def first_warnings(warnings: Sequence[str]) -> list[str]:
+    """Return warnings on runs; of many the first few, and how many more there are."""
+    more = len(warnings) - MAX_WARNINGS
+    return [*warnings[:MAX_WARNINGS], *([f"and {more} more runs like these"] if more > 0 else [])]
 
 
 def next_label(labels: Iterable[str]) -> str:
@@ -240,10 +280,10 @@ def next_label(labels: Iterable[str]) -> str:
     return f"#{max(numbers) + 1}" if numbers else ""
 
 
-def _new(draft: ParsedRun, label: str) -> RunUpdate:
-    values = {**run_values(draft.fields), "label": label}
-    values["settings"] = remove_evaluation(draft.fields.settings) or None
-    run = Run(benchmark_id=draft.benchmark_id, model_id=draft.model_id, **values)
+def _new_run(parsed: ParsedRun, label: str) -> RunUpdate:
+    values = {**run_values(parsed.fields), "label": label}
+    values["settings"] = remove_evaluation(parsed.fields.settings) or None
+    run = Run(benchmark_id=parsed.benchmark_id, model_id=parsed.model_id, **values)
     return RunUpdate(
-        draft, run, is_new=True, columns=draft.columns, answers=draft.answers, task_scores=draft.task_scores
+        parsed, run, is_new=True, columns=parsed.columns, answers=parsed.answers, task_scores=parsed.task_scores
     )

@@ -60,11 +60,11 @@ class TestStore:
         first = ingest_prompts(store, "anli", file)
         before = stored_prompts(store, "anli")
         again = ingest_prompts(store, "anli", file)
-        assert (first.stored.n_prompts_new, again.stored.n_prompts_new) == (3, 0)
-        assert again.stored.already_known
+        assert (first.changes.n_prompts_new, again.changes.n_prompts_new) == (3, 0)
+        assert again.changes.already_known
         shutil.copytree(tmp_path / "anli", tmp_path / "copy")
         json_lines(tmp_path / "copy" / "R1" / "dev.jsonl", anli_lines("b"))
-        assert ingest_prompts(store, "anli", tmp_path / "copy").stored.n_prompts_new == 3
+        assert ingest_prompts(store, "anli", tmp_path / "copy").changes.n_prompts_new == 3
         assert stored_prompts(store, "anli")[:3] == before
 
     def test_a_dry_run_stores_nothing(self, engine: sa.Engine, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ class TestStore:
         rows = [dict(row) for row in anli_hub("a")]
         ingest_prompts(engine, "anli", json_lines(tmp_path / "test_r1.jsonl", rows), task_names={"R1": "anli_r1"})
         log = harness_log(tmp_path / "out", "anli_r1", rows[:1], ["True", "Neither", "False"])
-        stored = ingest_file(engine, log, ReadOptions(benchmark="anli")).stored
+        stored = ingest_file(engine, log, ReadOptions(benchmark="anli")).changes
         assert stored.n_prompts_new == 0
         names = {(row["prompt_id"], row["namespace"]) for row in stored_prompts(engine, "anli")}
         assert names == {(1, ""), (2, ""), (3, ""), (1, "lm_eval")}
@@ -95,7 +95,7 @@ class TestStore:
         log = harness_log(tmp_path / "out", "commonsense_qa", docs, list("ABCDE"))
         ingest_file(engine, log, ReadOptions(benchmark="csqa"))
         told = ingest_prompts(engine, "csqa", json_lines(tmp_path / "dev.jsonl", asked), preset="commonsense_qa")
-        assert told.stored.n_prompts_new == 0
+        assert told.changes.n_prompts_new == 0
         found = stored_prompts(engine, "csqa")
         assert len({row["prompt_id"] for row in found}) == 3
         assert {row["split"] for row in found} == {"dev"}
@@ -105,7 +105,7 @@ class TestStore:
         ingest_prompts(engine, "commonsense_qa", json_lines(tmp_path / "dev.jsonl", asked))
         table = tmp_path / "scores.csv"
         table.write_text("prompt_id,model-a,model-b\nq0,1,0\nq1,0,1\n")
-        stored = ingest_file(engine, table, ReadOptions(benchmark="commonsense_qa", metric="accuracy")).stored
+        stored = ingest_file(engine, table, ReadOptions(benchmark="commonsense_qa", metric="accuracy")).changes
         assert (stored.n_scores, stored.n_prompts_new) == (4, 0)
 
     def test_a_gold_answer_that_contradicts_the_stored_one_stops_unless_it_is_said_which_counts(

@@ -14,7 +14,7 @@ from sqlmodel import Session
 
 from tracker.database import known_versions
 from tracker.exporting.formats.archive.archived_rows import ArchivedRows
-from tracker.ingest.archives.layout import MANIFEST, MARK, ORDER, VERSION, member, schema_of
+from tracker.ingest.archives.layout import MANIFEST, MARK, ROW_ORDER, VERSION, member, schema_of
 from tracker.queries import tables
 from tracker.queries.arrow import snapshot
 from tracker.queries.resolution import BenchmarkKey
@@ -63,13 +63,13 @@ def write_archive(
     ):
         archive.writestr(zipfile.ZipInfo(MARK, FIRST_DAY), f"{VERSION}\n")
         rows = ArchivedRows(reading, keys)
-        for place, table in enumerate(ORDER):
+        for place, table in enumerate(ROW_ORDER):
             with archive.open(zipfile.ZipInfo(member(table), FIRST_DAY), "w", force_zip64=True) as raw:
                 file = _Hashed(raw)
                 n_rows = _write_table(file, table, rows)
             told[table] = {"rows": n_rows, "sha256": file.digest()}
             if progress is not None:
-                progress(place + 1, len(ORDER))
+                progress(place + 1, len(ROW_ORDER))
         manifest = {"format": MARK, "version": VERSION, "schema": known_versions()[-1], "tables": told}
         archive.writestr(zipfile.ZipInfo(MANIFEST, FIRST_DAY), json.dumps(manifest, indent=2) + "\n")
     count = sa.select(sa.func.count())

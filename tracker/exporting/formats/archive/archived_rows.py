@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from tracker.ingest.archives.layout import BY_RUN, ORDER, ArchiveColumn, columns_of, schema_of
+from tracker.ingest.archives.layout import ROW_ORDER, TABLES_BY_RUN, ArchiveColumn, columns_of, schema_of
 from tracker.queries.arrow import Reading, number_columns
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ArchivedRows:
         """The rows of a table, in the order of the archive; tables must be asked for in that order."""
         import pyarrow as pa
 
-        if ORDER[table] == ("id",):
+        if ROW_ORDER[table] == ("id",):
             self.keys[table] = self._keys(table)
         size, schema = ROWS_TOGETHER.get(table, ROWS_ELSE), schema_of(table)
         held: list[pa.RecordBatch] = []
@@ -56,7 +56,7 @@ class ArchivedRows:
             yield from pa.Table.from_batches(held, schema).combine_chunks().to_batches()
 
     def _all(self, table: str) -> Iterator[pa.RecordBatch]:
-        if table in BY_RUN:
+        if table in TABLES_BY_RUN:
             for run in self.keys["run"].tolist():  # each in the order of the primary key, with nothing to be sorted
                 yield from self._selected(table, f"run_id = {run}")
             return
@@ -65,7 +65,7 @@ class ArchivedRows:
     def _selected(self, table: str, terms: str) -> Iterator[pa.RecordBatch]:
         columns = columns_of(table)
         asked = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(self._expressions(table)))
-        order = ", ".join(self._ordered(table, name) for name in ORDER[table])
+        order = ", ".join(self._ordered(table, name) for name in ROW_ORDER[table])
         with self.reading.reader(f"SELECT {asked} FROM {table} WHERE {terms} ORDER BY {order}") as rows:
             for batch in rows:
                 if batch.num_rows:
@@ -140,7 +140,9 @@ class ArchivedRows:
         runs, tasks = f"SELECT id FROM run WHERE {mine}", f"SELECT id FROM task WHERE {mine}"
         prompts = f"SELECT id FROM prompt WHERE task_id IN ({tasks})"
         models = f"SELECT model_id FROM run WHERE {mine}"
-        scored = " UNION ".join(f"SELECT metric_id FROM {scores} WHERE run_id IN ({runs})" for scores in BY_RUN[::2])
+        scored = " UNION ".join(
+            f"SELECT metric_id FROM {scores} WHERE run_id IN ({runs})" for scores in TABLES_BY_RUN[::2]
+        )
         terms: dict[str, str] = {
             "benchmark": mine.replace("benchmark_id", "id"),
             "task": mine,

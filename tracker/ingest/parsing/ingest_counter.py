@@ -1,4 +1,4 @@
-"""What a file has said so far: counts, and the mean of each run and metric."""
+"""Counts of what has been read of a file, and the mean of each run and metric."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class IngestCounter:
             total[0] += float(measured.sum())
         total[1] += len(measured)
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """The counts in one line, and a line for the mean of each run and metric; '' where there is nothing."""
         counts = (
             (self.n_prompts, "prompt", "prompts"),
@@ -50,7 +50,7 @@ class IngestCounter:
             (self.n_answers, "answer", "answers"),
             (self.n_task_scores, "score of a whole task", "scores of whole tasks"),
         )
-        parts = [f"{n:,} {one if n == 1 else several}" for n, one, several in counts if n]
+        parts = [f"{n:,} {singular if n == 1 else plural}" for n, singular, plural in counts if n]
         if not parts:
             return ""
         lines = [

@@ -19,33 +19,33 @@ from tracker.ingest.files.tabular.column_means import ColumnMean, column_means
 from tracker.ingest.measurement import Answers, Measurement, Prompts, RunDescription, Scores, TaskScores
 from tracker.name_lists import join_names
 
-LEAST_TASKS = 3
-"""Models that are alike on fewer tasks, and tasks on which fewer models are alike, are not spoken of."""
+MIN_TASKS = 3
+"""Models that agree on fewer tasks, and tasks on which fewer models agree, are not reported."""
 
-LEAST_PROMPTS = 20
-"""Models that are alike on fewer prompts are not spoken of: scores of 0 and 1 are, by chance."""
+MIN_PROMPTS = 20
+"""Models that agree on fewer prompts are not reported: scores of 0 and 1 are, by chance."""
 
-N_NAMED = 5
-N_GROUPS = 8
+MAX_NAMES = 5
+MAX_GROUPS = 8
 
 Field = tuple[str | None, str, str]
 """Benchmark, condition, variant: only runs that have them in common are compared."""
 
 
 @dataclass
-class _Run:
+class _RunMarks:
     model: str
     marks: dict[tuple[object, ...], bytes] = field(default_factory=dict)
     n_tasks: int = 0
     n_prompts: int = 0
 
     @property
-    def tells(self) -> bool:
-        return self.n_tasks >= LEAST_TASKS or self.n_prompts >= LEAST_PROMPTS
+    def is_comparable(self) -> bool:
+        return self.n_tasks >= MIN_TASKS or self.n_prompts >= MIN_PROMPTS
 
 
 def describe_duplicates(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """Sentences about the models, then the tasks, that are the same in all that a file says of them.
+    """Sentences about the models, then the tasks, with the same scores throughout a file.
 
     Args:
         measurements: blocks of one file.
@@ -60,28 +60,28 @@ class DuplicateModels:
     """Looks at the blocks of one file as they come, and keeps marks of them only."""
 
     def __init__(self) -> None:
-        self._runs: dict[tuple[Field, str, str], _Run] = {}
-        self._asked: WeakKeyDictionary[Prompts, bytes] = WeakKeyDictionary()
+        self._runs: dict[tuple[Field, str, str], _RunMarks] = {}
+        self._prompt_digests: WeakKeyDictionary[Prompts, bytes] = WeakKeyDictionary()
         self._tables: dict[tuple[Field, str], list[TaskScores]] = defaultdict(list)
 
     def add(self, block: Measurement) -> None:
         """Look at one more block."""
         if isinstance(block, Prompts):
             return
-        run = self._runs.setdefault((_field(block.run), block.run.model, block.run.label), _Run(block.run.model))
+        run = self._runs.setdefault((_field(block.run), block.run.model, block.run.label), _RunMarks(block.run.model))
         if isinstance(block, TaskScores):
             self._tables[_field(block.run), block.metric.name].append(block)
-            said = sorted(
+            pairs = sorted(
                 (task, value + 0.0)
                 for task, value in zip(block.tasks, block.values.tolist(), strict=True)
                 if value == value
             )
-            run.n_tasks += len(said)
-            run.marks["tasks", block.metric.name] = _digest([repr(said).encode()])
+            run.n_tasks += len(pairs)
+            run.marks["tasks", block.metric.name] = _digest([repr(pairs).encode()])
             return
-        if block.prompts not in self._asked:
-            self._asked[block.prompts] = _digest(_keys(block.prompts))
-        prompts = self._asked[block.prompts]
+        if block.prompts not in self._prompt_digests:
+            self._prompt_digests[block.prompts] = _digest(_keys(block.prompts))
+        prompts = self._prompt_digests[block.prompts]
         trials = str(block.trials) if isinstance(block.trials, int) else _digest([block.trials.tobytes()]).hex()
         if isinstance(block, Scores):
             measured = ~np.isnan(block.values)
@@ -90,34 +90,35 @@ class DuplicateModels:
             run.marks["scores", block.metric.name, prompts, trials] = _digest([values.tobytes()])
         else:
             run.n_prompts += len(block.text) if block.predicted is None else int(np.count_nonzero(block.predicted))
-            run.marks["answers", block.extraction, prompts, trials] = _digest(_said(block))
+            run.marks["answers", block.extraction, prompts, trials] = _digest(_answer_bytes(block))
 
     def warnings(self) -> Iterator[str]:
-        """Sentences about the models, then the tasks, that are the same in all that was said of them."""
+        """Sentences about the models, then the tasks, with the same scores in all blocks."""
         yield from self._models()
+        several_metrics = len({metric for _, metric in self._tables}) > 1
+        several_benchmarks = len({compared[0] for compared, _ in self._tables}) > 1
         for ((benchmark, _, _), metric), blocks in self._tables.items():
-            several = len({name for (_, name) in self._tables}) > 1
-            where = f"under {metric!r}: " if several else ""
-            where = f"{benchmark}, {where}" if len({one for (one, _, _), _ in self._tables}) > 1 else where
-            yield from (where + note for note in _tasks(blocks))
+            where = f"under {metric!r}: " if several_metrics else ""
+            where = f"{benchmark}, {where}" if several_benchmarks else where
+            yield from (where + text for text in _describe_tasks(blocks))
 
     def _models(self) -> Iterator[str]:
-        groups: dict[tuple[Field, frozenset[object]], list[_Run]] = defaultdict(list)
+        groups: dict[tuple[Field, frozenset[object]], list[_RunMarks]] = defaultdict(list)
         for (compared, _, _), run in self._runs.items():
-            if run.tells:
+            if run.is_comparable:
                 groups[compared, frozenset(run.marks.items())].append(run)
-        named = [list(dict.fromkeys(run.model for run in group)) for group in groups.values()]
-        if same := [models for models in named if len(models) > 1]:
+        names = [list(dict.fromkeys(run.model for run in group)) for group in groups.values()]
+        if same := [models for models in names if len(models) > 1]:
             n = sum(map(len, same))
             kinds = "" if len(same) == 1 else f", {len(same)} sorts of them"
             yield (
-                f"{n} models have the same scores as another{kinds}: {_listed(map(_named, same))}. "
+                f"{n} models have the same scores as another{kinds}: {_join_groups(map(_join_names, same))}. "
                 "Each is ranked as a model of its own; to rank one of a sort, choose with --models."
             )
 
 
-def _tasks(blocks: Sequence[TaskScores]) -> Iterator[str]:
-    """Of whole tasks: which are alike, and which are means of others."""
+def _describe_tasks(blocks: Sequence[TaskScores]) -> Iterator[str]:
+    """Of whole tasks: which are equal, and which are means of others."""
     place: dict[str, int] = {}
     for block in blocks:
         for task in block.tasks:
@@ -126,35 +127,35 @@ def _tasks(blocks: Sequence[TaskScores]) -> Iterator[str]:
     table = np.full((len(blocks), len(names)), np.nan)
     for row, block in enumerate(blocks):
         table[row, [place[task] for task in block.tasks]] = block.values + 0.0
-    if len(blocks) < LEAST_TASKS:
+    if len(blocks) < MIN_TASKS:
         return
     groups: dict[bytes, list[int]] = defaultdict(list)
     for column, values in enumerate(table.T):
         groups[values.tobytes()].append(column)
-    alike = list(groups.values())
+    equal = list(groups.values())
     measured = np.count_nonzero(~np.isnan(table), axis=0)
-    same = [group for group in alike if len(group) > 1 and measured[group[0]] >= LEAST_TASKS]
+    same = [group for group in equal if len(group) > 1 and measured[group[0]] >= MIN_TASKS]
     if same:
         n = sum(map(len, same))
         yield (
             f"{n} tasks have the same scores as another: "
-            f"{_listed(_tasks_named([names[one] for one in group]) for group in same)}. "
-            f"{len(alike)} of {len(names)} tasks differ, and each copy counts as one more task; "
+            f"{_join_groups(_join_task_names([names[column] for column in group]) for group in same)}. "
+            f"{len(equal)} of {len(names)} tasks differ, and each copy counts as one more task; "
             "to count one of a sort, choose with --tasks."
         )
-    copied = {group[0]: group for group in alike}
-    for mean in column_means(table, alike):
-        yield _mean_said(mean, [names[one] for one in copied[mean.column]], names, len(blocks))
+    copied = {group[0]: group for group in equal}
+    for mean in column_means(table, equal):
+        yield _describe_mean(mean, [names[column] for column in copied[mean.column]], names, len(blocks))
 
 
-def _mean_said(mean: ColumnMean, called: Sequence[str], names: Sequence[str], n_rows: int) -> str:
-    of = "all other tasks" if mean.is_of_all else _tasks_named([names[one] for one in sorted(mean.of)])
-    verb = "is" if len(called) == 1 else "are each"
+def _describe_mean(mean: ColumnMean, copies: Sequence[str], names: Sequence[str], n_rows: int) -> str:
+    of = "all other tasks" if mean.is_of_all else _join_task_names([names[column] for column in sorted(mean.of)])
+    verb = "is" if len(copies) == 1 else "are each"
     rows = "" if mean.n_rows == n_rows else f", for the {mean.n_rows} models that have all of them"
-    it, them = ("an average is", "it") if len(called) == 1 else ("averages are", "them")
+    it, them = ("an average is", "it") if len(copies) == 1 else ("averages are", "them")
     return (
-        f"{_tasks_named(called)} {verb} the mean of {of}, within rounding{rows}. Here {it} stored as any other task: "
-        f"to leave {them} out, choose the others with --tasks."
+        f"{_join_task_names(copies)} {verb} the mean of {of}, within rounding{rows}. Here {it} stored as any other "
+        f"task: to leave {them} out, choose the others with --tasks."
     )
 
 
@@ -162,7 +163,7 @@ def _field(run: RunDescription) -> Field:
     return run.benchmark, run.condition, run.variant
 
 
-def _said(block: Answers) -> Iterator[bytes]:
+def _answer_bytes(block: Answers) -> Iterator[bytes]:
     yield b"" if block.predicted is None else np.asarray(block.predicted).tobytes()
     for text in block.text:
         yield b"\1" if text is None else b"\2" + text.encode("utf-8", "surrogatepass")
@@ -182,17 +183,17 @@ def _digest(parts: Iterable[bytes]) -> bytes:
     return digest.digest()
 
 
-def _listed(groups: Iterable[str]) -> str:
-    told = list(groups)
-    more = f"; and {len(told) - N_GROUPS} more" if len(told) > N_GROUPS else ""
-    return "; ".join(told[:N_GROUPS]) + more
+def _join_groups(groups: Iterable[str]) -> str:
+    texts = list(groups)
+    more = f"; and {len(texts) - MAX_GROUPS} more" if len(texts) > MAX_GROUPS else ""
+    return "; ".join(texts[:MAX_GROUPS]) + more
 
 
-def _named(names: Sequence[str]) -> str:
-    return join_names(map(repr, names), N_NAMED)
+def _join_names(names: Sequence[str]) -> str:
+    return join_names(map(repr, names), MAX_NAMES)
 
 
-def _tasks_named(names: Sequence[str]) -> str:
+def _join_task_names(names: Sequence[str]) -> str:
     """Names one by one, or as 'Retrieval-1 … -15' where only a number at their end counts up."""
     parts = [re.fullmatch(r"(.*?\D)(\d+)", name) for name in names]
     if len(names) > 2 and all(parts):
@@ -202,4 +203,4 @@ def _tasks_named(names: Sequence[str]) -> str:
             stem = stems.pop()
             mark = stem[-1] if stem[-1] in "-_" else ""
             return f"{names[0]} … {mark}{numbers[-1]}"
-    return _named(names)
+    return _join_names(names)

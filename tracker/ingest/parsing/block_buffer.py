@@ -16,10 +16,10 @@ from tracker.errors import OutputError
 from tracker.ingest.measurement import Answers, Measurement, MetricDescription, Prompts, RunDescription, Scores
 from tracker.ingest.resolve.duplicates import MARK
 
-IN_MEMORY = 48 << 20
+MAX_BYTES_IN_MEMORY = 48 << 20
 """Bytes of blocks, roughly, from which on they are kept in a file."""
-N_KEPT = 4
-PER_TEXT = 64
+MAX_PROMPTS_LOADED = 4
+BYTES_PER_TEXT = 64
 """Bytes that a text costs beside its letters."""
 
 
@@ -30,18 +30,18 @@ class BlockBuffer(Sequence[Measurement]):
         limit: bytes of blocks that are kept in memory.
     """
 
-    def __init__(self, limit: int = IN_MEMORY) -> None:
+    def __init__(self, limit: int = MAX_BYTES_IN_MEMORY) -> None:
         self.limit = limit
         self.size = 0
-        self.has_alike = False
-        """Whether prompts bear counted names, so that `tracker.ingest.resolve.duplicates` has to tell them apart."""
+        self.has_duplicates = False
+        """Whether prompts bear counted names, which `tracker.ingest.resolve.duplicates` disambiguates."""
         self._blocks: list[Measurement] = []
         self._file: IO[bytes] | None = None
         self._places: list[tuple[int, int] | Measurement] = []
         self._prompt_places: list[tuple[int, int]] = []
         self._numbers: WeakKeyDictionary[Prompts, int] = WeakKeyDictionary()
         self._loaded: WeakValueDictionary[int, Prompts] = WeakValueDictionary()
-        self._latest: deque[Prompts] = deque(maxlen=N_KEPT)
+        self._latest: deque[Prompts] = deque(maxlen=MAX_PROMPTS_LOADED)
         self._shared: list[RunDescription | MetricDescription] = []
         self._shared_places: dict[int, int] = {}
         self._weighed: WeakKeyDictionary[Prompts, None] = WeakKeyDictionary()
@@ -61,18 +61,18 @@ class BlockBuffer(Sequence[Measurement]):
         if prompts is not None and prompts not in self._weighed:
             self._weighed[prompts] = None
             self.size += _weight_of_prompts(prompts)
-            if prompts.disambiguated_by is not None and not self.has_alike:
-                self.has_alike = any(MARK in key for key in prompts.keys)
+            if prompts.disambiguated_by is not None and not self.has_duplicates:
+                self.has_duplicates = any(MARK in key for key in prompts.keys)
         self.size += _weight(block)
         if self._file is not None:
             self._put(block)
             return
         self._blocks.append(block)
         if self.size > self.limit:
-            self._file = tempfile.TemporaryFile(prefix="suffrage-")  # noqa: SIM115 - lives as long as the spool
+            self._file = tempfile.TemporaryFile(prefix="suffrage-")  # noqa: SIM115 - lives as long as the buffer
             blocks, self._blocks = self._blocks, []
-            for one in blocks:
-                self._put(one)
+            for kept in blocks:
+                self._put(kept)
 
     def close(self) -> None:
         """Give up the blocks and their file."""
@@ -132,7 +132,7 @@ class BlockBuffer(Sequence[Measurement]):
         self._file.seek(place[0])
         return zstandard.ZstdDecompressor().decompress(self._file.read(place[1]))
 
-    def _name(self, thing: Any) -> tuple[str, int] | None:
+    def _reference(self, thing: Any) -> tuple[str, int] | None:
         """By what number a part that blocks share is referred to."""
         if isinstance(thing, Prompts):
             if thing not in self._numbers:
@@ -148,7 +148,7 @@ class BlockBuffer(Sequence[Measurement]):
             return "shared", self._shared_places[id(thing)]
         return None
 
-    def _named(self, kind: str, number: int) -> Any:
+    def _resolve(self, kind: str, number: int) -> Any:
         if kind == "shared":
             return self._shared[number]
         prompts = self._loaded.get(number)
@@ -161,21 +161,21 @@ class BlockBuffer(Sequence[Measurement]):
 
 
 class _Writer(pickle.Pickler):
-    def __init__(self, spool: BlockBuffer, sink: BytesIO) -> None:
+    def __init__(self, buffer: BlockBuffer, sink: BytesIO) -> None:
         super().__init__(sink, protocol=5)
-        self._spool = spool
+        self._buffer = buffer
 
     def persistent_id(self, obj: Any) -> tuple[str, int] | None:
-        return self._spool._name(obj)
+        return self._buffer._reference(obj)
 
 
 class _Reader(pickle.Unpickler):
-    def __init__(self, spool: BlockBuffer, data: bytes) -> None:
+    def __init__(self, buffer: BlockBuffer, data: bytes) -> None:
         super().__init__(BytesIO(data))
-        self._spool = spool
+        self._buffer = buffer
 
     def persistent_load(self, pid: tuple[str, int]) -> Any:
-        return self._spool._named(*pid)
+        return self._buffer._resolve(*pid)
 
 
 def _weight_of_prompts(prompts: Prompts) -> int:
@@ -193,18 +193,18 @@ def _weight(block: Measurement) -> int:
 
 
 def _weight_of_texts(texts: Sequence[Any]) -> int:
-    """Roughly the bytes of some texts, lists or mappings, told from a few of them."""
+    """Roughly the bytes of some texts, lists or mappings, estimated from a few of them."""
     step = max(1, len(texts) // 64)
     chosen = texts[::step]
-    weight = sum(_weight_of_one(one) for one in chosen)
+    weight = sum(map(_weight_of_value, chosen))
     return weight * len(texts) // max(1, len(chosen))
 
 
-def _weight_of_one(one: Any) -> int:
-    if isinstance(one, str):
-        return PER_TEXT + len(one)
-    if isinstance(one, (list, tuple)):
-        return PER_TEXT + sum(map(_weight_of_one, one))
-    if isinstance(one, dict):
-        return 4 * PER_TEXT + sum(map(_weight_of_one, one.values()))
-    return PER_TEXT // 2
+def _weight_of_value(value: Any) -> int:
+    if isinstance(value, str):
+        return BYTES_PER_TEXT + len(value)
+    if isinstance(value, (list, tuple)):
+        return BYTES_PER_TEXT + sum(map(_weight_of_value, value))
+    if isinstance(value, dict):
+        return 4 * BYTES_PER_TEXT + sum(map(_weight_of_value, value.values()))
+    return BYTES_PER_TEXT // 2

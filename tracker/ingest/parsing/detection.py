@@ -15,7 +15,7 @@ from tracker.ingest.files.file_contents import find_damage, is_named_like_a_tabl
 from tracker.ingest.files.tabular.table_head import TableHead, read_head
 from tracker.ingest.format_registry import load_formats
 from tracker.ingest.measurement import Answers, ParsedFile, ReadOptions, Scores, TaskScores
-from tracker.ingest.parsing import ReadProgress, hash_files, parse_blocks
+from tracker.ingest.parsing.file_blocks import ReadProgress, hash_files, parse_blocks
 
 
 def find_files(
@@ -34,40 +34,40 @@ def find_files(
         paths: files and folders.
         options: what the user says about them.
         format: name of the only format to look for.
-        skipped: told of each file of a folder that nothing recognises, and why; files that are empty or broken
-            off are not skipped, so that `parse_file` refuses them.
+        skipped: receives each file of a folder that nothing recognises, and why; files that are empty or broken
+            off are not skipped, so that `parse_file` rejects them.
 
     Raises:
         BadInputError: a path that does not exist, or a folder without results.
         NotFoundError: no such format.
     """
     options = options or ReadOptions()
-    known = _asked(format)
-    found: dict[Path, ModuleType | None] = {}
+    known = _select_formats(format)
+    recognized: dict[Path, ModuleType | None] = {}
     for path in paths:
         if not path.exists():
             raise BadInputError(path, "does not exist.")
         if not path.is_dir():
-            found.setdefault(path, _recognised(path, options, known)[0])
+            recognized.setdefault(path, _recognize(path, options, known)[0])
             continue
-        others: dict[Path, str] = {}
+        unrecognized: dict[Path, str] = {}
         results = 0
         for file in _files(path):
-            module, reasons = _recognised(file, options, known)
+            module, reasons = _recognize(file, options, known)
             if module is not None or find_damage(file):
                 results += 1
-                found.setdefault(file, module)
+                recognized.setdefault(file, module)
             else:
-                others[file] = _told(reasons)
+                unrecognized[file] = _format_reasons(reasons)
         if not results:
-            raise BadInputError(path, _nothing_in(path, others, known))
+            raise BadInputError(path, _describe_folder(path, unrecognized, known))
         if skipped is not None:
-            taken = _belonging(found)
-            for file, reason in others.items():
-                if file.absolute() not in taken:
+            companions = _find_companions(recognized)
+            for file, reason in unrecognized.items():
+                if file.absolute() not in companions:
                     skipped(file, reason)
-    first = [path for path, module in found.items() if getattr(module, "NAMES_PROMPTS", False)]
-    return first + _primaries({path: module for path, module in found.items() if path not in first})
+    first = [path for path, module in recognized.items() if getattr(module, "NAMES_PROMPTS", False)]
+    return first + _drop_companions({path: module for path, module in recognized.items() if path not in first})
 
 
 def parse_file(
@@ -85,7 +85,7 @@ def parse_file(
         options: what the user says about it.
         format: name of its format; None to recognise it.
         partial: of a damaged file, take what could be read.
-        progress: told of the bytes read so far, and of all.
+        progress: receives the bytes read so far, and of all.
 
     Raises:
         UnknownFormatError: no format recognises the file, or several do.
@@ -97,37 +97,39 @@ def parse_file(
         raise BadInputError(path, "does not exist.")
     if path.is_dir():
         raise BadInputError(path, "is a folder; its files are read one by one.")
-    known = _asked(format)
+    known = _select_formats(format)
     try:
         if path.stat().st_size == 0:
             raise BadInputError(path, "is empty.")
-        name, module = _chosen(path, options, known, forced=format is not None)
+        name, module = _choose_format(path, options, known, forced=format is not None)
         if options.splits and not getattr(module, "TAKES_SPLITS", False):
-            takers = ", ".join(one for one, other in load_formats().items() if getattr(other, "TAKES_SPLITS", False))
+            takers = ", ".join(
+                other_format for other_format, taker in load_formats().items() if getattr(taker, "TAKES_SPLITS", False)
+            )
             raise BadInputError(
                 path, f"files of the format {name} are taken whole.", advice=f"Leave --split out; it is for {takers}."
             )
         companions = getattr(module, "companions", lambda _: ())
         files = (path, *companions(path))
-        way = ReadProgress(sum(file.stat().st_size for file in files), progress)
-        digest = hash_files(files, way)
-        measurements, warnings, why, archive = parse_blocks(path, module, options, way, partial=partial)
+        position = ReadProgress(sum(file.stat().st_size for file in files), progress)
+        digest = hash_files(files, position)
+        measurements, warnings, damage, archive = parse_blocks(path, module, options, position, partial=partial)
         harness = getattr(module, "harness", lambda _: None)(path)
     except SuffrageError:
         raise
     except OSError as error:
         raise BadInputError(path, f"cannot be read: {error.strerror or error}.") from error
-    how = json.dumps([digest, name, options.as_json()], sort_keys=True)
+    inputs = json.dumps([digest, name, options.as_json()], sort_keys=True)
     return ParsedFile(
         path=path,
         files=files,
         format=name,
         harness=harness,
         digest=digest,
-        identity=hashlib.sha256(how.encode()).hexdigest(),
+        identity=hashlib.sha256(inputs.encode()).hexdigest(),
         measurements=measurements,
         warnings=warnings,
-        damage=why,
+        damage=damage,
         archive=archive,
     )
 
@@ -141,7 +143,7 @@ def read_model_name(path: Path, options: ReadOptions, *, format: str | None = No
         format: name of its format; None to recognise it.
     """
     try:
-        _, module = _chosen(path, options, _asked(format), forced=format is not None)
+        _, module = _choose_format(path, options, _select_formats(format), forced=format is not None)
         blocks = module.read(path, replace(options, model=None))
         first = next((block for block in blocks if isinstance(block, (Scores, Answers, TaskScores))), None)
     except (SuffrageError, OSError):
@@ -149,7 +151,7 @@ def read_model_name(path: Path, options: ReadOptions, *, format: str | None = No
     return None if first is None else first.run.model
 
 
-def _asked(format: str | None) -> Mapping[str, ModuleType]:
+def _select_formats(format: str | None) -> Mapping[str, ModuleType]:
     known = load_formats()
     if format is None:
         return known
@@ -158,7 +160,7 @@ def _asked(format: str | None) -> Mapping[str, ModuleType]:
     return {format: known[format]}
 
 
-def _recognised(
+def _recognize(
     path: Path, options: ReadOptions, known: Mapping[str, ModuleType]
 ) -> tuple[ModuleType | None, dict[str, str]]:
     """The most specific format that recognises a file, and why the others decline."""
@@ -178,33 +180,33 @@ def _recognised(
     return (best[0] if best else None), reasons
 
 
-def _told(reasons: Mapping[str, str]) -> str:
+def _format_reasons(reasons: Mapping[str, str]) -> str:
     """Why each format declined; formats with the same reason together."""
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
-    return "; ".join(f"{', '.join(those)}: {reason}" for reason, those in names.items())
+    return "; ".join(f"{', '.join(declining)}: {reason}" for reason, declining in names.items())
 
 
 def _specificity(module: ModuleType) -> int:
     return int(getattr(module, "SPECIFICITY", 0))
 
 
-def _chosen(
+def _choose_format(
     path: Path, options: ReadOptions, known: Mapping[str, ModuleType], *, forced: bool
 ) -> tuple[str, ModuleType]:
     if forced:
         return next(iter(known.items()))
-    module, reasons = _recognised(path, options, known)
+    module, reasons = _recognize(path, options, known)
     if module is None:
-        if unreadable := find_damage(path) or _no_table(path):
+        if unreadable := find_damage(path) or _explain_table(path):
             raise BadInputError(path, unreadable)
-        text = f"no format recognises this file. Tried {_told(reasons)}."
+        text = f"no format recognises this file. Tried {_format_reasons(reasons)}."
         raise UnknownFormatError(path, text, advice="If you know what it is, name its format with --format.")
-    return next((name, one) for name, one in known.items() if one is module)
+    return next((name, known_module) for name, known_module in known.items() if known_module is module)
 
 
-def _no_table(path: Path) -> str | None:
+def _explain_table(path: Path) -> str | None:
     """What keeps a file that is named like a table from being one, whatever the format."""
     top = read_head(path)
     if isinstance(top, TableHead) and sum(map(bool, top.names)) == 1:
@@ -216,39 +218,41 @@ def _no_table(path: Path) -> str | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
+    def fail(error: OSError) -> None:
         raise BadInputError(error.filename or folder, f"cannot be opened: {error.strerror}.") from error
 
-    for parent, folders, names in os.walk(folder, onerror=refuse):
+    for parent, folders, names in os.walk(folder, onerror=fail):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _primaries(found: Mapping[Path, ModuleType | None]) -> list[Path]:
+def _drop_companions(recognized: Mapping[Path, ModuleType | None]) -> list[Path]:
     """The files without those that belong to another of them."""
     kept: list[Path] = []
     claimed: set[Path] = set()
-    for path, module in found.items():
+    for path, module in recognized.items():
         if path.absolute() in claimed:
             continue
-        belonging = _belonging({path: module})
+        belonging = _find_companions({path: module})
         claimed |= belonging
         kept = [file for file in kept if file.absolute() not in belonging]
         kept.append(path)
     return kept
 
 
-def _belonging(found: Mapping[Path, ModuleType | None]) -> set[Path]:
+def _find_companions(recognized: Mapping[Path, ModuleType | None]) -> set[Path]:
     """The files that are read with others."""
     return {
-        file.absolute() for path, module in found.items() for file in getattr(module, "companions", lambda _: ())(path)
+        file.absolute()
+        for path, module in recognized.items()
+        for file in getattr(module, "companions", lambda _: ())(path)
     }
 
 
-def _nothing_in(folder: Path, others: Mapping[Path, str], known: Mapping[str, ModuleType]) -> str:
+def _describe_folder(folder: Path, unrecognized: Mapping[Path, str], known: Mapping[str, ModuleType]) -> str:
     looked = f"looked for {', '.join(known)}"
-    if not others:
+    if not unrecognized:
         return f"this folder holds no files ({looked})."
-    file, reason = next(iter(others.items()))
-    count = f"{len(others)} files" if len(others) > 1 else "one file"
+    file, reason = next(iter(unrecognized.items()))
+    count = f"{len(unrecognized)} files" if len(unrecognized) > 1 else "one file"
     return f"this folder holds no results: {count}, none recognised ({looked}). {file.relative_to(folder)}: {reason}."
