@@ -23,7 +23,7 @@ from analyses.numerics.growth.trajectories import (
     trajectory,
 )
 from analyses.numerics.null_tables import shuffled_table
-from tracker.queries.ranking.weighted_scores import effective_number
+from tracker.queries.ranking.weighted_scores import effective_sample_size
 from tracker.recording.finding import Finding, Metric, Undefined
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import ORDERS, generator, stream_key
@@ -185,7 +185,7 @@ def grow(
         n_models=k,
         n_zero=directions.n_zero,
         n_distinct=len(directions.units) - bool(directions.n_zero),
-        n_effective=effective_number(weighing),
+        n_effective=effective_sample_size(weighing),
         criterion=criterion,
         within=within,
         sizes=sizes,

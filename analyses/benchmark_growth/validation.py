@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.validation import check_finite, check_minimum, validate
+from analyses.presentation.validation import check_minimum, validate
+from tracker.queries.score_validation import check_finite
 
 
 def validate_growth(

@@ -21,12 +21,13 @@ from analyses.comparison import figures, tables
 from analyses.comparison import summary as wording
 from analyses.numerics.comparing.by_task import TaskDifference, task_differences
 from analyses.numerics.comparing.two_models import PairedComparison, compare_models
-from analyses.presentation.cluster_warnings import clustering_warnings, unclustered_reason
-from analyses.presentation.validation import check_finite, check_squarable, validate
+from analyses.presentation.validation import validate
 from tracker.errors import NotFoundError
 from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
+from tracker.queries.ranking.interval_warnings import clustering_warnings, unclustered_reason
+from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.recording.finding import (
     Finding,
     Metric,

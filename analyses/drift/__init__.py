@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from analyses.drift import figures, tables
 from analyses.drift import summary as wording
 from analyses.numerics.comparing.steps import RunStep, compare_runs, score_changes
-from analyses.presentation.cluster_warnings import clustering_warnings, unclustered_reason
-from analyses.presentation.validation import check_finite, check_squarable, validate
+from analyses.presentation.validation import validate
 from tracker.queries.clusters import Clusters
 from tracker.queries.prompts import Prompts
 from tracker.queries.ranking.history import RunHistory
+from tracker.queries.ranking.interval_warnings import clustering_warnings, unclustered_reason
+from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.recording.finding import Finding, Metric, Report, Undefined, analysis, finite_or_undefined
 from tracker.statistics.grouping import group_rows
 

@@ -13,10 +13,11 @@ from analyses.numerics.filtering.item_response import TwoParameterFit
 from analyses.presentation.filter_effects import SAME
 from analyses.presentation.name_lists import join_names
 from analyses.presentation.other_scores import validate_shared_models, warn_of_few_models
-from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum
+from analyses.presentation.validation import ValidationErrors, check_minimum
 from tracker.queries.benchmark_scores import BenchmarkScores
 from tracker.queries.filtering.prompt_filter import PromptFilter
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.score_validation import check_finite
 
 ENOUGH_MODELS = 200
 """Models below which difficulty and discrimination are uncertain enough to say so."""

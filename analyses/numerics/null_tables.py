@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from analyses.numerics.similarity.bit_tables import BitTable, bit, flip
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.rng_streams import BACKWARD, COLUMNS, FORWARD, PAIRS, fill_below
+from tracker.statistics.rng_kernels import fill_below
+from tracker.statistics.rng_streams import BACKWARD, COLUMNS, FORWARD, PAIRS
 
 TRADES_PER_COLUMN = 10
 """Trades between two draws of the ``margins`` null, for each column of the table."""

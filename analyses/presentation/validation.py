@@ -6,14 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracker.errors import SelectionError
 
 A = TypeVar("A")
 B = TypeVar("B")
-MAX_SQUARABLE = 1e140
-"""Of scores whose squares are added up; one over it is the smallest largest one."""
 ValidationErrors = Mapping[str, bool]
 """What would be wrong, in a sentence that says what to do, and whether it is so."""
 
@@ -59,22 +56,5 @@ def check_time_limit(time_limit: float) -> ValidationErrors:
     return {
         f"time_limit is {time_limit:g}; it must be a number of seconds, 0 for no exact search.": not (
             0 <= time_limit < np.inf
-        )
-    }
-
-
-def check_finite(Q: NDArray[np.float64]) -> ValidationErrors:
-    """Scores without a bound, of which there is no mean."""
-    n_infinite = int(np.isinf(Q).sum())
-    return {f"{n_infinite:,} scores are infinite. Leave out their runs, or choose another metric.": n_infinite > 0}
-
-
-def check_squarable(Q: NDArray[np.float64]) -> ValidationErrors:
-    """Scores whose squares no number can hold, so that there is no standard error."""
-    largest = float(np.abs(Q).max(initial=0.0, where=np.isfinite(Q)))
-    what = "large" if largest > MAX_SQUARABLE else "small"
-    return {
-        f"The largest score is {largest:.3g}, too {what} to be squared. Rescale them, or choose another metric.": (
-            largest > MAX_SQUARABLE or 0 < largest < 1 / MAX_SQUARABLE
         )
     }

@@ -10,7 +10,8 @@ from analyses.presentation.permutation_warnings import (
     BINARY_ONLY,
     NULL_TEXTS,
 )
-from analyses.presentation.validation import check_finite, check_minimum, validate
+from analyses.presentation.validation import check_minimum, validate
+from tracker.queries.score_validation import check_finite
 
 
 def validate_clustering(

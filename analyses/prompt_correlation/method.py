@@ -19,7 +19,7 @@ from analyses.numerics.similarity.null_draws import Null
 from analyses.numerics.similarity.similarities import CHOICES, DEFAULT_CHOICES, select_similarities
 from analyses.numerics.similarity.similarity_test import SimilarityTests
 from analyses.prompt_correlation.validation import constant_columns, is_binary_table, validate_test
-from tracker.queries.ranking.weighted_scores import effective_number, with_mean_one
+from tracker.queries.ranking.weighted_scores import effective_sample_size, scale_to_mean_one
 from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
 from tracker.statistics.resampling import PermutationTest
 
@@ -156,7 +156,7 @@ def permutation_test(
     """
     validate_test(Q, n_permutations=n_permutations, null=null, similarities=similarities, seed=seed)
     if weights is not None:
-        weights = None if (weights == weights[0]).all() else with_mean_one(weights)
+        weights = None if (weights == weights[0]).all() else scale_to_mean_one(weights)
     is_binary, missing = is_binary_table(Q), np.isnan(Q)
     compare: Callable[..., SimilarityTests] = continuous_similarities
     if is_binary:
@@ -175,7 +175,7 @@ def permutation_test(
         n_constant_models=int(constant_columns(Q).sum()),
         kr20=_kr20(Q, weights) if is_binary else Undefined("defined for scores of 0 and 1"),
         similarities=tests,
-        n_effective=None if weights is None else effective_number(weights),
+        n_effective=None if weights is None else effective_sample_size(weights),
     )
 
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from analyses.numerics.similarity.lattices import MAX_COLUMNS
 from analyses.numerics.similarity.similarities import BY_NAME, CHOICES, SIMILARITIES, select_similarities
 from analyses.presentation.permutation_warnings import BINARY_ONLY, NULL_TEXTS
-from analyses.presentation.validation import check_finite, check_minimum, validate
+from analyses.presentation.validation import check_minimum, validate
+from tracker.queries.score_validation import check_finite
 
 NOTHING_VARIES = (
     "Every model has the same score on every prompt, so there is nothing to compare. Choose another metric or other "

@@ -25,7 +25,7 @@ from analyses.prompt_weighting.summary import cap_warnings, summarize
 from analyses.prompt_weighting.validation import validate_weighting
 from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.ranking.weighted_scores import complete_weighted_scores, with_mean_one
+from tracker.queries.ranking.weighted_scores import complete_weighted_scores, scale_to_mean_one
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import (
     PromptValues,
@@ -129,7 +129,7 @@ def _other_weights(
         warnings.append(
             f"{unknown:,} of {table.n_prompts:,} prompts have no weight in {weights.name}; they count 0 in that scheme."
         )
-    return other_weights | {CHOSEN: with_mean_one(chosen)}, warnings
+    return other_weights | {CHOSEN: scale_to_mean_one(chosen)}, warnings
 
 
 def _figures(schemes: Mapping[str, Reweighting], table: PerformanceMatrix) -> Mapping[str, Callable[[], Any]]:

@@ -17,12 +17,12 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.cluster_warnings import unclustered_reason
 from analyses.presentation.validation import validate
 from analyses.rank_intervals import figures, tables
 from analyses.rank_intervals import summary as wording
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.interval_warnings import unclustered_reason
 from tracker.recording.finding import Finding, Metric, RankedModels, Report, Undefined, analysis
 from tracker.statistics.grouping import group_rows
 from tracker.statistics.rank_intervals import RankIntervals, rank_intervals

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.cluster_warnings import clustering_warnings
 from analyses.presentation.name_lists import first_ranked, join_names
-from analyses.presentation.validation import ValidationErrors, check_finite, check_minimum, check_squarable
+from analyses.presentation.validation import ValidationErrors, check_minimum
+from tracker.queries.ranking.interval_warnings import clustering_warnings
+from tracker.queries.score_validation import check_finite, check_squarable
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.rank_intervals import RankIntervals
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyses.presentation.validation import check_finite, check_minimum, validate
+from analyses.presentation.validation import check_minimum, validate
 from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.score_validation import check_finite
 
 NULL_TEXTS = {
     "rows": "pairings of vectors and scores at random",

@@ -13,7 +13,7 @@ from tracker.database import transaction
 from tracker.queries.selection import Policy, Selection
 
 if TYPE_CHECKING:
-    from tracker.recording.leaderboard import ContestedBoard
+    from tracker.queries.ranking.leaderboard_result import Leaderboard
     from tracker.report.contents import Contents, RankIntervals
 
 RANKS_EXPLANATION = (
@@ -52,17 +52,17 @@ def build_report(
     Raises:
         SuffrageError: there is no such benchmark, metric, model, task or run, or nothing to rank.
     """
-    from tracker.recording.leaderboard import contested_board
+    from tracker.queries.ranking.leaderboard import leaderboard
     from tracker.report.contents import report_contents
     from tracker.report.page import report_page
 
     with transaction(engine, write=False) as session:
-        contested = contested_board(session, selection, missing, n_resamples=0)
+        board = leaderboard(session, selection, missing, n_resamples=0)
         contents = report_contents(
             session,
             selection,
-            contested.board,
-            ranks=_ranks(contested),
+            board,
+            ranks=_ranks(board),
             questions=analysis_docstrings(),
             with_prompts=with_prompts,
         )
@@ -121,16 +121,15 @@ def analysis_docstrings() -> dict[str, str]:
     return docstrings
 
 
-def _ranks(contested: ContestedBoard) -> RankIntervals:
-    from tracker.recording.leaderboard import in_words
+def _ranks(board: Leaderboard) -> RankIntervals:
     from tracker.report.contents import RankIntervals
 
-    if contested.without:
-        return RankIntervals(said=f"Which ranks could be swapped is not told: {contested.without}.")
-    by = f" with errors clustered by {contested.board.cluster}" if contested.is_clustered else ""
+    if board.no_rank_intervals:
+        return RankIntervals(said=f"Which ranks could be swapped is not told: {board.no_rank_intervals}.")
+    by = f" with errors clustered by {board.cluster}" if board.is_clustered else ""
     return RankIntervals(
-        low={model: interval.low for model, interval in contested.intervals.items()},
-        high={model: interval.high for model, interval in contested.intervals.items()},
-        said=" ".join((RANKS_EXPLANATION.format(clustered=by), *contested.further_notes)),
-        groups=in_words(contested),
+        low={model: interval.low for model, interval in board.rank_intervals.items()},
+        high={model: interval.high for model, interval in board.rank_intervals.items()},
+        said=" ".join((RANKS_EXPLANATION.format(clustered=by), *board.cluster_warnings)),
+        groups=board.describe_groups(),
     )

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tracker.queries.catalogue.listing import BenchmarkRow, ModelRow, RunRow
     from tracker.queries.findings.finding_records import FindingRecord, FindingRow
     from tracker.queries.performance import PerformanceMatrix, TaskMatrix
+    from tracker.queries.ranking.leaderboard_result import Leaderboard
     from tracker.queries.selection import Policy
-    from tracker.recording.leaderboard import ContestedBoard
 
 CHOICES = frozenset(field.name for field in fields(Selection)) - {"benchmark"}
 
@@ -140,7 +140,7 @@ class StoreQueries:
         with self.session() as session:
             return task_matrix(session, selection_of(benchmark, choices))
 
-    def leaderboard(self, benchmark: str, *, missing: Policy = "unranked", **choices: Any) -> ContestedBoard:
+    def leaderboard(self, benchmark: str, *, missing: Policy = "unranked", **choices: Any) -> Leaderboard:
         """Models ranked by their means, with intervals of means and of ranks, and who cannot be told apart.
 
         Args:
@@ -155,13 +155,13 @@ class StoreQueries:
         Examples:
             >>> import tracker
             >>> store = tracker.open("sqlite:///quiz.db")
-            >>> [(row.rank, row.model, round(row.mean, 3)) for row in store.leaderboard("quiz").board.rows]
+            >>> [(row.rank, row.model, round(row.mean, 3)) for row in store.leaderboard("quiz").rows]
             [(1.0, 'model a', 0.667), (2.0, 'model b', 0.333)]
         """
-        from tracker.recording.leaderboard import contested_board
+        from tracker.queries.ranking.leaderboard import leaderboard
 
         with self.session() as session:
-            return contested_board(session, selection_of(benchmark, choices), missing)
+            return leaderboard(session, selection_of(benchmark, choices), missing)
 
     def sql(self, statement: str, *, limit_seconds: float = 30.0) -> pa.Table:
         """The rows of one statement that can only read; ``.to_pandas()`` gives a data frame where pandas is installed.

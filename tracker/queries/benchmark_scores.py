@@ -85,7 +85,8 @@ def benchmark_scores(session: Session, said: str, *, as_of: datetime | None = No
     """
     benchmark, metric = _parts(session, said)
     try:
-        board = leaderboard(session, Selection(benchmark=benchmark, metric=metric, as_of=as_of))
+        selection = Selection(benchmark=benchmark, metric=metric, as_of=as_of)
+        board = leaderboard(session, selection, with_rank_intervals=False)
     except SelectionError as error:
         words = str(error).replace("with --metric", f"as --against {said}:METRIC")
         raise SelectionError(f"--against {said}: {words}") from error

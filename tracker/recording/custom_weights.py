@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from tracker.queries import tables
-from tracker.queries.ranking.weighted_scores import effective_number
+from tracker.queries.ranking.weighted_scores import effective_sample_size
 from tracker.queries.resolution import BenchmarkKey
 from tracker.queries.selection import Selection
 from tracker.queries.weights import CUSTOM, PREFIX, PromptWeights
@@ -82,7 +82,7 @@ def custom_weights(
         n_prompts=len(prompt_ids),
         n_zero=int((values == 0).sum()),
         n_without_weight=every - len(prompt_ids),
-        n_effective=effective_number(values),
+        n_effective=effective_sample_size(values),
     )
     provenance = Provenance(
         analysis=CUSTOM,

@@ -25,6 +25,7 @@ class Table(SQLModel):
     """Base of all tables, on a MetaData of our own."""
 
     metadata = metadata
+    model_config = {"defer_build": True}  # rows are not validated, and validators would slow every start
 
 
 Json = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")

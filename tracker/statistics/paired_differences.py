@@ -7,16 +7,14 @@ and McCaffrey 2002, "Bias reduction in standard errors for linear regression wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
-from tracker.statistics.student_t import NOTHING, t_pvalues, t_quantile
-
-Correction = Literal["CR1", "CR2"]
-"""For there being few clusters."""
+from tracker.statistics.ranking import TIE_TOLERANCE
+from tracker.statistics.standard_errors import Correction, cluster_correction
+from tracker.statistics.student_t import t_pvalues, t_quantile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +44,7 @@ def estimate_mean(differences: NDArray[np.float64], *, scale: float, level: floa
 
     Args:
         differences: ``(n,)`` finite, at least one.
-        scale: largest absolute score; an error below `NOTHING` of it is 0.
+        scale: largest absolute score; an error below `TIE_TOLERANCE` of it is 0.
         level: of the interval.
     """
     n, mean = len(differences), float(differences.mean())
@@ -70,7 +68,7 @@ def estimate_clustered_mean(
     Args:
         differences: ``(n,)`` finite, at least one.
         groups: their clusters; below two there is no error.
-        scale: largest absolute score; an error below `NOTHING` of it is 0.
+        scale: largest absolute score; an error below `TIE_TOLERANCE` of it is 0.
         level: of the interval.
         correction: for there being few clusters.
     """
@@ -78,15 +76,15 @@ def estimate_clustered_mean(
     error = np.nan
     if G > 1:
         sums = np.bincount(groups.codes, weights=differences - mean, minlength=G)
-        raised = G / (G - 1) if correction == "CR1" else 1 / (1 - groups.sizes / n)
-        error = float(np.sqrt((raised * sums**2).sum()) / n)
+        factor = cluster_correction(groups.sizes, G, n, correction)
+        error = float(np.sqrt((factor * sums**2).sum()) / n)
     return _estimate(mean, error, G, G - 1 if correction == "CR1" else groups.degrees, scale, level)
 
 
 def _estimate(mean: float, error: float, n_units: int, degrees: float, scale: float, level: float) -> MeanDifference:
-    if error <= NOTHING * scale:
+    if error <= TIE_TOLERANCE * scale:
         error = 0.0
-    if abs(mean) <= NOTHING * scale:
+    if abs(mean) <= TIE_TOLERANCE * scale:
         mean = 0.0
     reach = float(t_quantile(level, degrees)) * error
     return MeanDifference(
@@ -126,7 +124,7 @@ def unpaired_z_test(a: NDArray[np.float64], b: NDArray[np.float64]) -> UnpairedT
     if min(len(a), len(b)) < 2:
         return UnpairedTest(stderr=np.nan, z=np.nan, pvalue=np.nan)
     error = float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)))
-    if error <= NOTHING * max(float(np.abs(a).max()), float(np.abs(b).max())):
+    if error <= TIE_TOLERANCE * max(float(np.abs(a).max()), float(np.abs(b).max())):
         return UnpairedTest(stderr=0.0, z=np.nan, pvalue=np.nan)
     z = float(a.mean() - b.mean()) / error
     return UnpairedTest(stderr=error, z=z, pvalue=float(2 * ndtr(-abs(z))))

@@ -10,19 +10,19 @@ section II (CR1).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
-from tracker.statistics.paired_differences import Correction
-from tracker.statistics.student_t import NOTHING, t_pvalues
+from tracker.statistics.ranking import TIE_TOLERANCE
+from tracker.statistics.standard_errors import Correction, cluster_correction
+from tracker.statistics.student_t import t_pvalues
 
-LOSES_DIGITS = 1e-3
+CANCELLATION = 1e-3
 """A sum of squares below this share of what it is a difference of would have fewer than twelve digits left."""
-HELD = 1 << 22
+MAX_CELLS = 1 << 22
 """Differences that are held at a time."""
 
 Square = NDArray[np.float64]
@@ -41,7 +41,7 @@ class PairwiseDifferences:
             given.
         degrees_clustered: of freedom; 0 where there is no clustered error.
         only_first, only_second: prompts that only i, or only j, gets right; None where scores are not all 0 and 1.
-        scale: largest absolute score; what is below `NOTHING` of it is rounding.
+        scale: largest absolute score; what is below `TIE_TOLERANCE` of it is rounding.
     """
 
     n: NDArray[np.int64]
@@ -100,16 +100,16 @@ def compare_all_pairs(
         mean = total / n
         spread = np.maximum((n * apart - total**2) / n, 0.0)  # whole numbers until divided, where scores are 0 and 1
     between, n_clusters, degrees = _between(values, M, mean, groups, correction)
-    close = np.zeros(n.shape, dtype=np.bool_) if is_binary else spread < LOSES_DIGITS * whole
+    close = np.zeros(n.shape, dtype=np.bool_) if is_binary else spread < CANCELLATION * whole
     if groups is not None:
-        close |= between < LOSES_DIGITS * apart
+        close |= between < CANCELLATION * apart
     i, j = np.nonzero(np.triu(close & (n > 0), 1))
     _one_by_one(scores, M, groups, (i, j), (mean, spread, between), exact=is_binary, correction=correction)
     with np.errstate(divide="ignore", invalid="ignore"):
         stderr = np.where(n >= 2, np.sqrt(spread / (n - 1) / n), np.nan)
         clustered = np.where(n_clusters >= 2, np.sqrt(between) / n, np.nan)
     for error in (stderr, clustered):
-        error[error <= NOTHING * scale] = 0.0
+        error[error <= TIE_TOLERANCE * scale] = 0.0
         np.fill_diagonal(error, np.where(np.isnan(np.diag(error)), np.nan, 0.0))
     np.fill_diagonal(mean, np.where(np.diag(n) > 0, 0.0, np.nan))
     only = np.rint(right - products).astype(np.int64) if is_binary else None
@@ -137,7 +137,7 @@ def _between(
     if M.all():
         S = np.add.reduceat((values - values.mean(axis=0))[order], starts, axis=0)
         if groups.n_groups > 1:
-            S *= np.sqrt(_raised(groups.sizes[:, None], groups.n_groups, len(M), correction))
+            S *= np.sqrt(cluster_correction(groups.sizes[:, None], groups.n_groups, len(M), correction))
         H = S.T @ S
         own = np.diag(H)
         degrees = groups.n_groups - 1.0 if correction == "CR1" else groups.degrees
@@ -156,18 +156,13 @@ def _between_with_gaps(
     with np.errstate(divide="ignore", invalid="ignore"):
         for rows in clusters:
             sums, shared = values[rows].T @ M[rows], M[rows].T @ M[rows]
-            raised = np.where(shared > 0, _raised(shared, number, n, correction), 0.0)
-            between += raised * (sums - sums.T - filled * shared) ** 2
+            factor = np.where(shared > 0, cluster_correction(shared, number, n, correction), 0.0)
+            between += factor * (sums - sums.T - filled * shared) ** 2
             share = shared / n
             part = np.where(shared > 0, share**2 / (1 - share), 0.0)
             squares, parts, parts_squared = squares + share**2, parts + part, parts_squared + part**2
         degrees = number - 1 if correction == "CR1" else 1 / (squares + parts**2 - parts_squared)
     return between, number, degrees
-
-
-def _raised(sizes: Any, number: Any, n: Any, correction: Correction) -> Any:
-    """By how much the squared sum of a cluster is raised, for there being few clusters."""
-    return number / (number - 1) if correction == "CR1" else 1 / (1 - sizes / n)
 
 
 def _in_clusters(groups: Grouping) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -198,7 +193,7 @@ def _one_by_one(
     """
     mean, spread, between = results
     clusters = None if groups is None else _in_clusters(groups)
-    step = max(1, HELD // max(len(scores), 1))
+    step = max(1, MAX_CELLS // max(len(scores), 1))
     for start in range(0, len(pairs[0]), step):
         i, j = pairs[0][start : start + step], pairs[1][start : start + step]
         both = M[:, i] * M[:, j]
@@ -213,5 +208,5 @@ def _one_by_one(
             sizes = np.add.reduceat(both[clusters[0]], clusters[1], axis=0)
             number = (sizes > 0).sum(axis=0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                raised = np.where(sizes > 0, _raised(sizes, number, sizes.sum(axis=0), correction), 0.0)
-                between[i, j] = between[j, i] = (raised * sums**2).sum(axis=0)
+                factor = np.where(sizes > 0, cluster_correction(sizes, number, sizes.sum(axis=0), correction), 0.0)
+                between[i, j] = between[j, i] = (factor * sums**2).sum(axis=0)

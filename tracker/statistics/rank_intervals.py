@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.multiple_testing import holm_values
-from tracker.statistics.paired_differences import Correction
 from tracker.statistics.pairwise_differences import PairwiseDifferences, compare_all_pairs
 from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_RANKS, generator
+from tracker.statistics.standard_errors import Correction, cluster_correction
 from tracker.statistics.student_t import t_quantile
 
 BLOCK = 64
@@ -171,7 +171,8 @@ def _means_with_errors(
     else:
         sums = np.zeros((units, Q.shape[1]))
         np.add.at(sums, groups.codes, deviations)
-    reach = t_quantile(level, units - 1) * np.sqrt(units / (units - 1) * (sums**2).sum(axis=0)) / n
+    factor = cluster_correction(None, units, None, "CR1")
+    reach = t_quantile(level, units - 1) * np.sqrt(factor * (sums**2).sum(axis=0)) / n
     return mean - reach, mean + reach
 
 

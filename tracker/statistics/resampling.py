@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 T = TypeVar("T")
@@ -29,6 +29,10 @@ def map_blocks(task: Callable[[int], T], n_blocks: int) -> list[T]:
     which kind; without it the blocks run one after the other. A task must depend on nothing but the
     number of its block, so that the results are the same bytes for any of these choices.
     """
+    if "joblib" not in sys.modules:  # so nobody has asked it for workers, and its import would cost more than the work
+        return [task(block) for block in range(n_blocks)]
+    from joblib import Parallel, delayed
+
     return list(Parallel(prefer="threads")(delayed(task)(block) for block in range(n_blocks)))
 
 

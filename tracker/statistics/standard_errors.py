@@ -1,23 +1,27 @@
 """How far a mean over prompts can be trusted: standard errors, plain and clustered by task, and their intervals.
 
-Source: White 1980 and MacKinnon and White 1985 (HC1); Cameron and Miller 2015, section II (CR1).
+Source: White 1980 and MacKinnon and White 1985 (HC1); Cameron and Miller 2015, section II (CR1); Bell and McCaffrey
+2002, "Bias reduction in standard errors for linear regression with multi-stage samples" (CR2).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
-from statistics import NormalDist
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.student_t import t_quantile
+
 LEVEL = 0.95
+Correction = Literal["CR1", "CR2"]
+"""For there being few clusters."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
+class WeightedMeans:
     """The weighted mean of each column over its measured rows, and what its errors are made of.
 
     Attributes:
@@ -40,20 +44,21 @@ class Means:
     n_without_task: NDArray[np.int64]
     n_effective: NDArray[np.float64]
 
-    def plain(self, column: int) -> float | None:
+    def plain_error(self, column: int) -> float | None:
         """√(n/(n − 1) · Σ(w·residual)²) / Σw; None for fewer than two rows, or scores too large to be squared."""
         n = int(self.n[column])
         if n < 2 or math.isinf(self.squares[column]):
             return None
         return math.sqrt(self.squares[column] / (n - 1) / n) * float(n / self.total[column])
 
-    def clustered(self, column: int) -> float:
+    def clustered_error(self, column: int) -> float:
         """√(G/(G − 1) · Σ over tasks (Σ in the task w·residual)²) / Σw for G tasks; there must be two."""
         n_clusters = int(self.n_clusters[column])
-        return math.sqrt(n_clusters / (n_clusters - 1) * self.between[column]) / float(self.total[column])
+        factor = cluster_correction(None, n_clusters, None, "CR1")
+        return math.sqrt(factor * self.between[column]) / float(self.total[column])
 
 
-def means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.float64]) -> Means:
+def weighted_means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.float64]) -> WeightedMeans:
     """The weighted mean of each column.
 
     Args:
@@ -76,7 +81,7 @@ def means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.f
     with np.errstate(over="ignore"):  # too large to be squared: infinite, which has no standard error
         squares = (residuals**2).sum(axis=0)
         between = (np.add.reduceat(residuals, starts, axis=0) ** 2).sum(axis=0)
-    return Means(
+    return WeightedMeans(
         mean=mean,
         n=n,
         total=total,
@@ -88,36 +93,23 @@ def means(Q: NDArray[np.float64], tasks: NDArray[np.str_], weights: NDArray[np.f
     )
 
 
-def interval(mean: float, error: float | None, degrees: int) -> tuple[float | None, float | None]:
+def confidence_interval(mean: float, error: float | None, degrees: int) -> tuple[float | None, float | None]:
     """The mean and as much of Student's t with ``degrees`` of freedom to either side as holds `LEVEL` of it."""
     if error is None or math.isinf(error):
         return None, None
-    reach = student_quantile(degrees) * error
+    reach = float(t_quantile(LEVEL, degrees)) * error
     return mean - reach, mean + reach
 
 
-@cache
-def student_quantile(degrees: int, level: float = LEVEL) -> float:
-    """How many standard errors to either side hold ``level`` of Student's t with that many degrees of freedom.
+def cluster_correction(sizes: Any, n_clusters: Any, n: Any, correction: Correction) -> Any:
+    """By how much the squared sum of a cluster is raised, for there being few clusters.
 
-    Newton's method on the exact sum for whole degrees; it approaches from below, since the sum is
-    concave. SciPy has the same number, but its import would slow the start of every leaderboard.
-    Source: Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
+    CR1 is G / (G − 1); CR2 of a mean is 1 / (1 − w) with w the cluster's share of the rows.
+
+    Args:
+        sizes: rows of each cluster.
+        n_clusters: G.
+        n: rows.
+        correction: which.
     """
-    i = np.arange(1, (degrees - degrees % 2) // 2, dtype=np.float64)
-    weights = np.cumprod(np.concatenate(([1.0], 2 * i / (2 * i + 1) if degrees % 2 else (2 * i - 1) / (2 * i))))
-    scale = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - 0.5 * math.log(degrees * math.pi)
-    t, step = NormalDist().inv_cdf((1 + level) / 2), 1.0
-    while step > 1e-14 * t:
-        angle = math.atan2(t, math.sqrt(degrees))
-        series = float(weights @ math.cos(angle) ** (2.0 * np.arange(len(weights))))
-        if degrees == 1:
-            inside = 2 / math.pi * angle
-        elif degrees % 2:
-            inside = 2 / math.pi * (angle + math.sin(angle) * math.cos(angle) * series)
-        else:
-            inside = math.sin(angle) * series
-        density = math.exp(scale - (degrees + 1) / 2 * math.log1p(t * t / degrees))
-        step = (level - inside) / (2 * density)
-        t += step
-    return t
+    return n_clusters / (n_clusters - 1) if correction == "CR1" else 1 / (1 - sizes / n)

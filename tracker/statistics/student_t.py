@@ -1,4 +1,4 @@
-"""Student's t: p-values and quantiles of estimates with an error, and what to say where the error is 0."""
+"""Student's t: p-values and quantiles of estimates with an error, and what holds where the error is 0."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NOTHING = 1e-12
-"""An error, or a difference, below this share of the largest score is 0: what remains is rounding."""
+from tracker.statistics.ranking import TIE_TOLERANCE
 
-LEAST_DEGREES = 1.0
+MIN_DEGREES = 1.0
 """No error of two units or more has fewer degrees of freedom, but for rounding."""
 
 
@@ -23,7 +22,7 @@ def t_quantile(level: float, degrees: Any) -> Any:
     """
     from scipy.special import stdtrit
 
-    known = np.maximum(np.asarray(degrees, dtype=np.float64), LEAST_DEGREES)
+    known = np.maximum(np.asarray(degrees, dtype=np.float64), MIN_DEGREES)
     return np.where(np.asarray(degrees) > 0, stdtrit(known, (1 + level) / 2), np.nan)[()]
 
 
@@ -37,7 +36,7 @@ def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float, degrees
     Args:
         differences, errors: of equal shapes; NaN where there is no error.
         n_units: prompts or clusters behind each.
-        scale: largest absolute score; what is below `NOTHING` of it is 0.
+        scale: largest absolute score; what is below `TIE_TOLERANCE` of it is 0.
         degrees: of freedom; ``n_units - 1`` where they are not given.
 
     Returns:
@@ -47,11 +46,11 @@ def t_pvalues(differences: Any, errors: Any, n_units: Any, scale: float, degrees
 
     d, se = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     units = np.broadcast_to(np.asarray(n_units, dtype=np.float64), d.shape)
-    slack = NOTHING * scale
+    slack = TIE_TOLERANCE * scale
     flat, same = se <= slack, np.abs(d) <= slack
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(d) / np.where(flat, 1.0, se)
     freedom = units - 1 if degrees is None else np.asarray(degrees, dtype=np.float64)
-    p = 2 * stdtr(np.maximum(freedom, LEAST_DEGREES), -t)
+    p = 2 * stdtr(np.maximum(freedom, MIN_DEGREES), -t)
     p = np.where(flat, np.where(same, 1.0, np.exp2(1 - units)), p)
     return np.asarray(np.where((units >= 2) & ~np.isnan(se), np.minimum(p, 1.0), np.nan))

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.rng_streams import STARTS, fill_below
+from tracker.statistics.rng_kernels import fill_below
+from tracker.statistics.rng_streams import STARTS
 
 CANDIDATES = 8
 """Directions drawn for each new centre, of which the one that improves the objective most is taken."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import RESAMPLED_UNITS, generator
 
@@ -15,8 +16,6 @@ BLOCK = 64
 """Resamples drawn from one stream."""
 FEW_VALUES = 32
 """Up to so many different prompts or clusters, how often each is drawn is drawn at once."""
-TIE = 1e-12
-"""Means that differ by less than this share of the largest are equal."""
 
 
 def resampled_means(
@@ -79,9 +78,13 @@ def bca_interval(
     scale = max(abs(observed), float(np.abs(distribution).max(initial=0.0)))
     apart = jackknife.mean() - jackknife
     spread = float((apart**2).sum())
-    if len(jackknife) < 2 or not np.isfinite(spread) or np.sqrt(spread / len(apart)) * len(apart) <= TIE * scale:
+    if (
+        len(jackknife) < 2
+        or not np.isfinite(spread)
+        or np.sqrt(spread / len(apart)) * len(apart) <= TIE_TOLERANCE * scale
+    ):
         return np.nan, np.nan
-    below, above = distribution < observed - TIE * scale, distribution > observed + TIE * scale
+    below, above = distribution < observed - TIE_TOLERANCE * scale, distribution > observed + TIE_TOLERANCE * scale
     bias = ndtri((1 + (below.mean() - above.mean())) / 2)
     if not np.isfinite(bias):
         return np.nan, np.nan

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
 from tracker.statistics.multiple_testing import fdr_values, holm_values
-from tracker.statistics.paired_differences import Correction, estimate_clustered_mean, estimate_mean
+from tracker.statistics.paired_differences import estimate_clustered_mean, estimate_mean
+from tracker.statistics.standard_errors import Correction
 
 CLUSTERED, MCNEMAR, STUDENT, FLIPPED = "clustered t", "exact McNemar", "paired t", "flipped signs"
 

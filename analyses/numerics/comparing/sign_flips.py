@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.statistics.ranking import TIE_TOLERANCE
 from tracker.statistics.resampling import map_blocks, split_blocks
 from tracker.statistics.rng_streams import SIGN_FLIPS, generator
 
@@ -26,8 +27,6 @@ MULTIPLE = 1e-7
 """A number so near to a whole one is meant to be it."""
 AFFORDED = 2e8
 """Multiplications that an exact distribution may cost."""
-TIE = 1e-12
-"""Sums that differ by less than this share of the sum of all sizes are equal."""
 BLOCK = 64
 """Draws from one stream."""
 
@@ -62,7 +61,7 @@ def sign_flip_test(values: NDArray[np.float64], *, n_draws: int = 9999, seed: in
         seed: of the draws; the same seed gives the same bytes, whatever the number of workers.
     """
     sizes, observed = np.abs(values[values != 0]), abs(float(values.sum()))
-    if observed <= TIE * float(sizes.sum()):
+    if observed <= TIE_TOLERANCE * float(sizes.sum()):
         return SignFlips(pvalue=1.0, n_drawn=0)
     found = _on_a_lattice(values)
     if found is None and len(sizes) <= ENUMERATED:
@@ -75,7 +74,7 @@ def _enumerated(sizes: NDArray[np.float64], observed: float) -> float:
     sums = sizes[:1]
     for size in sizes[1:].tolist():
         sums = np.concatenate([sums + size, sums - size])
-    return float((np.abs(sums) >= observed - TIE * float(sizes.sum())).mean())
+    return float((np.abs(sums) >= observed - TIE_TOLERANCE * float(sizes.sum())).mean())
 
 
 def _on_a_lattice(values: NDArray[np.float64]) -> float | None:
@@ -130,7 +129,7 @@ def _drawn(sizes: NDArray[np.float64], observed: float, n_draws: int, seed: int)
         draw = generator(seed, SIGN_FLIPS, block)
         drawn = draw.integers(0, 256, (len(blocks[block]), len(eights)), dtype=np.uint8)
         sums = 2 * table[start + drawn].sum(axis=1) - total
-        return int((np.abs(sums) >= observed - TIE * total).sum())
+        return int((np.abs(sums) >= observed - TIE_TOLERANCE * total).sum())
 
     n_as_large = sum(map_blocks(as_large, len(blocks)))
     return SignFlips(pvalue=(1 + n_as_large) / (n_draws + 1), n_drawn=n_draws)

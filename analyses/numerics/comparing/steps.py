@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from tracker.statistics.grouping import Grouping
 from tracker.statistics.mcnemar import mcnemar_pvalues
 from tracker.statistics.multiple_testing import holm_values
-from tracker.statistics.paired_differences import Correction, estimate_clustered_mean, estimate_mean
-from tracker.statistics.student_t import NOTHING
+from tracker.statistics.paired_differences import estimate_clustered_mean, estimate_mean
+from tracker.statistics.ranking import TIE_TOLERANCE
+from tracker.statistics.standard_errors import Correction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +96,7 @@ def _turned(old: NDArray[np.float64], new: NDArray[np.float64], higher_is_better
     d = new - old if higher_is_better else old - new
     both = np.abs(np.concatenate([old, new]))
     scale = float(both.max(initial=0.0, where=~np.isnan(both)))
-    return np.where(np.abs(d) <= NOTHING * scale, 0.0, d)
+    return np.where(np.abs(d) <= TIE_TOLERANCE * scale, 0.0, d)
 
 
 def _step(

@@ -19,7 +19,7 @@ from tracker.statistics.paired_differences import (
     estimate_mean,
     unpaired_z_test,
 )
-from tracker.statistics.student_t import NOTHING
+from tracker.statistics.ranking import TIE_TOLERANCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +105,7 @@ def compare_models(
     """
     scale = max(float(np.abs(a).max()), float(np.abs(b).max()))
     d = a - b if higher_is_better else b - a
-    d = np.where(np.abs(d) <= NOTHING * scale, 0.0, d)
+    d = np.where(np.abs(d) <= TIE_TOLERANCE * scale, 0.0, d)
     ones = np.ones(len(d))
     naive = estimate_mean(d, scale=scale, level=level)
     clustered, uneven, flips_clustered, bca_clustered = None, None, None, (np.nan, np.nan)
@@ -150,6 +150,6 @@ def _bca(
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64], scale: float) -> float:
     x, y = a - a.mean(), b - b.mean()
     lengths = np.sqrt((x**2).sum()), np.sqrt((y**2).sum())
-    if min(lengths) <= NOTHING * scale * np.sqrt(len(a)):
+    if min(lengths) <= TIE_TOLERANCE * scale * np.sqrt(len(a)):
         return np.nan
     return float(((x / lengths[0]) * (y / lengths[1])).sum())

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
 from tracker.statistics.ranking import TIE_TOLERANCE, mean_ranks
-from tracker.statistics.rng_streams import ORDERS, fill_below
+from tracker.statistics.rng_kernels import fill_below
+from tracker.statistics.rng_streams import ORDERS
 
 MAX_SIZES = 300
 """At most about this many sizes are kept."""

@@ -14,7 +14,8 @@ from analyses.numerics.clustering.silhouette import row_silhouettes
 from analyses.numerics.clustering.silhouette_test import silhouette_test
 from analyses.numerics.clustering.spherical_kmeans import CANDIDATES, MARGIN, best_assignments
 from analyses.numerics.null_tables import shuffled_table
-from tracker.statistics.rng_streams import STARTS, fill_below, stream_key
+from tracker.statistics.rng_kernels import fill_below
+from tracker.statistics.rng_streams import STARTS, stream_key
 
 KEY = stream_key(0)
 RNG = np.random.default_rng(21)

@@ -13,9 +13,9 @@ from tracker.errors import SelectionError
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.weighted_scores import (
     complete_weighted_scores,
-    effective_number,
+    effective_sample_size,
+    scale_to_mean_one,
     weighted_scores,
-    with_mean_one,
 )
 from tracker.queries.weights import PromptWeights
 
@@ -115,18 +115,18 @@ POSITIVE = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(1e-3, 1
 class TestLaws:
     @given(POSITIVE, st.integers(-1000, 1000))
     def test_a_unit_that_is_a_power_of_two_changes_no_byte(self, w: NDArray[np.float64], power: int) -> None:
-        assert with_mean_one(np.ldexp(w, power)).tobytes() == with_mean_one(w).tobytes()
+        assert scale_to_mean_one(np.ldexp(w, power)).tobytes() == scale_to_mean_one(w).tobytes()
 
     @given(POSITIVE)
     def test_the_mean_is_one_and_proportions_stay(self, w: NDArray[np.float64]) -> None:
-        found = with_mean_one(w)
+        found = scale_to_mean_one(w)
         assert found.mean() == pytest.approx(1, rel=1e-12)
         assert found * w[0] == pytest.approx(w * found[0], rel=1e-12)
 
     @given(POSITIVE)
     def test_the_effective_number_lies_between_one_and_how_many_there_are(self, w: NDArray[np.float64]) -> None:
-        assert 1 - 1e-12 <= effective_number(w) <= len(w) * (1 + 1e-12)
+        assert 1 - 1e-12 <= effective_sample_size(w) <= len(w) * (1 + 1e-12)
 
     def test_the_largest_numbers_do_not_overflow(self) -> None:
-        assert with_mean_one(np.array([1.7e308, 1.7e308, 0.0])).tolist() == [1.5, 1.5, 0.0]
-        assert effective_number(np.array([1.7e308, 1.7e308, 0.0])) == 2
+        assert scale_to_mean_one(np.array([1.7e308, 1.7e308, 0.0])).tolist() == [1.5, 1.5, 0.0]
+        assert effective_sample_size(np.array([1.7e308, 1.7e308, 0.0])) == 2

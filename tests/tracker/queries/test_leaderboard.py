@@ -20,7 +20,7 @@ from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard, rank_by_prompts
 from tracker.queries.selection import Selection
 from tracker.queries.weights import PromptWeights
-from tracker.statistics.standard_errors import student_quantile
+from tracker.statistics.student_t import t_quantile
 
 NAN = float("nan")
 
@@ -140,8 +140,8 @@ class TestAgainstReference:
         from scipy.stats import t
 
         for degrees in (*range(1, 60), 119, 120, 1999, 12_031):
-            assert student_quantile(degrees) == pytest.approx(t.ppf(0.975, degrees), rel=1e-12)
-        assert student_quantile(5, 0.99) == pytest.approx(t.ppf(0.995, 5), rel=1e-12)
+            assert t_quantile(0.95, degrees) == pytest.approx(t.ppf(0.975, degrees), rel=1e-12)
+        assert t_quantile(0.99, 5) == pytest.approx(t.ppf(0.995, 5), rel=1e-12)
 
 
 def hash_of(task: str) -> float:

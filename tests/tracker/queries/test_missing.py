@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from tracker.database import transaction
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
-from tracker.queries.ranking.missing import imputed, settle
+from tracker.queries.ranking.missing import MissingPolicy, apply_missing_policy
 from tracker.queries.selection import Selection
+from tracker.statistics.missing_scores import impute
 
 NAN = float("nan")
 Q = np.array([[1.0, 0.0, 1.0], [1.0, NAN, 0.0], [0.0, 1.0, NAN], [1.0, 1.0, 0.0]])
@@ -35,46 +36,52 @@ def least_squares(Q: NDArray[np.float64]) -> NDArray[np.float64]:
 
 class TestPolicies:
     def test_unranked_changes_nothing(self) -> None:
-        settled = settle(Q, "unranked", models=MODELS)
-        assert settled.Q is Q
-        assert settled.kept.all()
-        assert settled.warnings == ()
+        filled = apply_missing_policy(Q, MissingPolicy(name="unranked"), models=MODELS)
+        assert filled.Q is Q
+        assert filled.kept.all()
+        assert filled.warnings == ()
 
     def test_fail_names_who_lacks_what_and_the_ways_out(self) -> None:
         with pytest.raises(SelectionError, match=r"of 4 prompts: b 1, c 1.*--models.*--missing complete"):
-            settle(Q, "fail", models=MODELS)
+            apply_missing_policy(Q, MissingPolicy(name="fail"), models=MODELS)
 
     def test_complete_keeps_the_rows_of_those_shown_only(self) -> None:
-        assert settle(Q, "complete", models=MODELS).kept.tolist() == [True, False, False, True]
-        shown = np.array([True, False, True])
-        settled = settle(Q, "complete", models=MODELS, shown=shown)
-        assert settled.kept.tolist() == [True, True, False, True]
-        assert "3 of 4 prompts" in settled.warnings[0]
+        complete = MissingPolicy(name="complete")
+        assert apply_missing_policy(Q, complete, models=MODELS).kept.tolist() == [
+            True,
+            False,
+            False,
+            True,
+        ]
+        is_ranked = np.array([True, False, True])
+        filled = apply_missing_policy(Q, MissingPolicy(name="complete"), models=MODELS, is_ranked=is_ranked)
+        assert filled.kept.tolist() == [True, True, False, True]
+        assert "3 of 4 prompts" in filled.warnings[0]
 
     def test_worst_counts_as_the_bound_that_is_bad_in_this_metric(self) -> None:
-        assert settle(Q, "worst", models=MODELS, worst=0.0).Q[1, 1] == 0.0
-        assert settle(Q, "worst", models=MODELS, worst=7.0).Q[2, 2] == 7.0
+        assert apply_missing_policy(Q, MissingPolicy(name="worst", worst=0.0), models=MODELS).Q[1, 1] == 0.0
+        assert apply_missing_policy(Q, MissingPolicy(name="worst", worst=7.0), models=MODELS).Q[2, 2] == 7.0
         with pytest.raises(SelectionError, match="--bounds"):
-            settle(Q, "worst", models=MODELS)
+            apply_missing_policy(Q, MissingPolicy(name="worst"), models=MODELS)
 
     def test_imputed_scores_stay_within_the_bounds_and_a_note_says_they_are_guesses(self) -> None:
         steep = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, NAN]])
-        settled = settle(steep, "impute", models=("a", "b"), worst=0.0, best=1.0)
-        assert settled.Q[2, 1] == 1.0
-        assert imputed(steep)[2, 1] == pytest.approx(1.5)
-        assert "guessed" in settled.warnings[0]
+        filled = apply_missing_policy(steep, MissingPolicy(name="impute", worst=0.0, best=1.0), models=("a", "b"))
+        assert filled.Q[2, 1] == 1.0
+        assert impute(steep)[2, 1] == pytest.approx(1.5)
+        assert "guessed" in filled.warnings[0]
 
     def test_without_gaps_every_policy_leaves_the_scores_as_they_are(self) -> None:
         whole = np.nan_to_num(Q)
         for policy in ("unranked", "fail", "complete", "worst", "impute"):
-            settled = settle(whole, policy, models=MODELS)
-            assert settled.Q is whole
-            assert settled.warnings == ()
+            filled = apply_missing_policy(whole, MissingPolicy(name=policy), models=MODELS)
+            assert filled.Q is whole
+            assert filled.warnings == ()
 
     def test_where_no_row_is_complete_the_error_says_whom_to_leave_out(self) -> None:
         gaps = np.array([[1.0, NAN], [NAN, 1.0]])
         with pytest.raises(SelectionError, match="Leave those out with --models"):
-            settle(gaps, "complete", models=("a", "b"))
+            apply_missing_policy(gaps, MissingPolicy(name="complete"), models=("a", "b"))
 
 
 class TestImputation:
@@ -86,17 +93,17 @@ class TestImputation:
         holes = np.random.default_rng(gaps).random(Q.shape) < 0.25
         holes[:, 0] = holes[0] = False  # connected: every effect is told apart
         held = np.where(holes, NAN, Q)
-        assert imputed(held) == pytest.approx(least_squares(held), abs=1e-9)
+        assert impute(held) == pytest.approx(least_squares(held), abs=1e-9)
 
     def test_a_table_of_pure_effects_is_restored(self) -> None:
         whole = np.arange(6.0)[:, None] + np.array([0.0, 10.0, -3.0])
         held = whole.copy()
         held[1, 2] = held[4, 0] = NAN
-        assert imputed(held) == pytest.approx(whole)
+        assert impute(held) == pytest.approx(whole)
 
     def test_nothing_is_guessed_of_a_row_or_column_without_a_score(self) -> None:
         held = np.array([[1.0, NAN, 0.0], [NAN, NAN, NAN], [0.0, NAN, 1.0]])
-        found = imputed(held)
+        found = impute(held)
         assert np.isnan(found[1]).all()
         assert np.isnan(found[:, 1]).all()
         assert not np.isnan(found[np.ix_([0, 2], [0, 2])]).any()

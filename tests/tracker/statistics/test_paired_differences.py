@@ -69,16 +69,17 @@ class TestAgainstReference:
         assert t_quantile(0.95, degrees) == pytest.approx(scipy.stats.t.ppf(0.975, degrees), rel=1e-10)
 
     def test_the_error_is_that_of_the_leaderboard(self):
-        from tracker.statistics.standard_errors import interval, means
+        from tracker.statistics.standard_errors import confidence_interval, weighted_means
 
         x, tasks = (RNG.random(60) < 0.4).astype(float), np.array(list("abcdef") * 10)
         found, expected = (
             estimate_clustered_mean(x, group_rows(tasks), scale=1.0),
-            means(x[:, None], tasks, np.ones(60)),
+            weighted_means(x[:, None], tasks, np.ones(60)),
         )
-        assert found.stderr == pytest.approx(expected.clustered(0), rel=1e-12)
-        assert (found.low, found.high) == pytest.approx(interval(found.mean, expected.clustered(0), 5), rel=1e-10)
-        assert estimate_mean(x, scale=1.0).stderr == pytest.approx(expected.plain(0), rel=1e-12)
+        assert found.stderr == pytest.approx(expected.clustered_error(0), rel=1e-12)
+        ends = confidence_interval(found.mean, expected.clustered_error(0), 5)
+        assert (found.low, found.high) == pytest.approx(ends, rel=1e-10)
+        assert estimate_mean(x, scale=1.0).stderr == pytest.approx(expected.plain_error(0), rel=1e-12)
 
 
 class TestLaws:

@@ -85,14 +85,17 @@ class TestAgainstReference:
         assert np.abs(found.bootstrap_high - ends[1]).max() <= 0.5
 
     def test_intervals_of_means_are_those_of_the_leaderboard(self):
-        from tracker.statistics.standard_errors import interval, means
+        from tracker.statistics.standard_errors import confidence_interval, weighted_means
 
         Q, tasks = RNG.random((60, 3)), np.array(list("abcdef") * 10)
-        expected = means(Q, tasks, np.ones(60))
+        expected = weighted_means(Q, tasks, np.ones(60))
         clustered, plain = (rank_intervals(Q, groups, n_resamples=0) for groups in (group_rows(tasks), independent(60)))
         for j in range(3):
             mean = float(Q[:, j].mean())
-            ends = interval(mean, expected.clustered(j), 5), interval(mean, expected.plain(j), 59)
+            ends = (
+                confidence_interval(mean, expected.clustered_error(j), 5),
+                confidence_interval(mean, expected.plain_error(j), 59),
+            )
             assert (clustered.low[j], clustered.high[j]) == pytest.approx(ends[0], rel=1e-10)
             assert (plain.low[j], plain.high[j]) == pytest.approx(ends[1], rel=1e-10)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tracker.statistics.rng_streams import BATCH, fill_below, fill_words, stream_key
+from tracker.statistics.rng_kernels import BATCH, fill_below, fill_words
+from tracker.statistics.rng_streams import stream_key
 
 
 def draws(n: int, bound: int, *, step: int = 0, seed: int = 0, purpose: int = 1, permutation: int = 0, column: int = 0):

@@ -161,7 +161,7 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
     _prompt(_command("leaderboard"))
     ability = dict(zip(simulation.models, simulation.truth.ability.tolist(), strict=True))
     with transaction(engine, write=False) as session:
-        board = leaderboard(session, select_scores())
+        board = leaderboard(session, select_scores(), with_rank_intervals=False)
     longest = max(len(row.model) for row in board.rows)
     click.echo()
     click.echo(click.style(f"  rank  {'model':<{longest}}     n    mean  stderr  by task  planted ability", dim=True))

@@ -13,8 +13,7 @@ from tracker.cli.output import inform, print_rows
 from tracker.queries.selection import POLICIES, Policy, Selection
 
 if TYPE_CHECKING:
-    from tracker.queries.ranking.leaderboard import LeaderboardRow
-    from tracker.recording.leaderboard import ContestedBoard, RankInterval
+    from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
 
 SPARE = ("run", "coverage", "n", "stderr", "clustered")
 MOST_NAMED, MOST_GROUPS = 8, 6
@@ -44,20 +43,17 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     --weights, means and errors are weighted, prompts without a weight count for nobody, and ranks have no intervals.
     """
     from tracker.database import connect, transaction
-    from tracker.recording.leaderboard import RankInterval, contested_board, in_words
+    from tracker.queries.ranking.leaderboard import LeaderboardRow, RankInterval, leaderboard
 
     with transaction(connect(database), write=False) as session:
-        contested = contested_board(session, selection, missing)
-    board = contested.board
+        board = leaderboard(session, selection, missing)
     if output_format != "table":
-        from tracker.queries.ranking.leaderboard import LeaderboardRow
-
         names = [field.name for field in fields(LeaderboardRow) if board.weights or field.name != "n_effective"]
         ranks = [f"rank_{field.name}" for field in fields(RankInterval)]
         at = names.index("rank") + 1
-        rows = [asdict(row) | _interval_fields(contested, row, ranks) for row in board.rows]
+        rows = [asdict(row) | _interval_fields(board, row, ranks) for row in board.rows]
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
-        for note in (*board.warnings, *contested.further_notes):
+        for note in (*board.warnings, *board.cluster_warnings):
             inform(note)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
@@ -67,7 +63,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
     )
     print_rows(
-        [_shown(row, contested.intervals.get(row.model), contested) for row in board.rows], output_format, spare=SPARE
+        [_shown(row, board.rank_intervals.get(row.model), board) for row in board.rows], output_format, spare=SPARE
     )
     for row in board.rows:
         if row.unranked:
@@ -77,27 +73,27 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and selection.cluster != "none":
         inform(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
-    for note in (*board.warnings, *contested.further_notes):
+    for note in (*board.warnings, *board.cluster_warnings):
         inform(note)
-    said = list(in_words(contested))
+    said = board.describe_groups()
     for line in said[:MOST_GROUPS]:
         inform(_cut(line))
     if len(said) > MOST_GROUPS:
         inform(f"and {len(said) - MOST_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
-    if contested.intervals and not said:
+    if board.rank_intervals and not said:
         inform("Every two neighbours in rank can be told apart.")
-    if contested.without and board.unit == "prompt":
-        inform(f"No intervals of ranks: {contested.without}.")
+    if board.no_rank_intervals and board.unit == "prompt":
+        inform(f"No intervals of ranks: {board.no_rank_intervals}.")
 
 
-def _interval_fields(contested: ContestedBoard, row: LeaderboardRow, names: list[str]) -> dict[str, float | None]:
-    interval = contested.intervals.get(row.model)
+def _interval_fields(board: Leaderboard, row: LeaderboardRow, names: list[str]) -> dict[str, float | None]:
+    interval = board.rank_intervals.get(row.model)
     values = asdict(interval) if interval is not None else {}
     return {name: values.get(name.removeprefix("rank_")) for name in names}
 
 
-def _shown(row: LeaderboardRow, interval: RankInterval | None, contested: ContestedBoard) -> dict[str, object]:
-    ranks = {} if not contested.intervals else {"ranks": "" if interval is None else _span(interval)}
+def _shown(row: LeaderboardRow, interval: RankInterval | None, board: Leaderboard) -> dict[str, object]:
+    ranks = {} if not board.rank_intervals else {"ranks": "" if interval is None else _span(interval)}
     return {
         "rank": None if row.rank is None else Decimal(f"{row.rank:g}"),  # 2, or 1.5 for two that share the first two
         **ranks,

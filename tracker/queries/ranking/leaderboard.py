@@ -20,19 +20,29 @@ from tracker.queries.clusters import Clusters
 from tracker.queries.filtering.filter_warnings import filter_warnings
 from tracker.queries.filtering.prompt_filter import task_scores_error
 from tracker.queries.performance import performance_matrix, task_matrix
-from tracker.queries.ranking.ranked_means import Leaderboard, LeaderboardRow, Ranking, rank_by_prompts, rank_by_tasks
+from tracker.queries.ranking.leaderboard_intervals import add_rank_intervals
+from tracker.queries.ranking.leaderboard_result import Leaderboard, LeaderboardRow, RankInterval
+from tracker.queries.ranking.ranked_means import RankingOptions, rank_by_prompts, rank_by_tasks
 from tracker.queries.resolution import BenchmarkKey, find_benchmark, find_metric, select_runs
 from tracker.queries.selection import Policy, Selection
 from tracker.queries.weights import TASK_EQUAL, PromptWeights, prompt_weights
 from tracker.run_settings import describe_progress, evaluation_identity
 
-__all__ = ["Leaderboard", "LeaderboardRow", "leaderboard", "rank_by_prompts", "rank_by_tasks"]
+__all__ = ["Leaderboard", "LeaderboardRow", "RankInterval", "leaderboard"]
 
-N_NAMED = 5
+MAX_NAMES = 5
 
 
-def leaderboard(session: Session, selection: Selection, missing: Policy = "unranked") -> Leaderboard:
-    """The models of a selection, ranked by their means.
+def leaderboard(
+    session: Session,
+    selection: Selection,
+    missing: Policy = "unranked",
+    *,
+    with_rank_intervals: bool = True,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Leaderboard:
+    """The models of a selection, ranked by their means, with intervals of the ranks.
 
     A model that was not measured on everything that the others under the same metric and condition
     were measured on has no rank and stands below the ranked ones, with what it lacks. Where runs are
@@ -43,6 +53,9 @@ def leaderboard(session: Session, selection: Selection, missing: Policy = "unran
         session: the store; only what is committed is seen.
         selection: which data.
         missing: what becomes of scores that were not measured; see `tracker.queries.ranking.missing`.
+        with_rank_intervals: whether to test all pairs of models for rank intervals and groups.
+        n_resamples: of the prompts, or of whole clusters, for bootstrap ranks; 0 for none.
+        seed: of the resamples.
 
     Raises:
         NotFoundError: a benchmark, metric, model, task, run or field of prompts is not there.
@@ -54,39 +67,54 @@ def leaderboard(session: Session, selection: Selection, missing: Policy = "unran
     selection = replace(selection, metric=metric.name)
     if unit == "task" and selection.filter is not None:
         raise task_scores_error(benchmark, metric.name)
-    everyone = replace(selection, models=())
-    weights = prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
-    scored = {run.id: run.column for run in select_runs(session, benchmark, metric, None, selection)}
-    how = Ranking(
+    models = {run.id: run.column for run in select_runs(session, benchmark, metric, None, selection)}
+    options = RankingOptions(
         missing=missing,
-        shown=frozenset(scored) if selection.models else None,
+        run_ids=frozenset(models) if selection.models else None,
         clusters=Clusters.load(session, selection) if selection.cluster and unit == "prompt" else None,
         worst=metric.worst,
         best=metric.best,
     )
-    if unit == "prompt":
-        board = rank_by_prompts(performance_matrix(session, everyone), weights, how)
-    elif weights is None or weights.name == TASK_EQUAL:
-        board = rank_by_tasks(task_matrix(session, everyone), how)
-    else:
-        raise SelectionError(
-            f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be weighted. "
-            f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
-        )
-    if under_way := _under_way(session, benchmark, selection):
-        board = replace(board, warnings=(*board.warnings, under_way))
-    if selection.filter is not None:
-        said = filter_warnings(session, benchmark, selection)
-        board = replace(board, warnings=(*said, *board.warnings), filter_id=selection.filter)
-    if unseen := sorted(set(scored) - {row.run_id for row in board.rows}):
-        names = ", ".join(scored[key] for key in unseen)
-        asked = "chosen tasks" if selection.filter is None else "prompts kept"
-        note = f"Not shown, since the {asked} were not measured per {unit}: {names}."
-        board = replace(board, warnings=(*board.warnings, note))
+    board = _rank(session, benchmark, selection, unit, options)
+    board = _add_warnings(session, benchmark, selection, board, models)
+    if with_rank_intervals:
+        return add_rank_intervals(board, options.clusters, n_resamples=n_resamples, seed=seed)
     return board
 
 
-def _under_way(session: Session, benchmark: BenchmarkKey, selection: Selection) -> str:
+def _rank(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, unit: str, options: RankingOptions
+) -> Leaderboard:
+    """Means, errors and ranks; every model of the benchmark says what should have been measured."""
+    all_models = replace(selection, models=())
+    weights = prompt_weights(session, selection) if PromptWeights.is_chosen(selection) else None
+    if unit == "prompt":
+        return rank_by_prompts(performance_matrix(session, all_models), weights, options)
+    if weights is None or weights.name == TASK_EQUAL:
+        return rank_by_tasks(task_matrix(session, all_models), options)
+    raise SelectionError(
+        f"{benchmark.label} has scores of whole tasks only, so its prompts cannot be weighted. "
+        f"Leave --weights out; tasks weigh the same, as by {TASK_EQUAL}."
+    )
+
+
+def _add_warnings(
+    session: Session, benchmark: BenchmarkKey, selection: Selection, board: Leaderboard, models: dict[int, str]
+) -> Leaderboard:
+    """The leaderboard with warnings of its filter, of unfinished evaluations and of models that are not on it."""
+    warnings = list(board.warnings)
+    if unfinished := _describe_unfinished(session, benchmark, selection):
+        warnings.append(unfinished)
+    if selection.filter is not None:
+        warnings = [*filter_warnings(session, benchmark, selection), *warnings]
+    if unscored := sorted(set(models) - {row.run_id for row in board.rows}):
+        names = ", ".join(models[key] for key in unscored)
+        scope = "chosen tasks" if selection.filter is None else "prompts kept"
+        warnings.append(f"Not shown, since the {scope} were not measured per {board.unit}: {names}.")
+    return replace(board, warnings=tuple(warnings), filter_id=selection.filter)
+
+
+def _describe_unfinished(session: Session, benchmark: BenchmarkKey, selection: Selection) -> str:
     """Which models are being evaluated, or were and it was stopped; '' where none is, or runs are given."""
     if selection.runs:
         return ""
@@ -102,9 +130,9 @@ def _under_way(session: Session, benchmark: BenchmarkKey, selection: Selection) 
         )
         .order_by(run.id)
     )
-    said = [
+    names = [
         f"{row.name} (run {row.id}, {describe_progress(row.settings)})"
         for row in rows
         if evaluation_identity(row.settings) is not None
     ]
-    return f"Not taken, since the evaluation has not finished: {join_names(said, N_NAMED)}." if said else ""
+    return f"Not taken, since the evaluation has not finished: {join_names(names, MAX_NAMES)}." if names else ""

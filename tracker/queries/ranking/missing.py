@@ -1,4 +1,4 @@
-"""What becomes of scores that were not measured, before models are ranked: never silently anything.
+"""Policies for scores that were not measured, before models are ranked: nothing is ever left out silently.
 
 Policies:
     unranked: a model that lacks a score keeps its mean over the rest, and has no rank.
@@ -19,16 +19,40 @@ from numpy.typing import NDArray
 from tracker.errors import SelectionError
 from tracker.name_lists import join_names
 from tracker.queries.selection import POLICIES, Policy
+from tracker.statistics.missing_scores import complete_rows, fill_missing, impute
 
-N_NAMED = 5
+MAX_NAMES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class MissingPolicy:
+    """What a missing score means.
+
+    Attributes:
+        name: of the policy.
+        unit: what the rows are, ``prompt`` or ``task``.
+        worst, best: the metric's bounds in the order of merit; None where it has none.
+        metric: its name.
+    """
+
+    name: Policy = "unranked"
+    unit: str = "prompt"
+    worst: float | None = None
+    best: float | None = None
+    metric: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise `SelectionError` where there is no such policy."""
+        if self.name not in POLICIES:
+            raise SelectionError(f"No way {self.name!r} to settle what is missing. There are: {', '.join(POLICIES)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilledScores:
     """A matrix after the policy.
 
     Attributes:
-        Q: ``(n_kept, k)`` scores; NaN only under ``unranked``, or in columns that are not shown.
+        Q: ``(n_kept, k)`` scores; NaN only under ``unranked``, or in columns that are not ranked.
         kept: ``(n,)`` whether a row stays.
         warnings: what was left out or filled in, and what follows from it.
     """
@@ -38,103 +62,88 @@ class Settled:
     warnings: tuple[str, ...] = ()
 
 
-def settle(
+def apply_missing_policy(
     Q: NDArray[np.float64],
-    policy: Policy,
+    policy: MissingPolicy,
     *,
     models: Sequence[str],
-    shown: NDArray[np.bool_] | None = None,
-    unit: str = "prompt",
-    worst: float | None = None,
-    best: float | None = None,
-    metric: str = "",
-) -> Settled:
+    is_ranked: NDArray[np.bool_] | None = None,
+) -> FilledScores:
     """Apply a policy.
 
     Args:
         Q: ``(n, k)`` scores, NaN = not measured.
         policy: what to do.
         models: name of each column.
-        shown: ``(k,)`` columns that are to be ranked; None means all. The others help to impute.
-        unit: what the rows are, in words.
-        worst, best: the metric's bounds in the order of merit; None where it has none.
-        metric: its name, in words.
+        is_ranked: ``(k,)`` columns that are to be ranked; None means all. The others help to impute.
 
     Raises:
-        SelectionError: scores are missing under ``fail``; no row is complete; the metric has no worst score; there is
-            no such policy.
+        SelectionError: scores are missing under ``fail``; no row is complete; the metric has no worst score.
     """
-    if policy not in POLICIES:
-        raise SelectionError(f"No way {policy!r} to settle what is missing. There are: {', '.join(POLICIES)}.")
-    shown = np.ones(Q.shape[1], dtype=np.bool_) if shown is None else shown
-    everything = np.ones(len(Q), dtype=np.bool_)
-    missing = np.isnan(Q)
-    lacks = missing.sum(axis=0)
-    lacking = np.flatnonzero(shown & (lacks > 0))
-    if policy == "unranked" or not len(lacking):
-        return Settled(Q=Q, kept=everything)
-    said = _named([(models[j], int(lacks[j])) for j in lacking.tolist()])
-    n = len(Q)
-    if policy == "fail":
+    is_ranked = np.ones(Q.shape[1], dtype=np.bool_) if is_ranked is None else is_ranked
+    n_missing = np.isnan(Q).sum(axis=0)
+    incomplete = np.flatnonzero(is_ranked & (n_missing > 0))
+    if policy.name == "unranked" or not len(incomplete):
+        return _all_rows(Q)
+    names = _describe([(models[j], int(n_missing[j])) for j in incomplete.tolist()])
+    if policy.name == "fail":
         raise SelectionError(
-            f"Scores are missing, of {n:,} {unit}s: {said}. Leave those models out with --models, or say what a "
-            "missing score means: --missing complete, worst, impute or unranked."
+            f"Scores are missing, of {len(Q):,} {policy.unit}s: {names}. Leave those models out with --models, or say "
+            "what a missing score means: --missing complete, worst, impute or unranked."
         )
-    if policy == "complete":
-        kept = np.asarray(~missing[:, shown].any(axis=1))
-        if not kept.any():
-            raise SelectionError(
-                f"No {unit} was put to every model. Lacking most: {said}. Leave those out with --models."
-            )
-        note = f"Only the {kept.sum():,} of {n:,} {unit}s that every model was measured on count; missing were: {said}."
-        return Settled(Q=Q[kept], kept=kept, warnings=(note,))
-    if policy == "worst":
-        if worst is None:
-            raise SelectionError(
-                f"The metric {metric} has no bound, so no worst score. Say its bounds when you ingest (--bounds LOW "
-                "HIGH), or choose another --missing."
-            )
-        note = (
-            f"Missing scores count as {worst:g}, the worst there is: {said}. The means of these models are the worst "
-            "they could be, and errors and intervals are around that, as if it had been measured."
+    if policy.name == "complete":
+        return _keep_complete(Q, policy, is_ranked, names)
+    if policy.name == "worst":
+        return _fill_worst(Q, policy, is_ranked, names)
+    return _fill_imputed(Q, policy, is_ranked, names)
+
+
+def _all_rows(Q: NDArray[np.float64], *warnings: str) -> FilledScores:
+    return FilledScores(Q=Q, kept=np.ones(len(Q), dtype=np.bool_), warnings=warnings)
+
+
+def _keep_complete(
+    Q: NDArray[np.float64], policy: MissingPolicy, is_ranked: NDArray[np.bool_], names: str
+) -> FilledScores:
+    kept, unit = complete_rows(Q, is_ranked), policy.unit
+    if not kept.any():
+        raise SelectionError(f"No {unit} was put to every model. Lacking most: {names}. Leave those out with --models.")
+    warning = (
+        f"Only the {kept.sum():,} of {len(Q):,} {unit}s that every model was measured on count; missing were: {names}."
+    )
+    return FilledScores(Q=Q[kept], kept=kept, warnings=(warning,))
+
+
+def _fill_worst(
+    Q: NDArray[np.float64], policy: MissingPolicy, is_ranked: NDArray[np.bool_], names: str
+) -> FilledScores:
+    if policy.worst is None:
+        raise SelectionError(
+            f"The metric {policy.metric} has no bound, so no worst score. Say its bounds when you ingest (--bounds LOW "
+            "HIGH), or choose another --missing."
         )
-        return Settled(Q=np.where(missing & shown, worst, Q), kept=everything, warnings=(note,))
-    filled = imputed(Q)
-    low, high = (worst, best) if worst is None or best is None or worst <= best else (best, worst)
-    if low is not None and high is not None:
-        filled = np.clip(filled, low, high)
-    if np.isnan(filled[:, shown]).any():
-        raise SelectionError(f"Too much is missing to guess it: {said}. Choose --missing complete, or other models.")
-    note = (
-        f"Missing scores are guessed from the other scores of the model and of the {unit}: {said}. Errors and "
+    warning = (
+        f"Missing scores count as {policy.worst:g}, the worst there is: {names}. The means of these models are the "
+        "worst they could be, and errors and intervals are around that, as if it had been measured."
+    )
+    return _all_rows(fill_missing(Q, is_ranked, policy.worst), warning)
+
+
+def _fill_imputed(
+    Q: NDArray[np.float64], policy: MissingPolicy, is_ranked: NDArray[np.bool_], names: str
+) -> FilledScores:
+    values = impute(Q)
+    if policy.worst is not None and policy.best is not None:
+        values = np.clip(values, min(policy.worst, policy.best), max(policy.worst, policy.best))
+    if np.isnan(values[:, is_ranked]).any():
+        raise SelectionError(f"Too much is missing to guess it: {names}. Choose --missing complete, or other models.")
+    warning = (
+        f"Missing scores are guessed from the other scores of the model and of the {policy.unit}: {names}. Errors and "
         "intervals take the guesses for measurements, so they are too narrow for these models."
     )
-    return Settled(Q=np.where(missing & shown, filled, Q), kept=everything, warnings=(note,))
+    return _all_rows(fill_missing(Q, is_ranked, values), warning)
 
 
-def imputed(Q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Row effect plus column effect, fitted to the measured cells by least squares, for every cell.
-
-    Args:
-        Q: ``(n, k)`` scores, NaN = not measured.
-
-    Returns:
-        ``(n, k)`` fitted values; NaN throughout for a row or column without a measured cell. Where the measured cells
-        fall into parts that share neither rows nor columns, of all best fits that with the smallest columns' effects.
-    """
-    seen = ~np.isnan(Q)
-    held = np.where(seen, Q, 0.0)
-    n_row, n_column = seen.sum(axis=1), seen.sum(axis=0)
-    shares = np.divide(seen, n_row[:, None], out=np.zeros(Q.shape), where=n_row[:, None] > 0)
-    # The rows' effects are eliminated from the normal equations; what is left has one equation for each column.
-    left = np.diag(n_column.astype(np.float64)) - seen.T.astype(np.float64) @ shares
-    right = held.sum(axis=0) - shares.T @ held.sum(axis=1)
-    column = np.where(n_column > 0, np.linalg.lstsq(left, right, rcond=None)[0], np.nan)
-    rest = held.sum(axis=1) - seen @ np.nan_to_num(column)
-    row = np.divide(rest, n_row, out=np.full(len(Q), np.nan), where=n_row > 0)
-    return np.asarray(row[:, None] + column)
-
-
-def _named(lacking: Sequence[tuple[str, int]]) -> str:
-    ordered = sorted(lacking, key=lambda one: (-one[1], one[0]))
-    return join_names((f"{name} {n:,}" for name, n in ordered), N_NAMED, noun="more models")
+def _describe(incomplete: Sequence[tuple[str, int]]) -> str:
+    ordered = sorted(incomplete, key=lambda model: (-model[1], model[0]))
+    return join_names((f"{name} {n:,}" for name, n in ordered), MAX_NAMES, noun="more models")

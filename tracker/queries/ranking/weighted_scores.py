@@ -39,20 +39,20 @@ class WeightedScores:
     @property
     def n_effective(self) -> float:
         """Kish's effective number of prompts, (Σw)² / Σw²; the number of prompts where all count the same."""
-        return effective_number(self.weights)
+        return effective_sample_size(self.weights)
 
 
-def effective_number(weights: NDArray[np.float64]) -> float:
+def effective_sample_size(weights: NDArray[np.float64]) -> float:
     """Kish's effective number of prompts, (Σw)² / Σw²; how many there are where all weigh the same.
 
     Args:
         weights: ``(n,)``, not negative, some positive, in any unit.
     """
-    w = with_mean_one(weights)
+    w = scale_to_mean_one(weights)
     return float(w.sum() ** 2 / (w**2).sum())
 
 
-def with_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def scale_to_mean_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """The weights rescaled to a mean of 1; all exactly 1 where they are equal.
 
     Args:
@@ -98,7 +98,7 @@ def weighted_scores(scores: PerformanceMatrix, weights: PromptWeights | None = N
         warnings.append(f"{nothing.sum():,} of {scores.n_prompts:,} prompts have weight {least} and are left out.")
     return WeightedScores(
         scores=scores.rows(kept),
-        weights=with_mean_one(w[kept]),
+        weights=scale_to_mean_one(w[kept]),
         weights_name=weights.name,
         warnings=tuple(warnings),
     )

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.statistics.jit import INT, jit
-from tracker.statistics.rng_streams import SUBSETS, fill_below, stream_key
+from tracker.statistics.rng_kernels import fill_below
+from tracker.statistics.rng_streams import SUBSETS, stream_key
 
 
 @dataclass(frozen=True, kw_only=True)

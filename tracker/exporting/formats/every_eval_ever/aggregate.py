@@ -27,7 +27,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
 )
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries import tables
-from tracker.statistics.standard_errors import LEVEL, interval
+from tracker.statistics.standard_errors import LEVEL, confidence_interval
 
 LONGEST_NAME = 100
 GENERATION = ("temperature", "top_p")
@@ -183,7 +183,7 @@ def _result(run: RunFile, metric: ExportedMetric, task: int | None, tally: Promp
     if n > 1:
         spread = float(means.std(ddof=1))
         error = spread / math.sqrt(n)
-        low, high = interval(mean, error, n - 1)
+        low, high = confidence_interval(mean, error, n - 1)
         doubt |= {
             "standard_error": {"value": error, "method": "analytic"},
             "confidence_interval": {"lower": low, "upper": high, "confidence_level": LEVEL, "method": "Student's t"},

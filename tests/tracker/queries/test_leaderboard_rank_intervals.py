@@ -1,4 +1,4 @@
-"""The leaderboard with what its ranks are worth."""
+"""Rank intervals and groups on the leaderboard."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from tracker.database import connect, transaction
 from tracker.ingest.measurement import ReadOptions
 from tracker.ingest.pipeline import ingest_file
 from tracker.queries.clusters import Clusters
-from tracker.queries.ranking.leaderboard import leaderboard
+from tracker.queries.ranking.leaderboard import Leaderboard, leaderboard
 from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
-from tracker.recording.leaderboard import ContestedBoard, contested_board, in_words
 
 MODELS = ("far-ahead", "close-a", "close-b", "far-behind")
 
@@ -43,9 +42,9 @@ def scores() -> NDArray[np.float64]:
     return (rng.random((600, 4)) < np.array([0.9, 0.6, 0.59, 0.2])).astype(float)
 
 
-def board(engine: sa.Engine, missing: str = "unranked", **choices: object) -> ContestedBoard:
+def board(engine: sa.Engine, missing: str = "unranked", **choices: object) -> Leaderboard:
     with transaction(engine, write=False) as session:
-        return contested_board(session, Selection(benchmark="b", **choices), missing)  # type: ignore[arg-type]
+        return leaderboard(session, Selection(benchmark="b", **choices), missing)  # type: ignore[arg-type]
 
 
 def test_ranks_that_can_be_told_apart_are_single_and_the_others_share_an_interval(
@@ -53,15 +52,15 @@ def test_ranks_that_can_be_told_apart_are_single_and_the_others_share_an_interva
 ) -> None:
     put(engine, tmp_path, scores())
     found = board(engine)
-    assert {name: (one.low, one.high) for name, one in found.intervals.items()} == {
+    assert {name: (one.low, one.high) for name, one in found.rank_intervals.items()} == {
         "far-ahead": (1, 1),
         "close-a": (2, 3),
         "close-b": (2, 3),
         "far-behind": (4, 4),
     }
     assert [set(group) for group in found.groups] == [{"close-a", "close-b"}]
-    assert in_words(found)[0].startswith("Ranks 2 to 3 cannot be told apart: close-")
-    one = found.intervals["far-ahead"]
+    assert found.describe_groups()[0].startswith("Ranks 2 to 3 cannot be told apart: close-")
+    one = found.rank_intervals["far-ahead"]
     assert (one.bootstrap_low, one.bootstrap_high) == (1, 1)
 
 
@@ -69,8 +68,8 @@ def test_every_interval_holds_its_rank(engine: sa.Engine, tmp_path: object) -> N
     put(engine, tmp_path, scores())
     for cluster in (None, "none"):
         found = board(engine, cluster=cluster)
-        for row in found.board.rows:
-            assert found.intervals[row.model].low <= row.rank <= found.intervals[row.model].high
+        for row in found.rows:
+            assert found.rank_intervals[row.model].low <= row.rank <= found.rank_intervals[row.model].high
 
 
 def test_a_model_without_a_rank_has_no_interval_and_narrows_no_other(engine: sa.Engine, tmp_path: object) -> None:
@@ -78,12 +77,12 @@ def test_a_model_without_a_rank_has_no_interval_and_narrows_no_other(engine: sa.
     Q[5, 1] = np.nan
     put(engine, tmp_path, Q)
     found = board(engine)
-    assert set(found.intervals) == {"far-ahead", "close-b", "far-behind"}
-    assert found.intervals["far-behind"].high == 3
+    assert set(found.rank_intervals) == {"far-ahead", "close-b", "far-behind"}
+    assert found.rank_intervals["far-behind"].high == 3
     assert found.groups == ()
     complete = board(engine, "complete")
-    assert set(complete.intervals) == set(MODELS)
-    assert complete.board.n_units == 599
+    assert set(complete.rank_intervals) == set(MODELS)
+    assert complete.n_units == 599
 
 
 def test_guessed_scores_are_not_tested(engine: sa.Engine, tmp_path: object) -> None:
@@ -91,16 +90,16 @@ def test_guessed_scores_are_not_tested(engine: sa.Engine, tmp_path: object) -> N
     Q[5, 1] = np.nan
     put(engine, tmp_path, Q)
     guessed = board(engine, "impute")
-    assert {row.rank for row in guessed.board.rows} == {1, 2, 3, 4}
-    assert guessed.intervals == {}
-    assert "a guess cannot be tested" in guessed.without
-    assert set(board(engine, "worst").intervals) == set(MODELS)
+    assert {row.rank for row in guessed.rows} == {1, 2, 3, 4}
+    assert guessed.rank_intervals == {}
+    assert "a guess cannot be tested" in guessed.no_rank_intervals
+    assert set(board(engine, "worst").rank_intervals) == set(MODELS)
 
 
 def test_only_the_models_named_are_ranked_against_each_other(engine: sa.Engine, tmp_path: object) -> None:
     put(engine, tmp_path, scores())
     found = board(engine, models=("close-a", "far-behind"))
-    assert {name: (one.low, one.high) for name, one in found.intervals.items()} == {
+    assert {name: (one.low, one.high) for name, one in found.rank_intervals.items()} == {
         "close-a": (1, 1),
         "far-behind": (2, 2),
     }
@@ -130,17 +129,17 @@ def test_few_and_unequal_clusters_are_told_beside_the_ranks(engine: sa.Engine, t
     lines = [f"{'big' if i < 300 else f't{i % 5}'},q{i},{i % 2},{i % 3 // 2}" for i in range(400)]
     path.write_text("\n".join(["task,prompt_id,a,b", *lines]) + "\n")
     ingest_file(engine, path, ReadOptions(benchmark="b", metric="accuracy"))
-    said = " ".join(board(engine).further_notes)
+    said = " ".join(board(engine).cluster_warnings)
     assert "Clusters (task) are of very unequal sizes" in said
     assert "Intervals of single means are CR1, as on the leaderboard, and too narrow for such clusters." in said
     assert "There are only 6 clusters (task)" in said
-    assert board(engine, cluster="none").further_notes == ()
+    assert board(engine, cluster="none").cluster_warnings == ()
 
 
 def test_weighted_ranks_and_single_models_say_why_they_have_no_intervals(engine: sa.Engine, tmp_path: object) -> None:
     put(engine, tmp_path, scores())
-    assert board(engine, weights="task-equal").without == "prompts are weighted"
-    assert board(engine, models=("close-a",)).without == "fewer than two models have a rank"
+    assert board(engine, weights="task-equal").no_rank_intervals == "prompts are weighted"
+    assert board(engine, models=("close-a",)).no_rank_intervals == "fewer than two models have a rank"
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -149,6 +148,6 @@ def test_scores_too_large_to_be_squared_have_no_errors_and_no_noise(engine: sa.E
     path.write_text("prompt_id,large,small\np,1e308,1\nq,-1e308,0\nr,1e308,1\ns,-1e308,1\n")
     ingest_file(engine, path, ReadOptions(benchmark="b", metric="points"))
     found = board(engine)
-    large = next(row for row in found.board.rows if row.mean == 0)
+    large = next(row for row in found.rows if row.mean == 0)
     assert (large.stderr, large.low, large.high) == (None, None, None)
-    assert "too large to be squared" in found.without
+    assert "too large to be squared" in found.no_rank_intervals

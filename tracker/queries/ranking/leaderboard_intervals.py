@@ -1,0 +1,75 @@
+"""Rank intervals of a leaderboard, and the groups of models that cannot be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tracker.queries.clusters import TASK, Clusters
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.interval_warnings import rank_interval_warnings
+from tracker.queries.ranking.leaderboard_result import Leaderboard, RankInterval
+from tracker.queries.score_validation import find_problem
+from tracker.statistics.grouping import group_rows
+from tracker.statistics.rank_intervals import rank_intervals
+
+
+def add_rank_intervals(board: Leaderboard, clusters: Clusters | None, *, n_resamples: int, seed: int) -> Leaderboard:
+    """The leaderboard with rank intervals and groups of the models that have a rank, or with the reason for none.
+
+    Args:
+        board: means, errors and ranks.
+        clusters: which prompts depend on each other; None takes their tasks.
+        n_resamples: of the prompts, or of whole clusters, for bootstrap ranks; 0 for none.
+        seed: of the resamples.
+    """
+    if reason := _unavailable(board):
+        return replace(board, no_rank_intervals=reason)
+    assert board.scores is not None
+    scores = _ranked_columns(board.scores, {row.run_id for row in board.rows if row.rank is not None})
+    if problem := find_problem(scores.Q):
+        return replace(board, no_rank_intervals=problem.rstrip("."))
+    groups = group_rows(scores.tasks if clusters is None else clusters.align(scores.prompt_ids))
+    by = TASK if clusters is None else clusters.field
+    ranks = rank_intervals(
+        scores.Q, groups, higher_is_better=scores.higher_is_better, n_resamples=n_resamples, seed=seed
+    )
+    ends = zip(ranks.rank_low, ranks.rank_high, ranks.bootstrap_low, ranks.bootstrap_high, strict=True)
+    return replace(
+        board,
+        rank_intervals={
+            model: RankInterval(
+                low=float(low),
+                high=float(high),
+                bootstrap_low=None if np.isnan(drawn_low) else float(drawn_low),
+                bootstrap_high=None if np.isnan(drawn_high) else float(drawn_high),
+            )
+            for model, (low, high, drawn_low, drawn_high) in zip(scores.models, ends, strict=True)
+        },
+        groups=tuple(tuple(scores.models[column] for column in group) for group in ranks.groups),
+        rank_interval_warnings=tuple(rank_interval_warnings(ranks, scores.models, groups, by)),
+    )
+
+
+def _unavailable(board: Leaderboard) -> str:
+    """Why there are no rank intervals; '' where there are."""
+    if board.scores is None:
+        return "its scores are of whole tasks"
+    if board.weights:
+        return "prompts are weighted"
+    if board.missing == "impute" and any(row.coverage < 1 for row in board.rows):
+        return "scores were guessed, and a guess cannot be tested"
+    if sum(row.rank is not None for row in board.rows) < 2:
+        return "fewer than two models have a rank"
+    return ""
+
+
+def _ranked_columns(scores: PerformanceMatrix, run_ids: set[int]) -> PerformanceMatrix:
+    kept = np.array([key in run_ids for key in scores.run_ids.tolist()])
+    return replace(
+        scores,
+        Q=np.ascontiguousarray(scores.Q[:, kept]),
+        models=tuple(name for name, stays in zip(scores.models, kept.tolist(), strict=True) if stays),
+        run_ids=scores.run_ids[kept],
+    )
