@@ -21,24 +21,21 @@ from tracker.queries.resolution import (
     select_runs,
 )
 from tracker.queries.selection import Selection
+from tracker.schema.run_fields import RUN_FIELDS, RunFields
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportedRun:
+class ExportedRun(RunFields):
     """A run, and what of it is exported.
 
     Attributes:
         id: its key.
-        model, condition, variant, label, few_shot: as stored.
+        model: name of the model.
         metric_ids: keys of the metrics, ascending.
     """
 
     id: int
     model: str
-    condition: str
-    variant: str
-    label: str
-    few_shot: int | None
     metric_ids: tuple[int, ...]
 
 
@@ -84,7 +81,7 @@ def select_exported_runs(
             pairs = _every(session, benchmark, selection, metrics, one)
         else:
             pairs = _chosen(session, benchmark, selection, metrics, one)
-        runs = _described(session, pairs)
+        runs = _describe_runs(session, pairs)
         of_benchmark = sa.select(sa.func.count(tables.run.c.id.distinct())).select_from(
             sa.join(tables.metric, tables.run, sa.true())
         )
@@ -169,15 +166,14 @@ def _every(
     return pairs
 
 
-def _described(session: Session, pairs: Mapping[int, set[int]]) -> list[ExportedRun]:
+def _describe_runs(session: Session, pairs: Mapping[int, set[int]]) -> list[ExportedRun]:
     run: Any = tables.run.c
-    asked = sa.select(
-        run.id, tables.model.c.name.label("model"), run.condition, run.variant, run.label, run.few_shot
-    ).join(tables.model, tables.model.c.id == run.model_id)
+    query = sa.select(run.id, tables.model.c.name.label("model"), *(run[name] for name in RUN_FIELDS)).join(
+        tables.model, tables.model.c.id == run.model_id
+    )
     keys = sorted(pairs)
-    found = []
+    runs = []
     for first in range(0, len(keys), 500):
-        for row in session.execute(asked.where(run.id.in_(keys[first : first + 500]))):
-            told = row._asdict()
-            found.append(ExportedRun(**told, metric_ids=tuple(sorted(pairs[row.id]))))
-    return sorted(found, key=lambda one: (one.model, one.id))
+        for row in session.execute(query.where(run.id.in_(keys[first : first + 500]))):
+            runs.append(ExportedRun(**row._asdict(), metric_ids=tuple(sorted(pairs[row.id]))))
+    return sorted(runs, key=lambda row: (row.model, row.id))

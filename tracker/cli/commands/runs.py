@@ -12,6 +12,7 @@ from tracker.cli.listing_group import listing_group
 from tracker.cli.options import database_option, format_option, mlflow_options
 from tracker.cli.output import format_value, in_one_line, inform, print_record, print_rows
 from tracker.name_lists import join_names
+from tracker.schema.run_fields import RUN_FIELDS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tracker.recording.run_status import DeletionPreview, StatusChange
 
 COLUMNS: tuple[str, ...] = ("id", "benchmark", "model", "condition", "label", "status", "n_scores", "means", "ingested")
-OPTIONAL_COLUMNS = ("variant", "few_shot", "limited")
+OPTIONAL_COLUMNS = tuple(name for name in RUN_FIELDS if name not in ("condition", "label", "settings", "started"))
 """Columns that are printed where a run has a value there."""
 SPARE = ("status", "ingested", "label", "limited", "few_shot", "condition")
 N_NAMED = 8
@@ -60,7 +61,8 @@ def list_runs(benchmark: str | None, model: str | None, every: bool, database: s
     optional = [name for name in OPTIONAL_COLUMNS if any(getattr(row, name) for row in rows_to_print)]
     at = columns.index("label")
     columns = (*columns[:at], *optional, *columns[at:])
-    print_rows(rows_to_print, output_format, columns=columns if output_format == "table" else None, spare=SPARE)
+    records = [row.as_record() for row in rows_to_print]
+    print_rows(records, output_format, columns=columns if output_format == "table" else None, spare=SPARE)
     if n := len(rows) - len(rows_to_print):
         inform(f"Not listed: {n} hidden or superseded. --all lists them too.")
 
@@ -80,8 +82,6 @@ def command() -> None:
 @format_option
 def show(key: int, database: str | None, output_format: str) -> None:
     """Show one run whole: model, settings, files, means, status, and the findings that rest on it."""
-    import dataclasses
-
     from tracker.database import connect, transaction
     from tracker.queries.catalogue.listing import find_run
     from tracker.recording.run_status import preview_deletion
@@ -94,7 +94,7 @@ def show(key: int, database: str | None, output_format: str) -> None:
         "n_task_scores": preview.n_task_scores,
         "findings": list(preview.finding_ids),
     }
-    record = {**dataclasses.asdict(run), **counts}
+    record = {**run.as_record(), **counts}
     if output_format == "table":
         record = {name: value for key, field in record.items() for name, value in _flatten_settings(key, field)}
     print_record(record, output_format)

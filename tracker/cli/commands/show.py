@@ -34,7 +34,7 @@ def command(
     engine = connect(database)
     if is_run:
         with transaction(engine, write=False) as session:
-            print_record(dataclasses.asdict(find_run(session, key)), output_format)
+            print_record(find_run(session, key).as_record(), output_format)
         return
     if table is not None:
         from tracker.recording.artifacts import decode_table

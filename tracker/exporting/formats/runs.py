@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+import sqlalchemy as sa
 from sqlmodel import Session
 
 from tracker.errors import SelectionError
 from tracker.exporting.declaration import export
 from tracker.exporting.table_files import StreamedTable
-from tracker.queries.catalogue.listing import list_runs
+from tracker.queries import tables
+from tracker.queries.catalogue.listing import RunRow, list_runs
+from tracker.schema.run_fields import RUN_FIELDS, run_heading
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LAST_FIELDS = ("settings", "started")
+"""Fields of a run that stand behind its scores."""
 
 
 @export
@@ -38,17 +45,29 @@ def export_runs(session: Session, benchmark: str | None = None) -> StreamedTable
         "run_id": pa.array([row.id for row in rows], counts),
         "benchmark": pa.array([row.benchmark for row in rows], texts),
         "model": pa.array([row.model for row in rows], texts),
-        "condition": pa.array([row.condition for row in rows], texts),
-        "variant": pa.array([row.variant for row in rows], texts),
-        "run": pa.array([row.label for row in rows], texts),
-        "few_shot": pa.array([row.few_shot for row in rows], counts),
-        "limited": pa.array([row.limited for row in rows], pa.bool_()),
+        **{run_heading(name): _field_column(name, rows) for name in RUN_FIELDS if name not in LAST_FIELDS},
         "status": pa.array([row.status for row in rows], texts),
         "n_scores": pa.array([row.n_scores for row in rows], counts),
         "means": pa.array([json.dumps(row.means, ensure_ascii=False) for row in rows], texts),
-        "settings": pa.array([json.dumps(row.settings, ensure_ascii=False) if row.settings else None for row in rows]),
-        "started": pa.array([row.started for row in rows], moment),
+        **{run_heading(name): _field_column(name, rows) for name in LAST_FIELDS},
         "ingested": pa.array([row.ingested for row in rows], moment),
         "sources": pa.array([row.sources for row in rows], pa.list_(texts)),
     }
-    return StreamedTable.from_table(pa.table({**columns, "settings": columns["settings"].cast(texts)}))
+    return StreamedTable.from_table(pa.table(columns))
+
+
+def _field_column(name: str, rows: Sequence[RunRow]) -> pa.Array:
+    """A field of runs as a column; mappings are JSON, those that are empty null."""
+    import pyarrow as pa
+
+    values = [getattr(row, name) for row in rows]
+    kind = tables.run.c[name].type
+    if isinstance(kind, sa.JSON):
+        return pa.array([json.dumps(value, ensure_ascii=False) if value else None for value in values], pa.string())
+    arrow_types: tuple[tuple[Any, pa.DataType], ...] = (
+        (sa.Boolean, pa.bool_()),
+        (sa.Integer, pa.int64()),
+        (sa.Float, pa.float64()),
+        (sa.DateTime, pa.timestamp("us", "UTC")),
+    )
+    return pa.array(values, next((arrow for sql, arrow in arrow_types if isinstance(kind, sql)), pa.string()))

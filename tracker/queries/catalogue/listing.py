@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError
 from tracker.queries import tables
 from tracker.queries.resolution import LARGEST_KEY, benchmark_label, find_benchmark, has_scores
+from tracker.schema.run_fields import RunFields, run_values
 
 KEYS_AT_ONCE = 500
 SET_ASIDE = ("hidden", "superseded")
@@ -65,38 +66,46 @@ class ModelRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRow:
-    """A run.
+class RunKey:
+    """Which run it is.
 
     Attributes:
         id: its key; a larger one came later.
         benchmark, model: who answered what.
-        condition, variant, label, few_shot, settings, limited, status: as stored.
-        superseded_by: key of the run that took its place; None where none did.
-        reason: why it is not complete; '' where nobody said.
-        n_scores: scores of single prompts.
-        means: mean score by metric, over prompts where there are any, else over tasks.
-        started, ingested: when it was run (None where unknown) and taken in, UTC.
-        sources: files it came from.
     """
 
     id: int
     benchmark: str
     model: str
-    condition: str
-    variant: str
-    label: str
-    few_shot: int | None
-    settings: Any
-    limited: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow(RunFields, RunKey):
+    """A run, with the fields of `RunFields` as stored; settings may be None.
+
+    Attributes:
+        status: as stored.
+        superseded_by: key of the run that took its place; None where none did.
+        reason: why it is not complete; '' where nobody said.
+        n_scores: scores of single prompts.
+        means: mean score by metric, over prompts where there are any, else over tasks.
+        ingested: when it was taken in, UTC, as ``started`` is.
+        sources: files it came from.
+    """
+
     status: str
     superseded_by: int | None
     reason: str
     n_scores: int
     means: Mapping[str, float]
-    started: datetime | None
     ingested: datetime
     sources: tuple[str, ...]
+
+    def as_record(self) -> dict[str, Any]:
+        """The run by name, in the order in which commands print it: ``started`` beside ``ingested``."""
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        last = {name: record.pop(name) for name in ("started", "ingested", "sources")}
+        return record | last
 
 
 def list_benchmarks(session: Session) -> list[BenchmarkRow]:
@@ -236,18 +245,12 @@ def _rows_of_runs(session: Session, terms: Sequence[sa.ColumnElement[bool]]) -> 
             id=row.id,
             benchmark=benchmark_label(row.benchmark, row.revision),
             model=row.model,
-            condition=row.condition,
-            variant=row.variant,
-            label=row.label,
-            few_shot=row.few_shot,
-            settings=row.settings,
-            limited=row.limited,
+            **run_values(row) | {"started": None if row.started is None else to_utc(row.started)},
             status=row.status,
             superseded_by=row.superseded_by,
             reason=row.reason or "",
             n_scores=row.n_scores,
             means=means.get(row.id, {}),
-            started=None if row.started is None else to_utc(row.started),
             ingested=to_utc(row.ingested),
             sources=tuple(files.get(row.id, ())),
         )

@@ -22,8 +22,11 @@ from tracker.recording.mlflow.run_spec import (
     format_parameter,
 )
 from tracker.schema import Benchmark, Metric, Model, Run
+from tracker.schema.run_fields import run_values
 
 MAX_SETTINGS = 80
+SHOWN_ELSEWHERE = ("label", "settings", "started")
+"""Fields of a run that are part of its name, parameters of their own, or its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,11 +194,9 @@ def _parameters(run: Run, model: Model) -> dict[str, Any]:
         "organization": model.organization,
         "family": model.family,
         "parameters": model.parameters,
-        "condition": run.condition,
-        "variant": run.variant,
-        "few_shot": run.few_shot,
-        "limited": run.limited or None,
     }
+    fields = run_values(run).items()
+    facts |= {name: value for name, value in fields if name not in SHOWN_ELSEWHERE and value is not False}
     settings = dict(list(_flat(run.settings or {}, "settings").items())[:MAX_SETTINGS])
     return {name: value for name, value in (facts | settings).items() if value not in (None, "")}
 

@@ -21,7 +21,7 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, OptionsError, SelectionError
 from tracker.exporting.declaration import export
 from tracker.exporting.exported_runs import select_exported_runs
-from tracker.exporting.formats.every_eval_ever.aggregate import RunFile, describe_run, results
+from tracker.exporting.formats.every_eval_ever.aggregate import ExportedBenchmark, RunFile, describe_run, results
 from tracker.exporting.formats.every_eval_ever.instances import ExportedMetric, InstanceCounts, PromptFields, rows
 from tracker.exporting.outputs import FileTree
 from tracker.ingest.formats.every_eval_ever import vocabulary
@@ -30,6 +30,7 @@ from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import Unit, benchmark_label, find_benchmark, select_tasks
 from tracker.queries.scores import read_prompts
 from tracker.queries.selection import Selection
+from tracker.schema.run_fields import RUN_FIELDS
 
 
 class EveryEvalEverFiles(FileTree):
@@ -67,28 +68,28 @@ class EveryEvalEverFiles(FileTree):
         return [f"{n:,} {lost}"] if n else []
 
     def _instances(self, run: RunFile) -> Iterator[bytes]:
-        counted, digest = InstanceCounts(), hashlib.sha256()
-        for piece in rows(self.session, run.rows, run.prompts, counted):
+        counts, digest = InstanceCounts(), hashlib.sha256()
+        for piece in rows(self.session, run.rows, run.benchmark.prompts, counts):
             digest.update(piece)
             yield piece
-        self._known[run.rows.run_id] = (counted, digest.hexdigest())
-        self._left_out[run.rows.run_id] = counted.n_answers_left_out
+        self._known[run.rows.run_id] = (counts, digest.hexdigest())
+        self._left_out[run.rows.run_id] = counts.n_answers_left_out
 
     def _aggregate(self, run: RunFile) -> Iterator[bytes]:
         if run.rows.run_id not in self._known:
             for _ in self._instances(run):
                 pass
-        counted, checksum = self._known.pop(run.rows.run_id)
-        told = {**run.told, "evaluation_results": list(results(self.session, run, counted.tallies))}
+        counts, checksum = self._known.pop(run.rows.run_id)
+        aggregate = {**run.head, "evaluation_results": list(results(self.session, run, counts.means))}
         if run.rows.scored:
-            told["detailed_evaluation_results"] = {
+            aggregate["detailed_evaluation_results"] = {
                 "format": "jsonl",
                 "file_path": run.samples_path,
                 "hash_algorithm": "sha256",
                 "checksum": checksum,
-                "total_rows": counted.n_rows,
+                "total_rows": counts.n_rows,
             }
-        yield orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        yield orjson.dumps(aggregate, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def check_table_options(options: Mapping[str, Any]) -> None:
@@ -159,42 +160,42 @@ def _runs_of(session: Session, selection: Selection, every: bool) -> list[RunFil
             raise problems[0]
     kept = selected_filter(session, benchmark, selection)
     prompt_ids, _ = read_prompts(session, tasks, kept)
-    prompts = PromptFields(session, np.sort(prompt_ids))
     metrics = {
         row.id: ExportedMetric(**row._asdict())
         for row in session.execute(
             sa.select(*(tables.metric.c[name] for name in ("id", "name", "higher_is_better", "lower", "upper")))
         )
     }
-    store = session.scalar(sa.select(tables.database.c.id))
-    described = _described(session, sorted({key for those in metric_ids.values() for key in those}))
+    exported = ExportedBenchmark(
+        name=benchmark.label,
+        store=str(session.scalar(sa.select(tables.database.c.id))),
+        tasks=tasks,
+        prompts=PromptFields(session, np.sort(prompt_ids)),
+        metrics=metrics,
+    )
+    run_ids = sorted({key for runs in metric_ids.values() for key in runs})
     return [
         describe_run(
             row,
-            benchmark=benchmark.label,
-            store=str(store),
-            tasks=tasks,
-            prompts=prompts,
-            metrics=metrics,
+            exported,
             scored=metric_ids.get("prompt", {}).get(row.id, ()),
             published=metric_ids.get("task", {}).get(row.id, ()),
             library=_library(session, row.id),
         )
-        for row in described
+        for row in _run_rows(session, run_ids)
     ]
 
 
-def _described(session: Session, keys: Sequence[int]) -> list[Any]:
+def _run_rows(session: Session, keys: Sequence[int]) -> list[Any]:
     run, model = tables.run.c, tables.model.c
-    asked = sa.select(
-        run.id, run.condition, run.variant, run.label, run.few_shot, run.settings, run.limited, run.started,
-        run.ingested, model.name, model.organization, model.family, model.parameters, model.released,
-        model.open_weights,
+    query = sa.select(
+        run.id, *(run[name] for name in RUN_FIELDS), run.ingested, model.name, model.organization, model.family,
+        model.parameters, model.released, model.open_weights,
     ).join(tables.model, model.id == run.model_id)  # fmt: skip
-    found: list[Any] = []
+    rows: list[Any] = []
     for first in range(0, len(keys), 500):
-        found += session.execute(asked.where(run.id.in_(keys[first : first + 500])))
-    return sorted(found, key=lambda row: (row.name, row.id))
+        rows += session.execute(query.where(run.id.in_(keys[first : first + 500])))
+    return sorted(rows, key=lambda row: (row.name, row.id))
 
 
 def _library(session: Session, run_id: int) -> dict[str, str]:

@@ -27,6 +27,7 @@ from tracker.exporting.formats.every_eval_ever.instances import (
 )
 from tracker.ingest.formats.every_eval_ever import vocabulary
 from tracker.queries import tables
+from tracker.schema.run_fields import run_values
 from tracker.statistics.standard_errors import LEVEL, confidence_interval
 
 LONGEST_NAME = 100
@@ -35,26 +36,46 @@ EVERY_PROMPT = "the mean over the prompts of all tasks"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ExportedBenchmark:
+    """What the runs of one benchmark have in common.
+
+    Attributes:
+        name: its name, or name@revision.
+        store: identity of the store.
+        tasks: names by key.
+        prompts: those to export.
+        metrics: by key.
+    """
+
+    name: str
+    store: str
+    tasks: Mapping[int, str]
+    prompts: PromptFields
+    metrics: Mapping[int, ExportedMetric]
+
+    @property
+    def evaluation_names(self) -> dict[int, str]:
+        """What rows call the evaluation of each task, by key."""
+        return {key: f"{self.name}.{task}" if task else self.name for key, task in self.tasks.items()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RunFile:
     """A run to be exported.
 
     Attributes:
         rows: what its rows have in common.
-        prompts: those to export.
+        benchmark: what it has in common with other runs.
         path: of the aggregate.
-        told: the aggregate, but for results and instances.
-        tasks: names by key.
-        benchmark: its name, or name@revision.
+        head: the aggregate, but for results and instances.
         generation: how the model was run, for each result.
         published: keys of the metrics under which scores of whole tasks are exported.
     """
 
     rows: InstanceSource
-    prompts: PromptFields
+    benchmark: ExportedBenchmark
     path: str
-    told: Mapping[str, Any]
-    tasks: Mapping[int, str]
-    benchmark: str
+    head: Mapping[str, Any]
     generation: Mapping[str, Any]
     published: Sequence[int]
 
@@ -66,12 +87,8 @@ class RunFile:
 
 def describe_run(
     row: Any,
+    benchmark: ExportedBenchmark,
     *,
-    benchmark: str,
-    store: str,
-    tasks: Mapping[int, str],
-    prompts: PromptFields,
-    metrics: Mapping[int, ExportedMetric],
     scored: Sequence[int],
     published: Sequence[int],
     library: Mapping[str, str],
@@ -80,103 +97,115 @@ def describe_run(
 
     Args:
         row: the run and its model.
-        benchmark: name of the benchmark.
-        store: identity of the store.
-        tasks, metrics: by key.
-        prompts: which prompts.
+        benchmark: the benchmark of the run.
         scored, published: keys of the metrics with scores of prompts, and of whole tasks.
         library: program and version that evaluated.
     """
     # The schema's pattern of paths wants the digits of version 4, whatever the UUID is made from.
-    digest = hashlib.sha256(f"{store}/{row.id}".encode()).digest()
+    digest = hashlib.sha256(f"{benchmark.store}/{row.id}".encode()).digest()
     name = uuid.UUID(bytes=digest[:16], version=4)
     maker, slash, plain = row.name.partition("/")
     developer = row.organization or (maker if slash else "") or vocabulary.UNKNOWN
-    folders = [_folder(part) for part in (benchmark, developer, plain if slash else row.name)]
+    folders = [_folder(part) for part in (benchmark.name, developer, plain if slash else row.name)]
     when = _seconds(row.started or row.ingested)
-    evaluation_id = f"{_flat(benchmark)}/{_flat(row.name)}/{when}-run{row.id}"
-    settings = row.settings if isinstance(row.settings, dict) else {}
-    added = {
-        vocabulary.BENCHMARK: benchmark,
-        vocabulary.LABEL: row.label,
-        vocabulary.CONDITION: row.condition,
-        vocabulary.VARIANT: row.variant,
-        vocabulary.LIMITED: json.dumps(row.limited),
-        vocabulary.SETTINGS: json.dumps(settings, ensure_ascii=False, sort_keys=True),
-    }
-    if row.few_shot is not None:
-        added[vocabulary.FEW_SHOT] = str(row.few_shot)
-    if row.started is not None:
-        added[vocabulary.STARTED] = _utc(row.started).isoformat()
-    weights = {None: vocabulary.UNKNOWN, True: "open_weights", False: "closed_weights"}[row.open_weights]
-    details = {"deployment_type": vocabulary.UNKNOWN, "model_availability": weights}
-    facts = {"parameters": row.parameters, "family": row.family, "released": row.released}
-    details |= {fact: str(value) for fact, value in facts.items() if value is not None}
-    told = {
+    evaluation_id = f"{_flat(benchmark.name)}/{_flat(row.name)}/{when}-run{row.id}"
+    head = {
         "schema_version": vocabulary.VERSION,
         "evaluation_id": evaluation_id,
         **({"evaluation_timestamp": _seconds(row.started)} if row.started is not None else {}),
         "retrieved_timestamp": _seconds(row.ingested),
         "source_metadata": {
-            "source_name": benchmark,
+            "source_name": benchmark.name,
             "source_type": "evaluation_run" if scored else "documentation",
             "source_organization_name": vocabulary.UNKNOWN,
             "evaluator_relationship": "other",
-            "additional_details": added,
+            "additional_details": {vocabulary.BENCHMARK: benchmark.name, **_encode_run_fields(row)},
         },
         "eval_library": library,
-        "model_info": {"name": row.name, "id": row.name, "developer": developer, "additional_details": details},
+        "model_info": {
+            "name": row.name,
+            "id": row.name,
+            "developer": developer,
+            "additional_details": _model_details(row),
+        },
     }
     return RunFile(
         rows=InstanceSource(
             run_id=row.id,
             evaluation_id=evaluation_id,
             model=row.name,
-            metrics=metrics,
-            names={key: f"{benchmark}.{task}" if task else benchmark for key, task in tasks.items()},
+            metrics=benchmark.metrics,
+            names={
+                key: f"{benchmark.name}.{task}" if task else benchmark.name for key, task in benchmark.tasks.items()
+            },
             scored=sorted(scored),
         ),
-        prompts=prompts,
-        path="/".join(("data", *folders, f"{name}.json")),
-        told=told,
-        tasks=tasks,
         benchmark=benchmark,
-        generation=_generation(row, settings),
+        path="/".join(("data", *folders, f"{name}.json")),
+        head=head,
+        generation=_generation(row),
         published=published,
     )
 
 
-def results(session: Session, run: RunFile, tallies: Mapping[tuple[int, int], PromptMeans]) -> Iterator[dict[str, Any]]:
+def _encode_run_fields(row: Any) -> dict[str, str]:
+    """The fields of a run as texts, by the names under which `suffrage ingest` reads them; without those unknown."""
+    encoded = {}
+    for name, value in (run_values(row) | {"settings": _settings(row)}).items():
+        if isinstance(value, datetime):
+            encoded[vocabulary.PREFIX + name] = _utc(value).isoformat()
+        elif value is not None:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+            encoded[vocabulary.PREFIX + name] = text
+    return encoded
+
+
+def _model_details(row: Any) -> dict[str, str]:
+    weights = {None: vocabulary.UNKNOWN, True: "open_weights", False: "closed_weights"}[row.open_weights]
+    facts = {"parameters": row.parameters, "family": row.family, "released": row.released}
+    details = {"deployment_type": vocabulary.UNKNOWN, "model_availability": weights}
+    return details | {fact: str(value) for fact, value in facts.items() if value is not None}
+
+
+def _settings(row: Any) -> Mapping[str, Any]:
+    return row.settings if isinstance(row.settings, dict) else {}
+
+
+def results(
+    session: Session, run: RunFile, means_by_result: Mapping[tuple[int, int], PromptMeans]
+) -> Iterator[dict[str, Any]]:
     """A result for each metric and task, one over all tasks where there are several, then those published."""
     by_metric: dict[int, dict[int, PromptMeans]] = defaultdict(dict)
-    for (metric_id, task), tally in sorted(tallies.items()):
-        by_metric[metric_id][task] = tally
-    for metric_id, those in by_metric.items():
+    for (metric_id, task), prompt_means in sorted(means_by_result.items()):
+        by_metric[metric_id][task] = prompt_means
+    for metric_id, by_task in by_metric.items():
         metric = run.rows.metrics[metric_id]
-        if len(those) > 1:
+        if len(by_task) > 1:
             whole = PromptMeans(
-                means=array("d", [mean for tally in those.values() for mean in tally.means]),
-                only_binary=all(tally.only_binary for tally in those.values()),
+                means=array("d", [mean for prompt_means in by_task.values() for mean in prompt_means.means]),
+                only_binary=all(prompt_means.only_binary for prompt_means in by_task.values()),
             )
             yield _result(run, metric, None, whole)
-        for task, tally in those.items():
-            yield _result(run, metric, task, tally)
+        for task, prompt_means in by_task.items():
+            yield _result(run, metric, task, prompt_means)
     score: Any = tables.task_score.c
-    asked = sa.select(score.metric_id, score.task_id, score.value, score.stderr, score.n_prompts).where(
-        score.run_id == run.rows.run_id, score.task_id.in_(list(run.tasks)), score.metric_id.in_(run.published)
+    query = sa.select(score.metric_id, score.task_id, score.value, score.stderr, score.n_prompts).where(
+        score.run_id == run.rows.run_id,
+        score.task_id.in_(list(run.benchmark.tasks)),
+        score.metric_id.in_(run.published),
     )
-    for metric_id, task, value, stderr, n_prompts in session.execute(asked.order_by(score.metric_id, score.task_id)):
+    for metric_id, task, value, stderr, n_prompts in session.execute(query.order_by(score.metric_id, score.task_id)):
         doubt: dict[str, Any] = {} if n_prompts is None else {"num_samples": n_prompts}
         if stderr is not None:
             doubt["standard_error"] = {"value": stderr}
-        also = (metric_id, task) in tallies
-        yield _told(
+        also = (metric_id, task) in means_by_result
+        yield _build_result(
             run, run.rows.metrics[metric_id], task, value, doubt, binary=False, end="/published" if also else ""
         )
 
 
-def _result(run: RunFile, metric: ExportedMetric, task: int | None, tally: PromptMeans) -> dict[str, Any]:
-    means = np.array(tally.means)
+def _result(run: RunFile, metric: ExportedMetric, task: int | None, prompt_means: PromptMeans) -> dict[str, Any]:
+    means = np.array(prompt_means.means)
     n = len(means)
     mean = float(means.mean())
     doubt: dict[str, Any] = {"num_samples": n}
@@ -189,11 +218,11 @@ def _result(run: RunFile, metric: ExportedMetric, task: int | None, tally: Promp
             "confidence_interval": {"lower": low, "upper": high, "confidence_level": LEVEL, "method": "Student's t"},
             "standard_deviation": spread,
         }
-    binary = tally.only_binary and (metric.lower, metric.upper) == (0.0, 1.0)
-    return _told(run, metric, task, mean, doubt, binary=binary)
+    binary = prompt_means.only_binary and (metric.lower, metric.upper) == (0.0, 1.0)
+    return _build_result(run, metric, task, mean, doubt, binary=binary)
 
 
-def _told(
+def _build_result(
     run: RunFile,
     metric: ExportedMetric,
     task: int | None,
@@ -203,8 +232,8 @@ def _told(
     binary: bool,
     end: str = "",
 ) -> dict[str, Any]:
-    name = run.benchmark if task is None else run.rows.names[task]
-    added = {vocabulary.TASK: "" if task is None else run.tasks[task]}
+    name = run.benchmark.name if task is None else run.rows.names[task]
+    added = {vocabulary.TASK: "" if task is None else run.benchmark.tasks[task]}
     details: dict[str, Any] = {"score": value}
     if task is None:
         details["details"] = {vocabulary.SUMMARY: EVERY_PROMPT}
@@ -213,7 +242,7 @@ def _told(
     return {
         "evaluation_result_id": result_id(name, metric.name) + ("/all tasks" if task is None else end),
         "evaluation_name": name,
-        "source_data": {"dataset_name": run.benchmark, "source_type": "other", "additional_details": added},
+        "source_data": {"dataset_name": run.benchmark.name, "source_type": "other", "additional_details": added},
         "metric_config": {
             "metric_id": metric.name,
             "metric_name": metric.name,
@@ -227,21 +256,22 @@ def _told(
     }
 
 
-def _generation(row: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _generation(row: Any) -> dict[str, Any]:
     """How the model was run, where the schema has fields for it, and everything else as texts."""
-    told = {
+    settings = _settings(row)
+    details = {
         str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in settings.items()
     }
-    told |= {"condition": row.condition, "variant": row.variant}
+    details |= {"condition": row.condition, "variant": row.variant}
     if row.few_shot is not None:
-        told["few_shot"] = str(row.few_shot)
+        details["few_shot"] = str(row.few_shot)
     args = {
         name: settings[name]
         for name in GENERATION
         if isinstance(settings.get(name), (int, float)) and not isinstance(settings[name], bool)
     }
-    return {**({"generation_args": args} if args else {}), "additional_details": told}
+    return {**({"generation_args": args} if args else {}), "additional_details": details}
 
 
 def _folder(name: str) -> str:

@@ -84,15 +84,15 @@ class PromptMeans:
 
 @dataclass
 class InstanceCounts:
-    """What is counted while the rows pass by.
+    """What is counts while the rows pass by.
 
     Attributes:
-        tallies: by key of metric and task.
+        means: by key of metric and task.
         n_rows: rows written.
         n_answers_left_out: answers to prompts and trials without any score, for which the schema has no place.
     """
 
-    tallies: dict[tuple[int, int], PromptMeans] = field(default_factory=lambda: defaultdict(PromptMeans))
+    means: dict[tuple[int, int], PromptMeans] = field(default_factory=lambda: defaultdict(PromptMeans))
     n_rows: int = 0
     n_answers_left_out: int = 0
 
@@ -136,19 +136,19 @@ class PromptFields:
         }
 
 
-def rows(session: Session, of: InstanceSource, prompts: PromptFields, counted: InstanceCounts) -> Iterator[bytes]:
+def rows(session: Session, of: InstanceSource, prompts: PromptFields, counts: InstanceCounts) -> Iterator[bytes]:
     """The rows as lines of JSON, in the order of prompts, trials and metrics; a piece for each thousand prompts.
 
     Args:
         session: the store.
         of: the run.
         prompts: which prompts.
-        counted: is filled on the way.
+        counts: is filled on the way.
     """
     for place, keys in enumerate(prompts.chunks):
         scores = _scores(session, of, keys)
         if not scores:
-            counted.n_answers_left_out += sum(map(len, _answers(session, of.run_id, keys).values()))
+            counts.n_answers_left_out += sum(map(len, _answers(session, of.run_id, keys).values()))
             continue
         answers = _answers(session, of.run_id, keys)
         parts = prompts.chunk(place)
@@ -165,11 +165,11 @@ def rows(session: Session, of: InstanceSource, prompts: PromptFields, counted: I
                 lines.append(orjson.dumps(common, option=orjson.OPT_APPEND_NEWLINE))
                 by_prompt[metric_id, prompt].append(value)
         for (metric_id, prompt), values in by_prompt.items():
-            tally = counted.tallies[metric_id, parts[prompt][0]]
-            tally.means.append(sum(values) / len(values))
-            tally.only_binary = tally.only_binary and all(value in (0.0, 1.0) for value in values)
-        counted.n_rows += len(lines)
-        counted.n_answers_left_out += sum(map(len, answers.values()))
+            prompt_means = counts.means[metric_id, parts[prompt][0]]
+            prompt_means.means.append(sum(values) / len(values))
+            prompt_means.only_binary = prompt_means.only_binary and all(value in (0.0, 1.0) for value in values)
+        counts.n_rows += len(lines)
+        counts.n_answers_left_out += sum(map(len, answers.values()))
         yield b"".join(lines)
 
 
