@@ -41,14 +41,14 @@ def _fit(n_prompts: int, n_models: int) -> float:
     return seconds(partial(fit_two_parameter, planted(n_prompts, n_models)[2]))
 
 
-def _one_after_the_other(Q: np.ndarray, elsewhere: np.ndarray, size: int, n_subsets: int) -> None:
+def _one_after_the_other(Q: np.ndarray, external_scores: np.ndarray, size: int, n_subsets: int) -> None:
     full = Q.mean(axis=0)
     for seed in range(n_subsets):
         means = Q[np.random.default_rng(seed).choice(len(Q), size, replace=False)].mean(axis=0)
         kendalltau(full, means)
         kendalltau(full[7:], means[7:])
-        pearsonr(means, elsewhere)
-        spearmanr(means, elsewhere)
+        pearsonr(means, external_scores)
+        spearmanr(means, external_scores)
 
 
 def measurements() -> Iterator[dict[str, Any]]:
@@ -78,11 +78,13 @@ def measurements() -> Iterator[dict[str, Any]]:
         },
     }
     Q = planted(*SHAPES[0])[2]
-    size, elsewhere, aside = len(Q) // 2, np.arange(Q.shape[1], dtype=np.float64), np.arange(Q.shape[1]) < 7
+    size, external_scores, aside = len(Q) // 2, np.arange(Q.shape[1], dtype=np.float64), np.arange(Q.shape[1]) < 7
     ours_s = seconds(
-        lambda: random_subset_statistics(Q, size, n_subsets=N_SUBSETS, seed=0, set_aside=aside, elsewhere=elsewhere)
+        lambda: random_subset_statistics(
+            Q, size, n_subsets=N_SUBSETS, seed=0, excluded=aside, external_scores=external_scores
+        )
     )
-    peer_s = seconds(lambda: _one_after_the_other(Q, elsewhere, size, N_TIMED)) * N_SUBSETS / N_TIMED
+    peer_s = seconds(lambda: _one_after_the_other(Q, external_scores, size, N_TIMED)) * N_SUBSETS / N_TIMED
     yield {
         "name": f"{N_SUBSETS:,} random subsets of half of {len(Q):,} prompts x {Q.shape[1]} models, beside scipy",
         "note": f"means, two tau-b, Pearson and Spearman of each; the peer is scaled from {N_TIMED}",

@@ -1,13 +1,14 @@
-"""Pictures of filters beside random subsets, and of prompts by difficulty and discrimination."""
+"""Pictures of filters comparison random subsets, and of prompts by difficulty and discrimination."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyses.filter_baselines.method import PARAMETERS, FilterBaselines, summarize_parameter
 from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
 from analyses.numerics.filtering.item_response import TwoParameterFit
 from analyses.presentation.canvas import DRAWN, INK, OBSERVED, SERIES, add_legend_above, create_figure, style_axes
@@ -30,24 +31,41 @@ BINS = 45
 """Of one statistic, over all methods."""
 
 
+def list_figures(finding: FilterBaselines) -> dict[str, Callable[[], Figure]]:
+    """All figures, by their names; that of the prompts only where item response was fitted."""
+    methods, response = finding.methods, finding.response
+    figures: dict[str, Callable[[], Figure]] = {
+        "random_subsets": lambda: random_subsets(methods, finding.full, finding.statistics)
+    }
+    if response is not None:
+        limits = [summarize_parameter(response, name, finding.percentile).limit for name in PARAMETERS]
+        figures["prompts"] = lambda: prompts(response, methods["filter"].kept, methods["item_response"].kept, limits)
+    return figures
+
+
 def random_subsets(
-    found: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]
+    comparisons: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]
 ) -> Figure:
     """Each statistic of each method as a line in the distribution of random subsets of its size.
 
     Args:
-        found: by the method's name, a row each.
+        comparisons: by the method's name, a row each.
         full: statistics of all prompts.
-        statistics: names of those wanted, a column each.
+        statistics: names of those to show, a column each.
     """
-    figure = create_figure(2.4 * len(statistics) + 0.6, 2.3 * len(found) + 0.8)
-    panels: Any = figure.subplots(len(found), len(statistics), squeeze=False, sharex="col")
+    figure = create_figure(2.4 * len(statistics) + 0.6, 2.3 * len(comparisons) + 0.8)
+    panels: Any = figure.subplots(len(comparisons), len(statistics), squeeze=False, sharex="col")
     for column, name in zip(panels.T, statistics, strict=True):
-        edges = _edges([*(one.random[name] for one in found.values()), [one.values[name] for one in found.values()]])
-        for axes, beside in zip(column, found.values(), strict=True):
-            _panel(axes, beside, name, full.get(name, np.nan), edges)
-    for row, (method, beside) in zip(panels, found.items(), strict=True):
-        row[0].set_ylabel(f"{METHODS[method]}\n({beside.share_removed:.1%} removed)\n\nrandom subsets", fontsize=9)
+        edges = _edges(
+            [
+                *(comparison.random[name] for comparison in comparisons.values()),
+                [comparison.values[name] for comparison in comparisons.values()],
+            ]
+        )
+        for axes, comparison in zip(column, comparisons.values(), strict=True):
+            _panel(axes, comparison, name, full.get(name, np.nan), edges)
+    for row, (method, comparison) in zip(panels, comparisons.items(), strict=True):
+        row[0].set_ylabel(f"{METHODS[method]}\n({comparison.share_removed:.1%} removed)\n\nrandom subsets", fontsize=9)
     for axes, name in zip(panels[0], statistics, strict=True):
         axes.set_title(TITLES[name], fontsize=9, color=INK, pad=16)
     for axes in panels[-1]:
@@ -63,15 +81,15 @@ def random_subsets(
 
 def _edges(values: Sequence[Any]) -> NDArray[np.float64]:
     """Of bars that hold all values, those that are not defined left out."""
-    known = np.concatenate([np.asarray(some, dtype=np.float64) for some in values])
+    known = np.concatenate([np.asarray(part, dtype=np.float64) for part in values])
     known = known[~np.isnan(known)]
     low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
     margin = max(0.03 * (high - low), 1e-4)
     return np.linspace(low - margin, high + margin, BINS + 1)
 
 
-def _panel(axes: Axes, beside: SelectionComparison, name: str, of_all: float, edges: NDArray[np.float64]) -> None:
-    drawn, value = beside.random[name], beside.values[name]
+def _panel(axes: Axes, comparison: SelectionComparison, name: str, of_all: float, edges: NDArray[np.float64]) -> None:
+    drawn, value = comparison.random[name], comparison.values[name]
     drawn = drawn[~np.isnan(drawn)]
     if drawn.size:
         axes.hist(drawn, bins=list(edges), color=DRAWN, alpha=0.85, label="random subsets of its size")
@@ -83,11 +101,11 @@ def _panel(axes: Axes, beside: SelectionComparison, name: str, of_all: float, ed
     if not np.isnan(value):
         axes.axvline(value, color=OBSERVED, linewidth=1.4, label="this selection")
     axes.text(
-        0.98, 1.0, _place(beside.position(name)), transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5,
+        0.98, 1.0, _place(comparison.position(name)), transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5,
         color=INK,
     )  # fmt: skip
     axes.locator_params(axis="x", nbins=3)
-    axes.xaxis.set_major_formatter(lambda shown, _: f"{shown:.5g}")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.5g}")
     style_axes(axes)
 
 

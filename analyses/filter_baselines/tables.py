@@ -9,12 +9,46 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from analyses.filter_baselines.method import PARAMETERS, FilterBaselines
 from analyses.numerics.filtering.effects.random_comparison import SelectionComparison
 from analyses.numerics.filtering.effects.spread import spread
 from analyses.presentation.table_columns import number_column
+from tracker.recording.finding import PromptValues, RankedModels
 from tracker.statistics.ranking import mean_ranks
 
 Mask = NDArray[np.bool_]
+
+
+def list_tables(finding: FilterBaselines, *, higher_is_better: bool) -> dict[str, pa.Table]:
+    """All tables, by their names."""
+    sign = 1 if higher_is_better else -1
+    return {
+        "methods": methods(finding.methods, finding.full, finding.statistics),
+        "models": models(finding.models, finding.is_filter_model, finding.means, finding.methods, sign=sign),
+    }
+
+
+def list_prompt_values(finding: FilterBaselines, prompt_ids: NDArray[np.int64]) -> dict[str, PromptValues]:
+    """Difficulty and discrimination of every prompt with their standard errors, where item response was fitted."""
+    if finding.response is None:
+        return {}
+    names = (*PARAMETERS, *(f"{name}_stderr" for name in PARAMETERS))
+    return {name: PromptValues(prompt_ids=prompt_ids, values=getattr(finding.response, name)) for name in names}
+
+
+def list_rankings(finding: FilterBaselines, names: Sequence[str]) -> dict[str, RankedModels]:
+    """Models by their ability, which allows for prompts that discriminate more and less.
+
+    Args:
+        finding: with the fit.
+        names: of all models that it was made from.
+    """
+    if finding.response is None:
+        return {}
+    known = np.flatnonzero(~np.isnan(finding.response.ability))
+    ability = finding.response.ability[known]
+    ranked = tuple(names[place] for place in known.tolist())
+    return {"ability": RankedModels(models=ranked, score=ability, rank=mean_ranks(ability))}
 
 
 def methods(found: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]) -> pa.Table:

@@ -44,7 +44,11 @@ def _ranks(ranking: RankingChange) -> str:
     )
     if np.isnan(ranking.tau):
         return f"{changed}; before or after, all are tied."
-    without = "" if np.isnan(ranking.tau_others) else f", and {ranking.tau_others:.3f} of those that did not filter"
+    without = (
+        ""
+        if np.isnan(ranking.tau_without_filter_models)
+        else f", and {ranking.tau_without_filter_models:.3f} of those that did not filter"
+    )
     return f"{changed}: tau-b of the rankings before and after is {ranking.tau:.3f}{without}."
 
 

@@ -16,20 +16,22 @@ ENOUGH_TO_DRAW = 16
 Spearman's in 26 to 90 of a hundred cases with 5 to 10."""
 
 
-def validate_shared_models(against: BenchmarkScores | None, elsewhere: NDArray[np.float64] | None) -> ValidationErrors:
+def validate_shared_models(
+    against: BenchmarkScores | None, external_scores: NDArray[np.float64] | None
+) -> ValidationErrors:
     """The other benchmark knows too few of the models for any correlation to mean something.
 
     Args:
         against: the other benchmark; None where none was named.
-        elsewhere: ``(n_models,)`` its scores of the ranked models, NaN = none; None where none was named.
+        external_scores: ``(n_models,)`` its scores of the ranked models, NaN = none; None where none was named.
     """
-    if against is None or elsewhere is None:
+    if against is None or external_scores is None:
         return {}
-    n_shared = int((~np.isnan(elsewhere)).sum())
+    n_shared = int((~np.isnan(external_scores)).sum())
     return {
-        f"{against.benchmark} has scores of {n_shared} of the {len(elsewhere)} models that are ranked here; at least "
-        f"{MIN_MODELS} are needed. If it calls them by other names, say so in a file with a column alias: suffrage "
-        "models import FILE.": n_shared < MIN_MODELS
+        f"{against.benchmark} has scores of {n_shared} of the {len(external_scores)} models that are ranked here; at "
+        f"least {MIN_MODELS} are needed. If it calls them by other names, say so in a file with a column alias: "
+        "suffrage models import FILE.": n_shared < MIN_MODELS
     }
 
 

@@ -68,9 +68,14 @@ class FilterEffects:
         """All of them in a fixed order."""
         tied = "fewer than two models, or one of the rankings ties them all"
         few = (
-            f"models that are ranked and did not filter: {self.ranking.n_others}" if self.ranking.n_others < 2 else tied
+            f"models that are ranked and did not filter: {self.ranking.n_without_filter_models}"
+            if self.ranking.n_without_filter_models < 2
+            else tied
         )
-        found = {"tau": (self.ranking.tau, tied), "tau_without_filter_models": (self.ranking.tau_others, few)}
+        found = {
+            "tau": (self.ranking.tau, tied),
+            "tau_without_filter_models": (self.ranking.tau_without_filter_models, few),
+        }
         return found | self._agreement() | self._correlations() | self._error()
 
     def _agreement(self) -> dict[str, tuple[float, str]]:

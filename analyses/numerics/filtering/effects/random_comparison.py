@@ -64,8 +64,8 @@ def compare_with_random(
     kept: Mask,
     answers: NDArray[np.int32] | None,
     *,
-    set_aside: Mask,
-    elsewhere: Floats | None,
+    excluded: Mask,
+    external_scores: Floats | None,
     n_subsets: int = 1000,
     seed: int,
 ) -> SelectionComparison:
@@ -75,22 +75,25 @@ def compare_with_random(
         Q: ``(n_prompts, n_models)`` finite scores, larger is better.
         kept: ``(n_prompts,)`` the selection.
         answers: ``(n_prompts, n_models)`` numbers of answers, -1 = none; None where no agreement can be told.
-        set_aside: ``(n_models,)`` the filter models, whom one of the statistics leaves out; it is not defined where
+        excluded: ``(n_models,)`` the filter models, whom one of the statistics leaves out; it is not defined where
             there are none, nor where fewer than two others are left.
-        elsewhere: ``(n_models,)`` other scores of the models, larger is better, NaN = none; None where there are none.
+        external_scores: ``(n_models,)`` other scores of the models, larger is better, NaN = none; None where there
+            are none.
         n_subsets: random selections.
         seed: two selections of one size are compared with the same random ones.
     """
     size = int(kept.sum())
-    one = subset_statistics(Q, kept[None], set_aside=set_aside, elsewhere=elsewhere)
-    many = random_subset_statistics(Q, size, n_subsets=n_subsets, seed=seed, set_aside=set_aside, elsewhere=elsewhere)
+    one = subset_statistics(Q, kept[None], excluded=excluded, external_scores=external_scores)
+    many = random_subset_statistics(
+        Q, size, n_subsets=n_subsets, seed=seed, excluded=excluded, external_scores=external_scores
+    )
     nowhere = np.full(n_subsets, np.nan)
     agreed, drawn = float("nan"), nowhere
     if answers is not None:
         agreed = agreement(answers[kept]).mean_share
         drawn = measure_random_agreement(answers, size, n_draws=n_subsets, seed=seed).share
     values, random = _named(one), _named(many)
-    if not set_aside.any():
+    if not excluded.any():
         values["tau_without_filter_models"], random["tau_without_filter_models"] = nowhere[:1], nowhere
     return SelectionComparison(
         kept=kept,
@@ -101,13 +104,15 @@ def compare_with_random(
     )
 
 
-def full_statistics(Q: Floats, answers: NDArray[np.int32] | None, *, elsewhere: Floats | None) -> Mapping[str, float]:
+def full_statistics(
+    Q: Floats, answers: NDArray[np.int32] | None, *, external_scores: Floats | None
+) -> Mapping[str, float]:
     """The statistics of all prompts that are no comparison with themselves.
 
     Args:
-        Q, answers, elsewhere: as for `compare_with_random`.
+        Q, answers, external_scores: as for `compare_with_random`.
     """
-    found = _named(subset_statistics(Q, np.ones((1, len(Q)), np.bool_), elsewhere=elsewhere))
+    found = _named(subset_statistics(Q, np.ones((1, len(Q)), np.bool_), external_scores=external_scores))
     return {name: float(found[name][0]) for name in ("pearson", "spearman")} | {
         "agreement": float("nan") if answers is None else agreement(answers).mean_share
     }
@@ -116,7 +121,7 @@ def full_statistics(Q: Floats, answers: NDArray[np.int32] | None, *, elsewhere: 
 def _named(found: SubsetStatistics) -> dict[str, Floats]:
     return {
         "tau": found.tau,
-        "tau_without_filter_models": found.tau_of_others,
+        "tau_without_filter_models": found.tau_without_excluded,
         "pearson": found.pearson,
         "spearman": found.spearman,
     }

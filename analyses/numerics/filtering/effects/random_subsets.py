@@ -33,14 +33,14 @@ class SubsetStatistics:
         means: ``(n_subsets, n_models)`` over each model's measured scores in the selection; NaN if it has none there.
         tau: ``(n_subsets,)`` Kendall's tau-b of the ranking by these means with that on all prompts, over the models
             that have both; NaN where either ranking ties them all.
-        tau_of_others: ``(n_subsets,)`` the same without the models set aside.
+        tau_without_excluded: ``(n_subsets,)`` the same without the models set aside.
         pearson, spearman: ``(n_subsets,)`` with the models' scores elsewhere; NaN with fewer than `MIN_MODELS` that
             have both, and where either ties them all.
     """
 
     means: Floats
     tau: Floats
-    tau_of_others: Floats
+    tau_without_excluded: Floats
     pearson: Floats
     spearman: Floats
 
@@ -64,7 +64,7 @@ def random_subsets(n_prompts: int, size: int, subsets: range, seed: int) -> Mask
 
 
 def subset_statistics(
-    Q: Floats, selections: Mask, *, set_aside: Mask | None = None, elsewhere: Floats | None = None
+    Q: Floats, selections: Mask, *, excluded: Mask | None = None, external_scores: Floats | None = None
 ) -> SubsetStatistics:
     """Statistics of given selections.
 
@@ -73,12 +73,13 @@ def subset_statistics(
     Args:
         Q: ``(n_prompts, n_models)``, NaN = not measured.
         selections: ``(n_subsets, n_prompts)``.
-        set_aside: ``(n_models,)``, True for those that `SubsetStatistics.tau_of_others` leaves out; none by default.
-        elsewhere: ``(n_models,)`` scores of the same models in another place, NaN = not known; by default of all.
+        excluded: ``(n_models,)``, True for those that `SubsetStatistics.tau_without_excluded` leaves out; none by
+            default.
+        external_scores: ``(n_models,)`` scores of the same models in another place, NaN = not known; by default of all.
     """
     n_models = Q.shape[1]
-    others = np.ones(n_models, bool) if set_aside is None else ~set_aside
-    scores = np.full(n_models, np.nan) if elsewhere is None else elsewhere
+    others = np.ones(n_models, bool) if excluded is None else ~excluded
+    scores = np.full(n_models, np.nan) if external_scores is None else external_scores
     full, means = _means(Q, np.ones((1, len(Q)), bool))[0], _means(Q, selections)
     tau, correlations = np.full((len(means), 2), np.nan), np.full((len(means), 2), np.nan)
     for row, some in enumerate(means):
@@ -90,7 +91,7 @@ def subset_statistics(
     return SubsetStatistics(
         means=means,
         tau=tau[:, 0],
-        tau_of_others=tau[:, 1],
+        tau_without_excluded=tau[:, 1],
         pearson=correlations[:, 0],
         spearman=correlations[:, 1],
     )
@@ -102,13 +103,13 @@ def random_subset_statistics(
     *,
     n_subsets: int = 1000,
     seed: int,
-    set_aside: Mask | None = None,
-    elsewhere: Floats | None = None,
+    excluded: Mask | None = None,
+    external_scores: Floats | None = None,
 ) -> SubsetStatistics:
     """Statistics of random selections of one size.
 
     Args:
-        Q, set_aside, elsewhere: as for `subset_statistics`.
+        Q, excluded, external_scores: as for `subset_statistics`.
         size, seed: as for `random_subsets`; the numbers are ``0 .. n_subsets - 1``.
         n_subsets: how many.
     """
@@ -116,13 +117,13 @@ def random_subset_statistics(
 
     def drawn(block: int) -> SubsetStatistics:
         chosen = random_subsets(len(Q), size, blocks[block], seed)
-        return subset_statistics(Q, chosen, set_aside=set_aside, elsewhere=elsewhere)
+        return subset_statistics(Q, chosen, excluded=excluded, external_scores=external_scores)
 
     parts = [subset_statistics(Q, np.zeros((0, len(Q)), bool)), *map_blocks(drawn, len(blocks))]
     return SubsetStatistics(
         means=np.concatenate([part.means for part in parts]),
         tau=np.concatenate([part.tau for part in parts]),
-        tau_of_others=np.concatenate([part.tau_of_others for part in parts]),
+        tau_without_excluded=np.concatenate([part.tau_without_excluded for part in parts]),
         pearson=np.concatenate([part.pearson for part in parts]),
         spearman=np.concatenate([part.spearman for part in parts]),
     )

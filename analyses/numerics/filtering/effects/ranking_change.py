@@ -26,8 +26,8 @@ class RankingChange:
         score_before, score_after: ``(n_models,)`` means; NaN after if no prompt is kept.
         rank_before, rank_after: ``(n_models,)`` as of `mean_ranks`, 1 is best; NaN where the scores are.
         tau: Kendall's tau-b of the two rankings of all models; NaN with fewer than 2, and where either ties them all.
-        tau_others: the same of the models that are not filter models.
-        n_others: how many these are.
+        tau_without_filter_models: the same of the models that are not filter models.
+        n_without_filter_models: how many these are.
     """
 
     score_before: Floats
@@ -35,8 +35,8 @@ class RankingChange:
     rank_before: Floats
     rank_after: Floats
     tau: float
-    tau_others: float
-    n_others: int
+    tau_without_filter_models: float
+    n_without_filter_models: int
 
 
 def ranking_change(
@@ -63,8 +63,8 @@ def ranking_change(
         rank_before=first,
         rank_after=second,
         tau=_tau(first, second),
-        tau_others=_tau(first[others], second[others]),
-        n_others=int(others.sum()),
+        tau_without_filter_models=_tau(first[others], second[others]),
+        n_without_filter_models=int(others.sum()),
     )
 
 

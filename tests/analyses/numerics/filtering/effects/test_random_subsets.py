@@ -31,20 +31,20 @@ class TestAgainstReference:
     def test_statistics_are_those_of_scipy_one_selection_at_a_time(self, seed, n_models, missing):
         Q = table(seed, 40, n_models, missing)
         random = np.random.default_rng(seed)
-        elsewhere = random.normal(size=n_models).round(1)
-        set_aside = random.random(n_models) < 0.4
+        external_scores = random.normal(size=n_models).round(1)
+        excluded = random.random(n_models) < 0.4
         selections = random.random((4, 40)) < 0.5
-        found = subset_statistics(Q, selections, set_aside=set_aside, elsewhere=elsewhere)
+        found = subset_statistics(Q, selections, excluded=excluded, external_scores=external_scores)
         full = np.nanmean(Q, axis=0)
         for row, chosen in enumerate(selections):
             means = np.nanmean(Q[chosen], axis=0)
             np.testing.assert_allclose(found.means[row], means)
-            if np.ptp(means) and np.ptp(elsewhere):
-                assert found.pearson[row] == pytest.approx(pearsonr(means, elsewhere)[0])
-                assert found.spearman[row] == pytest.approx(spearmanr(means, elsewhere)[0])
+            if np.ptp(means) and np.ptp(external_scores):
+                assert found.pearson[row] == pytest.approx(pearsonr(means, external_scores)[0])
+                assert found.spearman[row] == pytest.approx(spearmanr(means, external_scores)[0])
             assert found.tau[row] == pytest.approx(kendalltau(full, means)[0], nan_ok=True)
-            others = kendalltau(full[~set_aside], means[~set_aside])[0] if (~set_aside).sum() > 1 else np.nan
-            assert found.tau_of_others[row] == pytest.approx(others, nan_ok=True)
+            others = kendalltau(full[~excluded], means[~excluded])[0] if (~excluded).sum() > 1 else np.nan
+            assert found.tau_without_excluded[row] == pytest.approx(others, nan_ok=True)
 
     def test_a_position_is_scipys_mean_percentile(self):
         among = np.array([1.0, 2.0, 2.0, 3.0, np.nan])
@@ -70,17 +70,17 @@ class TestLaws:
 
     def test_any_number_of_workers_finds_the_same_bytes(self):
         Q = table(2, 100, 8)
-        elsewhere = np.arange(8.0)
-        alone = random_subset_statistics(Q, 40, n_subsets=70, seed=3, elsewhere=elsewhere)
+        external_scores = np.arange(8.0)
+        alone = random_subset_statistics(Q, 40, n_subsets=70, seed=3, external_scores=external_scores)
         with parallel_config(n_jobs=3, backend="threading"):
-            spread = random_subset_statistics(Q, 40, n_subsets=70, seed=3, elsewhere=elsewhere)
+            spread = random_subset_statistics(Q, 40, n_subsets=70, seed=3, external_scores=external_scores)
         for name in NAMES:
             np.testing.assert_array_equal(getattr(alone, name), getattr(spread, name))
 
     def test_they_are_the_statistics_of_the_random_subsets(self):
         Q = table(4, 60, 5)
-        drawn = random_subset_statistics(Q, 25, n_subsets=40, seed=3, elsewhere=np.arange(5.0))
-        given_ones = subset_statistics(Q, random_subsets(60, 25, range(40), 3), elsewhere=np.arange(5.0))
+        drawn = random_subset_statistics(Q, 25, n_subsets=40, seed=3, external_scores=np.arange(5.0))
+        given_ones = subset_statistics(Q, random_subsets(60, 25, range(40), 3), external_scores=np.arange(5.0))
         for name in NAMES:
             np.testing.assert_allclose(getattr(drawn, name), getattr(given_ones, name))
 
@@ -93,7 +93,7 @@ class TestLaws:
 
 class TestDegenerate:
     def test_an_empty_selection_has_no_statistics(self):
-        found = subset_statistics(table(0, 10, 4), np.zeros((1, 10), bool), elsewhere=np.arange(4.0))
+        found = subset_statistics(table(0, 10, 4), np.zeros((1, 10), bool), external_scores=np.arange(4.0))
         for name in NAMES:
             assert np.isnan(getattr(found, name)).all()
 
@@ -102,7 +102,7 @@ class TestDegenerate:
         Q[:20, 2] = np.nan
         chosen = np.zeros((1, 40), bool)
         chosen[0, :20] = True
-        found = subset_statistics(Q, chosen, elsewhere=np.arange(6.0))
+        found = subset_statistics(Q, chosen, external_scores=np.arange(6.0))
         assert np.isnan(found.means[0, 2])
         others = [0, 1, 3, 4, 5]
         means = Q[:20, others].mean(axis=0)
@@ -110,20 +110,20 @@ class TestDegenerate:
         assert found.pearson[0] == pytest.approx(pearsonr(means, np.array(others))[0])
 
     def test_tied_models_have_no_correlation_and_no_rank_agreement(self):
-        found = subset_statistics(np.full((8, 5), 0.1), np.ones((1, 8), bool), elsewhere=np.arange(5.0))
+        found = subset_statistics(np.full((8, 5), 0.1), np.ones((1, 8), bool), external_scores=np.arange(5.0))
         assert np.isnan([found.tau[0], found.pearson[0], found.spearman[0]]).all()
 
     def test_two_models_have_no_correlation(self):
-        found = subset_statistics(np.array([[0.0, 1.0]]), np.ones((1, 1), bool), elsewhere=np.array([1.0, 2.0]))
+        found = subset_statistics(np.array([[0.0, 1.0]]), np.ones((1, 1), bool), external_scores=np.array([1.0, 2.0]))
         assert found.tau[0] == 1
         assert np.isnan(found.pearson[0])
 
     def test_models_unknown_elsewhere_are_left_out_of_correlations(self):
         Q = table(6, 50, 6)
-        elsewhere = np.array([1.0, np.nan, 3.0, 2.0, 5.0, np.nan])
-        known = ~np.isnan(elsewhere)
-        found = subset_statistics(Q, np.ones((1, 50), bool), elsewhere=elsewhere)
-        assert found.spearman[0] == pytest.approx(spearmanr(Q.mean(axis=0)[known], elsewhere[known])[0])
+        external_scores = np.array([1.0, np.nan, 3.0, 2.0, 5.0, np.nan])
+        known = ~np.isnan(external_scores)
+        found = subset_statistics(Q, np.ones((1, 50), bool), external_scores=external_scores)
+        assert found.spearman[0] == pytest.approx(spearmanr(Q.mean(axis=0)[known], external_scores[known])[0])
         assert np.isnan(subset_statistics(Q, np.ones((1, 50), bool)).pearson[0])
 
     def test_no_subsets_have_no_statistics(self):

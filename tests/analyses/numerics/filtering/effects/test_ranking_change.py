@@ -96,19 +96,19 @@ class TestAgainstReference:
         assert found.score_before == pytest.approx(scores.mean(axis=0))
         assert found.rank_before.tolist() == stats.rankdata(sign * scores.sum(axis=0)).tolist()
         others = ~is_filter_model
-        assert found.n_others == others.sum()
+        assert found.n_without_filter_models == others.sum()
         if not kept.any():
-            assert np.isnan([*found.score_after, *found.rank_after, found.tau, found.tau_others]).all()
+            assert np.isnan([*found.score_after, *found.rank_after, found.tau, found.tau_without_filter_models]).all()
             return
         assert found.score_after == pytest.approx(scores[kept].mean(axis=0))
         assert found.rank_after.tolist() == stats.rankdata(sign * scores[kept].sum(axis=0)).tolist()
         totals = scores.sum(axis=0), scores[kept].sum(axis=0)
         assert found.tau == pytest.approx(stats.kendalltau(*totals).statistic, abs=1e-12, nan_ok=True)
         if others.sum() < 2:
-            assert np.isnan(found.tau_others)
+            assert np.isnan(found.tau_without_filter_models)
         else:
             expected = stats.kendalltau(totals[0][others], totals[1][others]).statistic
-            assert found.tau_others == pytest.approx(expected, abs=1e-12, nan_ok=True)
+            assert found.tau_without_filter_models == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 class TestLaws:
@@ -116,19 +116,19 @@ class TestLaws:
         found = ranking_change(Q, np.ones(80, bool), NOBODY)
         assert found.score_after.tobytes() == found.score_before.tobytes()
         assert found.rank_after.tolist() == found.rank_before.tolist()
-        assert found.tau == found.tau_others == 1
+        assert found.tau == found.tau_without_filter_models == 1
 
     def test_taking_out_what_a_weak_model_got_right_hurts_it_and_only_the_tau_of_all(self) -> None:
         found = ranking_change(Q, Q[:, 8] == 0, np.arange(9) == 8)
         assert found.score_after[8] == 0
         assert found.rank_after[8] == 9
-        assert found.tau < found.tau_others
+        assert found.tau < found.tau_without_filter_models
 
     def test_turning_scores_and_direction_round_leaves_the_ranks(self) -> None:
         kept = np.arange(80) % 3 > 0
         one, turned = ranking_change(Q, kept, NOBODY), ranking_change(-Q, kept, NOBODY, higher_is_better=False)
         assert one.rank_after.tolist() == turned.rank_after.tolist()
-        assert (one.tau, one.tau_others) == (turned.tau, turned.tau_others)
+        assert (one.tau, one.tau_without_filter_models) == (turned.tau, turned.tau_without_filter_models)
 
 
 class TestDegenerate:
@@ -136,10 +136,10 @@ class TestDegenerate:
         kept = np.arange(80) < 40
         one = ranking_change(Q[:, :1], kept, NOBODY[:1])
         assert one.rank_after.tolist() == [1]
-        assert np.isnan([one.tau, one.tau_others]).all()
+        assert np.isnan([one.tau, one.tau_without_filter_models]).all()
         everybody = ranking_change(Q, kept, ~NOBODY)
         assert not np.isnan(everybody.tau)
-        assert (everybody.n_others, np.isnan(everybody.tau_others)) == (0, True)
+        assert (everybody.n_without_filter_models, np.isnan(everybody.tau_without_filter_models)) == (0, True)
 
     def test_models_that_are_all_tied_on_what_is_kept_have_no_tau(self) -> None:
         found = ranking_change(Q, (Q[:, :1] == Q).all(axis=1), NOBODY)
