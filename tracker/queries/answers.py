@@ -15,14 +15,14 @@ from tracker.queries.arrow import arrow_reader, number_columns, word_column
 from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import find_benchmark, find_metric, select_runs, select_tasks
 from tracker.queries.scores import Grid, join_keys, read_prompts
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 
 NOT_KNOWN = -1.0
 """Stands for a probability that is not stored, while rows are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers:
+class Answers(AnalysisInput):
     """The answers of a selection's runs: one for each prompt and run.
 
     Of several extractions of an answer it is the one that the metric's scores were made of, else the plainest; of

@@ -17,11 +17,11 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries.ranking.leaderboard import leaderboard
 from tracker.queries.resolution import find_benchmark
-from tracker.queries.selection import Selection
+from tracker.queries.selection import OptionalInput, Selection, SelectionOption
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchmarkScores:
+class BenchmarkScores(OptionalInput):
     """One score of each model that another benchmark has any of.
 
     Attributes:
@@ -31,7 +31,7 @@ class BenchmarkScores:
         run_ids: the runs behind them.
     """
 
-    BRINGS: ClassVar[str] = "against"
+    SELECTION_OPTION: ClassVar[SelectionOption | None] = "against"
 
     benchmark: str
     metric: str

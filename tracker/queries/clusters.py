@@ -14,13 +14,13 @@ from tracker.errors import NotFoundError
 from tracker.queries import tables
 from tracker.queries.resolution import find_benchmark, select_tasks
 from tracker.queries.scores import compute_digest
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection, SelectionOption
 
 TASK, SPLIT, NONE = "task", "split", "none"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clusters:
+class Clusters(AnalysisInput):
     """The cluster of each prompt of a benchmark.
 
     Attributes:
@@ -29,7 +29,7 @@ class Clusters:
         names: ``(n,)`` value of the field; '' where the prompt has none. Empty strings throughout for ``none``.
     """
 
-    BRINGS: ClassVar[str] = "cluster"
+    SELECTION_OPTION: ClassVar[SelectionOption | None] = "cluster"
 
     field: str
     prompt_ids: NDArray[np.int64]

@@ -18,7 +18,7 @@ from tracker.queries import tables
 from tracker.queries.arrow import read_arrow
 from tracker.queries.filtering.prompt_filter import PromptFilter, selected_filter
 from tracker.queries.resolution import BenchmarkKey, find_benchmark
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, OptionalInput, Selection, SelectionOption
 
 SHORT_NAMES: Mapping[str, str] = {"minilm": "all-MiniLM-L6-v2"}
 """What people may call an encoder, beside its name."""
@@ -57,7 +57,7 @@ class StoredEncoder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embeddings:
+class Embeddings(OptionalInput):
     """Vectors of a benchmark's prompts, as one encoder made them.
 
     Attributes:
@@ -69,7 +69,7 @@ class Embeddings:
         benchmark: whose prompts.
     """
 
-    BRINGS: ClassVar[str] = "encoder"
+    SELECTION_OPTION: ClassVar[SelectionOption | None] = "encoder"
 
     E: NDArray[np.float32]
     prompt_ids: NDArray[np.int64]
@@ -117,7 +117,7 @@ class Embeddings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredEmbeddings:
+class StoredEmbeddings(AnalysisInput):
     """Vectors of a benchmark's prompts, or why there are none: for a question that can do without.
 
     Attributes:
@@ -125,7 +125,7 @@ class StoredEmbeddings:
         problem: why there are none, and what to do; '' where there are.
     """
 
-    BRINGS: ClassVar[str] = "encoder"
+    SELECTION_OPTION: ClassVar[SelectionOption | None] = "encoder"
 
     found: Embeddings | None
     problem: str = ""
@@ -154,7 +154,7 @@ class StoredEmbeddings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllEmbeddings:
+class AllEmbeddings(AnalysisInput):
     """Vectors of a benchmark's prompts by each encoder that made any.
 
     Attributes:

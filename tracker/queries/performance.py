@@ -23,14 +23,14 @@ from tracker.queries.resolution import (
     select_tasks,
 )
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 from tracker.queries.task_matrix import TaskMatrix, task_matrix
 
 __all__ = ["PerformanceMatrix", "TaskMatrix", "matrix_of_runs", "performance_matrix", "task_matrix"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerformanceMatrix:
+class PerformanceMatrix(AnalysisInput):
     """The performance matrix of a benchmark under one metric.
 
     Attributes:

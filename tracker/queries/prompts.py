@@ -17,11 +17,11 @@ from tracker.queries import tables
 from tracker.queries.catalogue.prompt_names import prompt_names
 from tracker.queries.filtering.prompt_filter import selected_filter
 from tracker.queries.resolution import find_benchmark, select_tasks
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompts:
+class Prompts(AnalysisInput):
     """A benchmark's prompts as stored.
 
     Attributes:

@@ -1,11 +1,14 @@
-"""Which data a question is asked of: the same choices everywhere."""
+"""Which data an analysis is run on: the same choices everywhere, and inputs that load themselves for them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, get_args
+
+if TYPE_CHECKING:
+    from sqlmodel import Session
 
 WHOLE: Mapping[str, str] = {"condition": "full", "variant": ""}
 """Choices, as recorded with a finding, that are no choice: those of every plain run."""
@@ -14,6 +17,9 @@ Policy = Literal["unranked", "fail", "complete", "worst", "impute"]
 """What becomes of scores that were not measured; see `tracker.queries.ranking.missing`."""
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+SelectionOption = Literal["weights", "encoder", "against", "cluster"]
+ClaimableOption = Literal["filter", "models"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,3 +64,43 @@ class Selection:
         """The choices that differ from the defaults, in types that JSON knows."""
         said = {name: value for name, value in asdict(self).items() if value not in (None, ())}
         return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in said.items()}
+
+
+class AnalysisInput(Protocol):
+    """Data that an analysis declares as the type of a positional parameter.
+
+    The class attributes say which options of the command choose what is loaded.
+
+    Attributes:
+        SELECTION_OPTION: an option that only such inputs look at: the command has it where an input names it.
+        CLAIMED_OPTION: an option that this input keeps for itself; all other inputs are loaded as if it was not given.
+        CLAIMED_OPTION_HELP: what the claimed option then means, as the command's help says it.
+    """
+
+    SELECTION_OPTION: ClassVar[SelectionOption | None] = None
+    CLAIMED_OPTION: ClassVar[ClaimableOption | None] = None
+    CLAIMED_OPTION_HELP: ClassVar[str] = ""
+
+    @classmethod
+    def load(cls, session: Session, selection: Selection) -> Self:
+        """Load the data that a selection chooses.
+
+        Args:
+            session: the store.
+            selection: the user's choices, without those that another input claims.
+        """
+        ...
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what was loaded: equal data, equal digest."""
+        ...
+
+
+class OptionalInput(AnalysisInput, Protocol):
+    """An input that may be None (``weights: PromptWeights | None``): it is loaded where the selection chooses it."""
+
+    @staticmethod
+    def is_chosen(selection: Selection) -> bool:
+        """Whether the selection names such data."""
+        ...

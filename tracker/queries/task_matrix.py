@@ -17,11 +17,11 @@ from tracker.queries import tables
 from tracker.queries.filtering.prompt_filter import PromptFilter, selected_filter, task_scores_error
 from tracker.queries.resolution import conditions, find_benchmark, find_metric, select_runs, select_tasks
 from tracker.queries.scores import compute_digest, read_prompts, read_scores
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskMatrix:
+class TaskMatrix(AnalysisInput):
     """The task matrix of a benchmark under one metric.
 
     Attributes:

@@ -16,7 +16,7 @@ from tracker.queries import tables
 from tracker.queries.arrow import number_columns, read_arrow
 from tracker.queries.findings.staleness import staleness
 from tracker.queries.resolution import LARGEST_KEY, find_benchmark
-from tracker.queries.selection import Selection
+from tracker.queries.selection import OptionalInput, Selection, SelectionOption
 
 TASK_EQUAL = "task-equal"
 """Every task counts the same, and so does every prompt of a task."""
@@ -27,7 +27,7 @@ PREFIX = "weight."
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptWeights:
+class PromptWeights(OptionalInput):
     """Stored weights of a benchmark's prompts, or the rule that makes them.
 
     Attributes:
@@ -39,7 +39,7 @@ class PromptWeights:
         stale: why they should be made anew; '' where the scores they were made of are still the latest.
     """
 
-    BRINGS: ClassVar[str] = "weights"
+    SELECTION_OPTION: ClassVar[SelectionOption | None] = "weights"
 
     name: str
     finding_id: int | None

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from tracker.errors import PluginError, SelectionError
 from tracker.plugins.discovery import PluginModule
@@ -22,14 +22,15 @@ from tracker.plugins.parameters import (
     unwrap_optional,
 )
 from tracker.queries.findings.latest_findings import Findings
+from tracker.queries.selection import ClaimableOption, SelectionOption
 from tracker.recording.registry import KIND, MARK, find_analysis
 
 if TYPE_CHECKING:
     from tracker.queries.selection import Selection
     from tracker.recording.finding import Report
 
-SELECTION_OPTIONS, CLAIMABLE_OPTIONS = ("weights", "encoder", "against", "cluster"), ("filter", "models")
-"""Choices of a selection that only some inputs look at, and those that one input can keep for itself."""
+SELECTION_OPTIONS: tuple[str, ...] = get_args(SelectionOption)
+CLAIMABLE_OPTIONS: tuple[str, ...] = get_args(ClaimableOption)
 LARGEST_INTEGER = 2**53
 """Of a parameter: what every database, file and program that keeps it can hold exactly."""
 
@@ -61,28 +62,28 @@ class Declaration:
         """Whether an input looks at a choice that only such inputs look at, so that the command has its option.
 
         Args:
-            choice: ``weights``, ``encoder``, ``against`` or ``cluster``: what the input's class calls `BRINGS`.
+            choice: ``weights``, ``encoder``, ``against`` or ``cluster``: the `SELECTION_OPTION` of the input's class.
         """
-        return any(getattr(kind, "BRINGS", None) == choice for kind in self.inputs.values())
+        return any(getattr(kind, "SELECTION_OPTION", None) == choice for kind in self.inputs.values())
 
     def requires_option(self, choice: str) -> bool:
         """Whether such an input must be there, so that without that choice the only possible one is taken."""
         kinds = [kind for name, kind in self.inputs.items() if name not in self.optional]
-        return any(getattr(kind, "BRINGS", None) == choice for kind in kinds)
+        return any(getattr(kind, "SELECTION_OPTION", None) == choice for kind in kinds)
 
     @property
     def claimed_options(self) -> Mapping[str, str]:
         """Choices of the selection that one input keeps for itself, with what their options then mean.
 
-        They are ``filter`` and ``models``: what the input's class calls `CLAIMS`, and `HELP`. All other inputs are
-        loaded as if that choice had not been made.
+        They are ``filter`` and ``models``: `CLAIMED_OPTION` and `CLAIMED_OPTION_HELP` of `AnalysisInput`. All other
+        inputs are loaded as if that choice had not been made.
         """
-        claiming = [kind for kind in self.inputs.values() if hasattr(kind, "CLAIMS")]
-        return {kind.CLAIMS: kind.HELP for kind in claiming}
+        claiming = [kind for kind in self.inputs.values() if getattr(kind, "CLAIMED_OPTION", None)]
+        return {kind.CLAIMED_OPTION: kind.CLAIMED_OPTION_HELP for kind in claiming}
 
     def selection_for(self, kind: Any, selection: Selection) -> Selection:
         """The choices that an input of this type is loaded for."""
-        claimed_elsewhere = set(self.claimed_options) - {getattr(kind, "CLAIMS", None)}
+        claimed_elsewhere = set(self.claimed_options) - {getattr(kind, "CLAIMED_OPTION", None)}
         defaults: dict[str, Any] = {
             field.name: field.default for field in fields(selection) if field.name in claimed_elsewhere
         }
@@ -171,22 +172,32 @@ def declare(function: Callable[..., Report], plugin: PluginModule) -> Declaratio
         optional=frozenset(optional),
         parameters=tuple(parameters),
         help=doc,
-        code_version=_code_version(plugin),
+        code_version=hash_sources(plugin),
     )
 
 
 def _check_choices(error: Callable[[str], PluginError], kind: Any) -> None:
     """Raise where an input says that it looks at, or claims, a choice that there is not."""
-    for attribute, possible in (("BRINGS", SELECTION_OPTIONS), ("CLAIMS", CLAIMABLE_OPTIONS)):
+    for attribute, possible in (("SELECTION_OPTION", SELECTION_OPTIONS), ("CLAIMED_OPTION", CLAIMABLE_OPTIONS)):
         option = getattr(kind, attribute, None)
         if option is not None and option not in possible:
             raise error(f"{format_hint(kind)}.{attribute} is {option!r}; it can be {' or '.join(possible)}")
-    if hasattr(kind, "CLAIMS") and not isinstance(getattr(kind, "HELP", None), str):
-        raise error(f"{format_hint(kind)} claims {kind.CLAIMS} and has no HELP, which says what the option then means")
+    if getattr(kind, "CLAIMED_OPTION", None) and not getattr(kind, "CLAIMED_OPTION_HELP", ""):
+        reason = "and has no CLAIMED_OPTION_HELP, which says what the option then means"
+        raise error(f"{format_hint(kind)} claims {kind.CLAIMED_OPTION} {reason}")
 
 
-def _code_version(plugin: PluginModule) -> str:
+def hash_sources(plugin: PluginModule) -> str:
+    """Version of the package that brings an analysis, and checksum of its sources.
+
+    A checksum is of one file, or of all modules of a package, in the order of their names.
+    """
     version = plugin.distribution or plugin.module
     if plugin.path is None:
         return version
-    return f"{version}, {plugin.path.name} {hashlib.sha256(plugin.path.read_bytes()).hexdigest()[:12]}"
+    if plugin.path.name != "__init__.py":
+        return f"{version}, {plugin.path.name} {hashlib.sha256(plugin.path.read_bytes()).hexdigest()[:12]}"
+    hashed = hashlib.sha256()
+    for path in sorted(plugin.path.parent.glob("*.py")):
+        hashed.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return f"{version}, {plugin.path.parent.name} {hashed.hexdigest()[:12]}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from tracker.errors import PluginError
+from tracker.plugins.discovery import PluginModule
 from tracker.plugins.parameters import REQUIRED
-from tracker.recording.declaration import load_declaration
+from tracker.recording.declaration import hash_sources, load_declaration
 from tracker.recording.registry import available_analyses
 
 PLAIN = '''
@@ -134,3 +136,22 @@ class TestErrors:
         assert found.problem == "the entry point 'gone' names the module gone.missing_module, which is not installed"
         with pytest.raises(PluginError, match="is not installed"):
             load_declaration("missing-module")
+
+
+class TestSourceHash:
+    def test_it_changes_with_every_module_of_an_analysis_that_is_a_package(self, tmp_path: Path) -> None:
+        folder = tmp_path / "an_analysis"
+        folder.mkdir()
+        for name in ("__init__.py", "summary.py", "tables.py"):
+            (folder / name).write_text("x = 1\n")
+        plugin = PluginModule(name="an-analysis", module="an_analysis", path=folder / "__init__.py")
+        versions = [hash_sources(plugin)]
+        for name in ("__init__.py", "summary.py"):
+            (folder / name).write_text("x = 2\n")
+            versions.append(hash_sources(plugin))
+        (folder / "tables.py").rename(folder / "figures.py")
+        versions.append(hash_sources(plugin))
+        assert len(set(versions)) == 4
+        (folder / "figures.py").rename(folder / "tables.py")
+        assert hash_sources(plugin) == versions[2]
+        assert versions[2].startswith("an_analysis, an_analysis ")

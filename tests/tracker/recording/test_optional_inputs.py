@@ -156,14 +156,20 @@ class TestDeclaration:
     @pytest.mark.parametrize(
         ("module", "said", "words"),
         [
-            ("odd_three", 'BRINGS = "colour"', "Mine.BRINGS is 'colour'; it can be weights or encoder or against"),
-            ("odd_four", 'CLAIMS = "tasks"\n    HELP = "x"', "Mine.CLAIMS is 'tasks'; it can be filter or models"),
-            ("odd_five", 'CLAIMS = "models"', "Mine claims models and has no HELP"),
+            (
+                "odd_three",
+                'SELECTION_OPTION = "colour"',
+                "Mine.SELECTION_OPTION is 'colour'; it can be weights or encoder or against",
+            ),
+            (
+                "odd_four",
+                'CLAIMED_OPTION = "tasks"\n    CLAIMED_OPTION_HELP = "x"',
+                "Mine.CLAIMED_OPTION is 'tasks'; it can be filter or models",
+            ),
+            ("odd_five", 'CLAIMED_OPTION = "models"', "Mine claims models and has no CLAIMED_OPTION_HELP"),
         ],
     )
-    def test_an_input_brings_and_claims_only_choices_that_there_are(
-        self, install, module: str, said: str, words: str
-    ) -> None:
+    def test_an_input_names_only_options_that_exist(self, install, module: str, said: str, words: str) -> None:
         mine = f"class Mine(Prompts):\n    {said}\n\n\n@analysis"
         source = WEIGHING.replace("@analysis", mine).replace("prompts: Prompts)", "prompts: Mine)")
         install("odd", {module: source})

@@ -16,7 +16,7 @@ from sqlmodel import Session
 from tracker.errors import NotFoundError, SelectionError
 from tracker.queries import tables
 from tracker.queries.performance import PerformanceMatrix
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, ClaimableOption, Selection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class ModelOrigin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterModels:
+class FilterModels(AnalysisInput):
     """Which models are to filter, where the user says so, and the makers of all.
 
     To a question with this input, the choice of models says who filters; every model is looked at.
@@ -43,8 +43,8 @@ class FilterModels:
         makers: of every stored model, by its name.
     """
 
-    CLAIMS: ClassVar[str] = "models"
-    HELP: ClassVar[str] = (
+    CLAIMED_OPTION: ClassVar[ClaimableOption | None] = "models"
+    CLAIMED_OPTION_HELP: ClassVar[str] = (
         "The models whose answers filter; else the best --n-models of different organizations. All are ranked."
     )
 

@@ -19,7 +19,7 @@ from tracker.queries import tables
 from tracker.queries.arrow import number_columns, read_arrow, word_column
 from tracker.queries.findings.staleness import staleness
 from tracker.queries.resolution import LARGEST_KEY, BenchmarkKey, find_benchmark
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, ClaimableOption, Selection
 
 FILTER_MODELS = "filter_models"
 """Name of the ranking that lists the models by whose answers a filter was made."""
@@ -41,7 +41,7 @@ class FlaggedPrompts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptFilter:
+class PromptFilter(AnalysisInput):
     """A recorded filter of a benchmark's prompts.
 
     A question that takes one as an input looks at a filter, and loads everything else unfiltered.
@@ -59,8 +59,8 @@ class PromptFilter:
         stale: why it should be made anew; '' where the scores it was made of are still the latest.
     """
 
-    CLAIMS: ClassVar[str] = "filter"
-    HELP: ClassVar[str] = "The filter that is looked at; else the benchmark's latest."
+    CLAIMED_OPTION: ClassVar[ClaimableOption | None] = "filter"
+    CLAIMED_OPTION_HELP: ClassVar[str] = "The filter that is looked at; else the benchmark's latest."
 
     finding_id: int
     made_by: str

@@ -23,7 +23,7 @@ from tracker.queries.resolution import (
     select_runs,
     select_runs_of_models,
 )
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 
 KINDS: Mapping[str, str] = {
     "letters": "gold_probability_letters",
@@ -34,7 +34,7 @@ ANSWER_ONLY = "answer_only"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReferenceProbabilities:
+class ReferenceProbabilities(AnalysisInput):
     """Probabilities that models gave to the gold answers; the kinds do not compare and are kept apart.
 
     Attributes:
@@ -73,7 +73,7 @@ class ReferenceProbabilities:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerOnlyRuns:
+class AnswerOnlyRuns(AnalysisInput):
     """What models scored where they saw the options but not the question.
 
     Attributes:

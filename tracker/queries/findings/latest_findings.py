@@ -14,14 +14,14 @@ from sqlmodel import Session
 from tracker.queries import tables
 from tracker.queries.findings.finding_records import FindingRecord, finding_records
 from tracker.queries.resolution import benchmark_label, find_benchmark
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 
 SIMULATED = "simulated"
 """Parameter of a finding that is about simulated scores, not about the benchmark's own: says which, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings:
+class Findings(AnalysisInput):
     """Recorded findings of one analysis; an analysis of them declares a subclass that names it.
 
     Attributes:

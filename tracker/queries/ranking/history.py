@@ -23,7 +23,7 @@ from tracker.queries.resolution import (
     has_scores,
     select_runs,
 )
-from tracker.queries.selection import Selection
+from tracker.queries.selection import AnalysisInput, Selection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class HistoryRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunHistory:
+class RunHistory(AnalysisInput):
     """Scores of every complete run of some models on one benchmark under one metric.
 
     Attributes:
