@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from analyses.benchmark_growth.method import grow
-from analyses.numerics.growth.farthest_first import farthest_first, grouped
+from analyses.numerics.growth.farthest_first import farthest_first, group_rows
 from benchmarks._costs import in_own_process, seconds
 from benchmarks._tables import binary_table
 
@@ -44,8 +44,8 @@ def _peer_seconds(criterion: str, rows: np.ndarray) -> float:
 
 
 def _our_seconds(criterion: Any, rows: np.ndarray) -> float:
-    farthest_first(grouped(rows[:50]), 0, criterion)
-    return seconds(lambda: farthest_first(grouped(rows), 0, criterion))
+    farthest_first(group_rows(rows[:50]), 0, criterion)
+    return seconds(lambda: farthest_first(group_rows(rows), 0, criterion))
 
 
 def measurements() -> Iterator[dict[str, Any]]:

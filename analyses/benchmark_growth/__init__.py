@@ -118,13 +118,13 @@ def _figures(
         ranks=ranks,
         score=f"mean {scores.metric or 'score'}",
     )
-    distances = figures.Distances(
+    distances = figures.DistanceCurves(
         informative=finding.informative.distances,
         sizes=finding.sizes,
         random=finding.random.band(finding.random.distances),
         permuted=finding.permuted.band(finding.permuted.distances) if finding.permuted else None,
         within=finding.within,
-        settled=finding.size_within,
+        stable_size=finding.size_within,
     )
     permuted = finding.permuted.band(finding.permuted.means) if finding.permuted else None
     drawn = {

@@ -151,7 +151,7 @@ def _apart(wanted: NDArray[np.float64], step: float, low: float, high: float) ->
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Distances:
+class DistanceCurves:
     """Kendall distances from the final ranking.
 
     Attributes:
@@ -160,7 +160,7 @@ class Distances:
         random: ``(3, n_sizes)`` percentiles over random orders.
         permuted: the same over shuffled tables, or None.
         within: what is near enough.
-        settled: the size from which on the informative order stays there.
+        stable_size: the size from which on the informative order stays there.
     """
 
     informative: NDArray[np.float64]
@@ -168,10 +168,10 @@ class Distances:
     random: NDArray[np.float64]
     permuted: NDArray[np.float64] | None
     within: float
-    settled: int
+    stable_size: int
 
 
-def distance(found: Distances) -> Figure:
+def distance(found: DistanceCurves) -> Figure:
     """How far the ranking is from the final one as prompts are added.
 
     Args:
@@ -193,15 +193,15 @@ def distance(found: Distances) -> Figure:
         label="most informative first",
     )
     axes.axhline(found.within, color=INK, linewidth=0.8, linestyle=":")
-    axes.axvline(found.settled, color=OBSERVED, linewidth=0.8, linestyle=":")
+    axes.axvline(found.stable_size, color=OBSERVED, linewidth=0.8, linestyle=":")
     axes.text(
-        found.settled,
+        found.stable_size,
         axes.get_ylim()[1],
-        f" stays within {found.within:g} from {found.settled:,}",
+        f" stays within {found.within:g} from {found.stable_size:,}",
         fontsize=8,
         color=OBSERVED,
         va="top",
-        ha="right" if found.settled > len(found.informative) ** 0.6 else "left",
+        ha="right" if found.stable_size > len(found.informative) ** 0.6 else "left",
     )
     axes.set_xscale("log")
     axes.set_xlim(1, len(found.informative))

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyses.benchmark_growth.validation import validate_growth
-from analyses.numerics.growth.farthest_first import Order, farthest_first, grouped
+from analyses.numerics.growth.farthest_first import Order, farthest_first, group_rows
 from analyses.numerics.growth.trajectories import (
     Trajectories,
     Trajectory,
+    choose_sizes,
     random_order,
-    sizes_up_to,
-    stacked,
+    stack_trajectories,
     trajectory,
 )
 from analyses.numerics.null_tables import shuffled_table
@@ -78,7 +78,7 @@ class BenchmarkGrowth(Finding):
     @property
     def size_within(self) -> int:
         """The size from which on the informative order's ranking stays near enough."""
-        return self.informative.settled_at(self.within)
+        return self.informative.stable_size(self.within)
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -98,7 +98,7 @@ class BenchmarkGrowth(Finding):
         metrics: dict[str, Metric] = {"size_within": float(self.size_within)}
         for name, many in (("random", self.random), ("permuted", self.permuted)):
             for suffix, share in (("median", 0.5), ("p97_5", 0.975)):
-                metrics[f"size_within.{name}_{suffix}"] = many.settled_by(share) if many else SHUFFLED_ROWS
+                metrics[f"size_within.{name}_{suffix}"] = many.stable_size_quantile(share) if many else SHUFFLED_ROWS
         return metrics
 
     def _early(self) -> Mapping[str, Metric]:
@@ -131,9 +131,9 @@ class BenchmarkGrowth(Finding):
             "order": self.order.rows,
             "informative.means": self.informative.means,
             "informative.distances": self.informative.distances,
-            "random.settled": self.random.settled,
+            "random.settled": self.random.stable_sizes,
         }
-        return arrays | ({"permuted.settled": self.permuted.settled} if self.permuted else {})
+        return arrays | ({"permuted.settled": self.permuted.stable_sizes} if self.permuted else {})
 
 
 def grow(
@@ -169,8 +169,8 @@ def grow(
     n, k = Q.shape
     weighing = np.ones(n) if weights is None else weights
     first = int(generator(seed, ORDERS, 0).integers(n)) if start is None else start
-    key, sizes = stream_key(seed), sizes_up_to(n, (EARLY,))
-    directions = grouped(Q if vectors is None else vectors)
+    key, sizes = stream_key(seed), choose_sizes(n, (EARLY,))
+    directions = group_rows(Q if vectors is None else vectors)
     order = farthest_first(directions, first, criterion)
 
     def in_random_order(number: int) -> Trajectory:
@@ -178,7 +178,7 @@ def grow(
 
     def on_a_shuffled_table(number: int) -> Trajectory:
         table = shuffled_table(Q, key, number)
-        return trajectory(table, weighing, farthest_first(grouped(table), first, criterion).rows, sizes)
+        return trajectory(table, weighing, farthest_first(group_rows(table), first, criterion).rows, sizes)
 
     return BenchmarkGrowth(
         n_prompts=n,
@@ -199,5 +199,5 @@ def grow(
 
 def _follow(draw: Callable[[int], Trajectory], n: int, sizes: NDArray[np.int64], within: float) -> Trajectories:
     blocks = split_blocks(n, BLOCK_SIZE)
-    parts = map_blocks(lambda block: stacked([draw(i) for i in blocks[block]], sizes, within), len(blocks))
+    parts = map_blocks(lambda block: stack_trajectories([draw(i) for i in blocks[block]], sizes, within), len(blocks))
     return Trajectories.joined(parts)

@@ -20,17 +20,17 @@ def _stable_sizes(finding: BenchmarkGrowth) -> list[str]:
     sentences = [
         f"On {n:,} prompts and {n_models} models, the ranking stays within a Kendall distance of "
         f"{finding.within:g} of the final one from {size:,} prompts on when the most informative come "
-        f"first, and from {random.settled_by(0.5):,.0f} on in random order (median of "
-        f"{random.settled.size:,} orders; 97.5% of them from {random.settled_by(0.975):,.0f} on)."
+        f"first, and from {random.stable_size_quantile(0.5):,.0f} on in random order (median of "
+        f"{random.stable_sizes.size:,} orders; 97.5% of them from {random.stable_size_quantile(0.975):,.0f} on)."
     ]
-    if size > random.settled_by(0.975):
+    if size > random.stable_size_quantile(0.975):
         sentences.append(
             "Prompts chosen for being informative in this sense settle the ranking later than random ones."
         )
     if permuted:
         sentences.append(
-            f"With every model's scores shuffled, the same method needs {permuted.settled_by(0.5):,.0f} "
-            f"(median of {permuted.settled.size:,} tables)."
+            f"With every model's scores shuffled, the same method needs {permuted.stable_size_quantile(0.5):,.0f} "
+            f"(median of {permuted.stable_sizes.size:,} tables)."
         )
     sentences.append(
         "At full size the distance is 0 by construction, and these sizes are about agreement with this benchmark's "

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from analyses.numerics.weighting.cluster_weights import ZeroDistance
 from analyses.numerics.weighting.reweighting import Reweighting, reweighting
 from analyses.prompt_weighting import figures, tables
-from analyses.prompt_weighting.method import reweight
+from analyses.prompt_weighting.method import PromptWeighting, reweight
 from analyses.prompt_weighting.summary import cap_warnings, summarize
 from analyses.prompt_weighting.validation import validate_weighting
 from tracker.errors import SelectionError
@@ -82,25 +82,29 @@ def analyze(
         seed=seed,
     )
     schemes = {EQUAL: reweighting(table.Q, np.ones(table.n_prompts), higher_is_better=better), **finding.schemes}
-    clusters = finding.reported
-    values = {f"weight.{name}": scheme.weights for name, scheme in finding.schemes.items()}
-    values |= {"cluster": clusters.clustering.labels.astype(np.float64), "distance": clusters.distances}
     return Report(
         finding,
         summary=summarize(finding),
-        prompt_values={name: PromptValues(prompt_ids=table.prompt_ids, values=v) for name, v in values.items()},
+        prompt_values=_prompt_values(finding, table.prompt_ids),
         rankings={
             name: RankedModels(models=table.models, score=scheme.means, rank=scheme.ranks)
             for name, scheme in schemes.items()
         },
         tables={
             "schemes": tables.by_scheme(schemes, schemes[EQUAL], table.models),
-            "representatives": tables.representatives(clusters, table),
+            "representatives": tables.representatives(finding.reported, table),
             "seeds": tables.by_seed(finding.by_seed),
         },
         figures=_figures(schemes, table),
         warnings=[*voters.warnings, *weight_warnings, *cap_warnings(finding, max_clusters)],
     )
+
+
+def _prompt_values(finding: PromptWeighting, prompt_ids: NDArray[np.int64]) -> dict[str, PromptValues]:
+    values = {f"weight.{name}": scheme.weights for name, scheme in finding.schemes.items()}
+    values["cluster"] = finding.reported.clustering.labels.astype(np.float64)
+    values["distance"] = finding.reported.distances
+    return {name: PromptValues(prompt_ids=prompt_ids, values=v) for name, v in values.items()}
 
 
 def _other_weights(

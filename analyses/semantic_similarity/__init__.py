@@ -11,8 +11,11 @@ docs/statistics/semantic-similarity.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from analyses.presentation.permutation_test_table import statistics_table
 from analyses.presentation.permutation_warnings import untested_reason, weight_warnings
@@ -24,7 +27,7 @@ from analyses.semantic_similarity.validation import validate_table
 from tracker.queries.embeddings import Embeddings
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.prompts import Prompts
-from tracker.queries.ranking.weighted_scores import complete_weighted_scores
+from tracker.queries.ranking.weighted_scores import WeightedScores, complete_weighted_scores
 from tracker.queries.weights import PromptWeights
 from tracker.recording.finding import PromptValues, Report, analysis
 
@@ -50,11 +53,9 @@ def analyze(
 ) -> Report:
     """Fit each prompt's line of performance similarity on semantic similarity, and test the lines together.
 
-    Prompts that lack a score from some model are left out, with a note; so are, for the cosine, prompts that no model
-    got right.
-
     Args:
-        scores: at least 4 prompts that some model got right.
+        scores: at least 4 prompts that some model got right. Prompts that lack a score from some model are left out,
+            with a warning; so are, for the cosine, prompts that no model got right.
         embeddings: a vector for each of them.
         prompts: their texts, for the table of the strongest relations.
         weights: of the partners: each line is fitted by weighted least squares, with as many degrees of freedom as
@@ -74,7 +75,6 @@ def analyze(
     voters = complete_weighted_scores(scores, weights)
     E = embeddings.align(voters.scores.prompt_ids)
     validate_table(voters.scores, E, similarity=similarity, null=null, n_permutations=n_permutations, seed=seed)
-    reason = untested_reason(weights, voters)
     finding = semantic_similarity(
         voters.scores.Q,
         E,
@@ -82,29 +82,43 @@ def analyze(
         similarity=similarity,
         null=null,
         intercept=intercept,
-        weights_follow_scores=bool(reason),
+        untested_reason=untested_reason(weights, voters),
         n_permutations=n_permutations,
         seed=seed,
     )
-    warnings = weight_warnings(weights, voters)
-    if reason and null == "columns":
-        finding = replace(finding, test=finding.test.without_pvalues(reason))
-    elif reason:
-        warnings = moving_weights_warnings(voters.weights_name)
-    test, prompt_ids = finding.test, voters.scores.prompt_ids[finding.test.kept]
-    values = {"slope": test.slope, "slope_pvalue": test.pvalue, "slope_fdr": test.fdr}
-    values["slope_familywise"] = test.familywise
     return Report(
         finding,
         summary=summarize(finding),
-        prompt_values={name: PromptValues(prompt_ids=prompt_ids, values=value) for name, value in values.items()},
-        tables={
-            "statistics": statistics_table(test.comparisons, ("statistic",), TAILS["slope.mean"], TAILS),
-            "strongest": strongest_lines(voters, E, prompts, finding),
-        },
+        prompt_values=_prompt_values(finding, voters.scores.prompt_ids),
+        tables=_tables(finding, voters, E, prompts),
         figures=_figures(finding),
-        warnings=[*voters.warnings, *warnings, *line_warnings(finding, is_binary=voters.scores.is_binary)],
+        warnings=_warnings(finding, voters, weights),
     )
+
+
+def _tables(
+    finding: SemanticSimilarity, voters: WeightedScores, E: NDArray[Any], prompts: Prompts
+) -> dict[str, pa.Table]:
+    return {
+        "statistics": statistics_table(finding.test.comparisons, ("statistic",), TAILS["slope.mean"], TAILS),
+        "strongest": strongest_lines(voters, E, prompts, finding),
+    }
+
+
+def _prompt_values(finding: SemanticSimilarity, prompt_ids: NDArray[np.int64]) -> dict[str, PromptValues]:
+    test = finding.test
+    values = {"slope": test.slope, "slope_pvalue": test.pvalue, "slope_fdr": test.fdr}
+    values["slope_familywise"] = test.familywise
+    return {name: PromptValues(prompt_ids=prompt_ids[test.kept], values=value) for name, value in values.items()}
+
+
+def _warnings(finding: SemanticSimilarity, voters: WeightedScores, weights: PromptWeights | None) -> list[str]:
+    moves_weights = finding.null == "rows" and untested_reason(weights, voters)
+    return [
+        *voters.warnings,
+        *(moving_weights_warnings(voters.weights_name) if moves_weights else weight_warnings(weights, voters)),
+        *line_warnings(finding, is_binary=voters.scores.is_binary),
+    ]
 
 
 def _figures(finding: SemanticSimilarity) -> Mapping[str, Callable[[], Any]]:

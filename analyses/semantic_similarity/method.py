@@ -103,7 +103,7 @@ def semantic_similarity(
     similarity: str,
     null: str,
     intercept: bool,
-    weights_follow_scores: bool,
+    untested_reason: str,
     n_permutations: int,
     seed: int,
 ) -> SemanticSimilarity:
@@ -116,7 +116,8 @@ def semantic_similarity(
         similarity: of performance vectors, "cosine" or "hamming".
         null: "rows" or "columns".
         intercept: whether the lines have one.
-        weights_follow_scores: whether under `rows` a weight goes with the scores.
+        untested_reason: why weights forbid p-values under `columns`, empty if they do not; under `rows` such weights go
+            with the scores.
         n_permutations: tables drawn under the null.
         seed: of all draws.
 
@@ -130,10 +131,12 @@ def semantic_similarity(
         similarity=similarity,
         intercept=intercept,
         null=null,
-        weights_follow_scores=weights_follow_scores,
+        weights_follow_scores=bool(untested_reason),
         n_permutations=n_permutations,
         seed=seed,
     )
+    if untested_reason and null == "columns":
+        test = test.without_pvalues(untested_reason)
     validate({NO_LINE: bool(np.isnan(test.slope).all())})
     n_zero = int((~test.kept).sum())
     no_share = Undefined("defined for lines with intercept")

@@ -12,7 +12,7 @@ from performance_matrices import matrix
 from analyses.benchmark_growth import analyze
 from analyses.benchmark_growth.method import grow
 from analyses.benchmark_growth.summary import summarize
-from analyses.numerics.growth.farthest_first import farthest_first, grouped
+from analyses.numerics.growth.farthest_first import farthest_first, group_rows
 from analyses.numerics.null_tables import shuffled_table
 from tracker.errors import SelectionError
 from tracker.queries.embeddings import Embeddings
@@ -45,13 +45,13 @@ def same(one, other) -> bool:
 class TestAgainstReference:
     def test_curves_and_sizes_are_those_of_the_orders(self):
         found = grow(BINARY, start=17, within=0.1, seed=4, **FEW)
-        order = farthest_first(grouped(BINARY), 17).rows
+        order = farthest_first(group_rows(BINARY), 17).rows
         assert found.order.rows.tolist() == order.tolist()
         running = np.cumsum(BINARY[order], axis=0) / np.arange(1, 121)[:, None]
         assert found.informative.means == pytest.approx(running[found.sizes - 1])
         at = found.sizes.tolist().index(50)
         shuffled = [shuffled_table(BINARY, stream_key(4), p) for p in range(4)]
-        means = [table[farthest_first(grouped(table), 17).rows[:50]].mean() for table in shuffled]
+        means = [table[farthest_first(group_rows(table), 17).rows[:50]].mean() for table in shuffled]
         assert found.permuted.means[:, at].mean(axis=1) == pytest.approx(means)
         metrics = found.metrics
         assert metrics["mean_at_50"] == pytest.approx(running[49].mean())
@@ -61,7 +61,7 @@ class TestAgainstReference:
         assert metrics["n_distinct"] == len(np.unique(BINARY[BINARY.any(axis=1)], axis=0))
         beyond = np.flatnonzero(found.informative.distances > 0.1 + 1e-9)
         assert metrics["size_within"] == beyond[-1] + 2
-        for name, settled in (("random", found.random.settled), ("permuted", found.permuted.settled)):
+        for name, settled in (("random", found.random.stable_sizes), ("permuted", found.permuted.stable_sizes)):
             assert metrics[f"size_within.{name}_median"] == np.sort(settled)[len(settled) // 2 - 1]
             assert metrics[f"size_within.{name}_p97_5"] == settled.max()
 
@@ -82,7 +82,7 @@ class TestAgainstReference:
     def test_vectors_decide_on_the_order_and_random_orders_are_the_control(self):
         E = RNG.normal(size=(120, 6))
         report = analyze(matrix(BINARY), None, vectors_of(E), start=105, criterion="min", **FEW)
-        order = farthest_first(grouped(E.astype(np.float32).astype(float)), 5, "min").rows
+        order = farthest_first(group_rows(E.astype(np.float32).astype(float)), 5, "min").rows
         assert report.finding.order.rows.tolist() == order.tolist()
         assert isinstance(report.finding.metrics["size_within.permuted_median"], Undefined)
         assert "random orders: they are the control" in report.summary

@@ -10,7 +10,7 @@ Hamerly 2010 (bounds).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,56 @@ MAX_ROUNDS = 300
 """Rounds of improvement at each number of clusters; far more than any table has needed."""
 BLOCK = 64
 """Directions whose cosines are made together."""
-_ONE = 2**32 - 1
+_MAX_DRAW = 2**32 - 1
+
+
+class Directions(NamedTuple):
+    """What is clustered.
+
+    Attributes:
+        units: ``(m, k)`` float64, of length 1; ``k`` is a multiple of 4.
+        columns: their transpose.
+        weights: ``(m,)`` float64.
+    """
+
+    units: Any
+    columns: Any
+    weights: Any
+
+
+class Assignment(NamedTuple):
+    """Clusters in the making.
+
+    Attributes:
+        labels: ``(m,)`` int64, the cluster of each direction.
+        cosines: ``(m,)``, with its own centre.
+        chords: ``(m,)``, to any other centre at least.
+        sums, centres: ``(max_clusters, k)``.
+        counts: ``(max_clusters,)`` int64.
+    """
+
+    labels: Any
+    cosines: Any
+    chords: Any
+    sums: Any
+    centres: Any
+    counts: Any
+
+
+class Workspace(NamedTuple):
+    """Memory of `_improve`.
+
+    Attributes:
+        own_chords: ``(m,)``, to the own centre, or more: cosines are made anew only where that leaves a doubt.
+        drift: ``(max_clusters,)``, how far each centre moved.
+        rows: ``(m,)`` int64, directions that are compared with all centres.
+        moves: ``(m, 2)`` int64, directions and where they move.
+    """
+
+    own_chords: Any
+    drift: Any
+    rows: Any
+    moves: Any
 
 
 @jit
@@ -62,39 +111,39 @@ def _chord(cosine: float) -> Any:
 
 
 @jit
-def _gain(weights: Any, cosines: Any, own: Any) -> Any:
+def _gain(weights: Any, new: Any, cosines: Any) -> Any:
     """How much the objective rises at once with a new centre; four sums, so that none waits for another."""
     g0, g1, g2, g3 = 0.0, 0.0, 0.0, 0.0
-    whole = own.size - own.size % 4
+    whole = cosines.size - cosines.size % 4
     for i in range(0, whole, 4):
-        g0 += weights[i] * max(0.0, cosines[i] - own[i])
-        g1 += weights[i + 1] * max(0.0, cosines[i + 1] - own[i + 1])
-        g2 += weights[i + 2] * max(0.0, cosines[i + 2] - own[i + 2])
-        g3 += weights[i + 3] * max(0.0, cosines[i + 3] - own[i + 3])
-    for i in range(whole, own.size):
-        g0 += weights[i] * max(0.0, cosines[i] - own[i])
+        g0 += weights[i] * max(0.0, new[i] - cosines[i])
+        g1 += weights[i + 1] * max(0.0, new[i + 1] - cosines[i + 1])
+        g2 += weights[i + 2] * max(0.0, new[i + 2] - cosines[i + 2])
+        g3 += weights[i + 3] * max(0.0, new[i + 3] - cosines[i + 3])
+    for i in range(whole, cosines.size):
+        g0 += weights[i] * max(0.0, new[i] - cosines[i])
     return (g0 + g1) + (g2 + g3)
 
 
 @jit
-def _choose(columns: Any, weights: Any, own: Any, draws: Any, best: Any, trial: Any) -> Any:
+def _choose(directions: Any, cosines: Any, draws: Any, best: Any, trial: Any) -> Any:
     """A new centre: drawn in proportion to weight times distance, the best of a few by the objective.
 
-    Returns -1 where no direction is apart from its centre; else the direction, with its cosines in ``best``.
+    Returns -1 where every direction is at its centre; else the direction, with its cosines in ``best``.
     """
-    parts = np.empty(own.size)
+    parts = np.empty(cosines.size)
     total = 0.0
-    for i in range(own.size):
-        total += weights[i] * max(0.0, 1.0 - own[i])
+    for i in range(cosines.size):
+        total += directions.weights[i] * max(0.0, 1.0 - cosines[i])
         parts[i] = total
     if total == 0.0:
         return INT(-1)
     chosen: Any = INT(-1)
     largest = -1.0
     for t in range(draws.size):
-        drawn = np.searchsorted(parts, total * (draws[t] / _ONE), side="right")
-        _cosines(columns, columns[:, drawn].copy(), trial)
-        trial_gain = _gain(weights, trial, own)
+        drawn = np.searchsorted(parts, total * (draws[t] / _MAX_DRAW), side="right")
+        _cosines(directions.columns, directions.columns[:, drawn].copy(), trial)
+        trial_gain = _gain(directions.weights, trial, cosines)
         if trial_gain > largest * (1.0 + MARGIN):
             largest, chosen = trial_gain, INT(drawn)
             best[:] = trial
@@ -102,9 +151,10 @@ def _choose(columns: Any, weights: Any, own: Any, draws: Any, best: Any, trial: 
 
 
 @jit
-def _compare(units: Any, centres: Any, n: Any, rows: Any, labels: Any, own: Any, apart: Any, moves: Any) -> Any:
-    """Look at all centres for some directions; write where each wants to go and its distance from the rest."""
+def _compare(units: Any, n: Any, rows: Any, state: Any, moves: Any) -> Any:
+    """Compare some directions with all centres; write where each moves and its distance from the rest."""
     k = units.shape[1]
+    labels, own, chords, centres = state.labels, state.cosines, state.chords, state.centres
     block, cosines = np.zeros((k, BLOCK)), np.empty(BLOCK)
     first, second, where = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     n_moves: Any = INT(0)
@@ -129,150 +179,169 @@ def _compare(units: Any, centres: Any, n: Any, rows: Any, labels: Any, own: Any,
                 where[b] = place if cosine > first[b] else where[b]
                 first[b] = max(first[b], cosine)
         for b in range(size):
-            i, wanted = rows[start + b], np.int64(where[b])
-            if wanted == labels[i]:
-                apart[i] = _chord(second[b])
+            i, nearest = rows[start + b], np.int64(where[b])
+            if nearest == labels[i]:
+                chords[i] = _chord(second[b])
             elif first[b] <= own[i] + MARGIN:
-                apart[i] = _chord(first[b])
+                chords[i] = _chord(first[b])
             else:
-                moves[n_moves, 0], moves[n_moves, 1] = i, wanted
+                moves[n_moves, 0], moves[n_moves, 1] = i, nearest
                 n_moves += 1
                 own[i] = first[b]
-                apart[i] = _chord(second[b])
+                chords[i] = _chord(second[b])
     return n_moves
 
 
 @jit
-def _set_own(units: Any, centres: Any, labels: Any, own: Any, i: int) -> None:
-    c = labels[i]
-    own[i] = 0.0
+def _set_cosine(units: Any, state: Any, i: int) -> None:
+    c = state.labels[i]
+    state.cosines[i] = 0.0
     for j in range(units.shape[1]):
-        own[i] += units[i, j] * centres[c, j]
+        state.cosines[i] += units[i, j] * state.centres[c, j]
 
 
 @jit
-def _improve(
-    units: Any,
-    weights: Any,
-    n: Any,
-    labels: Any,
-    own: Any,
-    apart: Any,
-    sums: Any,
-    centres: Any,
-    counts: Any,
-    drift: Any,
-    rows: Any,
-    moves: Any,
-) -> None:
-    """Move centres and directions in turn until no direction wants to move.
+def _move_centres(n: Any, state: Any, drift: Any) -> tuple[float, float]:
+    """Point all centres along their sums; the two largest distances by which one moved."""
+    furthest, second = 0.0, 0.0
+    for c in range(n):
+        drift[c] = _set_centre(state.sums, state.centres, c)
+        if drift[c] > furthest:
+            furthest, second = drift[c], furthest
+        elif drift[c] > second:
+            second = drift[c]
+    return furthest, second
+
+
+@jit
+def _fill_cluster(directions: Any, state: Any, own_chords: Any, c: int) -> None:
+    """Give an empty cluster the direction with the smallest cosine to its centre, from a cluster that has others."""
+    state.sums[c, :] = 0.0
+    lone: Any = INT(-1)
+    for i in range(state.labels.size):
+        _set_cosine(directions.units, state, i)
+        if state.counts[state.labels[i]] > 1 and (lone < 0 or state.cosines[i] < state.cosines[lone]):
+            lone = INT(i)
+    _reassign(directions, state, lone, INT(c))
+    state.cosines[lone], own_chords[lone] = 1.0, 0.0
+    state.chords[:] = 0.0
+
+
+@jit
+def _improve(directions: Any, n: Any, state: Any, space: Any) -> None:
+    """Move centres and directions in turn until no direction moves.
 
     A cluster left empty takes the direction with the smallest cosine to its own centre, the first of equal ones,
     from any cluster that has others.
     """
+    units, labels, cosines, chords = directions.units, state.labels, state.cosines, state.chords
+    own_chords, drift, rows, moves = space.own_chords, space.drift, space.rows, space.moves
     m = labels.size
-    near = np.empty(m)  # chords to the own centre, or more: cosines are made anew only where that leaves a doubt
     for i in range(m):
-        near[i] = _chord(own[i])
+        own_chords[i] = _chord(cosines[i])
     for _ in range(MAX_ROUNDS):
-        furthest, second = 0.0, 0.0
-        for c in range(n):
-            drift[c] = _set_centre(sums, centres, c)
-            if drift[c] > furthest:
-                furthest, second = drift[c], furthest
-            elif drift[c] > second:
-                second = drift[c]
+        furthest, second = _move_centres(n, state, drift)
         n_rows: Any = INT(0)
         for i in range(m):
             c = labels[i]
-            near[i] += drift[c]
-            apart[i] -= second if drift[c] == furthest else furthest
-            if near[i] + SLACK > apart[i]:
-                _set_own(units, centres, labels, own, i)
-                near[i] = _chord(own[i])
-                if near[i] + SLACK > apart[i]:
+            own_chords[i] += drift[c]
+            chords[i] -= second if drift[c] == furthest else furthest
+            if own_chords[i] + SLACK > chords[i]:
+                _set_cosine(units, state, i)
+                own_chords[i] = _chord(cosines[i])
+                if own_chords[i] + SLACK > chords[i]:
                     rows[n_rows] = i
                     n_rows += 1
-        n_moves = _compare(units, centres, n, rows[:n_rows], labels, own, apart, moves)
+        n_moves = _compare(units, n, rows[:n_rows], state, moves)
         for move in range(n_moves):
-            _reassign(units, weights, labels, sums, counts, moves[move, 0], moves[move, 1])
-            near[moves[move, 0]] = _chord(own[moves[move, 0]])
-        settled = n_moves == 0
+            _reassign(directions, state, moves[move, 0], moves[move, 1])
+            own_chords[moves[move, 0]] = _chord(cosines[moves[move, 0]])
+        is_stable = n_moves == 0
         for c in range(n):
-            if counts[c] == 0:
-                settled = False
-                sums[c, :] = 0.0
-                lone: Any = INT(-1)
-                for i in range(m):
-                    _set_own(units, centres, labels, own, i)
-                    if counts[labels[i]] > 1 and (lone < 0 or own[i] < own[lone]):
-                        lone = INT(i)
-                _reassign(units, weights, labels, sums, counts, lone, INT(c))
-                own[lone], near[lone] = 1.0, 0.0
-                apart[:] = 0.0
-        if settled:
+            if state.counts[c] == 0:
+                is_stable = False
+                _fill_cluster(directions, state, own_chords, c)
+        if is_stable:
             break
     for i in range(m):
-        _set_own(units, centres, labels, own, i)
+        _set_cosine(units, state, i)
 
 
 @jit
-def _reassign(units: Any, weights: Any, labels: Any, sums: Any, counts: Any, i: Any, to: Any) -> None:
-    c = labels[i]
-    for j in range(units.shape[1]):
-        part = weights[i] * units[i, j]
-        sums[c, j] -= part
-        sums[to, j] += part
-    counts[c] -= 1
-    counts[to] += 1
-    labels[i] = to
+def _reassign(directions: Any, state: Any, i: Any, to: Any) -> None:
+    c = state.labels[i]
+    for j in range(directions.units.shape[1]):
+        part = directions.weights[i] * directions.units[i, j]
+        state.sums[c, j] -= part
+        state.sums[to, j] += part
+    state.counts[c] -= 1
+    state.counts[to] += 1
+    state.labels[i] = to
 
 
 @jit
-def _chains(units: Any, columns: Any, weights: Any, most: int, n_restarts: int, key: Any, kept: Any, best: Any) -> None:
-    m, k = units.shape
-    labels, own, apart = np.empty(m, np.int64), np.empty(m), np.empty(m)
-    fresh, trial = np.empty(m), np.empty(m)
-    sums, centres, drift = np.empty((most, k)), np.empty((most, k)), np.empty(most)
-    counts, rows, moves = np.empty(most, np.int64), np.empty(m, np.int64), np.empty((m, 2), np.int64)
-    draws = np.empty(CANDIDATES * most, np.int64)
+def _start_chain(directions: Any, state: Any) -> None:
+    """Put all directions in one cluster."""
+    m, k = directions.units.shape
+    state.labels[:], state.counts[:], state.sums[:], state.centres[:] = 0, 0, 0.0, 0.0
+    state.counts[0] = m
+    state.chords[:] = 2.0
+    for i in range(m):
+        for j in range(k):
+            state.sums[0, j] += directions.weights[i] * directions.units[i, j]
+    _set_centre(state.sums, state.centres, INT(0))
+    _cosines(directions.columns, state.centres[0], state.cosines)
+
+
+@jit
+def _objective(directions: Any, n: int, state: Any) -> float:
+    """The weighted sum of cosines to the own centre, from sums made anew."""
+    m, k = directions.units.shape
+    state.sums[:n] = 0.0
+    for i in range(m):
+        for j in range(k):
+            state.sums[state.labels[i], j] += directions.weights[i] * directions.units[i, j]
+    objective = 0.0
+    for c in range(n):
+        length = 0.0
+        for j in range(k):
+            length += state.sums[c, j] * state.sums[c, j]
+        objective += np.sqrt(length)
+    return objective
+
+
+@jit
+def _run_chains(directions: Any, max_clusters: int, n_restarts: int, key: Any, kept: Any, best: Any) -> None:
+    m, k = directions.units.shape
+    new, trial = np.empty(m), np.empty(m)
+    state = Assignment(
+        np.empty(m, np.int64), np.empty(m), np.empty(m), np.empty((max_clusters, k)), np.empty((max_clusters, k)),
+        np.empty(max_clusters, np.int64),
+    )  # fmt: skip
+    space = Workspace(np.empty(m), np.empty(max_clusters), np.empty(m, np.int64), np.empty((m, 2), np.int64))
+    cosines, chords = state.cosines, state.chords
+    draws = np.empty(CANDIDATES * max_clusters, np.int64)
     for restart in range(n_restarts):
-        fill_below(draws, INT(_ONE), INT(0), key, INT(STARTS), INT(0), restart)
-        labels[:], counts[:], sums[:], centres[:] = 0, 0, 0.0, 0.0
-        counts[0] = m
-        apart[:] = 2.0
-        for i in range(m):
-            for j in range(k):
-                sums[0, j] += weights[i] * units[i, j]
-        _set_centre(sums, centres, INT(0))
-        _cosines(columns, centres[0], own)
-        for n in range(2, most + 1):
-            chosen = _choose(columns, weights, own, draws[CANDIDATES * (n - 1) : CANDIDATES * n], fresh, trial)
+        fill_below(draws, INT(_MAX_DRAW), INT(0), key, INT(STARTS), INT(0), restart)
+        _start_chain(directions, state)
+        for n in range(2, max_clusters + 1):
+            chosen = _choose(directions, cosines, draws[CANDIDATES * (n - 1) : CANDIDATES * n], new, trial)
             if chosen < 0:
-                fresh[:], centres[n - 1] = -2.0, 0.0
+                new[:], state.centres[n - 1] = -2.0, 0.0
             else:
-                centres[n - 1] = units[chosen]
+                state.centres[n - 1] = directions.units[chosen]
             for i in range(m):
-                if fresh[i] > own[i] + MARGIN:
-                    apart[i] = min(apart[i], _chord(own[i]))
-                    own[i] = fresh[i]
-                    _reassign(units, weights, labels, sums, counts, INT(i), INT(n - 1))
+                if new[i] > cosines[i] + MARGIN:
+                    chords[i] = min(chords[i], _chord(cosines[i]))
+                    cosines[i] = new[i]
+                    _reassign(directions, state, INT(i), INT(n - 1))
                 else:
-                    apart[i] = min(apart[i], _chord(fresh[i]))
-            _improve(units, weights, INT(n), labels, own, apart, sums, centres, counts, drift, rows, moves)
-            sums[:n] = 0.0
-            for i in range(m):
-                for j in range(k):
-                    sums[labels[i], j] += weights[i] * units[i, j]
-            objective = 0.0
-            for c in range(n):
-                length = 0.0
-                for j in range(k):
-                    length += sums[c, j] * sums[c, j]
-                objective += np.sqrt(length)
+                    chords[i] = min(chords[i], _chord(new[i]))
+            _improve(directions, INT(n), state, space)
+            objective = _objective(directions, n, state)
             if restart == 0 or objective > best[n - 2] * (1.0 + MARGIN):
                 best[n - 2] = objective
-                kept[n - 2] = labels
+                kept[n - 2] = state.labels
 
 
 def best_assignments(
@@ -299,6 +368,6 @@ def best_assignments(
     kept = np.zeros((max_clusters - 1, units.shape[0]), np.int32)
     objectives = np.zeros(max_clusters - 1)
     units = np.pad(units, ((0, 0), (0, -units.shape[1] % 4)))
-    columns = np.ascontiguousarray(units.T)
-    _chains(units, columns, weights, max_clusters, n_restarts, key, kept, objectives)
+    directions = Directions(units, np.ascontiguousarray(units.T), weights)
+    _run_chains(directions, max_clusters, n_restarts, key, kept, objectives)
     return kept, objectives

@@ -56,7 +56,7 @@ class Groups:
         return self.group.size
 
 
-def grouped(rows: NDArray[np.float64]) -> Groups:
+def group_rows(rows: NDArray[np.float64]) -> Groups:
     """The rows of a table by direction; those of zeros are a group of their own.
 
     Args:

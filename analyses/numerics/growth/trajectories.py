@@ -22,7 +22,7 @@ MAX_SIZES = 300
 """At most about this many sizes are kept."""
 
 
-def sizes_up_to(n: int, always: tuple[int, ...] = ()) -> NDArray[np.int64]:
+def choose_sizes(n: int, always: tuple[int, ...] = ()) -> NDArray[np.int64]:
     """Sizes from 1 to ``n`` worth looking at: half of them evenly spaced, half by a constant factor.
 
     Args:
@@ -68,7 +68,7 @@ class Trajectory:
     means: NDArray[np.float64]
     distances: NDArray[np.float64]
 
-    def settled_at(self, within: float) -> int:
+    def stable_size(self, within: float) -> int:
         """The least number of rows from which on the ranking is never farther from the final one than ``within``."""
         beyond = np.flatnonzero(self.distances > within + TIE_TOLERANCE)
         return min(int(beyond[-1]) + 2, self.distances.size) if beyond.size else 1
@@ -81,12 +81,12 @@ class Trajectories:
     Attributes:
         means: ``(B, n_sizes, k)`` float64, as in `Trajectory`.
         distances: ``(B, n_sizes)`` float64, at the same sizes.
-        settled: ``(B,)`` int64, `Trajectory.settled_at` of each, from the distances at every size.
+        stable_sizes: ``(B,)`` int64, `Trajectory.stable_size` of each, from the distances at every size.
     """
 
     means: NDArray[np.float64]
     distances: NDArray[np.float64]
-    settled: NDArray[np.int64]
+    stable_sizes: NDArray[np.int64]
 
     @classmethod
     def joined(cls, parts: Sequence[Trajectories]) -> Trajectories:
@@ -94,12 +94,12 @@ class Trajectories:
         return cls(
             means=np.concatenate([part.means for part in parts]),
             distances=np.concatenate([part.distances for part in parts]),
-            settled=np.concatenate([part.settled for part in parts]),
+            stable_sizes=np.concatenate([part.stable_sizes for part in parts]),
         )
 
-    def settled_by(self, share: float) -> float:
+    def stable_size_quantile(self, share: float) -> float:
         """The least size by which at least that share of the trajectories has settled."""
-        return float(np.quantile(self.settled, share, method="inverted_cdf"))
+        return float(np.quantile(self.stable_sizes, share, method="inverted_cdf"))
 
     def band(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """2.5th, 50th and 97.5th percentile of `means` or `distances` over the trajectories, along a new first axis."""
@@ -110,7 +110,7 @@ class Trajectories:
         return np.asarray((self.distances <= within + TIE_TOLERANCE).mean(axis=0))
 
 
-def stacked(some: Sequence[Trajectory], sizes: NDArray[np.int64], within: float) -> Trajectories:
+def stack_trajectories(some: Sequence[Trajectory], sizes: NDArray[np.int64], within: float) -> Trajectories:
     """What is kept of some trajectories.
 
     Args:
@@ -121,7 +121,7 @@ def stacked(some: Sequence[Trajectory], sizes: NDArray[np.int64], within: float)
     return Trajectories(
         means=np.array([one.means for one in some]),
         distances=np.array([one.distances[sizes - 1] for one in some]),
-        settled=np.array([one.settled_at(within) for one in some]),
+        stable_sizes=np.array([one.stable_size(within) for one in some]),
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analyses.numerics.null_tables import shuffled_table
 from analyses.numerics.pooled_distance import pooled_distances
-from analyses.numerics.semantic.semantic_regression import Floats, Lines, Meaning, lines, performance_rows
+from analyses.numerics.semantic.semantic_regression import Floats, Lines, Meaning, fit_lines, performance_rows
 from tracker.statistics.multiple_testing import ascending_fdr_values, fdr_values
 from tracker.statistics.resampling import ALPHA, PermutationTest, build_permutation_test, map_blocks, split_blocks
 from tracker.statistics.rng_streams import ROWS, generator, stream_key
@@ -20,7 +20,7 @@ TIE = 1e-9
 """Statistics within this share of their scale count as equal: rounding is far below, and a tie only raises p."""
 BLOCK_CELLS, STACK_CELLS = 2**20, 2**21
 """Numbers in one array over the draws of a block, and over the draws whose products are taken together."""
-MOST_DRAWS = 128
+MAX_DRAWS = 128
 """In one block."""
 BINS = 60
 TAIL = 5e-4
@@ -73,7 +73,7 @@ class SemanticTest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Statistics:
+class _LineStatistics:
     """Of some tables, one row each; slopes in units of ``scale``, ascending, NaN last, and so the FDR values."""
 
     slope_mean: Floats
@@ -83,15 +83,15 @@ class _Statistics:
     fdr: NDArray[np.float32]
 
     @classmethod
-    def of(cls, found: Lines, scale: float) -> _Statistics:
-        there = ~np.isnan(found.t)
-        n = there.sum(axis=0)
+    def describe(cls, fitted: Lines, scale: float) -> _LineStatistics:
+        is_fitted = ~np.isnan(fitted.t)
+        n = is_fitted.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            slope_mean = np.where(there, found.slope, 0.0).sum(axis=0) / n
-        fdr = ascending_fdr_values(np.sort(found.pvalue.T, axis=1))
+            slope_mean = np.where(is_fitted, fitted.slope, 0.0).sum(axis=0) / n
+        fdr = ascending_fdr_values(np.sort(fitted.pvalue.T, axis=1))
         # Rounded, so that values that differ by the order of summation only are the same value.
-        slopes = np.sort(np.round(found.slope.T / scale, 9), axis=1)
-        largest = np.where(there, np.abs(found.t), -1.0).max(axis=0)
+        slopes = np.sort(np.round(fitted.slope.T / scale, 9), axis=1)
+        largest = np.where(is_fitted, np.abs(fitted.t), -1.0).max(axis=0)
         return cls(
             slope_mean=slope_mean,
             n_discoveries=np.where(n > 0, (fdr <= ALPHA).sum(axis=1), np.nan),
@@ -101,12 +101,12 @@ class _Statistics:
         )
 
     @classmethod
-    def joined(cls, parts: list[_Statistics]) -> _Statistics:
+    def join(cls, parts: list[_LineStatistics]) -> _LineStatistics:
         names = cls.__slots__
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
-class _Draws:
+class _NullTables:
     """Tables drawn under a null, by number.
 
     Args:
@@ -119,7 +119,7 @@ class _Draws:
         self, Q: Floats, weights: Floats, *, similarity: str, null: str, weights_follow_scores: bool, seed: int
     ) -> None:
         self.Q, self.similarity, self.null, self.seed = Q, similarity, null, seed
-        self.weights_move = null == "rows" and weights_follow_scores and bool((weights != weights[0]).any())
+        self.moves_weights = null == "rows" and weights_follow_scores and bool((weights != weights[0]).any())
         self.rows = performance_rows(Q, similarity)
         self.weights = weights
         self.partners = weights * self.rows.any(axis=1)
@@ -136,7 +136,7 @@ class _Draws:
 
     def partner_weights(self, draws: range) -> Floats:
         """``(n, b)``."""
-        if self.weights_move:
+        if self.moves_weights:
             return np.column_stack([self.partners[self.order(draw)] for draw in draws])
         if self.null == "columns" and self.similarity == "cosine":
             return np.column_stack([self.weights * self.performance(draw).any(axis=1) for draw in draws])
@@ -173,31 +173,19 @@ def semantic_test(
     kept = np.asarray(performance_rows(Q, similarity).any(axis=1))
     if null == "rows":
         Q, E, weights = Q[kept], E[kept], weights[kept]
-    draws = _Draws(Q, weights, similarity=similarity, null=null, weights_follow_scores=weights_follow_scores, seed=seed)
-    n, k = draws.rows.shape
+    draws = _NullTables(
+        Q, weights, similarity=similarity, null=null, weights_follow_scores=weights_follow_scores, seed=seed
+    )
     meaning = Meaning.of(E, draws.partners, intercept=intercept)
     partners = draws.partners[:, None]
-    observed = lines(meaning, draws.rows[:, None, :], partners, meaning.squares_under(partners))
+    observed = fit_lines(meaning, draws.rows[:, None, :], partners, meaning.squares_under(partners))
     spread = observed.spread[~np.isnan(observed.spread)]
     scale = float(np.median(spread)) if spread.size else 1.0
-    blocks = split_blocks(n_permutations, min(MOST_DRAWS, max(8, BLOCK_CELLS // n)))
-    stack = max(1, STACK_CELLS // (n * k))
-
-    def task(block: int) -> _Statistics:
-        chosen = blocks[block]
-        given = draws.partner_weights(chosen)
-        squares = meaning.squares_under(given)
-        parts = []
-        for places in split_blocks(len(chosen), stack):
-            part = slice(places.start, places.stop)
-            U = np.stack([draws.performance(draw) for draw in chosen[part]], axis=1)
-            parts.append(_Statistics.of(lines(meaning, U, given[:, part], squares[:, part]), scale))
-        return _Statistics.joined(parts)
-
-    found = _Statistics.joined([_Statistics.of(observed, scale), *map_blocks(task, len(blocks))])
-    took_part = draws.partners > 0
+    drawn = _describe_draws(draws, meaning, scale, n_permutations)
+    statistics = _LineStatistics.join([_LineStatistics.describe(observed, scale), *drawn])
+    is_partner = draws.partners > 0
     slope, stderr, t, pvalue = (
-        values[took_part, 0] for values in (observed.slope, observed.stderr, observed.t, observed.pvalue)
+        values[is_partner, 0] for values in (observed.slope, observed.stderr, observed.t, observed.pvalue)
     )
     return SemanticTest(
         kept=kept,
@@ -206,11 +194,32 @@ def semantic_test(
         t=t,
         pvalue=pvalue,
         fdr=fdr_values(pvalue),
-        familywise=_familywise(np.abs(t), found.max_t[1:]),
-        comparisons=_comparisons(found, scale),
-        slope_bars=_bars(found.slopes, _slope_edges(found.slopes), scale),
-        fdr_bars=_bars(found.fdr, np.linspace(0, 1, BINS // 3 * 2 + 1), 1.0),
+        familywise=_familywise(np.abs(t), statistics.max_t[1:]),
+        comparisons=_comparisons(statistics, scale),
+        slope_bars=_bars(statistics.slopes, _slope_edges(statistics.slopes), scale),
+        fdr_bars=_bars(statistics.fdr, np.linspace(0, 1, BINS // 3 * 2 + 1), 1.0),
     )
+
+
+def _describe_draws(draws: _NullTables, meaning: Meaning, scale: float, n_permutations: int) -> list[_LineStatistics]:
+    """Statistics of blocks of drawn tables."""
+    n, k = draws.rows.shape
+    blocks = split_blocks(n_permutations, min(MAX_DRAWS, max(8, BLOCK_CELLS // n)))
+    stack = max(1, STACK_CELLS // (n * k))
+
+    def describe_block(block: int) -> _LineStatistics:
+        numbers = blocks[block]
+        weights = draws.partner_weights(numbers)
+        squares = meaning.squares_under(weights)
+        parts = []
+        for places in split_blocks(len(numbers), stack):
+            part = slice(places.start, places.stop)
+            U = np.stack([draws.performance(draw) for draw in numbers[part]], axis=1)
+            fitted = fit_lines(meaning, U, weights[:, part], squares[:, part])
+            parts.append(_LineStatistics.describe(fitted, scale))
+        return _LineStatistics.join(parts)
+
+    return map_blocks(describe_block, len(blocks))
 
 
 def _familywise(t: Floats, largest: Floats) -> Floats:
@@ -220,27 +229,27 @@ def _familywise(t: Floats, largest: Floats) -> Floats:
     return np.where(np.isnan(t), np.nan, (1 + len(ascending) - below) / (1 + len(ascending)))
 
 
-def _comparisons(found: _Statistics, scale: float) -> dict[str, PermutationTest]:
+def _comparisons(statistics: _LineStatistics, scale: float) -> dict[str, PermutationTest]:
     values = {
-        "slope.mean": (found.slope_mean, TIE * scale),
-        "n_discoveries": (found.n_discoveries, 0.0),
-        "ks_slope": (pooled_distances(found.slopes), TIE),
-        "ks_fdr": (pooled_distances(found.fdr), TIE),
-        "max_t": (found.max_t, TIE * float(found.max_t[0])),
+        "slope.mean": (statistics.slope_mean, TIE * scale),
+        "n_discoveries": (statistics.n_discoveries, 0.0),
+        "ks_slope": (pooled_distances(statistics.slopes), TIE),
+        "ks_fdr": (pooled_distances(statistics.fdr), TIE),
+        "max_t": (statistics.max_t, TIE * float(statistics.max_t[0])),
     }
-    none = "" if np.isfinite(found.max_t[0]) else "no prompt has a line"
+    no_line = "" if np.isfinite(statistics.max_t[0]) else "no prompt has a line"
     comparisons = {}
     for name, (value, slack) in values.items():
         difference = value[1:] - value[0]
         signs = np.where(np.abs(difference) > slack, np.sign(difference), 0).astype(np.int8)
         on_an_atom = name in ("n_discoveries", "ks_fdr")
-        comparisons[name] = build_permutation_test(value[0], value[1:], signs, none, on_an_atom=on_an_atom)
+        comparisons[name] = build_permutation_test(value[0], value[1:], signs, no_line, on_an_atom=on_an_atom)
     return comparisons
 
 
 def _slope_edges(slopes: NDArray[np.float32]) -> Floats:
-    mine, pool = slopes[0][~np.isnan(slopes[0])], slopes[1:][~np.isnan(slopes[1:])]
-    low, high = (np.quantile(one, [TAIL, 1 - TAIL]) if one.size else np.zeros(2) for one in (mine, pool))
+    observed, pool = slopes[0][~np.isnan(slopes[0])], slopes[1:][~np.isnan(slopes[1:])]
+    low, high = (np.quantile(values, [TAIL, 1 - TAIL]) if values.size else np.zeros(2) for values in (observed, pool))
     least, most = float(min(low[0], high[0])), float(max(low[1], high[1]))
     margin = 0.02 * (most - least) or 0.5
     return np.linspace(least - margin, most + margin, BINS + 1)

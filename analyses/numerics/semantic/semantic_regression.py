@@ -134,7 +134,7 @@ class Lines:
     spread: Floats
 
 
-def lines(meaning: Meaning, U: Floats, weights: Floats, squares: Floats) -> Lines:
+def fit_lines(meaning: Meaning, U: Floats, weights: Floats, squares: Floats) -> Lines:
     """The lines of several tables of performance rows against the same embeddings.
 
     A prompt has no line if its weight is 0, or if either similarity is the same for all its partners. A fit that leaves

@@ -16,7 +16,7 @@ Source: Lugannani & Rice 1980 and Daniels 1987 (saddlepoints of tail integrals);
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,37 @@ FARTHEST = 300.0
 ONE_SIDED = 0.9
 """A chance above this is computed as one minus the other tail, which then has all its digits."""
 _SMALL, _LARGE = 2.0**-200, 2.0**300
+
+
+class Integrand(NamedTuple):
+    """What is integrated along the line through the saddle point.
+
+    Attributes:
+        a, weight, alpha: ``(m,)`` float64.
+        c: the saddle point.
+        sigma: width in which the nodes are laid out.
+        total: sum of the shapes of all values other than 0.
+    """
+
+    a: Any
+    alpha: Any
+    weight: Any
+    c: Any
+    sigma: Any
+    total: Any
+
+
+class Nodes(NamedTuple):
+    """Memory for `NODES` nodes of the integration: where they lie, and factors of the integrand there."""
+
+    t: Any
+    y: Any
+    re: Any
+    im: Any
+    size: Any
+    phase: Any
+    real: Any
+    imaginary: Any
 
 
 @jit
@@ -119,14 +150,57 @@ def _resolvent(a: Any, weight: Any, y: Any, real: Any, imaginary: Any) -> None:
 
 
 @jit
-def upper_tail(d: Any, alpha: Any, with_density: bool) -> Any:
-    """``P(S > 0)`` and, where ``d = x - t``, the density of the weighted mean of x at t.
+def _new_nodes() -> Any:
+    return Nodes(
+        np.empty(NODES), np.empty(NODES), np.empty(NODES), np.empty(NODES), np.empty(NODES), np.empty(NODES),
+        np.zeros(NODES), np.zeros(NODES),
+    )  # fmt: skip
 
-    Args:
-        d: ``(m,)`` of both signs, none larger than 1 in magnitude and some of about that size.
-        alpha: ``(m,)`` positive shapes.
-        with_density: whether the density is wanted; 0 is returned in its place otherwise.
-    """
+
+@jit
+def _sum_level(integrand: Any, nodes: Any, first: float, spacing: float, with_density: bool) -> Any:
+    """Sums of tail and density over the nodes ``first``, ``first + spacing``, ... until nothing is added."""
+    t, y, re, im, size, phase = nodes.t, nodes.y, nodes.re, nodes.im, nodes.size, nodes.phase
+    sum_tail, sum_density, reach_tail, reach_density = 0.0, 0.0, 0.0, 0.0
+    batch: Any = INT(0)
+    while True:
+        for k in range(NODES):
+            t[k] = first + spacing * (batch * NODES + k)
+            y[k] = integrand.sigma * np.sinh(t[k])
+        _factors(integrand.a, integrand.alpha, y, re, im, size, phase)
+        if with_density:
+            _resolvent(integrand.a, integrand.weight, y, nodes.real, nodes.imaginary)
+        last_tail, last_density = 0.0, 0.0
+        for k in range(NODES):
+            half = 0.5 if t[k] == 0.0 else 1.0
+            norm = re[k] * re[k] + im[k] * im[k]
+            scale = half * np.cosh(t[k]) * np.exp(-size[k]) / norm
+            cos, sin = np.cos(phase[k]), np.sin(phase[k])
+            f_re, f_im = scale * (re[k] * cos + im[k] * sin), scale * (re[k] * sin - im[k] * cos)
+            u = y[k] / integrand.c
+            pole = 1.0 + u * u
+            last_tail = (f_re + u * f_im) / pole
+            last_density = f_re * nodes.real[k] - f_im * nodes.imaginary[k]
+            sum_tail += last_tail
+            sum_density += last_density
+            reach_tail = max(reach_tail, abs(last_tail))
+            reach_density = max(reach_density, abs(last_density))
+        batch += 1
+        size_tail = scale * np.sqrt(norm / pole)
+        size_density = scale * np.sqrt(norm) * (abs(nodes.real[NODES - 1]) + abs(nodes.imaginary[NODES - 1]))
+        if size_tail <= NEGLIGIBLE * reach_tail and size_density <= NEGLIGIBLE * reach_density:
+            break
+        if t[NODES - 1] > FARTHEST:
+            rest = 1.0 / np.expm1(integrand.total * spacing)
+            sum_tail += rest * last_tail
+            sum_density += rest * last_density
+            break
+    return sum_tail, sum_density
+
+
+@jit
+def _prepare(d: Any, alpha: Any) -> Any:
+    """The integrand along the line through the saddle point, and the logarithm of its value there."""
     c = saddlepoint(d, alpha)
     a, weight = np.empty(d.size), np.empty(d.size)
     log_m, lost, spread, widest, total = 0.0, 0.0, 1.0 / (c * c), 1.0 / c, 0.0
@@ -142,61 +216,39 @@ def upper_tail(d: Any, alpha: Any, with_density: bool) -> Any:
         lost = (summed - log_m) - term
         log_m = summed
     sigma = min(1.0 / np.sqrt(spread), 1.0 / widest)
-    y, t = np.empty(NODES), np.empty(NODES)
-    re, im, size, phase = np.empty(NODES), np.empty(NODES), np.empty(NODES), np.empty(NODES)
-    real, imaginary = np.zeros(NODES), np.zeros(NODES)
+    return Integrand(a, alpha, weight, c, sigma, total), log_m
+
+
+@jit
+def upper_tail(d: Any, alpha: Any, with_density: bool) -> Any:
+    """``P(S > 0)`` and, where ``d = x - t``, the density of the weighted mean of x at t.
+
+    Args:
+        d: ``(m,)`` of both signs, none larger than 1 in magnitude and some of about that size.
+        alpha: ``(m,)`` positive shapes.
+        with_density: whether the density is wanted; 0 is returned in its place otherwise.
+    """
+    integrand, log_m = _prepare(d, alpha)
+    nodes = _new_nodes()
     tail, density, step = 0.0, 0.0, FIRST_STEP
     for level in range(HALVINGS + 1):
         # The first level has the nodes 0, h, 2h, ...; each further one those half-way between all before.
-        apart = FIRST_STEP if level == 0 else 2.0 * step
+        spacing = FIRST_STEP if level == 0 else 2.0 * step
         first = 0.0 if level == 0 else step
-        sum_tail, sum_density, reach_tail, reach_density = 0.0, 0.0, 0.0, 0.0
-        batch: Any = INT(0)
-        while True:
-            for k in range(NODES):
-                t[k] = first + apart * (batch * NODES + k)
-                y[k] = sigma * np.sinh(t[k])
-            _factors(a, alpha, y, re, im, size, phase)
-            if with_density:
-                _resolvent(a, weight, y, real, imaginary)
-            last_tail, last_density = 0.0, 0.0
-            for k in range(NODES):
-                half = 0.5 if t[k] == 0.0 else 1.0
-                norm = re[k] * re[k] + im[k] * im[k]
-                scale = half * np.cosh(t[k]) * np.exp(-size[k]) / norm
-                cos, sin = np.cos(phase[k]), np.sin(phase[k])
-                f_re, f_im = scale * (re[k] * cos + im[k] * sin), scale * (re[k] * sin - im[k] * cos)
-                u = y[k] / c
-                pole = 1.0 + u * u
-                last_tail = (f_re + u * f_im) / pole
-                last_density = f_re * real[k] - f_im * imaginary[k]
-                sum_tail += last_tail
-                sum_density += last_density
-                reach_tail = max(reach_tail, abs(last_tail))
-                reach_density = max(reach_density, abs(last_density))
-            batch += 1
-            size_tail = scale * np.sqrt(norm / pole)
-            size_density = scale * np.sqrt(norm) * (abs(real[NODES - 1]) + abs(imaginary[NODES - 1]))
-            if size_tail <= NEGLIGIBLE * reach_tail and size_density <= NEGLIGIBLE * reach_density:
-                break
-            if t[NODES - 1] > FARTHEST:
-                rest = 1.0 / np.expm1(total * apart)
-                sum_tail += rest * last_tail
-                sum_density += rest * last_density
-                break
+        sum_tail, sum_density = _sum_level(integrand, nodes, first, spacing, with_density)
         if level == 0:
             tail, density = sum_tail * step, sum_density * step
         else:
             finer = 0.5 * tail + sum_tail * step
             finer_density = 0.5 * density + sum_density * step
             agrees = abs(finer - tail) <= AGREEMENT * abs(finer)
-            agrees_too = abs(finer_density - density) <= AGREEMENT * abs(finer_density)
+            density_agrees = abs(finer_density - density) <= AGREEMENT * abs(finer_density)
             tail, density = finer, finer_density
-            if agrees and (agrees_too or not with_density):
+            if agrees and (density_agrees or not with_density):
                 break
         step *= 0.5
-    outside = sigma * np.exp(log_m) / np.pi
-    return outside / c * tail, outside * density
+    outside = integrand.sigma * np.exp(log_m) / np.pi
+    return outside / integrand.c * tail, outside * density
 
 
 @jit

@@ -25,7 +25,7 @@ BLOCK = 512
 """Draws that share a stream."""
 ROWS = 64
 """Prompts whose weights are held at a time, for one block of draws."""
-TILE, HELD = 128, 32
+TILE, ROWS_HELD = 128, 32
 """Draws and prompts whose weights stay in the nearest cache."""
 GAMMA = 12
 """From this many prompts with the same scores on, one gamma variable costs less than as many exponential ones."""
@@ -93,7 +93,7 @@ def rank_draws(
 def _patterns(X: NDArray[np.float64], alpha: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Distinct prompts, one per column, under a row of ones, and their shapes; what is cheaper apart is kept apart.
 
-    Columns of zeros, which have no shape, fill up to a multiple of `HELD`.
+    Columns of zeros, which have no shape, fill up to a multiple of `ROWS_HELD`.
     """
     patterns, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
     shapes = np.bincount(place.ravel(), weights=alpha, minlength=len(patterns)).astype(np.float64)
@@ -105,7 +105,7 @@ def _patterns(X: NDArray[np.float64], alpha: NDArray[np.float64]) -> tuple[NDArr
         kept = np.concatenate([np.flatnonzero(together), np.flatnonzero(apart)])
         shapes = np.where(apart, 1.0, shapes[place.ravel()])[kept]
         patterns = X[kept]
-    padded = -len(patterns) % HELD
+    padded = -len(patterns) % ROWS_HELD
     columns = np.pad(np.vstack([patterns.T, np.ones(len(patterns))]), ((0, 0), (0, padded)))
     return columns, shapes
 
@@ -133,17 +133,17 @@ def _weighted_sums(
 
 @jit
 def _add(sums: Any, weights: Any, columns: Any) -> None:
-    """Add ``columns @ weights`` to the sums, prompts in their order; their number is a multiple of `HELD`."""
-    held = np.empty((HELD, TILE))
+    """Add ``columns @ weights`` to the sums, prompts in their order; their number is a multiple of `ROWS_HELD`."""
+    held = np.empty((ROWS_HELD, TILE))
     for tile in range(0, sums.shape[1], TILE):
         width = min(TILE, sums.shape[1] - tile)
-        for start in range(0, columns.shape[1], HELD):
-            for r in range(HELD):
+        for start in range(0, columns.shape[1], ROWS_HELD):
+            for r in range(ROWS_HELD):
                 source, target = weights[start + r, tile : tile + width], held[r]
                 for t in range(width):
                     target[t] = source[t]
             for j in range(columns.shape[0]):
-                for r in range(0, HELD, 8):
+                for r in range(0, ROWS_HELD, 8):
                     _add_eight(sums[j, tile : tile + width], held[r : r + 8], columns[j, start + r : start + r + 8])
 
 

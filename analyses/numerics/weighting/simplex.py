@@ -23,7 +23,7 @@ from tracker.statistics.resampling import map_blocks
 SAME = 1e-12
 """Scores no farther apart than this share of the largest in the table are the same score."""
 MAX_STEPS = 200
-SETTLED = 1e-8
+MAX_STEP = 1e-8
 """A quantile is found when a step is less than this share of the way to the nearest end; the error is its square."""
 
 Vector = NDArray[np.float64]
@@ -183,7 +183,7 @@ def quantiles(x: Vector, alpha: Vector, levels: Vector) -> Vector:
         slope = density / np.maximum(np.exp(-0.5 * score * score) / np.sqrt(2 * np.pi), np.finfo(float).tiny)
         usable = np.isfinite(score) & np.isfinite(slope) & (slope > 0)
         step = np.divide(wanted[moving] - score, slope, out=np.full(len(at), np.inf), where=usable)
-        trial, settled = at + step, np.abs(step) <= SETTLED * np.minimum(at - low, high - at)
+        trial, settled = at + step, np.abs(step) <= MAX_STEP * np.minimum(at - low, high - at)
         outside = ~settled & ~((trial > below[moving]) & (trial < above[moving]))
         trial[outside] = 0.5 * (below[moving] + above[moving])[outside]
         found[moving] = trial

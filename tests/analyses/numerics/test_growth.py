@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from analyses.numerics.elections.exact_sqrt import ExactSqrtSum
-from analyses.numerics.growth.farthest_first import TIE, farthest_first, grouped
+from analyses.numerics.growth.farthest_first import TIE, farthest_first, group_rows
 
 CRITERIA = ("mean", "min")
 
 
 def order_of(table: np.ndarray, start: int, criterion: str = "mean") -> list[int]:
-    return farthest_first(grouped(table), start, criterion).rows.tolist()
+    return farthest_first(group_rows(table), start, criterion).rows.tolist()
 
 
 def exact_order(table: np.ndarray, start: int, criterion: str) -> list[int]:
@@ -135,7 +135,7 @@ class TestAgainstReference:
         ],
     )
     def test_any_numbers_come_in_the_order_of_forty_digits(self, table, criterion):
-        found = farthest_first(grouped(table), 7, criterion)
+        found = farthest_first(group_rows(table), 7, criterion)
         order, distances = high_precision_order(table, 7, criterion)
         assert found.rows.tolist() == order
         assert np.isnan(found.distances[0])
@@ -183,18 +183,18 @@ class TestLaws:
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_rows_of_zeros_come_before_any_that_resembles_what_is_there(self, criterion):
         table = np.vstack([np.ones((3, 4)), np.zeros((3, 4)), np.eye(4), np.zeros((2, 4))])
-        assert grouped(table).n_zero == 5
-        found = farthest_first(grouped(table), 1, criterion)
+        assert group_rows(table).n_zero == 5
+        found = farthest_first(group_rows(table), 1, criterion)
         assert found.rows[:6].tolist() == [1, 3, 4, 5, 10, 11]
         assert found.distances[1:6].tolist() == [1.0] * 5
 
     def test_the_nearest_distance_never_grows(self):
         for table in (binary(0, 200, 9), np.random.default_rng(0).normal(size=(150, 6))):
-            distances = farthest_first(grouped(table), 0, "min").distances[1:]
+            distances = farthest_first(group_rows(table), 0, "min").distances[1:]
             assert (np.diff(distances) <= 1e-12).all()
 
     def test_minus_zero_is_zero(self):
         table = np.array([[1.0, 0.0], [-1.0, -0.0], [0.0, -0.0], [1.0, -0.0]])
-        found = grouped(table)
+        found = group_rows(table)
         assert (len(found.units), found.n_zero) == (3, 1)
         assert found.group[0] == found.group[3]

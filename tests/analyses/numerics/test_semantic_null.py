@@ -160,7 +160,7 @@ class TestLaws:
 
     def test_a_test_that_is_none_keeps_its_numbers_and_has_no_p(self):
         found = semantic_test(Q, E, WEIGHTS, null="columns", **PLAIN)
-        none = found.untested("because")
+        none = found.without_pvalues("because")
         assert np.isnan(none.familywise).all()
         assert none.fdr is found.fdr
         for name, comparison in none.comparisons.items():

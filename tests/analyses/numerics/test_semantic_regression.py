@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyses.numerics.semantic.semantic_regression import Lines, Meaning, lines, performance_rows, unit_rows
+from analyses.numerics.semantic.semantic_regression import Lines, Meaning, fit_lines, performance_rows, unit_rows
 
 RNG = np.random.default_rng(4)
 
@@ -20,7 +20,7 @@ def binary(n: int, k: int) -> np.ndarray:
 def fitted(Q: np.ndarray, E: np.ndarray, weights: np.ndarray, similarity: str, *, intercept: bool) -> Lines:
     """The lines of one table."""
     meaning, partners = Meaning.of(E, weights, intercept=intercept), weights[:, None]
-    return lines(meaning, performance_rows(Q, similarity)[:, None, :], partners, meaning.squares_under(partners))
+    return fit_lines(meaning, performance_rows(Q, similarity)[:, None, :], partners, meaning.squares_under(partners))
 
 
 def similarity_of(Q: np.ndarray, similarity: str) -> np.ndarray:
@@ -66,7 +66,7 @@ class TestAgainstReference:
         meaning = Meaning.of(E, np.ones(50), intercept=True)
         partners = np.column_stack([np.ones(50), weights])
         U = np.stack([performance_rows(Q, "cosine")] * 2, axis=1)
-        found = lines(meaning, U, partners, meaning.squares_under(partners))
+        found = fit_lines(meaning, U, partners, meaning.squares_under(partners))
         fewer = fitted(Q[there], E[there], weights[there], "cosine", intercept=True)
         assert np.isnan(found.slope[~there, 1]).all()
         assert found.slope[there, 1] == pytest.approx(fewer.slope[:, 0], rel=1e-11)

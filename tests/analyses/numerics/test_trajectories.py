@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analyses.numerics.growth.trajectories import MAX_SIZES, random_order, sizes_up_to, stacked, trajectory
+from analyses.numerics.growth.trajectories import MAX_SIZES, choose_sizes, random_order, stack_trajectories, trajectory
 from tracker.statistics.ranking import kendall_distance, mean_ranks
 from tracker.statistics.rng_streams import stream_key
 
@@ -49,7 +49,7 @@ class TestAgainstReference:
         stays = next(m for m in range(1, n + 1) if all(one <= within for one in distances[m - 1 :]))
         found = trajectory(np.ones((n, 2)), np.ones(n), np.arange(n), np.array([n]))
         found.distances[:] = distances
-        assert found.settled_at(within) == stays
+        assert found.stable_size(within) == stays
 
 
 class TestLaws:
@@ -71,7 +71,7 @@ class TestLaws:
     @settings(deadline=None)
     @given(st.integers(1, 20_000))
     def test_sizes_begin_at_one_end_at_all_and_are_few(self, n):
-        sizes = sizes_up_to(n, (50,))
+        sizes = choose_sizes(n, (50,))
         assert (sizes[0], sizes[-1]) == (1, n)
         assert (np.diff(sizes) > 0).all()
         assert len(sizes) <= MAX_SIZES + 1
@@ -88,11 +88,11 @@ class TestLaws:
     def test_bands_hold_the_trajectories(self):
         Q, sizes = (RNG.random((60, 4)) < 0.5).astype(float), np.array([1, 10, 60])
         one_by_one = [trajectory(Q, np.ones(60), random_order(60, stream_key(0), i), sizes) for i in range(41)]
-        many = stacked(one_by_one, sizes, 0.2)
+        many = stack_trajectories(one_by_one, sizes, 0.2)
         low, middle, high = many.band(many.distances)
         assert middle.tolist() == np.median([one.distances[sizes - 1] for one in one_by_one], axis=0).tolist()
         assert ((many.distances >= low) & (many.distances <= high)).mean(axis=0).min() >= 0.95 - 1e-9
         assert many.share_within(0.2).tolist() == [
             np.mean([one.distances[size - 1] <= 0.2 for one in one_by_one]) for size in sizes
         ]
-        assert many.settled.tolist() == [one.settled_at(0.2) for one in one_by_one]
+        assert many.stable_sizes.tolist() == [one.stable_size(0.2) for one in one_by_one]
