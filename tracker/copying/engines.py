@@ -1,6 +1,6 @@
 """The fastest checked way of each engine to read a whole table, and to fill an empty one.
 
-Everything goes over the driver's own cursor inside the transaction of the given connection.
+Everything goes over the driver's own cursor inside the transaction of the sequence_state connection.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from tracker.binary_copy import copy_scores, packed_scores
 from tracker.copying.values import Row, convert_rows, score_array, value_readers, value_writers
 
-NUMBERS_AT_ONCE = 100_000
-TEXTS_AT_ONCE = 2_000
-FILES_AT_ONCE = 8
+SCORES_PER_BATCH = 100_000
+TEXTS_PER_BATCH = 2_000
+FILES_PER_BATCH = 8
 """Rows held in memory: of scores, of texts and vectors, of files."""
 
 ROWS_PER_STATEMENT = 100
@@ -28,12 +28,12 @@ _TYPES = {
 }  # fmt: skip
 
 # A table is filled faster without them; they are put back in the same transaction, which checks every row.
-_LOOSEN = (
+_DROP_CONSTRAINTS = (
     "ALTER TABLE score DISABLE TRIGGER score_inserted",
     "ALTER TABLE score DROP CONSTRAINT fk_score_run_id_run",
     "ALTER TABLE score DROP CONSTRAINT pk_score",
 )
-_TIGHTEN = (
+_RESTORE_CONSTRAINTS = (
     "ALTER TABLE score ADD CONSTRAINT pk_score PRIMARY KEY (run_id, metric_id, prompt_id, trial)",
     "ALTER TABLE score ADD CONSTRAINT fk_score_run_id_run FOREIGN KEY (run_id) REFERENCES run (id) ON DELETE CASCADE",
     "ALTER TABLE score ENABLE TRIGGER score_inserted",
@@ -50,7 +50,7 @@ def read_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Sequence[R
     cursor = raw.cursor() if engine == "sqlite" else raw.cursor(name="copying", binary=True)
     try:
         cursor.execute(statement)
-        while rows := cursor.fetchmany(_at_once(table)):
+        while rows := cursor.fetchmany(_batch_size(table)):
             yield convert_rows(rows, convert)
     finally:
         cursor.close()
@@ -67,7 +67,7 @@ def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Seq
             for rows in batches:
                 _insert(cursor, table, convert_rows(rows, convert))
         elif table.name == "score":
-            with _loosened(cursor):
+            with _without_constraints(cursor):
                 for rows in batches:
                     _copy_scores(cursor, rows)
         else:
@@ -77,16 +77,16 @@ def fill_table(connection: sa.Connection, table: sa.Table, batches: Iterable[Seq
 
 
 def last_key(connection: sa.Connection, table: sa.Table) -> int:
-    """The last key that was given in a table, also where its row is gone by now; 0 where none was."""
+    """The last key that was sequence_state in a table, also where its row is gone by now; 0 where none was."""
     greatest = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
     if connection.dialect.name == "sqlite":
         if not table.dialect_options["sqlite"]["autoincrement"]:
             return int(greatest)
-        asked = sa.text("SELECT seq FROM sqlite_sequence WHERE name = :name")
-        return max(greatest, connection.scalar(asked, {"name": table.name}) or 0)
+        query = sa.text("SELECT seq FROM sqlite_sequence WHERE name = :name")
+        return max(greatest, connection.scalar(query, {"name": table.name}) or 0)
     sequence = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(f'"{table.name}"', "id")))
-    given = connection.execute(sa.text(f"SELECT last_value, is_called FROM {sequence}")).one()
-    return max(greatest, given.last_value if given.is_called else 0)
+    sequence_state = connection.execute(sa.text(f"SELECT last_value, is_called FROM {sequence}")).one()
+    return max(greatest, sequence_state.last_value if sequence_state.is_called else 0)
 
 
 def set_last_key(connection: sa.Connection, table: sa.Table, last: int) -> None:
@@ -110,18 +110,18 @@ def _names(table: sa.Table) -> str:
     return ", ".join(f'"{column.name}"' for column in table.columns)
 
 
-def _at_once(table: sa.Table) -> int:
+def _batch_size(table: sa.Table) -> int:
     if table.name == "score":
-        return NUMBERS_AT_ONCE
-    return FILES_AT_ONCE if table.name == "finding_artifact" else TEXTS_AT_ONCE
+        return SCORES_PER_BATCH
+    return FILES_PER_BATCH if table.name == "finding_artifact" else TEXTS_PER_BATCH
 
 
 def _insert(cursor: Any, table: sa.Table, rows: Sequence[Row]) -> None:
     whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
     for n_rows, part in ((ROWS_PER_STATEMENT, rows[:whole]), (1, rows[whole:])):
-        holes = ", ".join([f"({', '.join('?' * len(table.columns))})"] * n_rows)
+        placeholders = ", ".join([f"({', '.join('?' * len(table.columns))})"] * n_rows)
         cursor.executemany(
-            f'INSERT INTO "{table.name}" ({_names(table)}) VALUES {holes}',
+            f'INSERT INTO "{table.name}" ({_names(table)}) VALUES {placeholders}',
             (tuple(chain.from_iterable(part[i : i + n_rows])) for i in range(0, len(part), n_rows)),
         )
 
@@ -144,11 +144,11 @@ def _copy(cursor: Any, table: sa.Table, batches: Iterable[Sequence[Row]]) -> Non
 
 
 @contextmanager
-def _loosened(cursor: Any) -> Iterator[None]:
-    for statement in _LOOSEN:
+def _without_constraints(cursor: Any) -> Iterator[None]:
+    for statement in _DROP_CONSTRAINTS:
         cursor.execute(statement)
     yield
-    for statement in _TIGHTEN:
+    for statement in _RESTORE_CONSTRAINTS:
         cursor.execute(statement)
 
 

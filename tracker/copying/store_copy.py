@@ -68,7 +68,7 @@ def copy_store(
         target: an empty store, or none yet.
         new_identity: give the copy an identity of its own, and forget what was published: it is to live beside the
             original. Else it is the same store in another place, and what MLflow shows of it stays its own.
-        progress: told how many rows are done, of how many; each counts twice, since it is read back.
+        progress: receives how many rows are done, of how many; each counts twice, since it is read back.
 
     Raises:
         DatabaseError: the target is not empty, one of them cannot be used, or they differ in the end.
@@ -80,21 +80,21 @@ def copy_store(
     ensure_current(target)
     tables = [table for table in metadata.sorted_tables if not (new_identity and table.name == "publication")]
     with _reading(source) as origin, _writing(target) as copy:
-        _refuse_filled(copy, target)
+        _check_empty(copy, target)
         n_rows = sum(origin.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in tables)
-        done = _Done(2 * n_rows, progress)
+        counter = _RowCounter(2 * n_rows, progress)
         copy.execute(sa.delete(metadata.tables["database"]))
         written: dict[str, Checksum] = {}
         for table in tables:
             written[table.name] = Checksum(table)
             rows = read_rows(origin, table)
             if new_identity and table.name == "database":
-                rows = _renamed(rows)
-            with _named(table, target):
-                fill_table(copy, table, done.counted(rows, written[table.name]))
+                rows = _replace_identity(rows)
+            with _naming_table(table, target):
+                fill_table(copy, table, counter.count(rows, written[table.name]))
             if has_key_counter(table):
                 set_last_key(copy, table, last_key(origin, table))
-        copied = tuple(_compared(copy, table, written[table.name], done) for table in tables)
+        copied = tuple(_verify_table(copy, table, written[table.name], counter) for table in tables)
         if target.dialect.name == "postgresql" and (wrong := stray_rows(Session(bind=copy))):
             raise DatabaseError(f"In {shown_url(source.url)} {wrong[0]}. Nothing was copied; see: suffrage doctor")
     if target.dialect.name == "postgresql":
@@ -103,13 +103,13 @@ def copy_store(
     return CopyResult(tables=copied, seconds=time.perf_counter() - began)
 
 
-class _Done:
+class _RowCounter:
     """How many rows are done."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress, self.n = total, progress, 0
 
-    def counted(self, batches: Iterable[Sequence[Row]], checksum: Checksum) -> Iterator[Sequence[Row]]:
+    def count(self, batches: Iterable[Sequence[Row]], checksum: Checksum) -> Iterator[Sequence[Row]]:
         for rows in batches:
             checksum.add(rows)
             yield rows
@@ -118,24 +118,24 @@ class _Done:
                 self.progress(self.n, self.total)
 
 
-def _compared(copy: sa.Connection, table: sa.Table, written: Checksum, done: _Done) -> CopiedTable:
+def _verify_table(copy: sa.Connection, table: sa.Table, written: Checksum, counter: _RowCounter) -> CopiedTable:
     """A table of the copy, read back.
 
     Raises:
         DatabaseError: it differs from what was written.
     """
-    found = Checksum(table)
-    for _ in done.counted(read_rows(copy, table), found):
+    read_back = Checksum(table)
+    for _ in counter.count(read_rows(copy, table), read_back):
         pass
-    if (found.n_rows, found.value) != (written.n_rows, written.value):
+    if (read_back.n_rows, read_back.value) != (written.n_rows, written.value):
         raise DatabaseError(
-            f"The copy of {table.name} differs ({found.n_rows:,} rows of {written.n_rows:,}, checksum {found.value} "
-            f"for {written.value}). Nothing was copied; check the store first: suffrage doctor"
+            f"The copy of {table.name} differs ({read_back.n_rows:,} rows of {written.n_rows:,}, checksum "
+            f"{read_back.value} for {written.value}). Nothing was copied; check the store first: suffrage doctor"
         )
-    return CopiedTable(name=table.name, n_rows=found.n_rows, checksum=found.value)
+    return CopiedTable(name=table.name, n_rows=read_back.n_rows, checksum=read_back.value)
 
 
-def _refuse_filled(copy: sa.Connection, target: sa.Engine) -> None:
+def _check_empty(copy: sa.Connection, target: sa.Engine) -> None:
     for table in metadata.sorted_tables:
         if table.name != "database" and copy.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first():
             raise DatabaseError(
@@ -143,7 +143,7 @@ def _refuse_filled(copy: sa.Connection, target: sa.Engine) -> None:
             )
 
 
-def _renamed(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
+def _replace_identity(batches: Iterable[Sequence[Row]]) -> Iterator[Sequence[Row]]:
     for rows in batches:
         yield [(str(uuid.uuid4()), *rest) for _, *rest in rows]
 
@@ -181,8 +181,8 @@ def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 @contextmanager
-def _named(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
-    """Say which table an error of the driver is about."""
+def _naming_table(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
+    """Report which table an error of the driver is about."""
     kinds: tuple[type[Exception], ...] = (sqlite3.Error,)
     if engine.dialect.name == "postgresql":
         import psycopg
@@ -191,7 +191,7 @@ def _named(table: sa.Table, engine: sa.Engine) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        said = str(error).splitlines()[0]
+        message = str(error).splitlines()[0]
         raise DatabaseError(
-            f"{table.name} could not be copied into {shown_url(engine.url)}: {said}. Nothing was copied."
+            f"{table.name} could not be copied into {shown_url(engine.url)}: {message}. Nothing was copied."
         ) from error

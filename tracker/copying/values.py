@@ -26,17 +26,19 @@ def value_readers(table: sa.Table, engine: str) -> list[Convert | None]:
     Ours are those of Python: bool, moments in UTC, days, and JSON as lists and dictionaries.
     """
     if engine == "sqlite":
-        return [_kept(column.type, _FROM_SQLITE) for column in table.columns]
-    return [_kept(column.type, {sa.DateTime: lambda moment: moment.astimezone(UTC)}) for column in table.columns]
+        return [_find_conversion(column.type, _FROM_SQLITE) for column in table.columns]
+    return [
+        _find_conversion(column.type, {sa.DateTime: lambda moment: moment.astimezone(UTC)}) for column in table.columns
+    ]
 
 
 def value_writers(table: sa.Table, engine: str) -> list[Convert | None]:
     """For each column what turns our value into the driver's; None where they are the same."""
     if engine == "sqlite":
-        return [_kept(column.type, _TO_SQLITE) for column in table.columns]
+        return [_find_conversion(column.type, _TO_SQLITE) for column in table.columns]
     from psycopg.types.json import Jsonb
 
-    return [_kept(column.type, {sa.JSON: Jsonb}) for column in table.columns]
+    return [_find_conversion(column.type, {sa.JSON: Jsonb}) for column in table.columns]
 
 
 def convert_rows(rows: Sequence[Row], converts: Sequence[Convert | None]) -> Sequence[Row]:
@@ -61,7 +63,7 @@ class Checksum:
         self._words = [0, 0]
         self._is_scores = table.name == "score"
         kinds: dict[type, Convert] = {sa.JSON: _plain_json, sa.Double: lambda value: value + 0.0}
-        self._plain = [_kept(column.type, kinds) for column in table.columns]
+        self._plain = [_find_conversion(column.type, kinds) for column in table.columns]
 
     def add(self, rows: Sequence[Row]) -> None:
         """Count in some rows."""
@@ -71,8 +73,8 @@ class Checksum:
             self._add(*(int(_hashes(scores, seed).sum(dtype=np.uint64)) for seed in SEEDS))
             return
         for row in convert_rows(rows, self._plain):
-            said = repr(tuple(row)).encode("utf-8", "surrogatepass")
-            self._add(*divmod(int.from_bytes(hashlib.blake2b(said, digest_size=16).digest()), WORD))
+            serialized = repr(tuple(row)).encode("utf-8", "surrogatepass")
+            self._add(*divmod(int.from_bytes(hashlib.blake2b(serialized, digest_size=16).digest()), WORD))
 
     def _add(self, high: int, low: int) -> None:
         """Each word for itself: a carry from one to the other would depend on how rows came in batches."""
@@ -92,15 +94,15 @@ def score_array(rows: Sequence[Row]) -> NDArray[Any]:
 def _hashes(scores: NDArray[Any], seed: int) -> NDArray[np.uint64]:
     words = np.full(len(scores), seed, dtype=np.uint64)
     for name in ("run", "metric", "prompt", "trial"):
-        words = _next(words + scores[name].astype(np.uint64))
-    return _next(words + (scores["value"] + 0.0).view(np.uint64))
+        words = _mix_next(words + scores[name].astype(np.uint64))
+    return _mix_next(words + (scores["value"] + 0.0).view(np.uint64))
 
 
-def _next(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix_next(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mix_bits(words + np.uint64(SEEDS[0]))
 
 
-def _kept(kind: Any, converts: dict[type, Convert]) -> Convert | None:
+def _find_conversion(kind: Any, converts: dict[type, Convert]) -> Convert | None:
     return next((convert for known, convert in converts.items() if isinstance(kind, known)), None)
 
 
@@ -112,9 +114,9 @@ def _plain_numbers(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
-        return [_plain_numbers(one) for one in value]
+        return [_plain_numbers(element) for element in value]
     if isinstance(value, dict):
-        return {name: _plain_numbers(one) for name, one in value.items()}
+        return {name: _plain_numbers(element) for name, element in value.items()}
     return value
 
 

@@ -252,12 +252,12 @@ KNOWN_METRICS = {
 def metric_description(name: str, options: ReadOptions | None = None) -> MetricDescription:
     """What is known of a metric, with the user's word before ours."""
     known = KNOWN_METRICS.get(name.split(",")[0], MetricDescription(name=name))
-    told = options or ReadOptions()
+    explicit = options or ReadOptions()
     return MetricDescription(
         name=name,
-        higher_is_better=known.higher_is_better if told.higher_is_better is None else told.higher_is_better,
-        lower=known.lower if told.lower is None else told.lower,
-        upper=known.upper if told.upper is None else told.upper,
+        higher_is_better=known.higher_is_better if explicit.higher_is_better is None else explicit.higher_is_better,
+        lower=known.lower if explicit.lower is None else explicit.lower,
+        upper=known.upper if explicit.upper is None else explicit.upper,
     )
 
 
@@ -274,7 +274,7 @@ class ParsedFile:
         identity: SHA-256 of digest, format and the options it was read with: the same again changes nothing.
         measurements: its blocks, in the order in which they must be stored; those of a large file are read back from
             a temporary file each time.
-        warnings: what the reader should be told ("3 columns were not scores: ...").
+        warnings: what the reader should be explicit ("3 columns were not scores: ...").
         damage: why the file could be read in part only; '' where all of it was.
         archive: the store that the file holds instead of measurements.
     """

@@ -176,8 +176,8 @@ class TestPortions:
         ask(file, 2)
         key = opened(file, portion(1)).id
         with transaction(file, exclusive=True) as session:
-            complete_run(session, key, left_out={"longer than the context": 1, "other": 0}, reason="1 of 2 left out")
-            complete_run(session, key, left_out={"said twice": 9})
+            complete_run(session, key, unanswered={"longer than the context": 1, "other": 0}, reason="1 of 2 left out")
+            complete_run(session, key, unanswered={"said twice": 9})
             row = find_run(session, key)
         assert row.settings["left_out"] == {"longer than the context": 1}
         assert (row.status, row.reason) == ("complete", "1 of 2 left out")

@@ -269,9 +269,6 @@ class _Part(io.RawIOBase):
         self._at = max(0, offset + (0, self._at, self._size)[whence])
         return self._at
 
-    def tell(self) -> int:
-        return self._at
-
     def size(self) -> int:
         return self._size
 

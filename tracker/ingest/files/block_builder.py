@@ -34,7 +34,7 @@ class PromptContent:
 
 
 @dataclass
-class _Said:
+class _ExtractedRows:
     """Answers of one extraction, by row."""
 
     rows: dict[int, tuple[str | None, str, float]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class BlockBuilder:
     _contents: list[PromptContent] = field(default_factory=list)
     _lines: list[int] = field(default_factory=list)
     _scores: dict[MetricDescription, dict[int, float]] = field(default_factory=dict)
-    _answers: dict[str, _Said] = field(default_factory=dict)
+    _answers: dict[str, _ExtractedRows] = field(default_factory=dict)
 
     @property
     def is_full(self) -> bool:
@@ -83,23 +83,23 @@ class BlockBuilder:
         """A score of a row.
 
         Raises:
-            ValueError: in words: the row has another score under the metric.
+            ValueError: the message says that the row has another score under the metric.
         """
-        told = self._scores.setdefault(metric, {}).setdefault(row, value)
-        if told != value and not (math.isnan(told) and math.isnan(value)):
-            raise ValueError(f"it has the score {told:g} and the score {value:g} under {metric.name}, in one trial")
+        first = self._scores.setdefault(metric, {}).setdefault(row, value)
+        if first != value and not (math.isnan(first) and math.isnan(value)):
+            raise ValueError(f"it has the score {first:g} and the score {value:g} under {metric.name}, in one trial")
 
-    def answer(self, row: int, said: str | None, *, extraction: str = "", status: str | None = None,
+    def answer(self, row: int, text: str | None, *, extraction: str = "", status: str | None = None,
                probability: float = math.nan) -> None:  # fmt: skip
-        """What the model said in a row.
+        """An answer of the model in a row.
 
         Raises:
-            ValueError: in words: it said something else there, read off in the same way.
+            ValueError: it has another answer there, extracted alike; the message says which.
         """
-        status = status or ("ok" if said is not None else EMPTY)
-        told = self._answers.setdefault(extraction, _Said()).rows.setdefault(row, (said, status, probability))
-        if told[:2] != (said, status):
-            raise ValueError(f"it was answered {_short(told[0])} and {_short(said)}, in one trial")
+        status = status or ("ok" if text is not None else EMPTY)
+        first = self._answers.setdefault(extraction, _ExtractedRows()).rows.setdefault(row, (text, status, probability))
+        if first[:2] != (text, status):
+            raise ValueError(f"it was answered {_shorten_answer(first[0])} and {_shorten_answer(text)}, in one trial")
 
     def blocks(self) -> Iterator[Measurement]:
         """What has been gathered, and from then on nothing is."""
@@ -127,16 +127,16 @@ class BlockBuilder:
             values = np.full(n, np.nan)
             values[list(scored)] = list(scored.values())
             yield Scores(run=self.run, metric=metric, prompts=prompts, values=values, trials=trials, places=self.places)
-        for extraction, told in self._answers.items():
-            said = [told.rows.get(row, (None, "ok", math.nan)) for row in range(n)]
+        for extraction, extracted in self._answers.items():
+            answers = [extracted.rows.get(row, (None, "ok", math.nan)) for row in range(n)]
             predicted = np.zeros(n, dtype=bool)
-            predicted[list(told.rows)] = True
+            predicted[list(extracted.rows)] = True
             yield Answers(
                 run=self.run,
                 prompts=prompts,
-                text=[one[0] for one in said],
-                status=[one[1] for one in said],
-                probability=np.array([one[2] for one in said]),
+                text=[answer[0] for answer in answers],
+                status=[answer[1] for answer in answers],
+                probability=np.array([answer[2] for answer in answers]),
                 extraction=extraction,
                 trials=trials,
                 predicted=predicted,
@@ -146,19 +146,20 @@ class BlockBuilder:
             part.clear()
 
 
-def describe_policy(n: int, kind: str, policy: str, what: str) -> str:
-    """The note on answers that failed, or hold nothing, and what they counted as.
+def describe_policy(n: int, kind: str, policy: str, noun: str) -> str:
+    """The warning on answers that failed, or hold nothing, and what they counted as.
 
     Args:
         n: how many.
         kind: `ERRORED` or `EMPTY`.
         policy: ``missing`` or ``wrong``.
-        what: what they are, in words, singular first: ``answer failed|answers failed``.
+        noun: what they are, singular first: ``answer failed|answers failed``.
     """
-    one, _, many = what.partition("|")
-    other = "wrong" if policy == "missing" else "missing"
-    return f"{n:,} {one if n == 1 else many}: counted as {policy} (--{kind} {other} counts them as {other})"
+    singular, _, plural = noun.partition("|")
+    alternative = "wrong" if policy == "missing" else "missing"
+    event = singular if n == 1 else plural
+    return f"{n:,} {event}: counted as {policy} (--{kind} {alternative} counts them as {alternative})"
 
 
-def _short(said: str | None) -> str:
-    return "with nothing" if said is None else repr(said[:40])
+def _shorten_answer(text: str | None) -> str:
+    return "with nothing" if text is None else repr(text[:40])

@@ -23,7 +23,7 @@ def exact_float(value: Any) -> float:
         except OverflowError:
             number = math.inf
         if not math.isfinite(number) or int(number) != value:
-            raise ValueError(f"{_shown(value)}, which has more digits than a score can keep")
+            raise ValueError(f"{_describe(value)}, which has more digits than a score can keep")
         return number
     if not isinstance(value, float):
         raise ValueError(f"{str(value)[:40]!r}, not a number")
@@ -32,6 +32,6 @@ def exact_float(value: Any) -> float:
     return value
 
 
-def _shown(value: int) -> str:
+def _describe(value: int) -> str:
     size = value.bit_length()
     return str(value) if size < 200 else f"a whole number of about {int(size * math.log10(2)) + 1} digits"

@@ -57,7 +57,7 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
     """
     try:
         with path.open("rb") as raw:
-            counted = _Counted(raw, _LISTENER.get())
+            counted = _CountedReader(raw, _LISTENER.get())
             zipped = raw.read(2) == GZIP
             raw.seek(0)
             if zipped:
@@ -77,7 +77,7 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def report_progress_to(listener: Callable[[int], None] | None) -> Iterator[None]:
-    """While this lasts, ``listener`` is told of the bytes read of every file that `open_file` opens, as they come."""
+    """Send the numbers of bytes read of every file that `open_file` opens meanwhile to ``listener``, as they come."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -111,7 +111,7 @@ def find_damage(path: Path) -> str | None:
 
 
 def check_text(path: Path, data: bytes) -> None:
-    """Refuses bytes that are not UTF-8 text.
+    """Rejects bytes that are not UTF-8 text.
 
     Raises:
         BadInputError: with the line of the first wrong byte.
@@ -154,8 +154,8 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-class _Counted(io.RawIOBase):
-    """A file that tells how many of its bytes have been read; reading the same again counts again."""
+class _CountedReader(io.RawIOBase):
+    """A file that reports how many of its bytes have been read; reading the same again counts again."""
 
     def __init__(self, raw: IO[bytes], listener: Callable[[int], None] | None) -> None:
         self._raw, self._listener = raw, listener
@@ -168,9 +168,6 @@ class _Counted(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         return self._raw.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._raw.tell()
 
     def readinto(self, buffer: Any) -> int:
         n = self._raw.readinto(buffer)  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """One JSON value of any size as a stream of parts: the elements of one list in it, and what stands beside that list.
 
 Nothing is parsed here: brackets, commas and quotes are counted, many at once, and a part is a slice of the bytes, which
-the caller parses or drops. What is wrong inside a part is therefore found by whoever parses it. (Readers that parse
+the caller parses or drops. What is wrong inside a part is therefore kinds by whoever parses it. (Readers that parse
 JSON as a stream refuse NaN, which harnesses write.)
 """
 
@@ -69,47 +69,47 @@ def _parts(
     the_list = len(names) + 1
     level = 0  # of the containers that lead to the list, how many are open, the list itself included
     done = dropping = False
-    held: list[bytes] = []  # of the member or element that is being read
+    pieces: list[bytes] = []  # of the member or element that is being read
     mark: int | None = None  # where in it a member begins of which is not known yet whether it is wanted
     for text, token, depth in _shallow(chunks, the_list + bool(only)):
         if text and not dropping:
-            held.append(text)
+            pieces.append(text)
             if mark is not None:
-                start = b"".join(held[mark:])
+                start = b"".join(pieces[mark:])
                 name = _name(start)
                 dropping = name is not None and name not in (only if level == the_list else beside or only)
                 if dropping:
-                    del held[mark:]
+                    del pieces[mark:]
                 # Names are sought in what is short only, or a long member would be joined again with each chunk.
                 mark = None if name is not None or len(start) > LONGEST_NAME else mark
         if token is None:
             continue
         opens = token in b"{["
         if not opens and depth == level:
-            yield from _part(b"".join(held).strip(SPACE), is_element=level == the_list)
-            held, dropping = [], False
+            yield from _part(b"".join(pieces).strip(SPACE), is_element=level == the_list)
+            pieces, dropping = [], False
             if token != b",":
                 level -= 1
                 done = level == 0
             mark = 0 if beside is not None and 0 < level < the_list else None
-        elif opens and depth == level + 1 <= the_list and _leads(b"".join(held).strip(SPACE), token, names, level):
+        elif opens and depth == level + 1 <= the_list and _leads(b"".join(pieces).strip(SPACE), token, names, level):
             if done:
                 raise _BrokenError("there is more after its end")
-            held, level = [], level + 1
+            pieces, level = [], level + 1
             mark = 0 if beside is not None and level < the_list else None
         elif level == 0:
             raise _BrokenError("there is more after its end" if done else "it does not begin as it should")
         elif only and level == the_list and depth == level + 1:
-            if dropping and not opens and token != b"," and held[-1] == b",":
-                held.pop()
+            if dropping and not opens and token != b"," and pieces[-1] == b",":
+                pieces.pop()
             if not (dropping and token == b","):
-                held.append(token)
-            mark, dropping = len(held) if opens or token == b"," else None, False
+                pieces.append(token)
+            mark, dropping = len(pieces) if opens or token == b"," else None, False
         elif not dropping:
-            held.append(token)
+            pieces.append(token)
     if not done:
         raise _BrokenError("it ends before its last bracket closes")
-    if b"".join(held).strip(SPACE):
+    if b"".join(pieces).strip(SPACE):
         raise _BrokenError("there is more after its end")
 
 
@@ -172,18 +172,18 @@ def _shallow(chunks: Iterable[bytes], deepest: int) -> Iterator[tuple[bytes, byt
         plain = data.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in data else data
         classes: NDArray[np.uint8] = np.frombuffer(plain.translate(TABLE), dtype=np.uint8)
         at = np.flatnonzero(classes != 0)  # several times faster on bool
-        found = classes[at]
-        quotes = found == QUOTE
+        kinds = classes[at]
+        quotes = kinds == QUOTE
         n_quotes = np.cumsum(quotes, dtype=np.int64) + in_string
         outside = ~quotes & (n_quotes % 2 == 0)
         in_string = int(n_quotes[-1] % 2) if len(n_quotes) else in_string
-        at, found = at[outside], found[outside]
-        after = depth + np.cumsum((found == OPENER).astype(np.int64) - (found == CLOSER))
+        at, kinds = at[outside], kinds[outside]
+        after = depth + np.cumsum((kinds == OPENER).astype(np.int64) - (kinds == CLOSER))
         depth = int(after[-1]) if len(after) else depth
-        own = after + (found == CLOSER)
-        chosen = own <= deepest
+        levels = after + (kinds == CLOSER)
+        chosen = levels <= deepest
         start = 0
-        for place, level in zip(at[chosen].tolist(), own[chosen].tolist(), strict=True):
+        for place, level in zip(at[chosen].tolist(), levels[chosen].tolist(), strict=True):
             if level < 1:
                 text = data[start:place].strip(SPACE)
                 raise _BrokenError("there is more after its end" if data[place : place + 1] == b"," or text

@@ -14,9 +14,9 @@ from tracker.ingest.files.file_contents import GZIP
 
 EXACT = 2**53
 """Whole numbers up to here are floats without rounding."""
-LONGEST_SETTING = 2000
+MAX_SETTING_LENGTH = 2000
 """Letters, as JSON, up to which something counts as a setting of a run."""
-MOST_BRACKETS = 50
+MAX_BRACKETS = 50
 """Opening brackets, as JSON, below which it does: so it is nested less deeply than any reader of JSON refuses."""
 ROUNDED_TO = 3
 """Decimals that a reported number is held to at least, though it be written with fewer."""
@@ -33,11 +33,11 @@ def score(value: Any) -> float:
     if isinstance(value, bool):
         return float(value)
     if not isinstance(value, (int, float)):
-        raise ValueError(f"{_shown(value)}, not a number")
+        raise ValueError(f"{_describe(value)}, not a number")
     if value != value:
         return math.nan
     if abs(value) > EXACT:
-        raise ValueError(f"{_shown(value)}, too large to be a score")
+        raise ValueError(f"{_describe(value)}, too large to be a score")
     return float(value)
 
 
@@ -65,7 +65,7 @@ def mapping(value: Any) -> dict[str, Any]:
 
 def texts(value: Any) -> list[str]:
     """The texts of a list, numbers among them as texts; empty where it is no list."""
-    return [said for one in value if (said := words(one)) is not None] if isinstance(value, list) else []
+    return [item for element in value if (item := words(element)) is not None] if isinstance(value, list) else []
 
 
 def words(value: Any) -> str | None:
@@ -80,8 +80,10 @@ def words(value: Any) -> str | None:
 
 def setting(value: Any) -> Any:
     """A setting that is short and not deeply nested, as it is; None for anything else."""
-    said = words(value)
-    if said is None or len(said) > LONGEST_SETTING or said.count("[") + said.count("{") >= MOST_BRACKETS:
+    serialized = words(value)
+    if serialized is None or len(serialized) > MAX_SETTING_LENGTH:
+        return None
+    if serialized.count("[") + serialized.count("{") >= MAX_BRACKETS:
         return None
     return value
 
@@ -102,17 +104,17 @@ def instant(value: Any) -> datetime | None:
     try:
         if seconds is not None:
             return datetime.fromtimestamp(seconds, UTC)
-        told = datetime.fromisoformat(value.strip()) if isinstance(value, str) else None
-        return None if told is None else (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC)
+        moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else None
+        return None if moment is None else (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (OverflowError, OSError, ValueError):
         return None
 
 
-def contradicts(reported: float, found: float) -> bool:
+def contradicts(reported: float, computed: float) -> bool:
     """Whether a number differs from a reported one by more than the rounding of its last decimal."""
     _, _, decimals = f"{reported!r}".partition(".")
     digits = max(ROUNDED_TO, len(decimals)) if decimals.isdigit() else 12
-    return not abs(reported - found) <= 0.5 * 10.0**-digits + 1e-9 * max(1.0, abs(reported))
+    return not abs(reported - computed) <= 0.5 * 10.0**-digits + 1e-9 * max(1.0, abs(reported))
 
 
 def first_bytes(path: Path, n: int = 1 << 16) -> bytes | str:
@@ -129,6 +131,6 @@ def first_bytes(path: Path, n: int = 1 << 16) -> bytes | str:
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
-def _shown(value: Any) -> str:
-    said = repr(value) if not isinstance(value, (list, dict)) else f"a {type(value).__name__}"
-    return said if len(said) <= 40 else f"{said[:40]}…"
+def _describe(value: Any) -> str:
+    description = repr(value) if not isinstance(value, (list, dict)) else f"a {type(value).__name__}"
+    return description if len(description) <= 40 else f"{description[:40]}…"

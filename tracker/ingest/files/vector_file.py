@@ -59,14 +59,14 @@ def read_vectors(path: Path) -> VectorFile:
         raise BadInputError(path, "is neither Parquet nor npz.", advice="Vectors are read from these two only.")
     table = read_table(path) if start.startswith(PARQUET) else _read_npz(path)
     role = assign_roles(table.names)
-    held = next((name for name in table.names if normalize_heading(name) in VECTOR), None)
-    if "prompt" not in role or held is None:
+    vector_column = next((name for name in table.names if normalize_heading(name) in VECTOR), None)
+    if "prompt" not in role or vector_column is None:
         part, names = ("prompts", "prompt_id") if "prompt" not in role else ("vectors", "vector")
         raise BadInputError(path, f"no column {names} holds the {part}; it has: {', '.join(table.names)}.")
     problems = TableProblems(table)
     keys = read_strings(table, role["prompt"]).to_pylist()
     problems.add([row for row, key in enumerate(keys) if key is None], role["prompt"], ["names no prompt"])
-    vectors = _vectors(table, held, problems)
+    vectors = _vectors(table, vector_column, problems)
     problems.check()
     tasks = [task or "" for task in read_strings(table, role["task"]).to_pylist()] if "task" in role else None
     return VectorFile(table=table, keys=keys, tasks=tasks, vectors=vectors)
@@ -112,8 +112,8 @@ def _read_npz(path: Path) -> FileTable:
     try:
         table = pa.table({name: _column(array) for name, array in columns.items()})
     except (pa.ArrowException, ValueError, TypeError) as error:
-        said = ", ".join(f"{name} {array.shape}" for name, array in columns.items())
-        text = f"its arrays do not make a table: {said}; give prompt_id (n,), vector (n, d), and perhaps task (n,)."
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in columns.items())
+        text = f"its arrays do not make a table: {shapes}; give prompt_id (n,), vector (n, d), and perhaps task (n,)."
         raise BadInputError(path, text) from error
     if table.num_rows == 0:
         raise BadInputError(path, "holds no rows.")

@@ -57,7 +57,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
     runs = parse_runs(table, role, options, problems)
     trials = np.zeros(len(table), dtype=np.int64)
     if "trial" in role:
-        trials = np.maximum(parse_whole_numbers(table, role["trial"], problems, what="trial"), 0)
+        trials = np.maximum(parse_whole_numbers(table, role["trial"], problems, noun="trial"), 0)
     rows_of_runs = RowGrouper(table, prompts, runs, trials, problems)
     blocks: list[Measurement] = [
         *_scores(rows_of_runs, role, scored, options),

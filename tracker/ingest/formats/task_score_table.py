@@ -53,7 +53,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Measurement | str]:
         check_bounds(values[chosen], metric, role["score"], problems, chosen)
     errors = parse_numbers(table, role["stderr"], problems) if "stderr" in role else np.full(len(table), np.nan)
     counts = (
-        parse_whole_numbers(table, role["n_prompts"], problems, what="number of prompts")
+        parse_whole_numbers(table, role["n_prompts"], problems, noun="number of prompts")
         if "n_prompts" in role
         else None
     )

@@ -102,13 +102,7 @@ def parse_file(
         if path.stat().st_size == 0:
             raise BadInputError(path, "is empty.")
         name, module = _choose_format(path, options, known, forced=format is not None)
-        if options.splits and not getattr(module, "TAKES_SPLITS", False):
-            takers = ", ".join(
-                other_format for other_format, taker in load_formats().items() if getattr(taker, "TAKES_SPLITS", False)
-            )
-            raise BadInputError(
-                path, f"files of the format {name} are taken whole.", advice=f"Leave --split out; it is for {takers}."
-            )
+        _check_splits(path, options, name, module)
         companions = getattr(module, "companions", lambda _: ())
         files = (path, *companions(path))
         position = ReadProgress(sum(file.stat().st_size for file in files), progress)
@@ -132,6 +126,16 @@ def parse_file(
         damage=damage,
         archive=archive,
     )
+
+
+def _check_splits(path: Path, options: ReadOptions, name: str, module: ModuleType) -> None:
+    if options.splits and not getattr(module, "TAKES_SPLITS", False):
+        takers = ", ".join(
+            other_format for other_format, taker in load_formats().items() if getattr(taker, "TAKES_SPLITS", False)
+        )
+        raise BadInputError(
+            path, f"files of the format {name} are taken whole.", advice=f"Leave --split out; it is for {takers}."
+        )
 
 
 def read_model_name(path: Path, options: ReadOptions, *, format: str | None = None) -> str | None:

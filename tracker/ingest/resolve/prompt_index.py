@@ -195,11 +195,11 @@ class IndexSlice:
         """Those of some prompts that have a name in the namespace already."""
         if self.is_whole:
             return set(self.names.values())
-        named = set(self.names.values())
+        with_names = set(self.names.values())
         for part in _parts(prompt_ids):
             query = sa.select(ALIAS.c.prompt_id).where(ALIAS.c.namespace == self.namespace, ALIAS.c.prompt_id.in_(part))
-            named.update(prompt for (prompt,) in raw_rows(self.index.session, query))
-        return named
+            with_names.update(prompt for (prompt,) in raw_rows(self.index.session, query))
+        return with_names
 
     def _query(self) -> sa.Select[Any]:
         p = PROMPT.c

@@ -1,4 +1,4 @@
-"""Which prompt a file means: by the name it gives it, else by its content; those that are new are made."""
+"""Which prompt a file means: by the name it gives it, else by its content; those that are new are new."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class _BlockResolution:
     def __init__(self, resolver: PromptResolver, index: PromptIndex, prompts: Prompts) -> None:
         self.resolver, self.index, self.prompts = resolver, index, prompts
         self.namespace = storable(prompts.namespace)
-        self.made: dict[int, dict[str, Any]] = {}
+        self.new: dict[int, dict[str, Any]] = {}
         self.aliases: list[dict[str, Any]] = []
         self.moved: dict[int, int] = {}
         self.filled: dict[int, dict[str, Any]] = defaultdict(dict)
@@ -125,19 +125,19 @@ class _BlockResolution:
         if self.contents:
             self.slice.load(self.tasks, {content.hash for content in self.contents if content.hash})
         if self.prompts.tasks is None:
-            found = self._without_tasks([label for _, label in self.labelled])
+            keys_of_rows = self._without_tasks([label for _, label in self.labelled])
         else:
-            found = [self.names.get(pair) for pair in self.labelled]
-        missing = [row for row, key in enumerate(found) if key is None]
+            keys_of_rows = [self.names.get(pair) for pair in self.labelled]
+        missing = [row for row, key in enumerate(keys_of_rows) if key is None]
         if missing:
             if self.prompts.tasks is None:
                 none = self.resolver.catalogue.tasks(self.index.benchmark_id, [""])[""]
                 self.labelled = [(none, label) for _, label in self.labelled]
-            self._complete(found, missing, self.labelled, self.taskless)
-        keys = [key for key in found if key is not None]
+            self._complete(keys_of_rows, missing, self.labelled, self.taskless)
+        keys = [key for key in keys_of_rows if key is not None]
         if self.contents:
             for row, key in enumerate(keys):
-                if key not in self.made or self.made[key]["row"] != row:
+                if key not in self.new or self.new[key]["row"] != row:
                     self._check(row, key)
             self._resolve_conflicts()
             self._complete_details()
@@ -217,7 +217,7 @@ class _BlockResolution:
         return [by_key[label][0][1] if label in by_key else None for label in labels]
 
     def _complete(
-        self, found: list[int | None], missing: list[int], labelled: list[tuple[int, str]], taskless: int | None
+        self, keys_of_rows: list[int | None], missing: list[int], labelled: list[tuple[int, str]], taskless: int | None
     ) -> None:
         fresh = iter(fresh_keys(self.resolver.session, Prompt, len(missing)))
         claimed: dict[str, int] = {}
@@ -228,7 +228,7 @@ class _BlockResolution:
             and any((taskless, labelled[row][1]) in self.names for row in missing)
         ):
             self.slice.load(self.tasks, ())
-        named = self.slice.find_named(self.slice.prompts)
+        with_names = self.slice.find_named(self.slice.prompts)
         for row in missing:
             task, label = labelled[row]
             if (task, label) not in self.names:
@@ -244,16 +244,16 @@ class _BlockResolution:
                     claimed[label] = task
                     self._move(key, task)
                 else:
-                    key = self._find_unnamed(row, task, taskless, named)
+                    key = self._find_unnamed(row, task, taskless, with_names)
                     if key is None:
                         key = next(fresh)
                         self._make(row, key, task)
                     self.aliases.append({"task_id": task, "namespace": self.namespace, "key": label, "prompt_id": key})
-                    named.add(key)
+                    with_names.add(key)
                 self.names[task, label] = key
-            found[row] = self.names[task, label]
+            keys_of_rows[row] = self.names[task, label]
 
-    def _find_unnamed(self, row: int, task: int, taskless: int | None, named: set[int]) -> int | None:
+    def _find_unnamed(self, row: int, task: int, taskless: int | None, with_names: set[int]) -> int | None:
         """The first prompt with this content that has no name here yet."""
         hashed = self.contents[row].hash if self.contents else None
         if hashed is None:
@@ -262,7 +262,7 @@ class _BlockResolution:
         if self.prompts.tasks is None:
             places = list(self.resolver.catalogue.tasks(self.index.benchmark_id).values())
         for place in places:
-            free = [key for key in self.slice.find_equal(place, hashed) if key not in named]
+            free = [key for key in self.slice.find_equal(place, hashed) if key not in with_names]
             if free:
                 key = min(free, key=lambda k: self.slice.content(k).occurrence)
                 if self.prompts.tasks is not None and place != task:
@@ -281,7 +281,7 @@ class _BlockResolution:
             task, answer=content.answer, split=content.split, has_details=content.details is not None
         )
         self.slice.put(key, indexed, task, content.hash)
-        self.made[key] = {
+        self.new[key] = {
             "row": row, "id": key, "task_id": task, "content_hash": content.hash, "occurrence": indexed.occurrence,
             "text": content.text, "choices": content.choices, "answer": content.answer, "split": content.split,
             "details": content.details,
@@ -316,7 +316,7 @@ class _BlockResolution:
         }
         for row, key, part in self.conflicting:
             stored_text, stored_choices = stored.get(key, (None, None))
-            waiting = self.made.get(key, {}) | self.filled.get(key, {})
+            waiting = self.new.get(key, {}) | self.filled.get(key, {})
             stored_text, stored_choices = waiting.get("text", stored_text), waiting.get("choices", stored_choices)
             text, choices, answer = self.contents[row].text, self.contents[row].choices, self.contents[row].answer
             if part == "text":
@@ -350,7 +350,7 @@ class _BlockResolution:
         indexed = self.slice.prompts
         stored = dict(self.index.stored_details([key for _, key in self.detailed if indexed[key].has_details]))
         for row, key in self.detailed:
-            waiting = self.made.get(key, {}) | self.filled.get(key, {})
+            waiting = self.new.get(key, {}) | self.filled.get(key, {})
             known = waiting.get("details") or stored.get(key) or {}
             if merged := self.resolver.details.merge(known, self.contents[row].details):
                 self.filled[key]["details"], indexed[key].has_details = merged, True
@@ -371,24 +371,24 @@ class _BlockResolution:
                     f"{self.resolver.path}: it moves prompts that were stored without a task into tasks in which other "
                     "prompts have their names already. Take it in as another benchmark."
                 ) from error
-        if self.made:
+        if self.new:
             connection.execute(
                 sa.insert(PROMPT), [{k: v for k, v in row.items() if k != "row"} for row in self._final_rows()]
             )
-            self.resolver.n_new += len(self.made)
-            self.index.count_added(len(self.made))
+            self.resolver.n_new += len(self.new)
+            self.index.count_added(len(self.new))
         if self.aliases:
             connection.execute(sa.insert(ALIAS), self.aliases)
             self.index.add_marked(self.namespace, [(row["task_id"], row["key"]) for row in self.aliases])
         by_columns: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for key, values in self.filled.items():
-            if key not in self.made:
+            if key not in self.new:
                 by_columns[tuple(sorted(values))].append({"key_": key, **values})
         for rows in by_columns.values():
             connection.execute(sa.update(PROMPT).where(PROMPT.c.id == sa.bindparam("key_")), rows)
 
     def _final_rows(self) -> Iterator[dict[str, Any]]:
-        for key, row in self.made.items():
+        for key, row in self.new.items():
             yield row | self.filled.get(key, {})
 
     def _place(self, row: int) -> str:

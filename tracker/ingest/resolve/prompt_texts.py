@@ -92,9 +92,9 @@ def accepted_answers(gold: str, choices: Sequence[str] | None) -> frozenset[str]
     options = [choice.strip() for choice in choices]
     letters = option_letters(len(options))
     if not set(letters) & set(options):
-        for names, others in ((options[:N_LETTERS], letters), (letters, options)):
+        for names, equivalents in ((options[:N_LETTERS], letters), (letters, options)):
             if gold in names:
-                return frozenset([gold, others[names.index(gold)]])
+                return frozenset([gold, equivalents[names.index(gold)]])
     return frozenset([gold])
 
 

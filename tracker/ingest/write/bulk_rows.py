@@ -40,18 +40,18 @@ def insert_scores(session: Session, columns: Iterable[tuple[int, ScoreColumn]]) 
         for run_id, column in columns:
             _insert_into_sqlite(session, run_id, column)
         return
-    held: list[NDArray[Any]] = []
+    chunks: list[NDArray[Any]] = []
     size = 0
     for run_id, column in columns:
-        held.append(packed_scores(run_id, column.metric_id, *unpack(column.keys), column.values))
+        chunks.append(packed_scores(run_id, column.metric_id, *unpack(column.keys), column.values))
         size += len(column)
         if size >= ROWS_PER_COPY:
             with driver(session) as cursor:
-                copy_scores(cursor, held)
-            held, size = [], 0
-    if held:
+                copy_scores(cursor, chunks)
+            chunks, size = [], 0
+    if chunks:
         with driver(session) as cursor:
-            copy_scores(cursor, held)
+            copy_scores(cursor, chunks)
 
 
 def insert_answers(session: Session, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -80,9 +80,9 @@ def insert_rows(session: Session, table: type[Any], rows: Sequence[tuple[Any, ..
         if session.connection().dialect.name == "sqlite":
             whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
             for n_rows, part in ((ROWS_PER_STATEMENT, rows[:whole]), (1, rows[whole:])):
-                holes = ", ".join([f"({', '.join('?' * len(names))})"] * n_rows)
+                placeholders = ", ".join([f"({', '.join('?' * len(names))})"] * n_rows)
                 cursor.executemany(
-                    f"INSERT INTO {described.name} ({', '.join(names)}) VALUES {holes}",
+                    f"INSERT INTO {described.name} ({', '.join(names)}) VALUES {placeholders}",
                     (tuple(chain.from_iterable(part[i : i + n_rows])) for i in range(0, len(part), n_rows)),
                 )
         else:
@@ -173,8 +173,8 @@ def _insert_into_sqlite(session: Session, run_id: int, column: ScoreColumn) -> N
     whole = len(column) - len(column) % ROWS_PER_STATEMENT
     with driver(session) as cursor:
         for n_rows, part in ((ROWS_PER_STATEMENT, cells[:whole]), (1, cells[whole:])):
-            holes = ", ".join(f"(?1, ?2, ?{3 * n + 3}, ?{3 * n + 4}, ?{3 * n + 5})" for n in range(n_rows))
+            placeholders = ", ".join(f"(?1, ?2, ?{3 * n + 3}, ?{3 * n + 4}, ?{3 * n + 5})" for n in range(n_rows))
             cursor.executemany(
-                f"INSERT INTO score (run_id, metric_id, prompt_id, trial, value) VALUES {holes}",
+                f"INSERT INTO score (run_id, metric_id, prompt_id, trial, value) VALUES {placeholders}",
                 ((run_id, column.metric_id, *row) for row in part.reshape(-1, 3 * n_rows).tolist()),
             )

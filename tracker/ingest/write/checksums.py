@@ -39,11 +39,11 @@ def verify_checksums(session: Session, run_ids: Sequence[int] | None = None) -> 
         session: the store.
         run_ids: which runs to look at; None means all.
     """
-    asked = sa.select(Run.id, Run.n_scores, Run.checksum).order_by(Run.id)  # type: ignore[call-overload]
+    query = sa.select(Run.id, Run.n_scores, Run.checksum).order_by(Run.id)  # type: ignore[call-overload]
     if run_ids is not None:
-        asked = asked.where(Run.id.in_(run_ids))  # type: ignore[union-attr]
+        query = query.where(Run.id.in_(run_ids))  # type: ignore[union-attr]
     wrong = []
-    for run_id, n_scores, expected in session.execute(asked).all():
+    for run_id, n_scores, expected in session.execute(query).all():
         columns = list(stored_scores(session, run_id).values())
         if sum(map(len, columns)) != n_scores or checksum(columns) != expected:
             wrong.append(run_id)

@@ -1,6 +1,6 @@
 """Facts of models from a file: who made them, how large they are, whether their weights are open; and other names.
 
-A file is taken in whole or not at all, and concerns models that the store holds.
+A file is ingested whole or not at all, and concerns models that the store holds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ALIAS = "alias"
 JSON_LINES = ".jsonl"
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?(?:e\+?\d{1,2})?"
-LEAST_PARAMETERS, MOST_PARAMETERS = 1000, 2**63 - 1
+MIN_PARAMETERS, MAX_PARAMETERS = 1000, 2**63 - 1
 YES, NO = ("yes", "true", "1"), ("no", "false", "0")
 
 
@@ -54,10 +54,10 @@ class ModelFactsFile:
 
 @dataclass(kw_only=True)
 class ModelFactsChanges:
-    """What taking in a file of facts changed.
+    """What ingesting a file of facts changed.
 
     Attributes:
-        filled, changed, aliases: each in words, such as ``org/m: parameters 7,000,000,000``.
+        filled, changed, aliases: a text for each, such as ``org/m: parameters 7,000,000,000``.
         n_unchanged: facts and names that were stored before.
     """
 
@@ -80,10 +80,12 @@ def read_model_facts(path: Path) -> ModelFactsFile:
     by_plain = {normalize_heading(name): name for name in reversed(table.names)}
     columns = {part: by_plain[part] for part in (*MODEL_FACTS, ALIAS) if part in by_plain}
     if "model" not in role or not columns:
-        held = ", ".join(table.names) or "none"
+        columns_found = ", ".join(table.names) or "none"
         lacking = "there is no column model" if "model" not in role else "no column says anything of the models"
         raise BadInputError(
-            path, f"{lacking}; it has: {held}.", advice=f"Facts are {', '.join(MODEL_FACTS)}; {ALIAS} is another name."
+            path,
+            f"{lacking}; it has: {columns_found}.",
+            advice=f"Facts are {', '.join(MODEL_FACTS)}; {ALIAS} is another name.",
         )
     problems = TableProblems(table)
     models = read_strings(table, role["model"]).to_pylist()
@@ -101,11 +103,11 @@ def read_model_facts(path: Path) -> ModelFactsFile:
                 continue
             value = READERS[part](cell)
             if value is None:
-                problems.add([row], column, [f"{shorten(cell)!r} is {WANTED[part]}"])
+                problems.add([row], column, [f"{shorten(cell)!r} is {EXPECTATIONS[part]}"])
                 continue
-            said, earlier = facts[names[row]].setdefault(part, (value, row))
-            if said != value:
-                problems.add([row], column, [f"{names[row]} has {format_fact(said)} in {table.place(earlier)}"])
+            first_value, earlier = facts[names[row]].setdefault(part, (value, row))
+            if first_value != value:
+                problems.add([row], column, [f"{names[row]} has {format_fact(first_value)} in {table.place(earlier)}"])
     problems.check()
     passed_over = [name for name in table.names if name not in (role["model"], *columns.values())]
     return ModelFactsFile(table=table, facts=facts, aliases=aliases, passed_over=tuple(passed_over))
@@ -126,43 +128,43 @@ def store_model_facts(session: Session, file: ModelFactsFile, *, overwrite: bool
     models = {model.name: model for model in session.scalars(sa.select(Model))}
     by_key = {model.id: model for model in models.values()}
     also = session.execute(sa.select(ModelAlias.name, ModelAlias.model_id)).all()  # type: ignore[call-overload]
-    called = {name: by_key[key] for name, key in also} | models
-    known = [name for name in file.facts if name in called]
-    _refuse_unknown(file, sorted(called), problems)
+    by_name = {name: by_key[key] for name, key in also} | models
+    known = [name for name in file.facts if name in by_name]
+    _report_unknown(file, sorted(by_name), problems)
     stored = ModelFactsChanges()
-    told: dict[tuple[str, str], tuple[Fact, int]] = {}
+    new_facts: dict[tuple[str, str], tuple[Fact, int]] = {}
     differing = False
     for name in known:
-        model = called[name]
+        model = by_name[name]
         for fact, (value, row) in file.facts[name].items():
-            held = getattr(model, fact)
-            said, earlier = told.setdefault((model.name, fact), (value, row))
-            if said != value:  # under another name of the model
-                where = f"{model.name} has {format_fact(said)} in {file.table.place(earlier)}"
+            stored_value = getattr(model, fact)
+            first_value, earlier = new_facts.setdefault((model.name, fact), (value, row))
+            if first_value != value:  # under another name of the model
+                where = f"{model.name} has {format_fact(first_value)} in {file.table.place(earlier)}"
                 problems.add([row], None, [f"{fact}: {where}"])
-            elif held == value:
+            elif stored_value == value:
                 stored.n_unchanged += 1
-            elif held is None or overwrite:
+            elif stored_value is None or overwrite:
                 setattr(model, fact, value)
                 change = f"{model.name}: {fact} {format_fact(value)}"
-                if held is None:
+                if stored_value is None:
                     stored.filled.append(change)
                 else:
-                    stored.changed.append(f"{change}, before {format_fact(held)}")
+                    stored.changed.append(f"{change}, before {format_fact(stored_value)}")
             else:
                 differing = True
-                text = f"the store holds {fact} {format_fact(held)} of {model.name}, not {format_fact(value)}"
+                text = f"the store holds {fact} {format_fact(stored_value)} of {model.name}, not {format_fact(value)}"
                 problems.add([row], None, [text])
         for alias, row in file.aliases[name].items():
-            if alias not in called:
-                called[alias] = model
+            if alias not in by_name:
+                by_name[alias] = model
                 assert model.id is not None
                 session.add(ModelAlias(name=alias, model_id=model.id))
                 stored.aliases.append(f"{model.name}: also called {alias}")
-            elif called[alias] is model:
+            elif by_name[alias] is model:
                 stored.n_unchanged += 1
             else:
-                text = f"{alias!r} cannot be another name of {model.name}: the model {called[alias].name} has it"
+                text = f"{alias!r} cannot be another name of {model.name}: the model {by_name[alias].name} has it"
                 problems.add([row], None, [text])
     problems.check("--overwrite changes what the store holds." if differing else "")
     session.flush()
@@ -176,17 +178,16 @@ def format_fact(value: Fact) -> str:
     return f"{value:,}" if isinstance(value, int) else value.isoformat() if isinstance(value, date) else repr(value)
 
 
-def _refuse_unknown(file: ModelFactsFile, known: Iterable[str], problems: TableProblems) -> None:
-    listed = list(known)
-    there = set(listed)
+def _report_unknown(file: ModelFactsFile, known: Iterable[str], problems: TableProblems) -> None:
+    stored_names = list(known)
     rows = read_strings(file.table, assign_roles(file.table.names)["model"]).to_pylist()
     first: dict[str, int] = {}
     for row, name in enumerate(rows):
         first.setdefault(storable(name), row)
     for name in file.facts:
-        if name not in there:
-            near = get_close_matches(name, listed, n=3, cutoff=0.6)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "" if listed else "; it holds none yet"
+        if name not in stored_names:
+            near = get_close_matches(name, stored_names, n=3, cutoff=0.6)
+            hint = f"; did you mean {' or '.join(near)}?" if near else "" if stored_names else "; it holds none yet"
             problems.add([first[name]], None, [f"the store holds no model {name!r}{hint}"])
 
 
@@ -199,11 +200,11 @@ def _parameters(cell: str) -> int | None:
 
     A small number is refused, since it is most likely meant in another unit.
     """
-    found = re.fullmatch(rf"({NUMBER})\s*([kmbt]?)", cell.strip().lower())
-    if found is None:
+    match = re.fullmatch(rf"({NUMBER})\s*([kmbt]?)", cell.strip().lower())
+    if match is None:
         return None
-    count = Decimal(found[1].replace(",", "")) * UNITS[found[2]]
-    return int(count) if LEAST_PARAMETERS <= count <= MOST_PARAMETERS and count == int(count) else None
+    count = Decimal(match[1].replace(",", "")) * UNITS[match[2]]
+    return int(count) if MIN_PARAMETERS <= count <= MAX_PARAMETERS and count == int(count) else None
 
 
 def _released(cell: str) -> date | None:
@@ -225,7 +226,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "released": _released,
     "open_weights": _open_weights,
 }
-WANTED = {
+EXPECTATIONS = {
     "parameters": "no number of parameters, such as 7000000000 or 7B",
     "released": "no day such as 2024-05-31",
     "open_weights": "neither yes nor no",

@@ -110,10 +110,10 @@ class ScoreComparison:
 
 def compare_scores(column: ScoreColumn, stored: ScoreColumn | None) -> ScoreComparison:
     """What of a column the store holds already, and holds otherwise."""
-    held = np.full(len(column), np.nan)
+    stored_values = np.full(len(column), np.nan)
     if stored is not None and len(stored):
         at = np.minimum(np.searchsorted(stored.keys, column.keys), len(stored) - 1)
         known = stored.keys[at] == column.keys
-        held[known] = stored.values[at[known]]
-    new = np.isnan(held)
-    return ScoreComparison(new=new, different=~new & (held != column.values), stored=held)
+        stored_values[known] = stored.values[at[known]]
+    new = np.isnan(stored_values)
+    return ScoreComparison(new=new, different=~new & (stored_values != column.values), stored=stored_values)

@@ -49,7 +49,7 @@ class EncoderName:
 
 @dataclass(frozen=True, kw_only=True)
 class VectorIngestResult:
-    """What taking in a file of vectors changed.
+    """What ingesting a file of vectors changed.
 
     Attributes:
         n_new: vectors that were not stored before.
@@ -63,22 +63,22 @@ class VectorIngestResult:
 
 
 def encoder_key(session: Session, encoder: EncoderName, dimensions: int) -> int:
-    """Key of an encoder, which is made where it is not there.
+    """Key of an encoder, which is added where it is missing.
 
     Raises:
         ConflictError: its stored vectors have another length.
     """
-    described = {part: storable(getattr(encoder, part)) for part in ("name", "revision", "template")}
-    _insert_missing(session, ENCODER, [{**described, "dimensions": dimensions}])
-    found = session.execute(
-        sa.select(ENCODER.c.id, ENCODER.c.dimensions).where(*(ENCODER.c[part] == v for part, v in described.items()))
+    texts = {part: storable(getattr(encoder, part)) for part in ("name", "revision", "template")}
+    _insert_missing(session, ENCODER, [{**texts, "dimensions": dimensions}])
+    row = session.execute(
+        sa.select(ENCODER.c.id, ENCODER.c.dimensions).where(*(ENCODER.c[part] == v for part, v in texts.items()))
     ).one()
-    if found.dimensions != dimensions:
+    if row.dimensions != dimensions:
         raise ConflictError(
-            f"The stored vectors by {encoder.label} have {found.dimensions} numbers, these have {dimensions}. Tell "
+            f"The stored vectors by {encoder.label} have {row.dimensions} numbers, these have {dimensions}. Tell "
             "them apart with --revision, or by another name."
         )
-    return int(found.id)
+    return int(row.id)
 
 
 def add_vectors(session: Session, encoder_id: int, prompt_ids: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
@@ -120,11 +120,11 @@ def ingest_vectors(
     prompt_ids = find_prompt_rows(session, benchmark_id, benchmark, file.keys, file.tasks, problems)
     problems.check(advice(benchmark))
     key = encoder_key(session, encoder, file.vectors.shape[1])
-    asked = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(EMBEDDING.c.encoder_id == key)
-    stored = dict(raw_rows(session, asked))
+    query = sa.select(EMBEDDING.c.prompt_id, EMBEDDING.c.vector).where(EMBEDDING.c.encoder_id == key)
+    stored = dict(raw_rows(session, query))
     known = [row for row, prompt in enumerate(prompt_ids.tolist()) if prompt in stored]
-    held = np.frombuffer(b"".join(stored[prompt] for prompt in prompt_ids[known].tolist()), dtype="<f4")
-    different = np.flatnonzero((held.reshape(len(known), -1) != file.vectors[known]).any(axis=1)) if known else ()
+    vectors = np.frombuffer(b"".join(stored[prompt] for prompt in prompt_ids[known].tolist()), dtype="<f4")
+    different = np.flatnonzero((vectors.reshape(len(known), -1) != file.vectors[known]).any(axis=1)) if known else ()
     if len(different):
         few = ", ".join(repr(file.keys[known[at]]) for at in different[:3])
         raise ConflictError(

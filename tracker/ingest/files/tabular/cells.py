@@ -81,7 +81,7 @@ def parse_numbers(table: FileTable, name: str, problems: TableProblems) -> NDArr
         problems.add(wrong, name, [f"{values[row]} {NOT_FINITE}" for row in wrong[: BadInputError.shown]])
         values[wrong] = np.nan
     if not pa.types.is_floating(kind):
-        _note_lost_digits(table, name, values, problems)
+        _check_digits(table, name, values, problems)
     return values
 
 
@@ -93,7 +93,7 @@ def _numbers_of_texts(table: FileTable, name: str, problems: TableProblems) -> N
     try:
         values = _float64(pc.cast(column, pa.float64()))
         if np.isfinite(values).sum() + column.null_count == len(values):
-            _note_lost_digits(table, name, values, problems)
+            _check_digits(table, name, values, problems)
             return values
     except pa.ArrowInvalid:
         pass
@@ -119,11 +119,11 @@ def _numbers_of_texts(table: FileTable, name: str, problems: TableProblems) -> N
         wrong = np.flatnonzero(np.isin(coded.rows, list(reasons)))
         problems.add(wrong, name, [reasons[coded.rows[row]] for row in wrong[: BadInputError.shown]])
     values = parsed[coded.rows]
-    _note_lost_digits(table, name, values, problems)
+    _check_digits(table, name, values, problems)
     return values
 
 
-def _note_lost_digits(table: FileTable, name: str, values: NDArray[np.float64], problems: TableProblems) -> None:
+def _check_digits(table: FileTable, name: str, values: NDArray[np.float64], problems: TableProblems) -> None:
     """Notes whole numbers that have more digits than a float keeps."""
     column = table.arrow[name]
     wrong = []
@@ -140,12 +140,12 @@ def _note_lost_digits(table: FileTable, name: str, values: NDArray[np.float64], 
         values[wrong] = np.nan
 
 
-def parse_whole_numbers(table: FileTable, name: str, problems: TableProblems, *, what: str) -> NDArray[np.int64]:
+def parse_whole_numbers(table: FileTable, name: str, problems: TableProblems, *, noun: str) -> NDArray[np.int64]:
     """A column of counts as ``(n,)`` int64, -1 where a cell is missing; negative or broken numbers are noted."""
     values = parse_numbers(table, name, problems)
     wrong = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values) | (values > 2**53))
     if len(wrong):
-        texts = [f"{values[row]:g} is no {what}: a whole number from 0 up" for row in wrong[: BadInputError.shown]]
+        texts = [f"{values[row]:g} is no {noun}: a whole number from 0 up" for row in wrong[: BadInputError.shown]]
         problems.add(wrong, name, texts)
         values[wrong] = np.nan
     return np.nan_to_num(values, nan=-1).astype(np.int64)

@@ -9,11 +9,11 @@ from math import frexp, log10
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_ROWS = 3
-MOST_DECIMALS = 12
+MIN_ROWS = 3
+MAX_DECIMALS = 12
 WHOLE = 2.0**53
 """Floats from here on have no digits after the point."""
-SUREST = 6
+MIN_EVIDENCE = 6
 """A column counts as a mean where unrelated columns would look so in less than one of 10 to this power of tables."""
 
 
@@ -34,7 +34,7 @@ class ColumnMean:
     n_rows: int
 
 
-def column_means(table: NDArray[np.float64], alike: Sequence[Sequence[int]]) -> list[ColumnMean]:
+def column_means(table: NDArray[np.float64], equal: Sequence[Sequence[int]]) -> list[ColumnMean]:
     """The columns that are the mean of all others, or of two or more that stand beside them.
 
     Columns found to be means are no part of further means, so that an average of tasks is known beside averages of
@@ -42,7 +42,7 @@ def column_means(table: NDArray[np.float64], alike: Sequence[Sequence[int]]) -> 
 
     Args:
         table: ``(n_rows, n_columns)``; NaN where nothing was measured.
-        alike: places of equal columns; each column is in one of these groups.
+        equal: places of equal columns; each column is in one of these groups.
     """
     decimals = [_decimals(column[~np.isnan(column)]) for column in table.T]
     scale, exponent = frexp(float(np.nanmax(np.abs(table), initial=0.0)))
@@ -51,28 +51,32 @@ def column_means(table: NDArray[np.float64], alike: Sequence[Sequence[int]]) -> 
     half_digits = np.ldexp([0.5 * 10.0**-digits for digits in decimals], -exponent)
     # Half a unit of the last digit, and what sums of floats are off by.
     rounding = half_digits * (1 + 1e-9) + 1e-12 * scale
-    found: dict[int, ColumnMean] = {}
-    left = list(alike)
+    means: dict[int, ColumnMean] = {}
+    remaining = list(equal)
     while True:
         new = {}
-        for group in left:
-            places = [place for other in left if other is not group for place in other]
-            mean = _mean(table, rounding, group[0], sorted(places), [other[0] for other in left if other is not group])
+        for group in remaining:
+            rest = [other_group for other_group in remaining if other_group is not group]
+            places = sorted(place for other_group in rest for place in other_group)
+            mean = _mean(table, rounding, group[0], places, [other_group[0] for other_group in rest])
             if mean is not None:
                 new[group[0]] = mean
         if not new:
-            return [found[place] for place in sorted(found)]
-        found |= new
-        left = [group for group in left if group[0] not in new]
+            return [means[place] for place in sorted(means)]
+        means |= new
+        remaining = [group for group in remaining if group[0] not in new]
 
 
 def _mean(
-    table: NDArray[np.float64], rounding: NDArray[np.float64], column: int, others: list[int], distinct: list[int]
+    table: NDArray[np.float64], rounding: NDArray[np.float64], column: int, candidates: list[int], distinct: list[int]
 ) -> ColumnMean | None:
     if len(distinct) < 2:
         return None
-    before, after = [place for place in others if place < column][::-1], [place for place in others if place > column]
-    for places, only_whole in ((others, True), (distinct, True), (before, False), (after, False)):
+    before, after = (
+        [place for place in candidates if place < column][::-1],
+        [place for place in candidates if place > column],
+    )
+    for places, only_whole in ((candidates, True), (distinct, True), (before, False), (after, False)):
         counts = np.arange(1, len(places) + 1)
         sums = np.cumsum(table[:, places], axis=1)
         widest = np.maximum.accumulate(rounding[places])
@@ -82,8 +86,8 @@ def _mean(
         allowed = rounding[column] + widest[chosen]
         spread = np.nanstd(table[:, column])
         evidence = rows * np.log10(np.maximum(spread / allowed, 1.0))
-        fits = ~(off > allowed).any(axis=0) & (rows >= LEAST_ROWS)
-        fits &= evidence >= SUREST + 2 * log10(2 * len(others))
+        fits = ~(off > allowed).any(axis=0) & (rows >= MIN_ROWS)
+        fits &= evidence >= MIN_EVIDENCE + 2 * log10(2 * len(candidates))
         if fits.any():
             at = int(np.flatnonzero(fits)[-1])
             n = int(counts[chosen][at])
@@ -94,7 +98,7 @@ def _mean(
 def _decimals(values: NDArray[np.float64]) -> int:
     """Digits after the point with which all values can be written."""
     values = values[np.abs(values) < WHOLE]
-    for digits in range(MOST_DECIMALS):
+    for digits in range(MAX_DECIMALS):
         if np.array_equal(np.round(values, digits), values):
             return digits
-    return MOST_DECIMALS
+    return MAX_DECIMALS

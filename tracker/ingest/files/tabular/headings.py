@@ -51,13 +51,13 @@ def assign_roles(names: Sequence[str]) -> dict[str, str]:
     by_plain: dict[str, str] = {}
     for name in names:
         by_plain.setdefault(normalize_heading(name), name)
-    found: dict[str, str] = {}
+    assigned: dict[str, str] = {}
     for role, synonyms in SYNONYMS.items():
         for synonym in synonyms:
             if synonym in by_plain:
-                found[role] = by_plain.pop(synonym)
+                assigned[role] = by_plain.pop(synonym)
                 break
-    return found
+    return assigned
 
 
 def is_row_number(name: str) -> bool:

@@ -75,7 +75,7 @@ def parse_prompts(
     names = [keys.names[key] for key in keys.rows[first]]
 
     def column(part: str) -> list[str | None] | None:
-        return _agreed(table, role[part], part, rows, names, problems) if part in role else None
+        return _unite_rows(table, role[part], part, rows, names, problems) if part in role else None
 
     everything = Prompts(
         keys=names,
@@ -94,17 +94,17 @@ def parse_prompts(
         part = (
             everything if n_blocks == 1 else select_prompts(everything, np.arange(starts[number], starts[number + 1]))
         )
-        named = options.benchmark if benchmark is None else benchmark.names[number] or None
-        blocks.append(replace(part, benchmark=named))
+        label = options.benchmark if benchmark is None else benchmark.names[number] or None
+        blocks.append(replace(part, benchmark=label))
     return TablePrompts(rows, blocks, starts.astype(np.int64))
 
 
 def select_prompts(prompts: Prompts, rows: NDArray[np.int64]) -> Prompts:
     """Some of the prompts, in the order of ``rows``."""
-    listed = rows.tolist()
+    row_list = rows.tolist()
 
     def chosen(column: Sequence[Any] | None) -> list[Any] | None:
-        return None if column is None else [column[row] for row in listed]
+        return None if column is None else [column[row] for row in row_list]
 
     return Prompts(
         keys=chosen(prompts.keys) or [],
@@ -122,47 +122,50 @@ def select_prompts(prompts: Prompts, rows: NDArray[np.int64]) -> Prompts:
 
 def _keys(table: FileTable, role: Mapping[str, str], problems: TableProblems) -> Codes:
     if "prompt" in role:
-        found = factorize(table, role["prompt"])
+        names_of_rows = factorize(table, role["prompt"])
         empty, column = "the prompt has no name", role["prompt"]
     else:
         column = role["text"]
-        found, empty = factorize(table, column), "the prompt has neither name nor text"
+        names_of_rows, empty = factorize(table, column), "the prompt has neither name nor text"
         if "choices" in role:
             options = factorize(table, role["choices"])
             rows, first = compress_codes(
-                found.rows * len(options.names) + options.rows, len(found.names) * len(options.names)
+                names_of_rows.rows * len(options.names) + options.rows, len(names_of_rows.names) * len(options.names)
             )
             names = [
                 ""
-                if not found.names[found.rows[row]]
-                else f"{found.names[found.rows[row]]}\n{options.names[options.rows[row]]}"
+                if not names_of_rows.names[names_of_rows.rows[row]]
+                else f"{names_of_rows.names[names_of_rows.rows[row]]}\n{options.names[options.rows[row]]}"
                 for row in first
             ]
-            found = Codes(rows, names)
-        found = Codes(found.rows, [name and hashlib.sha256(name.encode()).hexdigest()[:16] for name in found.names])
-    if "" in found.names:
-        problems.add(np.flatnonzero(found.rows == found.names.index("")), column, [empty])
-    return found
+            names_of_rows = Codes(rows, names)
+        names_of_rows = Codes(
+            names_of_rows.rows,
+            [name and hashlib.sha256(name.encode()).hexdigest()[:16] for name in names_of_rows.names],
+        )
+    if "" in names_of_rows.names:
+        problems.add(np.flatnonzero(names_of_rows.rows == names_of_rows.names.index("")), column, [empty])
+    return names_of_rows
 
 
-def _agreed(
+def _unite_rows(
     table: FileTable, column: str, part: str, rows: NDArray[np.int64], names: Sequence[str], problems: TableProblems
 ) -> list[str | None]:
-    """What the rows of each prompt say in a column; rows that are empty there say nothing."""
+    """The value of each prompt in a column; rows that are empty there do not count."""
     coded = factorize(table, column)
     empty = coded.names.index("") if "" in coded.names else -1
-    telling = np.flatnonzero(coded.rows != empty)
-    said = np.full(len(names), -1, dtype=np.int64)
-    said[rows[telling[::-1]]] = telling[::-1]
-    wrong = telling[coded.rows[telling] != coded.rows[said[rows[telling]]]]
+    filled = np.flatnonzero(coded.rows != empty)
+    first = np.full(len(names), -1, dtype=np.int64)
+    first[rows[filled[::-1]]] = filled[::-1]
+    wrong = filled[coded.rows[filled] != coded.rows[first[rows[filled]]]]
     if len(wrong):
         words = [
             f"the {part} of prompt {names[rows[row]]!r} is {shorten(coded.names[coded.rows[row]], 40)!r} here "
-            f"and {shorten(coded.names[coded.rows[said[rows[row]]]], 40)!r} in {table.place(said[rows[row]])}"
+            f"and {shorten(coded.names[coded.rows[first[rows[row]]]], 40)!r} in {table.place(first[rows[row]])}"
             for row in wrong[: BadInputError.shown]
         ]
         problems.add(wrong, column, words)
-    return [coded.names[coded.rows[row]] if row >= 0 else None for row in said.tolist()]
+    return [coded.names[coded.rows[row]] if row >= 0 else None for row in first.tolist()]
 
 
 def _choices(
@@ -174,11 +177,11 @@ def _choices(
 ) -> list[list[str] | None] | None:
     if cells is None:
         return None
-    found = [None if cell is None else parse_choices(cell) for cell in cells]
-    wrong = [first[at] for at, cell in enumerate(cells) if cell is not None and found[at] is None]
+    choices = [None if cell is None else parse_choices(cell) for cell in cells]
+    wrong = [first[at] for at, cell in enumerate(cells) if cell is not None and choices[at] is None]
     if wrong:
         problems.add(wrong, role["choices"], ['options are a JSON list of texts, such as ["Paris", "Rome"]'])
-    return [options or None for options in found]
+    return [options or None for options in choices]
 
 
 def _details(table: FileTable, names: Sequence[str], first: NDArray[np.int64]) -> list[Mapping[str, Any] | None] | None:

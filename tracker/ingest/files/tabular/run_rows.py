@@ -1,4 +1,4 @@
-"""The rows of a long table as blocks: which run each is of, and which prompts each run was asked."""
+"""The rows of a long table as blocks: which run each is of, and which prompts each run answered."""
 
 from __future__ import annotations
 
@@ -56,19 +56,21 @@ def parse_runs(table: FileTable, role: Mapping[str, str], options: ReadOptions, 
                 unknown = f"no condition {shorten(name)!r}; known: {', '.join(CONDITIONS)}"
                 problems.add(np.flatnonzero(column.rows == code), role["condition"], [unknown])
     few_shot = (
-        parse_whole_numbers(table, role["few_shot"], problems, what="number of shots") if "few_shot" in role else None
+        parse_whole_numbers(table, role["few_shot"], problems, noun="number of shots") if "few_shot" in role else None
     )
-    told = options.condition_of_runs
+    default_condition = options.condition_of_runs
     described = []
     for row in first.tolist():
-        said = {part: column.names[column.rows[row]] for part, column in columns.items()}
+        values = {part: column.names[column.rows[row]] for part, column in columns.items()}
         described.append(
             RunDescription(
-                model=options.model or said["model"],
-                benchmark=options.benchmark or said.get("benchmark") or None,
-                condition=(parse_condition(said["condition"]) or told) if said.get("condition") else told,
-                variant=said.get("variant", ""),
-                label=said.get("run", ""),
+                model=options.model or values["model"],
+                benchmark=options.benchmark or values.get("benchmark") or None,
+                condition=(parse_condition(values["condition"]) or default_condition)
+                if values.get("condition")
+                else default_condition,
+                variant=values.get("variant", ""),
+                label=values.get("run", ""),
                 few_shot=None if few_shot is None or few_shot[row] < 0 else int(few_shot[row]),
             )
         )
@@ -76,7 +78,7 @@ def parse_runs(table: FileTable, role: Mapping[str, str], options: ReadOptions, 
 
 
 class RowGrouper:
-    """Rows of a long table as blocks: who was asked what, in which trial."""
+    """Groups rows of a long table into blocks by run, kind of value and trial."""
 
     def __init__(
         self,
@@ -95,16 +97,16 @@ class RowGrouper:
         kinds: NDArray[np.int64],
         n_kinds: int,
         differ: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]],
-        what: str,
+        noun: str,
         column: str,
     ) -> Iterator[tuple[int, RunDescription, int, NDArray[np.int64], Prompts, NDArray[np.int64]]]:
         """Rows grouped by run, kind and trial, each prompt once.
 
         Args:
-            rows: those that say something.
-            kinds: ``(len(rows),)`` what is said of them, such as the metric, below ``n_kinds``.
+            rows: those that hold a value.
+            kinds: ``(len(rows),)`` what they hold, such as the metric, below ``n_kinds``.
             differ: whether rows contradict other rows, pairwise.
-            what: what they would contradict, for messages.
+            noun: what they would contradict, for messages.
             column: where they stand, for messages.
 
         Yields:
@@ -118,7 +120,7 @@ class RowGrouper:
         cell, rows, groups = cell[order], rows[order], groups[order]
         again = np.concatenate([[False], cell[1:] == cell[:-1]])
         if again.any():
-            self._check_repeats(rows, again, differ, what, column)
+            self._check_repeats(rows, again, differ, noun, column)
             rows, groups = rows[~again], groups[~again]
         bounds = np.searchsorted(groups, np.arange(len(first) + 1))
         sources = np.asarray(code[first])
@@ -134,7 +136,7 @@ class RowGrouper:
         rows: NDArray[np.int64],
         again: NDArray[np.bool_],
         differ: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]],
-        what: str,
+        noun: str,
         column: str,
     ) -> None:
         starts = np.flatnonzero(~again)
@@ -143,7 +145,7 @@ class RowGrouper:
         if len(wrong):
             later, earlier = rows[again][wrong], earlier[wrong]
             texts = [
-                f"another {what} for prompt {self.prompts.name(int(self.prompts.rows[row]))!r} of "
+                f"another {noun} for prompt {self.prompts.name(int(self.prompts.rows[row]))!r} of "
                 f"{self.runs.described[self.runs.rows[row]].model!r} than in {self.table.place(before)}"
                 for row, before in zip(later[: BadInputError.shown], earlier, strict=False)
             ]

@@ -80,10 +80,10 @@ class TableProblems:
         self._kept: list[tuple[int, str]] = []
 
     def add(self, rows: Iterable[int] | NDArray[np.int64], column: str | None, texts: Sequence[str]) -> None:
-        """Notes rows of a column; a text for each, or one for all; only the first ten rows are worded."""
-        listed = [int(row) for row in rows]
-        self.count += len(listed)
-        for index, row in enumerate(listed[: BadInputError.shown]):
+        """Adds rows of a column; a text for each, or one for all; only the first ten rows are worded."""
+        row_list = [int(row) for row in rows]
+        self.count += len(row_list)
+        for index, row in enumerate(row_list[: BadInputError.shown]):
             text = texts[index if len(texts) > 1 else 0]
             self._kept.append((row, f"{self.table.place(row, column)}: {text}"))
 
@@ -103,8 +103,8 @@ def read_table(path: Path) -> FileTable:
     data = read_bytes(path)
     table = _read_parquet(path, data) if data.startswith(PARQUET) else _read_csv(path, data)
     blank = [at for at, column in enumerate(table.arrow.columns) if at and not table.names[at]]
-    if blank and (telling := [at for at in blank if table.arrow.column(at).null_count < len(table)]):
-        raise BadInputError(path, f"column {telling[0] + 1} has values but no name; name it, or drop it.")
+    if blank and (unnamed := [at for at in blank if table.arrow.column(at).null_count < len(table)]):
+        raise BadInputError(path, f"column {unnamed[0] + 1} has values but no name; name it, or drop it.")
     if blank:  # what a spreadsheet leaves behind the last column
         kept = [at for at in range(len(table.names)) if at not in blank]
         table = FileTable(path, table.arrow.select(kept), table.csv)

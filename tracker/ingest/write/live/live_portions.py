@@ -1,4 +1,4 @@
-"""A portion of a run that is being made: what is new of it, and what contradicts the portions before."""
+"""A portion of a run that is being evaluated: what is new of it, and what contradicts the portions before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tracker.schema import Answer, Metric, Model, Run, Score
 TOLERANCE = 1e-5
 """Scores and probabilities that differ by less are the same: batches of another size round otherwise."""
 
-PROMPTS_AT_ONCE = 500
+PROMPTS_PER_QUERY = 500
 
 ExtractedAnswer = tuple[str, str | None, float | None, str]
 """How an answer was read off, its text, its probability, its status (ok, error, empty)."""
@@ -43,7 +43,7 @@ AnswerKey = tuple[int, str, int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoredResponse:
-    """One answer to one prompt, judged.
+    """One response to one prompt, scored.
 
     Attributes:
         prompt_id: key of the prompt.
@@ -51,7 +51,7 @@ class ScoredResponse:
         scores: by name of the metric; NaN = not measured, stored as no row.
         answers: what was read off; an extraction at most once.
         usage: what this answer took, such as ``tokens_read``; counted only where the answer is stored, so that what is
-            asked twice counts once.
+            query twice counts once.
     """
 
     prompt_id: int
@@ -64,7 +64,7 @@ class ScoredResponse:
 def add_responses(
     session: Session, run_id: int, rows: Sequence[ScoredResponse], usage: Mapping[str, float] | None = None
 ) -> int:
-    """Add a portion of answers; what is stored already and alike to 1e-5 is passed over.
+    """Add a portion of answers; what is stored already, equal to 1e-5, is skipped.
 
     Numbers of scores, checksum and usage (``n_prompts``: prompts with scores) change with it.
 
@@ -87,30 +87,27 @@ def add_responses(
     scores = _scores(rows, metrics)
     answers = _answers(rows)
     prompts = sorted({row.prompt_id for row in rows})
-    held = _held_scores(session, run_id, [metric.id for metric in metrics.values()], prompts)
-    said = _held_answers(session, run_id, prompts)
-    different = {key[1] for key, value in scores.items() if key in held and not _alike(held[key], value)}
-    different |= {key[0] for key, answer in answers.items() if key in said and not _agree(said[key], answer)}
-    if different:
-        raise _conflict(session, run, sorted(different))
-    fresh = {key: value for key, value in scores.items() if key not in held}
-    recovered = [key for key, answer in answers.items() if key in said and said[key][2] == "error" != answer[2]]
-    told = {key: answer for key, answer in answers.items() if key not in said} | {
-        key: answers[key] for key in recovered
-    }
-    before = {(prompt, trial) for _, prompt, trial in held}
+    stored_scores = _load_scores(session, run_id, [metric.id for metric in metrics.values()], prompts)
+    stored_answers = _load_answers(session, run_id, prompts)
+    if different := _differing_prompts(scores, stored_scores, answers, stored_answers):
+        raise _conflict(session, run, different)
+    fresh = {key: value for key, value in scores.items() if key not in stored_scores}
+    recovered = [key for key, answer in answers.items() if _is_recovered(stored_answers.get(key), answer)]
+    recovered_keys = set(recovered)
+    new_answers = {key: answers[key] for key in answers if key not in stored_answers or key in recovered_keys}
+    before = {(prompt, trial) for _, prompt, trial in stored_scores}
     new = {(prompt, trial): None for _, prompt, trial in fresh if (prompt, trial) not in before}
     if run.status != "partial":
         if new:
             raise ConflictError(
-                f"{_named(session, run)} has ended meanwhile, without {len(new):,} of these answers: another "
+                f"{_run_name(session, run)} has ended meanwhile, without {len(new):,} of these answers: another "
                 "evaluation of it finished first. To measure anew, run the command with --again."
             )
         return 0
     columns = list(_columns(fresh))
     insert_scores(session, ((run_id, column) for column in columns))
-    _forget(session, run_id, recovered)
-    insert_answers(session, [(run_id, *key, *answer) for key, answer in sorted(told.items())])
+    _delete_failures(session, run_id, recovered)
+    insert_answers(session, [(run_id, *key, *answer) for key, answer in sorted(new_answers.items())])
     run.n_scores += sum(map(len, columns))
     run.checksum = combine_checksums(run.checksum, checksum(columns))
     firsts = {prompt for prompt, _ in new} - {prompt for prompt, _ in before}
@@ -123,6 +120,23 @@ def add_responses(
     run.settings = {**(run.settings or {}), USAGE: _sum((run.settings or {}).get(USAGE) or {}, counted)}
     session.flush()
     return n_new
+
+
+def _differing_prompts(
+    scores: Mapping[ScoreKey, float],
+    stored_scores: Mapping[ScoreKey, float],
+    answers: Mapping[AnswerKey, StoredAnswer],
+    stored_answers: Mapping[AnswerKey, StoredAnswer],
+) -> list[int]:
+    """The prompts with a score or an answer that contradicts a stored one, in ascending order."""
+    scored = {key for key in scores if key in stored_scores and not _is_close(stored_scores[key], scores[key])}
+    answered = {key for key in answers if key in stored_answers and not _agree(stored_answers[key], answers[key])}
+    return sorted({prompt for _, prompt, _ in scored} | {prompt for prompt, _, _ in answered})
+
+
+def _is_recovered(stored: StoredAnswer | None, new: StoredAnswer) -> bool:
+    """Whether an answer follows a stored failure."""
+    return stored is not None and stored[2] == "error" != new[2]
 
 
 def get_live_run(session: Session, run_id: int) -> Run:
@@ -154,12 +168,12 @@ def _scores(rows: Sequence[ScoredResponse], metrics: Mapping[str, Metric]) -> di
     Raises:
         ConflictError: one is outside its metric's bounds, or two rows give different ones.
     """
-    found: dict[ScoreKey, float] = {}
+    scores: dict[ScoreKey, float] = {}
     for row in rows:
-        for name, said in row.scores.items():
-            if math.isnan(said):
+        for name, score in row.scores.items():
+            if math.isnan(score):
                 continue
-            metric, value = metrics[name], float(said) + 0.0  # -0.0 becomes 0.0
+            metric, value = metrics[name], float(score) + 0.0  # -0.0 becomes 0.0
             lower = -math.inf if metric.lower is None else metric.lower
             upper = math.inf if metric.upper is None else metric.upper
             if math.isinf(value) or not lower <= value <= upper:
@@ -169,9 +183,9 @@ def _scores(rows: Sequence[ScoredResponse], metrics: Mapping[str, Metric]) -> di
                 )
             assert metric.id is not None
             key = (metric.id, row.prompt_id, row.trial)
-            if not _alike(found.setdefault(key, value), value):
+            if not _is_close(scores.setdefault(key, value), value):
                 raise ConflictError(f"Prompt {row.prompt_id} was given two scores under {name}; ask it once.")
-    return found
+    return scores
 
 
 def _answers(rows: Sequence[ScoredResponse]) -> dict[AnswerKey, StoredAnswer]:
@@ -180,42 +194,42 @@ def _answers(rows: Sequence[ScoredResponse]) -> dict[AnswerKey, StoredAnswer]:
     Raises:
         ConflictError: two rows give different ones.
     """
-    found: dict[AnswerKey, StoredAnswer] = {}
+    answers: dict[AnswerKey, StoredAnswer] = {}
     for row in rows:
         for extraction, text, chance, status in row.answers:
             known = None if chance is None or math.isnan(chance) else float(chance)
             kept = (None if text is None else storable(text), known, status)
-            if not _agree(found.setdefault((row.prompt_id, storable(extraction), row.trial), kept), kept):
+            if not _agree(answers.setdefault((row.prompt_id, storable(extraction), row.trial), kept), kept):
                 raise ConflictError(f"Prompt {row.prompt_id} was given two answers in one trial; ask it once.")
-    return found
+    return answers
 
 
-def _held_scores(
+def _load_scores(
     session: Session, run_id: int, metric_ids: Sequence[int | None], prompts: Sequence[int]
 ) -> dict[ScoreKey, float]:
     score: Any = Score
-    held: dict[ScoreKey, float] = {}
-    for part in _parts(prompts):
-        asked = sa.select(score.metric_id, score.prompt_id, score.trial, score.value).where(
+    scores: dict[ScoreKey, float] = {}
+    for part in _batches(prompts):
+        query = sa.select(score.metric_id, score.prompt_id, score.trial, score.value).where(
             score.run_id == run_id, score.metric_id.in_(metric_ids), score.prompt_id.in_(part)
         )
-        held.update(((row[0], row[1], row[2]), row[3]) for row in raw_rows(session, asked))
-    return held
+        scores.update(((row[0], row[1], row[2]), row[3]) for row in raw_rows(session, query))
+    return scores
 
 
-def _held_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict[AnswerKey, StoredAnswer]:
+def _load_answers(session: Session, run_id: int, prompts: Sequence[int]) -> dict[AnswerKey, StoredAnswer]:
     answer: Any = Answer
-    held: dict[AnswerKey, StoredAnswer] = {}
-    for part in _parts(prompts):
-        asked = sa.select(
+    answers: dict[AnswerKey, StoredAnswer] = {}
+    for part in _batches(prompts):
+        query = sa.select(
             answer.prompt_id, answer.extraction, answer.trial, answer.text, answer.probability, answer.status
         ).where(answer.run_id == run_id, answer.prompt_id.in_(part))
-        held.update(((row[0], row[1], row[2]), (row[3], row[4], row[5])) for row in raw_rows(session, asked))
-    return held
+        answers.update(((row[0], row[1], row[2]), (row[3], row[4], row[5])) for row in raw_rows(session, query))
+    return answers
 
 
-def _forget(session: Session, run_id: int, keys: Sequence[AnswerKey]) -> None:
-    """Take away failures that an answer follows."""
+def _delete_failures(session: Session, run_id: int, keys: Sequence[AnswerKey]) -> None:
+    """Delete failures that an answer follows."""
     answer: Any = Answer
     for prompt, extraction, trial in keys:
         session.execute(
@@ -246,29 +260,29 @@ def _sum(before: Mapping[str, float], added: Sequence[Mapping[str, float]]) -> d
     return total
 
 
-def _alike(one: float, other: float) -> bool:
-    return abs(one - other) <= TOLERANCE
+def _is_close(first: float, second: float) -> bool:
+    return abs(first - second) <= TOLERANCE
 
 
-def _agree(held: StoredAnswer, said: StoredAnswer) -> bool:
+def _agree(stored: StoredAnswer, new: StoredAnswer) -> bool:
     """Whether two answers do not contradict each other; a failure contradicts nothing."""
-    if "error" in (held[2], said[2]):
+    if "error" in (stored[2], new[2]):
         return True
-    same = held[1] is None or said[1] is None or _alike(held[1], said[1])
-    return same and (held[0], held[2]) == (said[0], said[2])
+    same = stored[1] is None or new[1] is None or _is_close(stored[1], new[1])
+    return same and (stored[0], stored[2]) == (new[0], new[2])
 
 
 def _conflict(session: Session, run: Run, prompts: Sequence[int]) -> ConflictError:
     return ConflictError(
-        f"{_named(session, run)} holds other answers to {len(prompts):,} of these prompts (the first is prompt "
+        f"{_run_name(session, run)} holds other answers to {len(prompts):,} of these prompts (the first is prompt "
         f"{prompts[0]}). Is somebody else evaluating it? Let one finish. Else something changed that the settings do "
         f"not tell: begin anew with suffrage runs delete {run.id}, or give the evaluation another --variant."
     )
 
 
-def _named(session: Session, run: Run) -> str:
+def _run_name(session: Session, run: Run) -> str:
     return f"Run {run.id} of {session.get_one(Model, run.model_id).name}"
 
 
-def _parts(prompts: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (prompts[first : first + PROMPTS_AT_ONCE] for first in range(0, len(prompts), PROMPTS_AT_ONCE))
+def _batches(prompts: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (prompts[first : first + PROMPTS_PER_QUERY] for first in range(0, len(prompts), PROMPTS_PER_QUERY))

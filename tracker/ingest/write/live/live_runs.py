@@ -32,13 +32,13 @@ UNFINISHED = "its evaluation has not finished"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveRun:
-    """A run that is being made, or that was made before.
+    """A run that is being evaluated, or that was evaluated before.
 
     Attributes:
         id: its key.
         label: what tells it from other runs of the model.
         status: ``partial`` while prompts are missing, else ``complete_run``.
-        is_new: whether it was made just now.
+        is_new: whether it was added just now.
     """
 
     id: int
@@ -117,28 +117,28 @@ def count_stored_trials(session: Session, run_id: int) -> dict[int, int]:
     """The prompts that have scores in a run, and how many trials of each do.
 
     All scores of an answer are stored in one transaction, so that a trial with one of them has them all. An answer
-    without a score, such as a failure, does not count: it is asked for again.
+    without a score, such as a failure, does not count: it is requested again.
     """
     score = metadata.tables["score"].c
-    asked = (
+    query = (
         sa.select(score.prompt_id, sa.func.count(sa.distinct(score.trial)))
         .where(score.run_id == run_id)
         .group_by(score.prompt_id)
     )
-    return {prompt: n_trials for prompt, n_trials in raw_rows(session, asked)}  # noqa: C416
+    return {prompt: n_trials for prompt, n_trials in raw_rows(session, query)}  # noqa: C416
 
 
 def complete_run(
-    session: Session, run_id: int, left_out: Mapping[str, int] | None = None, reason: str | None = None
+    session: Session, run_id: int, unanswered: Mapping[str, int] | None = None, reason: str | None = None
 ) -> None:
     """End a run: from now on everything takes it. A run that has ended stays as it is.
 
-    It counts as taken in at this moment: what is asked as of an earlier day does not see it.
+    It counts as ingested at this moment: queries as of an earlier day do not see it.
 
     Args:
         session: an exclusive transaction that writes.
-        run_id: a run that `open_run` gave.
-        left_out: why prompts have no answer, and how many; kept in the settings.
+        run_id: a run that `open_run` returned.
+        unanswered: why prompts have no answer, and how many; kept in the settings.
         reason: what is to be said of the run; None says nothing.
 
     Raises:
@@ -149,6 +149,6 @@ def complete_run(
     if run.status != "partial":
         return
     run.status, run.reason, run.ingested = "complete", reason, now()
-    if missing := {why: n for why, n in (left_out or {}).items() if n}:
+    if missing := {why: n for why, n in (unanswered or {}).items() if n}:
         run.settings = {**(run.settings or {}), SKIPPED: storable_json(missing)}
     session.flush()
