@@ -18,7 +18,7 @@ from tracker.errors import SelectionError
 
 if TYPE_CHECKING:
     from tracker.evaluating.evaluation import Progress
-    from tracker.evaluating.evaluation_result import EvaluationResult
+    from tracker.evaluating.evaluation_result import EvaluationOutcome
     from tracker.ingest.datasets.ingest_prompts import PromptIngestResult
     from tracker.ingest.pipeline import IngestResult
     from tracker.ingest.write.stored_runs import OnConflict
@@ -181,7 +181,7 @@ class Store(StoreQueries):
 
     def evaluate(
         self, benchmark: str, model: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
-    ) -> tuple[EvaluationResult, ...]:
+    ) -> tuple[EvaluationOutcome, ...]:
         """Ask a model a benchmark's prompts, and store what it answers as it comes; called again it goes on.
 
         Args:

@@ -18,7 +18,7 @@ import orjson
 import sqlalchemy as sa
 
 from tracker.database import transaction
-from tracker.evaluating.evaluation_result import EvaluationResult, list_result_warnings
+from tracker.evaluating.evaluation_result import EvaluationOutcome, list_result_warnings
 from tracker.evaluating.model_under_test import ModelUnderTest, load_model_under_test
 from tracker.evaluating.plan import Plan
 from tracker.evaluating.preparation import PreparedEvaluation, prepare
@@ -53,8 +53,8 @@ def evaluate(
     *,
     progress: Progress | None = None,
     report: Callable[[str], None] = lambda _: None,
-    on_run_end: Callable[[EvaluationResult], None] = lambda _: None,
-) -> tuple[EvaluationResult, ...]:
+    on_run_end: Callable[[EvaluationOutcome], None] = lambda _: None,
+) -> tuple[EvaluationOutcome, ...]:
     """Evaluate a model on a benchmark's prompts, and store its scores.
 
     Args:
@@ -101,7 +101,7 @@ class _ConditionEvaluation:
         self.prompts = self.rendered.prompts
         self.prompts_by_id = {prompt.prompt_id: prompt for prompt in self.prompts}
 
-    def run(self) -> EvaluationResult:
+    def run(self) -> EvaluationOutcome:
         """Send all missing prompts, and store their scores."""
         run = self._open_run()
         with transaction(self.engine, write=False) as session:
@@ -244,14 +244,14 @@ class _ConditionEvaluation:
             skipped["no answer, counted as wrong" if self.plan.errored == "wrong" else "no answer"] += len(unanswered)
             complete_run(session, run.id, skipped)
 
-    def _summarize(self, run: LiveRun, failed: Mapping[int, Response], n_before: int) -> EvaluationResult:
+    def _summarize(self, run: LiveRun, failed: Mapping[int, Response], n_before: int) -> EvaluationOutcome:
         with transaction(self.engine, write=False) as session:
             stored = session.get_one(Run, run.id)
             usage = (stored.settings or {}).get(USAGE) or {}
             warnings = list_result_warnings(
                 self.rendered.skipped, failed, usage, self.rendered.few_shot, self.model.list_warnings()
             )
-            return EvaluationResult(
+            return EvaluationOutcome(
                 run_id=run.id,
                 label=run.label,
                 benchmark=self.prepared.benchmark.label,

@@ -14,7 +14,7 @@ N_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationResult:
+class EvaluationOutcome:
     """A run that an evaluation made, finished or not.
 
     Attributes:

@@ -37,15 +37,15 @@ class Dice:
         """A multiple of ``step`` between ``low`` and ``high``, both possible."""
         return int(self.rng.integers(-(-low // step), high // step + 1)) * step
 
-    def some(self, pool: Sequence[str], n: int) -> list[str]:
+    def sample(self, pool: Sequence[str], n: int) -> list[str]:
         """``n`` different words."""
         return [pool[i] for i in self.rng.choice(len(pool), size=n, replace=False)]
 
-    def one(self, pool: Sequence[str]) -> str:
+    def choose(self, pool: Sequence[str]) -> str:
         """One word."""
         return pool[int(self.rng.integers(len(pool)))]
 
-    def shuffled(self, items: Iterable[str]) -> list[str]:
+    def shuffle(self, items: Iterable[str]) -> list[str]:
         """The same words in another order."""
         words = list(items)
         return [words[i] for i in self.rng.permutation(len(words))]

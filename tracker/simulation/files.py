@@ -45,11 +45,11 @@ class ResultFile:
 
     def command(self, folder: Path) -> str:
         """The command line that takes it in."""
-        said: Mapping[str, str | None] = {
+        options: Mapping[str, str | None] = {
             "--benchmark": self.options.benchmark,
             "--probability-kind": self.options.probability_kind,
         }
-        flags = [part for flag, value in said.items() if value for part in (flag, value)]
+        flags = [part for flag, value in options.items() if value for part in (flag, value)]
         return shlex.join(["suffrage", "ingest", str(folder / self.name), *flags])
 
 
@@ -81,12 +81,12 @@ def write_files(simulation: Simulation, folder: Path) -> None:
     for file in FILES:
         path = folder / file.name
         if not path.exists():
-            with _whole(path) as unfinished:
+            with _write_atomically(path) as unfinished:
                 unfinished.write_bytes(file.write(simulation))
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def _write_atomically(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield unfinished
@@ -98,26 +98,26 @@ def _whole(path: Path) -> Iterator[Path]:
 def _prompts(simulation: Simulation) -> bytes:
     import pyarrow as pa
 
-    asked = simulation.questions
+    questions = simulation.questions
     table = pa.table(
         {
             "prompt_id": list(simulation.keys),
             "task": simulation.tasks.tolist(),
-            "question": [question.text for question in asked],
-            "choices": [json.dumps(question.choices) for question in asked],
-            "answer": [question.letter for question in asked],
+            "question": [question.text for question in questions],
+            "choices": [json.dumps(question.choices) for question in questions],
+            "answer": [question.letter for question in questions],
         }
     )
-    return _parquet(table)
+    return _write_parquet(table)
 
 
 def _scores(simulation: Simulation) -> bytes:
     import pyarrow as pa
 
-    return _parquet(pa.table(_long(simulation, simulation.full, "full")))
+    return _write_parquet(pa.table(_make_long_table(simulation, simulation.full, "full")))
 
 
-def _earlier(simulation: Simulation) -> bytes:
+def _earlier_run(simulation: Simulation) -> bytes:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -141,7 +141,7 @@ def _answer_only(simulation: Simulation) -> bytes:
     from pyarrow import csv
 
     buffer = io.BytesIO()
-    csv.write_csv(pa.table(_long(simulation, simulation.answer_only, "answer_only")), buffer)
+    csv.write_csv(pa.table(_make_long_table(simulation, simulation.answer_only, "answer_only")), buffer)
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
@@ -150,10 +150,10 @@ def _vectors(simulation: Simulation) -> bytes:
 
     numbers = pa.array(simulation.meaning.ravel())
     vectors = pa.FixedSizeListArray.from_arrays(numbers, simulation.meaning.shape[1])
-    return _parquet(pa.table({"prompt_id": list(simulation.keys), "vector": vectors}))
+    return _write_parquet(pa.table({"prompt_id": list(simulation.keys), "vector": vectors}))
 
 
-def _long(simulation: Simulation, responses: SimulatedResponses, condition: str) -> dict[str, Any]:
+def _make_long_table(simulation: Simulation, responses: SimulatedResponses, condition: str) -> dict[str, Any]:
     """Columns of a long table: one row per model and prompt, model by model."""
     n_prompts, n_models = responses.right.shape
     return {
@@ -168,7 +168,7 @@ def _long(simulation: Simulation, responses: SimulatedResponses, condition: str)
     }
 
 
-def _parquet(table: pa.Table) -> bytes:
+def _write_parquet(table: pa.Table) -> bytes:
     from pyarrow import parquet
 
     buffer = io.BytesIO()
@@ -187,7 +187,7 @@ RESULT_FILES = (
         name="earlier.csv.gz",
         holds="an earlier run of one of the models",
         options=ReadOptions(benchmark=BENCHMARK),
-        write=_earlier,
+        write=_earlier_run,
     ),
     ResultFile(
         name="scores.parquet",

@@ -168,16 +168,16 @@ def simulate(design: Design | None = None, *, seed: int = 0) -> Simulation:
         group=group,
         remembers=np.arange(len(MODELS)) < len(MODELS) - design.n_clean,
     )
-    made: list[MultipleChoiceQuestion] = []
+    questions: list[MultipleChoiceQuestion] = []
     for number, name in enumerate(TASKS):
-        made.extend(make_questions(name, group[task == number], _stream(seed, f"texts of {name}")))
-    gold = np.array([question.answer for question in made])
+        questions.extend(make_questions(name, group[task == number], _stream(seed, f"texts of {name}")))
+    gold = np.array([question.answer for question in questions])
     position = np.concatenate([np.arange(count) for count in np.bincount(task)])
     return Simulation(
         seed=seed,
         keys=tuple(f"{TASKS[t]}-{i:04}" for t, i in zip(task.tolist(), position.tolist(), strict=True)),
         tasks=np.array(TASKS)[task],
-        questions=tuple(made),
+        questions=tuple(questions),
         meaning=simulate_vectors(task, group, _stream(seed, "meaning")),
         models=tuple(MODELS),
         full=_full(truth, task, gold, _stream(seed, "full")),
@@ -224,9 +224,9 @@ def _shared(values: NDArray[np.float64], group: NDArray[np.int64]) -> NDArray[np
 
 def _noise(shape: tuple[int, int], group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Standard normal noise, which near-duplicates have in common but for a small rest."""
-    common, own = rng.standard_normal(shape), rng.standard_normal(shape)
+    common, individual = rng.standard_normal(shape), rng.standard_normal(shape)
     noise: NDArray[np.float64] = (
-        DUPLICATE_CORRELATION**0.5 * _shared(common, group) + (1 - DUPLICATE_CORRELATION) ** 0.5 * own
+        DUPLICATE_CORRELATION**0.5 * _shared(common, group) + (1 - DUPLICATE_CORRELATION) ** 0.5 * individual
     )
     return noise
 

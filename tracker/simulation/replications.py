@@ -1,4 +1,4 @@
-"""One question asked of several simulated tables, and its answers averaged."""
+"""One analysis of several simulated tables, and its findings averaged."""
 
 from __future__ import annotations
 
@@ -23,63 +23,64 @@ SPREAD = ("diversity", *(f"{system}.{change}" for system in SYSTEMS for change i
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFindings(Finding):
-    """Findings of one question about tables of one kind.
+    """Findings of one analysis of tables of one kind.
 
     Attributes:
-        told: what the tables are.
+        description: of the tables.
         findings: one for each trial.
-        searched: how, in words.
+        search: how sensitivities were searched.
     """
 
-    told: str
+    description: str
     findings: tuple[Finding, ...]
-    searched: str
+    search: str
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """The mean of each number over the trials, the standard deviation of the main ones, the number of trials."""
         every = [finding.metrics for finding in self.findings]
-        found: dict[str, Metric] = {"n_trials": float(len(every))}
+        metrics: dict[str, Metric] = {"n_trials": float(len(every))}
         for name in every[0]:
-            found[name] = mean = _mean([metrics[name] for metrics in every])
+            metrics[name] = mean = _mean([trial[name] for trial in every])
             if name in SPREAD:
-                found[f"{name}.sd"] = _sd([metrics[name] for metrics in every], mean)
-        return found
+                metrics[f"{name}.sd"] = _sd([trial[name] for trial in every], mean)
+        return metrics
 
     @property
     def headline(self) -> Sequence[str]:
-        """Headline numbers of the question, and the standard deviations."""
+        """Headline numbers of the analysis, and the standard deviations."""
         names = [name for name in self.metrics if name in self.findings[0].headline or name.endswith(".sd")]
         return ["n_trials", *names][:MAX_METRICS]
 
     def summary(self) -> str:
-        """The means in plain words."""
+        """The means in a few sentences."""
         numbers, n = self.metrics, len(self.findings)
-        said = [f"{self.told}, {f'means over {n} trials' if n > 1 else 'one trial'}: {self._value('diversity')}."]
+        trials = f"means over {n} trials" if n > 1 else "one trial"
+        sentences = [f"{self.description}, {trials}: {self._format_value('diversity')}."]
         for system in SYSTEMS:
             if f"{system}.tau" in numbers:
-                changes = (self._value(f"{system}.{change}") for change in ("tau", "mrc"))
-                said.append(f"{system.capitalize()} sensitivity: {', '.join(changes)}.")
+                changes = (self._format_value(f"{system}.{change}") for change in ("tau", "mrc"))
+                sentences.append(f"{system.capitalize()} sensitivity: {', '.join(changes)}.")
         return (
-            f"{' '.join(said)} With {self.searched}; where a value is an interval, its ends are the means of the lower "
-            "and of the upper bounds. Everything here is simulated."
+            f"{' '.join(sentences)} With {self.search}; where a value is an interval, its ends are the means of the "
+            "lower and of the upper bounds. Everything here is simulated."
         )
 
-    def _value(self, name: str) -> str:
-        value, most, sd = (self.metrics.get(f"{name}{suffix}") for suffix in ("", "_upper", ".sd"))
+    def _format_value(self, name: str) -> str:
+        value, upper, sd = (self.metrics.get(f"{name}{suffix}") for suffix in ("", "_upper", ".sd"))
         label = name.rpartition(".")[2].replace("mrc", "MRC")
         if not isinstance(value, float):
             return f"{label} not given"
         spread = f" (sd {sd:.4f})" if isinstance(sd, float) else ""
-        if isinstance(most, float) and most > value:
-            return f"{label} between {value:.4f}{spread} and {most:.4f}"
+        if isinstance(upper, float) and upper > value:
+            return f"{label} between {value:.4f}{spread} and {upper:.4f}"
         return f"{label} {value:.4f}{spread}"
 
 
 def _mean(values: Sequence[Metric]) -> Metric:
-    absent = [value for value in values if isinstance(value, Undefined)]
-    if absent:
-        return Undefined(f"not given in {len(absent)} of {len(values)} trials: {absent[0].reason}")
+    undefined = [value for value in values if isinstance(value, Undefined)]
+    if undefined:
+        return Undefined(f"not given in {len(undefined)} of {len(values)} trials: {undefined[0].reason}")
     return math.fsum(value for value in values if not isinstance(value, Undefined)) / len(values)
 
 
@@ -97,7 +98,7 @@ def analyze_trials(
     draw: Callable[..., TaskMatrix],
     *,
     simulated: str,
-    told: str,
+    description: str,
     n_trials: int,
     options: Mapping[str, Any],
     selection: Selection | None = None,
@@ -105,22 +106,22 @@ def analyze_trials(
     runs: Mapping[tuple[str, int], str] | None = None,
     progress: Callable[[int], None] = lambda trial: None,
 ) -> tuple[Provenance, Report]:
-    """Ask a question of one simulated table after another, as something to record.
+    """Analyze one simulated table after another, as something to record.
 
     Args:
-        declaration: of a question about one `TaskMatrix`, with a parameter ``time_limit``.
+        declaration: of an analysis of one `TaskMatrix`, with a parameter ``time_limit``.
         draw: makes the table of a ``trial``, counted from 0.
         simulated: kind of the tables in a word or two, as recorded.
-        told: the same in a sentence, for the summary.
+        description: the same in a sentence, for the summary.
         n_trials: at least 1.
-        options: of the question, where they are not the defaults, and the seed.
+        options: of the analysis, where they are not the defaults, and the seed.
         selection: of the real scores that the tables were made of, if any.
         benchmark_id: of the same.
         runs: the same, as in `Provenance`.
-        progress: told the number of each trial before it begins.
+        progress: called with the number of each trial before it begins.
 
     Raises:
-        SelectionError: a table or an option does not suit the question.
+        SelectionError: a table or an option does not suit the analysis.
     """
     values = declaration.complete(options)
     digests: list[str] = []
@@ -143,19 +144,19 @@ def analyze_trials(
         runs=runs or {},
     )
     return question, Report(
-        TrialFindings(told=told, findings=findings, searched=_searched(values)),
-        tables={"trials": _by_trial(findings)},
+        TrialFindings(description=description, findings=findings, search=_describe_search(values)),
+        tables={"trials": _make_trial_table(findings)},
     )
 
 
-def _searched(options: Mapping[str, Any]) -> str:
+def _describe_search(options: Mapping[str, Any]) -> str:
     if options.get("method") == "paper":
         return "the paper's gradient descent"
     limit = float(options["time_limit"])
     return f"{limit:g} s for each exact search" if limit else "no exact search"
 
 
-def _by_trial(findings: Sequence[Finding]) -> Any:
+def _make_trial_table(findings: Sequence[Finding]) -> Any:
     import pyarrow as pa
 
     rows = [

@@ -90,20 +90,20 @@ def make_questions(task: str, groups: NDArray[np.int64], rng: np.random.Generato
         ValueError: a group has more prompts than there are edits, and one.
     """
     dice, kinds = Dice(rng), cycle(KINDS[task])
-    said: list[frozenset[str]] = []
+    word_sets: list[frozenset[str]] = []
     first: dict[int, Exercise] = {}
     edits: dict[int, int] = {}
-    made = []
+    questions = []
     for group in groups.tolist():
         if group in first:
-            exercise = _edited(first[group], edits[group], dice)
+            exercise = _edit(first[group], edits[group], dice)
             edits[group] += 1
         else:
-            exercise = _new(next(kinds), said, dice)
+            exercise = _make_exercise(next(kinds), word_sets, dice)
             if group >= 0:
                 first[group], edits[group] = exercise, 0
-        made.append(_with_options_in_order(exercise, dice))
-    return made
+        questions.append(_shuffle_options(exercise, dice))
+    return questions
 
 
 def distinct_words(text: str) -> frozenset[str]:
@@ -111,37 +111,37 @@ def distinct_words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text.lower()))
 
 
-def _new(kind: Callable[[Dice], Exercise], said: list[frozenset[str]], dice: Dice) -> Exercise:
+def _make_exercise(kind: Callable[[Dice], Exercise], word_sets: list[frozenset[str]], dice: Dice) -> Exercise:
     """A question of a kind that shares at most `MAX_SHARED_WORDS` of its words with any before it."""
     while True:
         exercise = kind(dice)
         bag = distinct_words(exercise.text)
-        if all(len(bag & other) <= MAX_SHARED_WORDS * len(bag | other) for other in said):
-            said.append(bag)
+        if all(len(bag & words) <= MAX_SHARED_WORDS * len(bag | words) for words in word_sets):
+            word_sets.append(bag)
             return exercise
 
 
-def _edited(exercise: Exercise, number: int, dice: Dice) -> Exercise:
+def _edit(exercise: Exercise, number: int, dice: Dice) -> Exercise:
     """The same question after an edit; the first is number 0."""
     if number >= len(EDITS):
         raise ValueError(f"A group has more than {len(EDITS) + 1} prompts; only {len(EDITS)} edits are known.")
-    edit, said = EDITS[number], exercise
+    edit, edited = EDITS[number], exercise
     if edit.renamed:
-        said = _renamed(said, dice)
-    text = (OPENING if edit.opened else "") + said.text + (CLOSING if edit.closed else "")
-    return Exercise(text, said.right, said.wrong)
+        edited = _rename(edited, dice)
+    text = (OPENING if edit.opened else "") + edited.text + (CLOSING if edit.closed else "")
+    return Exercise(text, edited.right, edited.wrong)
 
 
-def _renamed(exercise: Exercise, dice: Dice) -> Exercise:
+def _rename(exercise: Exercise, dice: Dice) -> Exercise:
     """The same question with a name that it does not have in place of one that it has."""
-    old = dice.one([name for name in (*PEOPLE, *TOWNS) if re.search(rf"\b{name}\b", exercise.text)])
-    new = dice.one([name for name in (PEOPLE if old in PEOPLE else TOWNS) if name not in exercise.text])
+    old = dice.choose([name for name in (*PEOPLE, *TOWNS) if re.search(rf"\b{name}\b", exercise.text)])
+    new = dice.choose([name for name in (PEOPLE if old in PEOPLE else TOWNS) if name not in exercise.text])
     text, right, *wrong = (
         re.sub(rf"\b{old}\b", new, part) for part in (exercise.text, exercise.right, *exercise.wrong)
     )
     return Exercise(text, right, tuple(wrong))
 
 
-def _with_options_in_order(exercise: Exercise, dice: Dice) -> MultipleChoiceQuestion:
-    choices = dice.shuffled((exercise.right, *dice.some(exercise.wrong, N_CHOICES - 1)))
+def _shuffle_options(exercise: Exercise, dice: Dice) -> MultipleChoiceQuestion:
+    choices = dice.shuffle((exercise.right, *dice.sample(exercise.wrong, N_CHOICES - 1)))
     return MultipleChoiceQuestion(exercise.text, tuple(choices), choices.index(exercise.right))

@@ -1,4 +1,4 @@
-"""What was planted beside what the store says of it, in plain words.
+"""What was planted beside what the store holds of it, in sentences.
 
 Nothing is taken from the simulation but the truth: every number on the right is computed from stored scores.
 """
@@ -131,10 +131,10 @@ PRINTED_TESTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class PlantedEffect:
-    """One thing that was planted, and what is found of it."""
+    """One thing that was planted, and what the scores show of it."""
 
     planted: str
-    found: str
+    measured: str
 
 
 def select_scores(condition: str = "full") -> Selection:
@@ -144,43 +144,43 @@ def select_scores(condition: str = "full") -> Selection:
 
 def compare_with_truth(session: Session, simulation: Simulation) -> list[PlantedEffect]:
     """A line for each thing planted."""
-    keys = stored_keys(session)
-    full = _in_order_of(simulation, performance_matrix(session, select_scores()), keys)
-    blind = _in_order_of(simulation, performance_matrix(session, select_scores("answer_only")), keys)
+    keys = read_stored_keys(session)
+    full = _order_like(simulation, performance_matrix(session, select_scores()), keys)
+    blind = _order_like(simulation, performance_matrix(session, select_scores("answer_only")), keys)
     truth = simulation.truth
-    lines = [_abilities(truth, full), _tasks(simulation, full)]
+    lines = [_compare_abilities(truth, full), _compare_tasks(simulation, full)]
     if truth.easy.any():
-        lines.append(_easy(truth, full))
+        lines.append(_compare_easy(truth, full))
     if truth.leaked.any():
-        lines.append(_leaked(truth, blind))
+        lines.append(_compare_leaked(truth, blind))
     if (truth.group >= 0).any():
-        lines.append(_groups(truth, full))
+        lines.append(_compare_groups(truth, full))
     vectors = embeddings(session, Selection(benchmark=BENCHMARK, encoder=ENCODER))
     place = {keys[prompt]: i for i, prompt in enumerate(vectors.prompt_ids.tolist())}
-    lines.append(_meaning(simulation, vectors.E[[place[key] for key in simulation.keys]]))
+    lines.append(_compare_meaning(simulation, vectors.E[[place[key] for key in simulation.keys]]))
     return lines
 
 
-def stored_keys(session: Session) -> dict[int, str]:
+def read_stored_keys(session: Session) -> dict[int, str]:
     """What the files call each stored prompt."""
     alias, task, benchmark = tables.prompt_alias.c, tables.task.c, tables.benchmark.c
-    found = session.execute(
+    rows = session.execute(
         sa.select(alias.prompt_id, alias.key)
         .join(tables.task, task.id == alias.task_id)
         .join(tables.benchmark, benchmark.id == task.benchmark_id)
         .where(benchmark.name == BENCHMARK, alias.namespace == "")
     )
-    return {row.prompt_id: row.key for row in found}
+    return {row.prompt_id: row.key for row in rows}
 
 
-def _in_order_of(simulation: Simulation, scores: PerformanceMatrix, keys: Mapping[int, str]) -> NDArray[np.float64]:
+def _order_like(simulation: Simulation, scores: PerformanceMatrix, keys: Mapping[int, str]) -> NDArray[np.float64]:
     """``(n_prompts, n_models)`` stored scores, rows and columns as in the simulation."""
     row = {keys[prompt]: i for i, prompt in enumerate(scores.prompt_ids.tolist())}
     rows = [row[key] for key in simulation.keys]
     return scores.Q[np.ix_(rows, [scores.models.index(model) for model in simulation.models])]
 
 
-def _abilities(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
+def _compare_abilities(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
     from scipy.stats import kendalltau
 
     means = full.mean(axis=0)
@@ -195,7 +195,7 @@ def _abilities(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
     )
 
 
-def _tasks(simulation: Simulation, full: NDArray[np.float64]) -> PlantedEffect:
+def _compare_tasks(simulation: Simulation, full: NDArray[np.float64]) -> PlantedEffect:
     from scipy.stats import rankdata
 
     names = np.unique(simulation.tasks)
@@ -209,7 +209,7 @@ def _tasks(simulation: Simulation, full: NDArray[np.float64]) -> PlantedEffect:
     )
 
 
-def _easy(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
+def _compare_easy(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
     all_right = np.asarray((full == 1).all(axis=1))
     return PlantedEffect(
         f"{truth.easy.sum()} easy prompts",
@@ -217,8 +217,8 @@ def _easy(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
     )
 
 
-def _leaked(truth: Truth, blind: NDArray[np.float64]) -> PlantedEffect:
-    seen, unseen = (blind[:, who].mean() for who in (truth.remembers, ~truth.remembers))
+def _compare_leaked(truth: Truth, blind: NDArray[np.float64]) -> PlantedEffect:
+    seen, unseen = (blind[:, models].mean() for models in (truth.remembers, ~truth.remembers))
     n = int(truth.remembers.sum())
     return PlantedEffect(
         f"{truth.leaked.sum()} leaked prompts that {n} models have seen",
@@ -226,28 +226,27 @@ def _leaked(truth: Truth, blind: NDArray[np.float64]) -> PlantedEffect:
     )
 
 
-def _groups(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
+def _compare_groups(truth: Truth, full: NDArray[np.float64]) -> PlantedEffect:
     members = np.flatnonzero(truth.group >= 0)
     group, answers = truth.group[members], full[members]
-    alike = (answers[:, None] == answers).mean(axis=2)
+    agreement = (answers[:, None] == answers).mean(axis=2)
     same = (group[:, None] == group) & ~np.eye(len(group), dtype=bool)
-    other = group[:, None] != group
+    different = group[:, None] != group
     return PlantedEffect(
         f"{len(np.unique(group))} groups of near-duplicates, {len(members)} prompts",
-        f"two of a group are both right or both wrong for {alike[same].mean():.0%} of the models, "
-        f"two of different groups for {alike[other].mean():.0%}",
+        f"two of a group are both right or both wrong for {agreement[same].mean():.0%} of the models, "
+        f"two of different groups for {agreement[different].mean():.0%}",
     )
 
 
-def _meaning(simulation: Simulation, E: NDArray[np.float32]) -> PlantedEffect:
+def _compare_meaning(simulation: Simulation, E: NDArray[np.float32]) -> PlantedEffect:
     unit = E / np.linalg.norm(E.astype(np.float64), axis=1, keepdims=True)
-    alike = unit @ unit.T
+    similarity = unit @ unit.T
     group, task = simulation.truth.group, simulation.tasks
     twins = (group[:, None] == group) & (group[:, None] >= 0) & ~np.eye(len(group), dtype=bool)
     same = (task[:, None] == task) & ~twins & ~np.eye(len(group), dtype=bool)
-    found = (
-        f"cosine similarity is {alike[same].mean():.2f} within a task, {alike[task[:, None] != task].mean():.2f} across"
-    )
+    across = similarity[task[:, None] != task]
+    measured = f"cosine similarity is {similarity[same].mean():.2f} within a task, {across.mean():.2f} across"
     if twins.any():
-        found = f"two of a group have cosine similarity {alike[twins].mean():.2f}; otherwise {found}"
-    return PlantedEffect(f"{E.shape[1]} numbers for what a prompt means: close in groups, less so in tasks", found)
+        measured = f"two of a group have cosine similarity {similarity[twins].mean():.2f}; otherwise {measured}"
+    return PlantedEffect(f"{E.shape[1]} numbers for what a prompt means: close in groups, less so in tasks", measured)

@@ -113,7 +113,12 @@ def ask(n_trials: int, firsts: list[float]) -> tuple:
         return replace(table, T=np.where(np.arange(6).reshape(2, 3) == 0, firsts[trial], table.T))
 
     return analyze_trials(
-        ASKED, draw, simulated="random", told="Some scores", n_trials=n_trials, options={"time_limit": 5.0, "seed": 4}
+        ASKED,
+        draw,
+        simulated="random",
+        description="Some scores",
+        n_trials=n_trials,
+        options={"time_limit": 5.0, "seed": 4},
     )
 
 
@@ -152,7 +157,7 @@ class TestTrials:
         assert said.endswith("Everything here is simulated.")
 
     def test_headlines_are_those_of_the_question_and_fit_in_mlflow(self) -> None:
-        many = TrialFindings(told="", findings=(Spread(first=0.2, gaps=False),) * 2, searched="no exact search")
+        many = TrialFindings(description="", findings=(Spread(first=0.2, gaps=False),) * 2, search="no exact search")
         shown = [row.name for row in metric_rows(many) if row.headline]
         assert shown == ["n_trials", "diversity", "diversity.sd", "cardinal.tau", "cardinal.tau.sd",
                          "cardinal.tau_upper", "other"]  # fmt: skip

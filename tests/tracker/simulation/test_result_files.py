@@ -20,7 +20,7 @@ from tracker.queries.resolution import find_benchmark
 from tracker.queries.selection import Selection
 from tracker.simulation.files import BENCHMARK, FILES, RESULT_FILES, VECTORS_FILE, write_files
 from tracker.simulation.item_response import Design, Simulation, format_letters, simulate
-from tracker.simulation.truth_comparison import compare_with_truth, select_scores, stored_keys
+from tracker.simulation.truth_comparison import compare_with_truth, read_stored_keys, select_scores
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ class TestStored:
                     found = performance_matrix(
                         session, Selection(benchmark=BENCHMARK, metric=metric, condition=condition)
                     )
-                    keys = stored_keys(session)
+                    keys = read_stored_keys(session)
                 row = {keys[prompt]: i for i, prompt in enumerate(found.prompt_ids.tolist())}
                 column = [found.models.index(model) for model in simulation.models]
                 rows = [row[key] for key in simulation.keys]
@@ -90,7 +90,7 @@ class TestStored:
     def test_the_vectors_of_the_store_are_those_simulated(self, filled: sa.Engine, simulation: Simulation) -> None:
         with transaction(filled, write=False) as session:
             found = embeddings(session, Selection(benchmark=BENCHMARK))
-            keys = stored_keys(session)
+            keys = read_stored_keys(session)
         place = {keys[prompt]: i for i, prompt in enumerate(found.prompt_ids.tolist())}
         assert np.array_equal(found.E[[place[key] for key in simulation.keys]], simulation.meaning)
 
@@ -101,18 +101,18 @@ class TestStored:
             lines = compare_with_truth(session, simulation)
         assert [line.planted.split()[0] for line in lines] == ["14", "6", "150", "60", "36", "48"]
         easy = (simulation.full.right.all(axis=1)).sum()
-        assert lines[2].found == f"{easy} prompts that every model gets right, 150 of them planted"
+        assert lines[2].measured == f"{easy} prompts that every model gets right, 150 of them planted"
         seen = simulation.answer_only.right[:, simulation.truth.remembers].mean()
-        assert f"get {seen:.1%} right" in lines[3].found
-        assert "two of a group have cosine similarity 0.9" in lines[5].found
+        assert f"get {seen:.1%} right" in lines[3].measured
+        assert "two of a group have cosine similarity 0.9" in lines[5].measured
         with filled.begin() as connection:
             connection.execute(sa.text("UPDATE score SET value = 1 - value"))
             one = simulation.meaning[0].tobytes()
             connection.execute(sa.text("UPDATE embedding SET vector = :one"), {"one": one})
         with transaction(filled, write=False) as session:
             changed = compare_with_truth(session, simulation)
-        assert changed[3].found != lines[3].found
-        assert "1.00 across" in changed[5].found
+        assert changed[3].measured != lines[3].measured
+        assert "1.00 across" in changed[5].measured
 
     def test_the_selection_is_the_scores_and_not_the_probabilities(
         self, filled: sa.Engine, simulation: Simulation

@@ -186,7 +186,7 @@ def _compare(engine: Engine, simulation: Simulation) -> None:
         lines = compare_with_truth(session, simulation)
     width = 30
     for line in lines:
-        left, right = textwrap.wrap(line.planted, width), textwrap.wrap(line.found, WIDTH - width - 5)
+        left, right = textwrap.wrap(line.planted, width), textwrap.wrap(line.measured, WIDTH - width - 5)
         for i in range(max(len(left), len(right))):
             beside = right[i] if i < len(right) else ""
             click.echo(f"  {left[i] if i < len(left) else '':<{width}}   {beside}".rstrip())

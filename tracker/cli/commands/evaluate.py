@@ -13,7 +13,7 @@ from tracker.cli.progress import progress_of_prompts
 from tracker.evaluating.allowed_values import ERRORED_VALUES
 
 if TYPE_CHECKING:
-    from tracker.evaluating.evaluation_result import EvaluationResult
+    from tracker.evaluating.evaluation_result import EvaluationOutcome
 
 LISTS = ("tasks", "metrics", "ignore")
 """Options that take several values, by repeating them or with commas between."""
@@ -110,7 +110,7 @@ def _print_warning(text: str) -> None:
     inform(f"  note: {text}")
 
 
-def _print_result(result: EvaluationResult) -> None:
+def _print_result(result: EvaluationOutcome) -> None:
     click.echo(result.summary())
     for warning in result.warnings:
         _print_warning(warning)

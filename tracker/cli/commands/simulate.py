@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from tracker.recording.finding import Report
     from tracker.recording.record import Provenance
 
-QUESTION = "social-choice"
+ANALYSIS = "social-choice"
 OPTIONS = ("columns", "epsilon", "top", "win_rate", "method", "time_limit")
-"""Parameters of the question that are options here; the others mean something else here, or nothing."""
+"""Parameters of the analysis that are options here; the others mean something else here, or nothing."""
 TIME_LIMIT, TOP = 5.0, 10.0
-"""Defaults that differ from the question's: several trials are searched; a field of thousands has ten that lead."""
+"""Defaults that differ from the analysis's: several trials are searched; a field of thousands has ten that lead."""
 SIZES = {"cardinal": (100, 100), "ordinal": (100, 1000)}
 """Tasks and models of the paper's baselines."""
 
 
-def _asked(**defaults: Any) -> Callable[[Any], Any]:
-    """The options of the question, some with another default, and those of every simulation."""
+def _analysis_options(**defaults: Any) -> Callable[[Any], Any]:
+    """The options of the analysis, some with another default, and those of every simulation."""
     from tracker.recording.declaration import load_declaration
 
-    declaration = load_declaration(QUESTION)
+    declaration = load_declaration(ANALYSIS)
     simulation = (
         click.option(
             "--system",
@@ -67,7 +67,7 @@ def _asked(**defaults: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def _sized(function: Any) -> Any:
+def _table_options(function: Any) -> Any:
     models = click.option(
         "--models", "n_models", type=click.IntRange(3, 100_000), help="How many.  [default: 100 cardinal, 1000 ordinal]"
     )
@@ -79,7 +79,7 @@ def _sized(function: Any) -> Any:
         show_default=True,
         help="How many.",
     )
-    return tasks(models(_asked(time_limit=TIME_LIMIT, top=TOP)(function)))
+    return tasks(models(_analysis_options(time_limit=TIME_LIMIT, top=TOP)(function)))
 
 
 @click.group()
@@ -92,28 +92,28 @@ def command() -> None:
 
 
 @command.command()
-@_sized
+@_table_options
 def constant(**options: Any) -> None:
     """One task of random scores, repeated: no task disagrees with another."""
     from tracker.simulation.baselines import constant as draw
 
-    _invented(
+    _simulate_systems(
         "constant", "One task of random scores, repeated (tasks {n_tasks:,}, models {n_models:,})", draw, **options
     )
 
 
 @command.command()
-@_sized
+@_table_options
 def random(**options: Any) -> None:
     """Independent random scores: no task tells anything of another."""
     from tracker.simulation.baselines import random as draw
 
-    _invented("random", "Independent random scores (tasks {n_tasks:,}, models {n_models:,})", draw, **options)
+    _simulate_systems("random", "Independent random scores (tasks {n_tasks:,}, models {n_models:,})", draw, **options)
 
 
-def _invented(
+def _simulate_systems(
     kind: str,
-    told: str,
+    description: str,
     draw: Callable[..., TaskMatrix],
     *,
     system: str,
@@ -129,16 +129,16 @@ def _invented(
     from tracker.database import connect
 
     engine, mlflow = connect(database), {name: options.pop(name) for name in ("tracking_uri", "no_mlflow")}
-    found = []
-    # The ordinal system has one option more: it is asked first, so that nothing is recorded if that is refused.
-    for one in reversed(SIZES) if system == "both" else (system,):
-        sizes = {"n_tasks": n_tasks, "n_models": n_models or SIZES[one][1]}
-        drawn = partial(draw, seed=seed, **sizes)
-        question = {"simulated": kind, "told": told.format(**sizes)}
-        asked = {name: value for name, value in options.items() if one == "ordinal" or name != "top"}
-        found.append(_asked_of(drawn, question, system=one, seed=seed, **asked))
-    for asked_and_told in reversed(found):
-        _record(engine, *asked_and_told, **mlflow)
+    results = []
+    # The ordinal system has one option more: it comes first, so that nothing is recorded if that is rejected.
+    for name in reversed(SIZES) if system == "both" else (system,):
+        sizes = {"n_tasks": n_tasks, "n_models": n_models or SIZES[name][1]}
+        draw_sized = partial(draw, seed=seed, **sizes)
+        fields = {"simulated": kind, "description": description.format(**sizes)}
+        parameters = {option: value for option, value in options.items() if name == "ordinal" or option != "top"}
+        results.append(_simulate(draw_sized, fields, system=name, seed=seed, **parameters))
+    for provenance, report in reversed(results):
+        _record(engine, provenance, report, **mlflow)
 
 
 @command.command()
@@ -146,7 +146,7 @@ def _invented(
 @click.option("--tasks", "n_tasks", type=click.IntRange(min=2), default=20, show_default=True, help="How many.")
 @click.option("--metric", metavar="NAME", help="Which scores; needed where several metrics are stored.")
 @click.option("--models", "models", metavar="A,B", multiple=True, help="Only these models.")
-@_asked(time_limit=TIME_LIMIT)
+@_analysis_options(time_limit=TIME_LIMIT)
 def split(
     benchmark: str,
     n_tasks: int,
@@ -166,40 +166,40 @@ def split(
     from tracker.queries.performance import performance_matrix
     from tracker.queries.resolution import find_benchmark
     from tracker.queries.selection import Selection
-    from tracker.simulation.baselines import split as deal
+    from tracker.simulation.baselines import split as split_prompts
 
     engine, run = connect(database), tables.run.c
     selection = Selection(benchmark=benchmark, metric=metric, models=split_values(models))
     with transaction(engine, write=False) as session:
-        scores, found = performance_matrix(session, selection), find_benchmark(session, benchmark)
+        scores, key = performance_matrix(session, selection), find_benchmark(session, benchmark)
         checksums = session.execute(sa.select(run.id, run.checksum).where(run.id.in_(scores.run_ids.tolist()))).all()
-    question = {
+    fields = {
         "simulated": f"split into {n_tasks} tasks",
-        "told": f"{scores.n_prompts:,} prompts of {found.label} dealt at random into {n_tasks:,} tasks",
+        "description": f"{scores.n_prompts:,} prompts of {key.label} dealt at random into {n_tasks:,} tasks",
         "selection": selection,
-        "benchmark_id": found.id,
-        "runs": {("scores", key): checksum for key, checksum in checksums},
+        "benchmark_id": key.id,
+        "runs": {("scores", run_id): checksum for run_id, checksum in checksums},
     }
     mlflow = {name: options.pop(name) for name in ("tracking_uri", "no_mlflow")}
-    asked, report = _asked_of(partial(deal, scores, n_tasks, seed=seed), question, seed=seed, **options)
-    _record(engine, asked, report, **mlflow)
+    provenance, report = _simulate(partial(split_prompts, scores, n_tasks, seed=seed), fields, seed=seed, **options)
+    _record(engine, provenance, report, **mlflow)
 
 
-def _asked_of(
-    draw: Callable[..., TaskMatrix], question: Mapping[str, Any], *, n_trials: int, **options: Any
+def _simulate(
+    draw: Callable[..., TaskMatrix], fields: Mapping[str, Any], *, n_trials: int, **options: Any
 ) -> tuple[Provenance, Report]:
     from tracker.recording.declaration import load_declaration
     from tracker.simulation.replications import analyze_trials
 
     def progress(trial: int) -> None:
         if sys.stderr.isatty():
-            inform(f"{question['told']}: trial {trial + 1} of {n_trials} ...")
+            inform(f"{fields['description']}: trial {trial + 1} of {n_trials} ...")
 
-    declaration = load_declaration(QUESTION)
-    return analyze_trials(declaration, draw, n_trials=n_trials, options=options, progress=progress, **question)
+    declaration = load_declaration(ANALYSIS)
+    return analyze_trials(declaration, draw, n_trials=n_trials, options=options, progress=progress, **fields)
 
 
-def _record(engine: Engine, asked: Provenance, report: Report, *, tracking_uri: str, no_mlflow: bool) -> None:
+def _record(engine: Engine, provenance: Provenance, report: Report, *, tracking_uri: str, no_mlflow: bool) -> None:
     from tracker.recording.pipeline import record_report
 
-    print_recorded(record_report(engine, asked, report, publish_to=None if no_mlflow else tracking_uri), "table")
+    print_recorded(record_report(engine, provenance, report, publish_to=None if no_mlflow else tracking_uri), "table")

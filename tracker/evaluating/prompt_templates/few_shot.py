@@ -1,4 +1,4 @@
-"""Worked examples: which prompts are shown, solved, before a question."""
+"""Few-shot examples: which solved prompts stand before a prompt."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tracker.errors import NotFoundError, SelectionError
 from tracker.evaluating.allowed_values import EXAMPLE_CHOICES
-from tracker.evaluating.prompt_templates.prompt_content import draw_places
+from tracker.evaluating.prompt_templates.prompt_content import content_key, draw_places
 from tracker.queries.prompts import Prompts
 
 
 class ExampleSelector:
-    """The worked examples of every prompt.
+    """Selects the worked examples of each prompt.
 
     ``fixed`` are the first of their split as stored; ``per-prompt`` are drawn, for each prompt its own, by the seed and
     by what the prompt says. Either way they are of the prompt's own task, or of the whole benchmark where its task has
@@ -20,32 +20,31 @@ class ExampleSelector:
 
     Args:
         prompts: all there are.
-        usable: rows that may be shown, ascending: those of the split that can be asked, with a gold answer.
-        keys: contents of the rows that are shown or asked.
+        usable: rows that may be shown, ascending: those of the split that can be rendered, with a gold answer.
         split: what the split is called.
         n: worked examples before each question.
-        kind: one of `EXAMPLE_CHOICES`.
+        choice: one of `EXAMPLE_CHOICES`.
         seed: of the draws.
 
     Raises:
-        SelectionError: there is no such kind.
+        SelectionError: there is no such choice.
     """
 
     def __init__(
         self,
         prompts: Prompts,
         usable: Sequence[int],
-        keys: Mapping[int, str],
         *,
         split: str,
         n: int,
-        kind: str,
+        choice: str,
         seed: int,
     ) -> None:
-        if kind not in EXAMPLE_CHOICES:
-            raise SelectionError(f"No shots {kind!r}. Known: {', '.join(EXAMPLE_CHOICES)}.")
-        self.prompts, self.keys = prompts, keys
-        self.split, self.n, self.kind, self.seed = split, n, kind, seed
+        if choice not in EXAMPLE_CHOICES:
+            raise SelectionError(f"No shots {choice!r}. Known: {', '.join(EXAMPLE_CHOICES)}.")
+        self.prompts = prompts
+        self.split, self.n, self.choice, self.seed = split, n, choice, seed
+        keys = {row: self._content_key(row) for row in usable}
         self._everywhere = _ExamplePool(usable, keys)
         tasks: dict[str, list[int]] = {}
         for row in usable:
@@ -56,16 +55,19 @@ class ExampleSelector:
         """Rows of the worked examples of a prompt, in the order in which they are shown.
 
         Raises:
-            SelectionError: there are fewer than asked for.
+            SelectionError: there are fewer than ``n``.
         """
-        task, key = self.prompts.tasks[row], self.keys[row]
+        task, key = self.prompts.tasks[row], self._content_key(row)
         pool = self._by_task.get(task, self._everywhere)
         if pool.count_without(key) < self.n:
             raise SelectionError(self._explain_too_few(task, pool.count_without(key), in_task=task in self._by_task))
-        if self.kind == "fixed":
+        if self.choice == "fixed":
             return pool.first(self.n, key)
         places = draw_places(pool.count_without(key), self.n, "shots", str(self.seed), key)
         return [pool.at(place, key) for place in places]
+
+    def _content_key(self, row: int) -> str:
+        return content_key(self.prompts.texts[row], self.prompts.choices[row])
 
     def _explain_too_few(self, task: str, n_usable: int, *, in_task: bool) -> str:
         where = f"task {task!r} has" if in_task and task else "there are"

@@ -34,7 +34,7 @@ class Details:
         self._fields, self._blank = fields, blank
 
     def __getitem__(self, name: str) -> Any:
-        return _shown(self._fields[name], self._blank)
+        return _withhold(self._fields[name], self._blank)
 
     def __contains__(self, name: object) -> bool:
         return name in self._fields
@@ -44,7 +44,7 @@ class Details:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PromptFields:
+class TemplateFields:
     """What a template can say of a prompt.
 
     Attributes:
@@ -63,7 +63,7 @@ class PromptFields:
     details: Mapping[str, Any]
     blank: str | None = None
 
-    def blanked(self, blank: str) -> PromptFields:
+    def withhold_question(self, blank: str) -> TemplateFields:
         """The same prompt with its question withheld: options, their order and the task stay."""
         return replace(self, question=blank, blank=blank)
 
@@ -93,18 +93,18 @@ def option_labels(kind: str, choices: Sequence[str]) -> tuple[str, ...]:
     """
     if kind == "words":
         return tuple(choice.strip() for choice in choices)
-    return _counted(len(choices), kind == "letters")
+    return _list_labels(len(choices), kind == "letters")
 
 
 @lru_cache
-def _counted(n: int, lettered: bool) -> tuple[str, ...]:
+def _list_labels(n: int, lettered: bool) -> tuple[str, ...]:
     return tuple(option_letter(place) if lettered else str(place + 1) for place in range(n))
 
 
-def _shown(value: Any, blank: str | None) -> Any:
+def _withhold(value: Any, blank: str | None) -> Any:
     """A field as a template sees it; withheld, nothing of it is left but how it is built."""
     if isinstance(value, Mapping):
         return Details(value, blank)
     if isinstance(value, (list, tuple)):
-        return tuple(_shown(part, blank) for part in value)
+        return tuple(_withhold(part, blank) for part in value)
     return value if blank is None else blank

@@ -1,4 +1,4 @@
-"""Prompts known by what they say, and draws that rest on nothing else.
+"""Keys of prompts by their content, and draws that rest on nothing else.
 
 Rows and keys differ from store to store; what is drawn must not. So draws are made of SHA-256 of the seed and of what
 prompts say, not of a generator's numbers in the order of rows.
@@ -16,9 +16,9 @@ import orjson
 from tracker.queries.prompts import Prompts
 
 
-def sha256_digest(*said: object) -> str:
+def sha256_digest(*values: object) -> str:
     """SHA-256, in hexadecimal, of texts, numbers, and lists of them."""
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+    return hashlib.sha256(orjson.dumps(values)).hexdigest()
 
 
 def content_key(text: str | None, choices: Sequence[str] | None) -> str:
@@ -27,7 +27,7 @@ def content_key(text: str | None, choices: Sequence[str] | None) -> str:
     White space, and the Unicode form, make no difference. Further fields, the task and the gold answer are not looked
     at, so that a prompt is never explained by the same question with another answer.
     """
-    return sha256_digest(_plain(text or ""), sorted(map(_plain, choices or ())))
+    return sha256_digest(_normalize(text or ""), sorted(map(_normalize, choices or ())))
 
 
 def draw_rows(prompts: Prompts, rows: Sequence[int], n: int, seed: int) -> list[int]:
@@ -41,27 +41,27 @@ def draw_rows(prompts: Prompts, rows: Sequence[int], n: int, seed: int) -> list[
         n: how many.
         seed: any whole number.
     """
-    met: Counter[tuple[str, str]] = Counter()
+    n_before: Counter[tuple[str, str]] = Counter()
     order: dict[int, str] = {}
     for row in rows:
-        said = (prompts.tasks[row], content_key(prompts.texts[row], prompts.choices[row]))
-        order[row] = sha256_digest("limit", str(seed), *said, met[said])
-        met[said] += 1
+        content = (prompts.tasks[row], content_key(prompts.texts[row], prompts.choices[row]))
+        order[row] = sha256_digest("limit", str(seed), *content, n_before[content])
+        n_before[content] += 1
     return sorted(sorted(rows, key=order.__getitem__)[:n])
 
 
-def draw_places(n: int, k: int, *named: object) -> list[int]:
+def draw_places(n: int, k: int, *name_parts: object) -> list[int]:
     """``k`` different whole numbers below ``n``, in a random order.
 
     Args:
         n: at least ``k``.
         k: how many.
-        named: what names the draw; the same numbers for the same name.
+        name_parts: what names the draw; the same numbers for the same name.
 
     Source: Fisher-Yates, stopped after ``k`` steps; words are 64 bits of SHA-256, so that no number is likelier than
     another by more than ``n / 2**64``.
     """
-    name, moved = sha256_digest(*named), dict[int, int]()
+    name, moved = sha256_digest(*name_parts), dict[int, int]()
     places = []
     for i in range(k):
         word = int.from_bytes(hashlib.sha256(f"{name}/{i}".encode()).digest()[:8])
@@ -71,5 +71,5 @@ def draw_places(n: int, k: int, *named: object) -> list[int]:
     return places
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(normalize("NFC", text).split())

@@ -45,8 +45,10 @@ def list_written_answers(gold: str, details: Any) -> tuple[str, ...]:
         details: further fields of the prompt; a list of texts in `FURTHER_ANSWERS` is taken too.
     """
     more = details.get(FURTHER_ANSWERS)
-    several = [one for one in more if isinstance(one, str) and one.strip()] if isinstance(more, list) else []
-    return tuple(dict.fromkeys([gold.strip(), *(one.strip() for one in several)]))
+    several = (
+        [answer for answer in more if isinstance(answer, str) and answer.strip()] if isinstance(more, list) else []
+    )
+    return tuple(dict.fromkeys([gold.strip(), *(answer.strip() for answer in several)]))
 
 
 def list_option_answers(kind: str, place: int, choices: Sequence[str], *, texts_only: bool) -> tuple[str, ...]:

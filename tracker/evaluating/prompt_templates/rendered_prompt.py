@@ -53,9 +53,9 @@ class RenderedPrompt:
 
     def head(self, n_examples: int | None = None) -> str:
         """Header and the last ``n_examples`` of the examples (all by default), with the separators after them."""
-        shown = self._shown(n_examples)
+        examples = self._last_examples(n_examples)
         return self.header + "".join(
-            f"{example.question}{self.join}{example.answer}{self.separator}" for example in shown
+            f"{example.question}{self.join}{example.answer}{self.separator}" for example in examples
         )
 
     def text(self, n_examples: int | None = None) -> str:
@@ -65,12 +65,12 @@ class RenderedPrompt:
     def messages(self, n_examples: int | None = None) -> list[Message]:
         """The same as turns of a conversation: each shot is a question of the user and an answer of the model."""
         turns: list[Message] = []
-        for example in self._shown(n_examples):
+        for example in self._last_examples(n_examples):
             turns += [{"role": "user", "content": example.question}, {"role": "assistant", "content": example.answer}]
         turns.append({"role": "user", "content": self.question})
         if self.header.strip():
             turns[0] = {"role": "user", "content": self.header + turns[0]["content"]}
         return turns
 
-    def _shown(self, n_examples: int | None) -> Sequence[FewShotExample]:
+    def _last_examples(self, n_examples: int | None) -> Sequence[FewShotExample]:
         return self.examples if n_examples is None else self.examples[len(self.examples) - n_examples :]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tracker.errors import NotFoundError, SelectionError
 from tracker.evaluating.allowed_values import ANSWER_ONLY_EXAMPLES, METHODS
 from tracker.evaluating.prompt_templates.few_shot import ExampleSelector, list_split_rows, list_splits
-from tracker.evaluating.prompt_templates.fields import PromptFields
-from tracker.evaluating.prompt_templates.prompt_content import content_key, draw_rows, sha256_digest
+from tracker.evaluating.prompt_templates.fields import TemplateFields
+from tracker.evaluating.prompt_templates.prompt_content import draw_rows, sha256_digest
 from tracker.evaluating.prompt_templates.reference_answers import (
     NO_REFERENCE_ANSWER,
     find_correct_option,
@@ -146,24 +146,30 @@ def render_prompts(
     if not usable:
         raise SelectionError(_explain_no_prompt_usable(template, skipped, list_splits(prompts.splits)))
     n_examples = 0 if answer_only and answer_only_examples == "none" else few_shot
-    examples: dict[int, list[int]] = {row: [] for row in usable}
-    if n_examples:
-        candidates = [row for row in list_split_rows(prompts, few_shot_split) if renderer.find_problem(row) is None]
-        keys = {row: content_key(prompts.texts[row], prompts.choices[row]) for row in {*usable, *candidates}}
-        selector = ExampleSelector(
-            prompts, candidates, keys, split=few_shot_split or "", n=n_examples, kind=example_choice, seed=seed
-        )
-        examples = {row: selector.select(row) for row in usable}
+    examples = _select_examples(renderer, usable, n=n_examples, split=few_shot_split, choice=example_choice, seed=seed)
     blank_examples = answer_only and answer_only_examples == "blank"
     rendered = tuple(
         renderer.render(row, examples[row], blank=answer_only, blank_examples=blank_examples) for row in usable
     )
-    digest = sha256_digest(
-        sorted(renderer.digest(prompt, prompts.tasks[row]) for row, prompt in zip(usable, rendered, strict=True))
-    )
+    digests = [renderer.digest(prompt, prompts.tasks[row]) for row, prompt in zip(usable, rendered, strict=True)]
     return RenderedPrompts(
-        prompts=rendered, skipped=MappingProxyType(dict(skipped)), few_shot=n_examples, digest=digest
+        prompts=rendered,
+        skipped=MappingProxyType(dict(skipped)),
+        few_shot=n_examples,
+        digest=sha256_digest(sorted(digests)),
     )
+
+
+def _select_examples(
+    renderer: _PromptRenderer, rows: Sequence[int], *, n: int, split: str | None, choice: str, seed: int
+) -> dict[int, list[int]]:
+    """Rows of the few-shot examples of each row."""
+    if not n:
+        return {row: [] for row in rows}
+    prompts = renderer.prompts
+    candidates = [row for row in list_split_rows(prompts, split) if renderer.find_problem(row) is None]
+    selector = ExampleSelector(prompts, candidates, split=split or "", n=n, choice=choice, seed=seed)
+    return {row: selector.select(row) for row in rows}
 
 
 class _PromptRenderer:
@@ -231,16 +237,16 @@ class _PromptRenderer:
             self._examples[row, blank] = FewShotExample(question=self.template.render_question(fields), answer=answer)
         return self._examples[row, blank]
 
-    def _fields(self, row: int, blank: bool) -> PromptFields:
+    def _fields(self, row: int, blank: bool) -> TemplateFields:
         prompts = self.prompts
-        fields = PromptFields(
+        fields = TemplateFields(
             name=f"{prompts.names[row]!r}" + (f" of task {prompts.tasks[row]!r}" if prompts.tasks[row] else ""),
             task=prompts.tasks[row],
             question=prompts.texts[row] or "",
             choices=tuple(prompts.choices[row] or ()),
             details=prompts.details[row],
         )
-        return fields.blanked(self.template.blank) if blank else fields
+        return fields.withhold_question(self.template.blank) if blank else fields
 
     def _answer(self, row: int) -> str:
         """The gold answer in words; of a prompt with options, the text of the right one."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracker.errors import BadInputError, NotFoundError, SelectionError
 from tracker.evaluating.allowed_values import LABELS
-from tracker.evaluating.prompt_templates.fields import PromptFields, option_labels
+from tracker.evaluating.prompt_templates.fields import TemplateFields, option_labels
 
 if TYPE_CHECKING:
     from tracker.evaluating.prompt_templates.template_file import TemplateBlock
@@ -103,7 +103,7 @@ class Template:
             "stop": list(self.stop),
         }
 
-    def render_header(self, fields: PromptFields) -> str:
+    def render_header(self, fields: TemplateFields) -> str:
         """What comes first, once.
 
         Raises:
@@ -111,7 +111,7 @@ class Template:
         """
         return self._render_block("header", fields, {})
 
-    def render_question(self, fields: PromptFields) -> str:
+    def render_question(self, fields: TemplateFields) -> str:
         """The question, up to where its answer begins.
 
         Raises:
@@ -119,7 +119,7 @@ class Template:
         """
         return self._render_block("question", fields, {})
 
-    def render_option(self, fields: PromptFields, place: int) -> str:
+    def render_option(self, fields: TemplateFields, place: int) -> str:
         """An option as a model is to say it.
 
         Args:
@@ -134,7 +134,7 @@ class Template:
             return label if self.answer == "label" else text
         return self._render_block("answer", fields, {"label": label, "answer": text})
 
-    def render_answer(self, fields: PromptFields, gold: str) -> str:
+    def render_answer(self, fields: TemplateFields, gold: str) -> str:
         """A written answer as it stands in a worked example.
 
         Args:
@@ -146,7 +146,7 @@ class Template:
         """
         return self._render_block("answer", fields, {"answer": gold}) if "answer" in self.blocks else gold
 
-    def _render_block(self, block: str, fields: PromptFields, more: Mapping[str, str]) -> str:
+    def _render_block(self, block: str, fields: TemplateFields, more: Mapping[str, str]) -> str:
         if block not in self.blocks:
             return ""
         values = {**fields.values(option_labels(self.labels, fields.choices)), **more}

@@ -1,7 +1,7 @@
-"""A template as people write it: one Jinja file of settings and blocks.
+"""A template as users write it: one Jinja file of settings and blocks.
 
 Settings are ``{% set name = constant %}`` lines. Blocks hold texts; a file without any is the block ``question``. The
-blocks are taken apart before anything is rendered, so that what is misspelt is found, with its line, before a model is
+blocks are compiled before anything is rendered, so that what is misspelt is found, with its line, before a model is
 loaded.
 """
 
@@ -27,7 +27,7 @@ from tracker.evaluating.prompt_templates.fields import (
     QUESTION_NAMES,
     Choice,
     Details,
-    PromptFields,
+    TemplateFields,
 )
 
 ANSWERS = ("label", "text", "written")
@@ -40,10 +40,10 @@ NAMELESS = "<template>"
 
 @dataclass(frozen=True, slots=True)
 class TemplateSetting:
-    """One line of settings: which values it takes, and how that is said."""
+    """One line of settings: its default, and which values it accepts."""
 
     default: Any
-    said: str
+    requirement: str
     accepts: Callable[[Any], bool]
 
 
@@ -80,7 +80,7 @@ class TemplateBlock:
     names: frozenset[str]
     compiled: Compiled
 
-    def render(self, values: Mapping[str, Any], fields: PromptFields) -> str:
+    def render(self, values: Mapping[str, Any], fields: TemplateFields) -> str:
         """The text for one prompt; one line break at its end is dropped.
 
         Raises:
@@ -89,14 +89,14 @@ class TemplateBlock:
         try:
             return self.compiled.render(values).removesuffix("\n")
         except Exception as error:  # what people write in a template can raise anything
-            said = f"line {_line(error)}: prompt {fields.name}: {error}"
+            message = f"line {_find_line(error)}: prompt {fields.name}: {error}"
             hint = "Here its question and further fields are withheld." if fields.blank is not None else ""
-            raise BadInputError(self.place, said, advice=hint) from error
+            raise BadInputError(self.place, message, advice=hint) from error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemplateFile:
-    """A template, taken apart.
+    """A parsed template.
 
     Attributes:
         settings: value of every setting.
@@ -108,27 +108,29 @@ class TemplateFile:
 
 
 def parse_template(source: str, place: str) -> TemplateFile:
-    """Take a template apart.
+    """Parse a template.
 
     Args:
         source: the file's text.
-        place: what messages call it.
+        place: its name in messages.
 
     Raises:
         BadInputError: it is no template, or speaks of what it cannot; with the line.
     """
-    environment = _environment()
+    environment = _make_environment()
     try:
         tree = environment.parse(source)
-        settings, rest = _settings(tree, place)
-        blocks = {name: _block(environment, name, body, place) for name, body in _bodies(rest, place).items()}
+        settings, rest = _split_settings(tree, place)
+        blocks = {
+            name: _compile_block(environment, name, body, place) for name, body in _split_blocks(rest, place).items()
+        }
     except TemplateSyntaxError as error:
         raise BadInputError(place, f"line {error.lineno}: {error.message}") from None
     return TemplateFile(settings=settings, blocks=blocks)
 
 
-class _Missing(StrictUndefined):
-    """What is not there, in words."""
+class _UndefinedField(StrictUndefined):
+    """A name without a value, with a message that lists the fields there are."""
 
     @property
     def _undefined_message(self) -> str:
@@ -138,9 +140,9 @@ class _Missing(StrictUndefined):
         return super()._undefined_message
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
+def _make_environment() -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
-        undefined=_Missing,
+        undefined=_UndefinedField,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -159,13 +161,13 @@ def _printable(value: Any) -> Any:
         raise ValueError("a field that it prints is null")
     if callable(value):
         raise ValueError("it prints a function: write parentheses after its name")
-    what = "further fields" if isinstance(value, Details) else "a list"
-    raise ValueError(f"it prints {what}: name a part of it, or write a loop")
+    kind = "further fields" if isinstance(value, Details) else "a list"
+    raise ValueError(f"it prints {kind}: name a part of it, or write a loop")
 
 
-def _settings(tree: nodes.Template, place: str) -> tuple[dict[str, Any], list[nodes.Node]]:
+def _split_settings(tree: nodes.Template, place: str) -> tuple[dict[str, Any], list[nodes.Node]]:
     """Every setting, and what else stands at the top."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     rest: list[nodes.Node] = []
     for node in tree.body:
         if not isinstance(node, nodes.Assign):
@@ -173,50 +175,52 @@ def _settings(tree: nodes.Template, place: str) -> tuple[dict[str, Any], list[no
             continue
         name = node.target.name if isinstance(node.target, nodes.Name) else ""
         if name not in SETTINGS:
-            raise BadInputError(place, f"line {node.lineno}: no setting {name!r}. {_hint(name, SETTINGS)}")
+            raise BadInputError(place, f"line {node.lineno}: no setting {name!r}. {_suggest(name, SETTINGS)}")
         try:
             value = node.node.as_const() if isinstance(node.node, nodes.Expr) else None
         except nodes.Impossible:
             value = None
         if not SETTINGS[name].accepts(value):
-            raise BadInputError(place, f"line {node.lineno}: {name} must be {SETTINGS[name].said}")
-        found[name] = tuple(value) if isinstance(value, list) else value
-    return {name: found.get(name, setting.default) for name, setting in SETTINGS.items()}, rest
+            raise BadInputError(place, f"line {node.lineno}: {name} must be {SETTINGS[name].requirement}")
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return {name: values.get(name, setting.default) for name, setting in SETTINGS.items()}, rest
 
 
-def _bodies(rest: Sequence[nodes.Node], place: str) -> dict[str, list[nodes.Node]]:
+def _split_blocks(rest: Sequence[nodes.Node], place: str) -> dict[str, list[nodes.Node]]:
     """What stands in each block."""
     blocks = [node for node in rest if isinstance(node, nodes.Block)]
     bodies: dict[str, list[nodes.Node]] = {}
     for block in blocks:
         if block.name not in NAMES:
-            raise BadInputError(place, f"line {block.lineno}: no block {block.name!r}. {_hint(block.name, NAMES)}")
+            raise BadInputError(place, f"line {block.lineno}: no block {block.name!r}. {_suggest(block.name, NAMES)}")
         if block.name in bodies:
             raise BadInputError(place, f"line {block.lineno}: a second block {block.name!r}")
         bodies[block.name] = list(block.body)
-    for part in (part for node in rest if blocks and not isinstance(node, nodes.Block) for part in _said_by(node)):
-        said = f"this stands outside of the blocks {', '.join(bodies)}, and is never said"
-        raise BadInputError(place, f"line {_first_line(part)}: {said}")
+    for part in (
+        part for node in rest if blocks and not isinstance(node, nodes.Block) for part in _list_printed_parts(node)
+    ):
+        message = f"this stands outside of the blocks {', '.join(bodies)}, and is never said"
+        raise BadInputError(place, f"line {_first_line(part)}: {message}")
     if not blocks:
-        bodies["question"] = _from_first_word(rest)
+        bodies["question"] = _drop_leading_lines(rest)
     for body in bodies.values():
-        _refuse_other_files(body, place)
-    if not any(True for node in bodies.get("question", ()) for _ in _said_by(node)):
+        _check_statements(body, place)
+    if not any(True for node in bodies.get("question", ()) for _ in _list_printed_parts(node)):
         raise BadInputError(place, "nothing is asked: write a text, or {% block question %} ... {% endblock %}")
     return bodies
 
 
-def _from_first_word(rest: Sequence[nodes.Node]) -> list[nodes.Node]:
+def _drop_leading_lines(rest: Sequence[nodes.Node]) -> list[nodes.Node]:
     """Without the empty lines that follow the settings."""
     body = list(rest)
-    while body and not any(True for _ in _said_by(body[0])):
+    while body and not any(True for _ in _list_printed_parts(body[0])):
         del body[0]
     if body and isinstance(body[0], nodes.Output):
-        said = body[0].nodes
-        while isinstance(said[0], nodes.TemplateData) and not said[0].data.strip("\n"):
-            del said[0]
-        if isinstance(said[0], nodes.TemplateData):
-            said[0].data = said[0].data.lstrip("\n")
+        parts = body[0].nodes
+        while isinstance(parts[0], nodes.TemplateData) and not parts[0].data.strip("\n"):
+            del parts[0]
+        if isinstance(parts[0], nodes.TemplateData):
+            parts[0].data = parts[0].data.lstrip("\n")
     return body
 
 
@@ -225,7 +229,7 @@ def _first_line(part: nodes.Node) -> int:
     return part.lineno + data[: len(data) - len(data.lstrip())].count("\n")
 
 
-def _said_by(node: nodes.Node) -> Iterator[nodes.Node]:
+def _list_printed_parts(node: nodes.Node) -> Iterator[nodes.Node]:
     """The parts of a node that are more than white space."""
     if not isinstance(node, nodes.Output):
         yield node
@@ -235,39 +239,41 @@ def _said_by(node: nodes.Node) -> Iterator[nodes.Node]:
             yield part
 
 
-def _refuse_other_files(body: Sequence[nodes.Node], place: str) -> None:
+def _check_statements(body: Sequence[nodes.Node], place: str) -> None:
     kinds = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport, nodes.Block)
     for node in body:
-        for found in [node, *node.find_all(nodes.Stmt)]:
-            if isinstance(found, kinds):
-                what = "a block inside another" if isinstance(found, nodes.Block) else "another file"
-                raise BadInputError(place, f"line {found.lineno}: {what} cannot be part of a template")
+        for statement in [node, *node.find_all(nodes.Stmt)]:
+            if isinstance(statement, kinds):
+                description = "a block inside another" if isinstance(statement, nodes.Block) else "another file"
+                raise BadInputError(place, f"line {statement.lineno}: {description} cannot be part of a template")
 
 
-def _block(environment: ImmutableSandboxedEnvironment, name: str, body: list[nodes.Node], place: str) -> TemplateBlock:
+def _compile_block(
+    environment: ImmutableSandboxedEnvironment, name: str, body: list[nodes.Node], place: str
+) -> TemplateBlock:
     tree = nodes.Template(body, lineno=1)
     tree.set_environment(environment)
     used = find_undeclared_variables(tree)
     for unknown in sorted(used - set(NAMES[name])):
         line = min((part.lineno for part in tree.find_all(nodes.Name) if part.name == unknown), default=1)
-        raise BadInputError(place, f"line {line}: {_why_unknown(unknown, name)}")
+        raise BadInputError(place, f"line {line}: {_explain_unknown_name(unknown, name)}")
     return TemplateBlock(place=place, names=frozenset(used), compiled=environment.from_string(tree))
 
 
-def _why_unknown(unknown: str, block: str) -> str:
-    where = next((other for other, names in NAMES.items() if unknown in names), None)
-    if where is not None:
-        return f"{unknown} is known in the block {where}, not in the block {block}"
-    hint = _hint(unknown, NAMES[block])
+def _explain_unknown_name(unknown: str, block: str) -> str:
+    known_in = next((name for name, names in NAMES.items() if unknown in names), None)
+    if known_in is not None:
+        return f"{unknown} is known in the block {known_in}, not in the block {block}"
+    hint = _suggest(unknown, NAMES[block])
     return f"nothing is called {unknown!r} in the block {block}. {hint} Further fields of a prompt are details.NAME."
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
+def _suggest(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     return f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
 
 
-def _line(error: BaseException) -> int:
+def _find_line(error: BaseException) -> int:
     """The line of the template that an error came from."""
     lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == NAMELESS]
     return lines[-1] if lines else 1

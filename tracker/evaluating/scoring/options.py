@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
-from tracker.evaluating.scoring.scored_response import (
+from tracker.evaluating.scoring.response_scores import (
     NORMALISED,
     ExtractedAnswer,
     ScoresAndAnswers,

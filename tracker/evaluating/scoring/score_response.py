@@ -9,7 +9,7 @@ from tracker.evaluating.allowed_values import METHODS
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.responses import Response
 from tracker.evaluating.scoring.options import score_options
-from tracker.evaluating.scoring.scored_response import ResponseScores, make_failed_scores
+from tracker.evaluating.scoring.response_scores import ResponseScores, make_failed_scores
 from tracker.evaluating.scoring.written_answers import (
     check_ignored,
     check_metrics,

@@ -14,7 +14,7 @@ from tracker.errors import SelectionError
 from tracker.evaluating.prompt_templates.rendered_prompt import RenderedPrompt
 from tracker.evaluating.scoring import rouge
 from tracker.evaluating.scoring.options import find_option
-from tracker.evaluating.scoring.scored_response import (
+from tracker.evaluating.scoring.response_scores import (
     BY_PATTERN,
     PLAIN,
     WHOLE,

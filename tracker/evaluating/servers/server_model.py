@@ -198,14 +198,8 @@ def open_server(
         key_env=key_env,
     )
     sampling = sampling or Sampling()
-    capabilities = detect_capabilities(
-        client,
-        model,
-        method,
-        apis=_list_apis(settings.api, chat, method),
-        n_top=n_top,
-        temperature=sampling.temperature,
-    )
+    apis = _list_apis(settings.api, chat, method)
+    capabilities = detect_capabilities(client, model, method, apis=apis, n_top=n_top, temperature=sampling.temperature)
     return ServerModel(
         client,
         capabilities,

@@ -7,7 +7,7 @@ from tracker.simulation.vocabulary import GOODS, MONTHS, PEOPLE, TOWNS
 
 
 def _shopping(dice: Dice) -> Exercise:
-    a, (g, h), town = dice.one(PEOPLE), dice.some(GOODS, 2), dice.one(TOWNS)
+    a, (g, h), town = dice.choose(PEOPLE), dice.sample(GOODS, 2), dice.choose(TOWNS)
     n, p, m, q = dice.number(3, 29), dice.number(4, 60), dice.number(3, 29), dice.number(4, 60)
     text = (
         f"{a} buys {n} {g} at {p} crowns each and {m} {h} at {q} crowns each in {town}. "
@@ -17,7 +17,7 @@ def _shopping(dice: Dice) -> Exercise:
 
 
 def _packing(dice: Dice) -> Exercise:
-    a, g, town = dice.one(PEOPLE), dice.one(GOODS), dice.one(TOWNS)
+    a, g, town = dice.choose(PEOPLE), dice.choose(GOODS), dice.choose(TOWNS)
     k, boxes = dice.number(7, 31), dice.number(9, 40)
     rest = dice.number(1, k - 1)
     text = (
@@ -28,7 +28,7 @@ def _packing(dice: Dice) -> Exercise:
 
 
 def _workshop(dice: Dice) -> Exercise:
-    g, town = dice.one(GOODS), dice.one(TOWNS)
+    g, town = dice.choose(GOODS), dice.choose(TOWNS)
     r, h, d = dice.number(6, 45), dice.number(4, 11), dice.number(3, 24)
     lost = dice.number(11, r * h)
     text = (
@@ -39,7 +39,7 @@ def _workshop(dice: Dice) -> Exercise:
 
 
 def _price(dice: Dice) -> Exercise:
-    g, town, month = dice.one(GOODS), dice.one(TOWNS), dice.one(MONTHS)
+    g, town, month = dice.choose(GOODS), dice.choose(TOWNS), dice.choose(MONTHS)
     p, x = dice.number(100, 980, 20), dice.number(5, 60, 5)
     rise = p * x // 100
     fall = dice.number(3, 90)
@@ -51,14 +51,14 @@ def _price(dice: Dice) -> Exercise:
 
 
 def _sharing(dice: Dice) -> Exercise:
-    (a, b), g, town = dice.some(PEOPLE, 2), dice.one(GOODS), dice.one(TOWNS)
-    k, each, given = dice.number(3, 12), dice.number(5, 48), dice.number(4, 70)
-    had = given + k * each
+    (a, b), g, town = dice.sample(PEOPLE, 2), dice.choose(GOODS), dice.choose(TOWNS)
+    k, each, gift = dice.number(3, 12), dice.number(5, 48), dice.number(4, 70)
+    had = gift + k * each
     text = (
-        f"{a} had {had} {g}, gave {given} of them to {b}, and shared the rest equally among {k} cousins "
+        f"{a} had {had} {g}, gave {gift} of them to {b}, and shared the rest equally among {k} cousins "
         f"from {town}. How many {g} did each cousin get?"
     )
-    return number_exercise(text, each, (had // k, (had + given) // k, each + k, k * each))
+    return number_exercise(text, each, (had // k, (had + gift) // k, each + k, k * each))
 
 
 KINDS = (_shopping, _packing, _workshop, _price, _sharing)

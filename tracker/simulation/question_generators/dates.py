@@ -17,7 +17,7 @@ def _some_day(dice: Dice) -> date:
 
 
 def _course(dice: Dice) -> Exercise:
-    a, town, first, n = dice.one(PEOPLE), dice.one(TOWNS), _some_day(dice), dice.number(9, 95)
+    a, town, first, n = dice.choose(PEOPLE), dice.choose(TOWNS), _some_day(dice), dice.number(9, 95)
     ends = [_day(first + timedelta(days=n + shift)) for shift in (-1, 0, -2, 1, 6)]
     text = (
         f"{a} takes a course of {n} days in {town}. Its first day is {_day(first)} and it takes place every day. "
@@ -27,7 +27,7 @@ def _course(dice: Dice) -> Exercise:
 
 
 def _interval(dice: Dice) -> Exercise:
-    a, town, first, n = dice.one(PEOPLE), dice.one(TOWNS), _some_day(dice), dice.number(15, 330)
+    a, town, first, n = dice.choose(PEOPLE), dice.choose(TOWNS), _some_day(dice), dice.number(15, 330)
     text = (
         f"{a} leaves {town} on {_day(first)} and returns on {_day(first + timedelta(days=n))}. "
         "How many days after the departure is the return?"
@@ -36,18 +36,18 @@ def _interval(dice: Dice) -> Exercise:
 
 
 def _weekday(dice: Dice) -> Exercise:
-    a, town, first, n = dice.one(PEOPLE), dice.one(TOWNS), _some_day(dice), dice.number(10, 300)
+    a, town, first, n = dice.choose(PEOPLE), dice.choose(TOWNS), _some_day(dice), dice.number(10, 300)
     start = WEEKDAYS[first.weekday()]
     right = WEEKDAYS[(first.weekday() + n) % 7]
     text = (
         f"In {town}, {_day(first)} is a {start}. The holiday of {a} starts {n} days later. "
         "On which day of the week does it start?"
     )
-    return name_exercise(text, right, dice.shuffled(WEEKDAYS))
+    return name_exercise(text, right, dice.shuffle(WEEKDAYS))
 
 
 def _arrival(dice: Dice) -> Exercise:
-    a, (t, u) = dice.one(PEOPLE), dice.some(TOWNS, 2)
+    a, (t, u) = dice.choose(PEOPLE), dice.sample(TOWNS, 2)
     start, h, m = dice.number(0, 24 * 60 - 1), dice.number(2, 14), dice.number(3, 58)
     times = [(start + 60 * h + m + shift) % 1440 for shift in (0, -60, 60, 40, -40)]
     options = [f"{t // 60:02}:{t % 60:02}" for t in times]
@@ -59,7 +59,7 @@ def _arrival(dice: Dice) -> Exercise:
 
 
 def _ages(dice: Dice) -> Exercise:
-    (a, b), town, times = dice.some(PEOPLE, 2), dice.one(TOWNS), dice.number(2, 5)
+    (a, b), town, times = dice.sample(PEOPLE, 2), dice.choose(TOWNS), dice.number(2, 5)
     older, gap = dice.number(1930, 2005), dice.number(2, 9) * (times - 1)
     right = older + times * gap // (times - 1)
     text = (

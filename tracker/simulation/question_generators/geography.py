@@ -11,7 +11,7 @@ TRIPLES = ((3, 4, 5), (5, 12, 13), (8, 15, 17), (7, 24, 25), (20, 21, 29))
 
 
 def _crow(dice: Dice) -> Exercise:
-    province, (t, u, v) = dice.one(PROVINCES), dice.some(TOWNS, 3)
+    province, (t, u, v) = dice.choose(PROVINCES), dice.sample(TOWNS, 3)
     scale = dice.number(1, 14)
     triple = TRIPLES[dice.number(0, len(TRIPLES) - 1)]
     x, y, z = (side * scale for side in (triple if dice.number(0, 1) else (triple[1], triple[0], triple[2])))
@@ -23,7 +23,12 @@ def _crow(dice: Dice) -> Exercise:
 
 
 def _density(dice: Dice) -> Exercise:
-    province, town, area, density = dice.one(PROVINCES), dice.one(TOWNS), dice.number(300, 5000), dice.number(12, 240)
+    province, town, area, density = (
+        dice.choose(PROVINCES),
+        dice.choose(TOWNS),
+        dice.number(300, 5000),
+        dice.number(12, 240),
+    )
     capital = dice.number(1000, area * density // 2)
     text = (
         f"The province of {province} covers {area} square kilometres and has {area * density} inhabitants, "
@@ -33,7 +38,7 @@ def _density(dice: Dice) -> Exercise:
 
 
 def _walk(dice: Dice) -> Exercise:
-    a, town = dice.one(PEOPLE), dice.one(TOWNS)
+    a, town = dice.choose(PEOPLE), dice.choose(TOWNS)
     north, east, south = dice.number(3, 40), dice.number(2, 40), dice.number(3, 40)
     south += south == north
     ends, away = ("north", "south") if north > south else ("south", "north"), abs(north - south)
@@ -46,25 +51,25 @@ def _walk(dice: Dice) -> Exercise:
 
 
 def _rivers(dice: Dice) -> Exercise:
-    province, town, rivers = dice.one(PROVINCES), dice.one(TOWNS), dice.some(RIVERS, 4)
+    province, town, rivers = dice.choose(PROVINCES), dice.choose(TOWNS), dice.sample(RIVERS, 4)
     lengths = [int(n) for n in dice.rng.choice(np.arange(40, 900), size=4, replace=False)]
     place = dice.number(0, 3)
-    asked = ("longest", "second longest", "second shortest", "shortest")[place]
-    listed = ", ".join(f"the {river} ({length} km)" for river, length in zip(rivers, lengths, strict=True))
-    text = f"Four rivers of {province} meet near {town}: {listed}. Which of them is the {asked}?"
+    rank = ("longest", "second longest", "second shortest", "shortest")[place]
+    river_list = ", ".join(f"the {river} ({length} km)" for river, length in zip(rivers, lengths, strict=True))
+    text = f"Four rivers of {province} meet near {town}: {river_list}. Which of them is the {rank}?"
     right = rivers[int(np.argsort(lengths)[::-1][place])]
     return name_exercise(text, f"the {right}", (f"the {river}" for river in rivers))
 
 
 def _map(dice: Dice) -> Exercise:
-    province, (t, u) = dice.one(PROVINCES), dice.some(TOWNS, 2)
-    scale, apart = dice.number(50_000, 600_000, 50_000), dice.number(2, 48, 2)
-    right = scale * apart // 100_000
+    province, (t, u) = dice.choose(PROVINCES), dice.sample(TOWNS, 2)
+    scale, distance = dice.number(50_000, 600_000, 50_000), dice.number(2, 48, 2)
+    right = scale * distance // 100_000
     text = (
-        f"On a map of {province} at a scale of 1 : {scale}, the towns {t} and {u} are {apart} cm apart. "
+        f"On a map of {province} at a scale of 1 : {scale}, the towns {t} and {u} are {distance} cm apart. "
         "How many kilometres are they apart in the country?"
     )
-    return number_exercise(text, right, (right * 10, right * 2, right + apart, scale // 10_000), "km")
+    return number_exercise(text, right, (right * 10, right * 2, right + distance, scale // 10_000), "km")
 
 
 KINDS = (_crow, _density, _walk, _rivers, _map)

@@ -11,17 +11,17 @@ from tracker.simulation.vocabulary import CALLINGS, COMPARISONS, PEOPLE, SERVICE
 
 
 def _order(dice: Dice) -> Exercise:
-    town, people = dice.one(TOWNS), dice.some(PEOPLE, 4)
+    town, people = dice.choose(TOWNS), dice.sample(PEOPLE, 4)
     more, most = COMPARISONS[dice.number(0, len(COMPARISONS) - 1)]
-    clues = dice.shuffled(f"{x} is {more} than {y}." for x, y in pairwise(people))
+    clues = dice.shuffle(f"{x} is {more} than {y}." for x, y in pairwise(people))
     place = dice.number(0, 1)
-    asked = (f"the {most}", f"the second {most}")[place]
-    text = f"Four friends from {town} compare themselves. {' '.join(clues)} Who is {asked} of the four?"
+    rank = (f"the {most}", f"the second {most}")[place]
+    text = f"Four friends from {town} compare themselves. {' '.join(clues)} Who is {rank} of the four?"
     return name_exercise(text, people[place], people)
 
 
 def _series(dice: Dice) -> Exercise:
-    a, town, factor, plus = dice.one(PEOPLE), dice.one(TOWNS), dice.number(2, 4), dice.number(1, 19)
+    a, town, factor, plus = dice.choose(PEOPLE), dice.choose(TOWNS), dice.number(2, 4), dice.number(1, 19)
     terms = [dice.number(2, 25)]
     for _ in range(4):
         terms.append(factor * terms[-1] + plus)
@@ -34,7 +34,7 @@ def _series(dice: Dice) -> Exercise:
 
 
 def _implication(dice: Dice) -> Exercise:
-    (a, b), (t, u), ride = dice.some(PEOPLE, 2), dice.some(TOWNS, 2), dice.one(SERVICES)
+    (a, b), (t, u), ride = dice.sample(PEOPLE, 2), dice.sample(TOWNS, 2), dice.choose(SERVICES)
     rules = f"Whenever it rains in {t}, {a} takes the {ride}. Whenever {a} takes the {ride}, {b} stays in {u}."
     if dice.number(0, 1):
         text = f"{rules} Today {b} is not in {u}. What must be true today?"
@@ -46,7 +46,7 @@ def _implication(dice: Dice) -> Exercise:
 
 
 def _divisible(dice: Dice) -> Exercise:
-    a, town, (p, q) = dice.one(PEOPLE), dice.one(TOWNS), dice.rng.choice([2, 3, 5, 7], size=2, replace=False)
+    a, town, (p, q) = dice.choose(PEOPLE), dice.choose(TOWNS), dice.rng.choice([2, 3, 5, 7], size=2, replace=False)
     houses = sorted(int(n) for n in dice.rng.choice(np.arange(11, 120), size=9, replace=False))
     right = sum(n % p == 0 and n % q != 0 for n in houses)
     text = (
@@ -57,7 +57,7 @@ def _divisible(dice: Dice) -> Exercise:
 
 
 def _syllogism(dice: Dice) -> Exercise:
-    a, town, (x, y, z) = dice.one(PEOPLE), dice.one(TOWNS), dice.some(CALLINGS, 3)
+    a, town, (x, y, z) = dice.choose(PEOPLE), dice.choose(TOWNS), dice.sample(CALLINGS, 3)
     text = (
         f"Every {x} in {town} is a {y}, and no {y} there is a {z}. {a} lives in {town} and is a {z}. "
         "Which statement must be true?"

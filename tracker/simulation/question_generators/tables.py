@@ -30,7 +30,7 @@ def _table(dice: Dice) -> _Table:
         totals = np.concatenate([cells.sum(axis=0), cells.sum(axis=1)])
         if len(np.unique(totals)) == len(totals):
             break
-    return _Table(dice.some(TOWNS, 4), list(MONTHS[first : first + 4]), cells.tolist(), dice.one(GOODS))
+    return _Table(dice.sample(TOWNS, 4), list(MONTHS[first : first + 4]), cells.tolist(), dice.choose(GOODS))
 
 
 def _column_total(dice: Dice) -> Exercise:

@@ -7,7 +7,7 @@ from tracker.simulation.vocabulary import LIQUIDS, MEASURES, PEOPLE, SERVICES, T
 
 
 def _lengths(dice: Dice) -> Exercise:
-    a, town, piece = dice.one(PEOPLE), dice.one(TOWNS), dice.one(TIMBERS)
+    a, town, piece = dice.choose(PEOPLE), dice.choose(TOWNS), dice.choose(TIMBERS)
     n, m, cm = dice.number(3, 28), dice.number(1, 9), dice.number(5, 95)
     text = (
         f"A {piece} from {town} is {m} m {cm} cm long. {a} lays {n} of that kind end to end. "
@@ -18,7 +18,7 @@ def _lengths(dice: Dice) -> Exercise:
 
 
 def _seconds(dice: Dice) -> Exercise:
-    a, town = dice.one(PEOPLE), dice.one(TOWNS)
+    a, town = dice.choose(PEOPLE), dice.choose(TOWNS)
     h, m, s = dice.number(1, 9), dice.number(2, 58), dice.number(2, 58)
     right = 3600 * h + 60 * m + s
     text = f"{a} repaired a pump in {town}, and it ran for {h} h {m} min {s} s. For how many seconds did it run?"
@@ -26,7 +26,7 @@ def _seconds(dice: Dice) -> Exercise:
 
 
 def _measures(dice: Dice) -> Exercise:
-    town, (u, v, w) = dice.one(TOWNS), dice.some(MEASURES, 3)
+    town, (u, v, w) = dice.choose(TOWNS), dice.sample(MEASURES, 3)
     k, m, a, b = dice.number(3, 16), dice.number(3, 24), dice.number(2, 30), dice.number(2, 30)
     text = (
         f"In the old measures of {town}, one {u} is {k} {v} and one {v} is {m} {w}. "
@@ -36,7 +36,7 @@ def _measures(dice: Dice) -> Exercise:
 
 
 def _speed(dice: Dice) -> Exercise:
-    (t, u), ride, fast = dice.some(TOWNS, 2), dice.one(SERVICES), dice.number(12, 180, 12)
+    (t, u), ride, fast = dice.sample(TOWNS, 2), dice.choose(SERVICES), dice.number(12, 180, 12)
     minutes = dice.number(10, 240, 5)
     far = fast * minutes // 60
     text = (
@@ -47,7 +47,7 @@ def _speed(dice: Dice) -> Exercise:
 
 
 def _bottles(dice: Dice) -> Exercise:
-    a, town, drink = dice.one(PEOPLE), dice.one(TOWNS), dice.one(LIQUIDS)
+    a, town, drink = dice.choose(PEOPLE), dice.choose(TOWNS), dice.choose(LIQUIDS)
     litres, ml = dice.number(12, 160), dice.number(150, 1450, 50)
     right, rest = divmod(1000 * litres, ml)
     text = (
