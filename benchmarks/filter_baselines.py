@@ -56,9 +56,9 @@ def measurements() -> Iterator[dict[str, Any]]:
     girth = peer("girth")
     fit_two_parameter(planted(30, 8)[2])
     difficulty, discrimination, right = planted(200, 1000)
-    found = fit_two_parameter(right)
-    theirs: dict[str, np.ndarray] = {}
-    peer_s = seconds(lambda: theirs.update(girth.twopl_mml(right.astype(int))))
+    fit = fit_two_parameter(right)
+    girth_fit: dict[str, np.ndarray] = {}
+    peer_s = seconds(lambda: girth_fit.update(girth.twopl_mml(right.astype(int))))
     ours_s = seconds(partial(fit_two_parameter, right), times=3)
     yield {
         "name": "two-parameter model of 200 prompts x 1,000 models, beside girth twopl_mml",
@@ -67,14 +67,14 @@ def measurements() -> Iterator[dict[str, Any]]:
         "peer_s": round(peer_s, 2),
         "ratio": round(peer_s / ours_s, 1),
         "r_difficulty": {
-            "ours": _correlation(found.difficulty, difficulty),
-            "peer": _correlation(theirs["Difficulty"], difficulty),
-            "of_both": _correlation(found.difficulty, theirs["Difficulty"]),
+            "ours": _correlation(fit.difficulty, difficulty),
+            "peer": _correlation(girth_fit["Difficulty"], difficulty),
+            "of_both": _correlation(fit.difficulty, girth_fit["Difficulty"]),
         },
         "r_discrimination": {
-            "ours": _correlation(found.discrimination, discrimination),
-            "peer": _correlation(theirs["Discrimination"], discrimination),
-            "of_both": _correlation(found.discrimination, theirs["Discrimination"]),
+            "ours": _correlation(fit.discrimination, discrimination),
+            "peer": _correlation(girth_fit["Discrimination"], discrimination),
+            "of_both": _correlation(fit.discrimination, girth_fit["Discrimination"]),
         },
     }
     Q = planted(*SHAPES[0])[2]

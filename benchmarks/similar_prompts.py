@@ -93,9 +93,9 @@ def _dense() -> dict[str, Any]:
     """Thresholds so large that nearly all pairs are below."""
     E = vectors(14_042)
     neighbours, thresholds = nearest_neighbours(E, N_NEIGHBOURS), np.linspace(0.05, 1.4, 30).tolist()
-    found = find_components(E, neighbours, thresholds)
+    components = find_components(E, neighbours, thresholds)
     return {
-        "name": f"components at 30 thresholds 14042x384, {found.n_pairs[-1]:,} pairs below the largest",
+        "name": f"components at 30 thresholds 14042x384, {components.n_pairs[-1]:,} pairs below the largest",
         "ours_s": round(seconds(lambda: find_components(E, neighbours, thresholds), 2), 2),
     }
 
@@ -105,10 +105,10 @@ def measurements() -> Iterator[dict[str, Any]]:
     yield _beside_peer()
     yield _dense()
     for n_prompts in (14_042, 100_000):
-        ours, memory = in_own_process(partial(_similar_step, n_prompts))
+        duration, memory = in_own_process(partial(_similar_step, n_prompts))
         yield {
             "name": f"neighbours, components at 30 thresholds and stars {n_prompts}x384",
-            "ours_s": round(ours, 1),
+            "ours_s": round(duration, 1),
             "ours_mb": round(memory),
             "note": "wanted of 100,000: below 10 minutes and 2 GB; in a process of its own, memory with the vectors",
         }

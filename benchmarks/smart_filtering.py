@@ -37,19 +37,19 @@ N_PROMPTS, N_MODELS, N_TASKS, N_DIMENSIONS = 14_042, 30, 57, 384
 BAR_S = 30
 CORES = 2
 OPTIONS = ReadOptions(benchmark="large", probability_kind="letters")
-NEAR, APART = "with near-duplicates", "without near-duplicates"
+NEAR, DISTINCT = "with near-duplicates", "without near-duplicates"
 
 
 def measurements() -> Iterator[dict[str, Any]]:
     """One line for each kind of vectors and number of workers."""
     with empty_store("sqlite") as few:
         _fill(few, 200, 8)
-        in_own_process(partial(_asked, str(few.url), NEAR, 1))  # compiles the kernels
+        in_own_process(partial(_time_analysis, str(few.url), NEAR, 1))  # compiles the kernels
     with empty_store("sqlite") as engine:
         _fill(engine, N_PROMPTS, N_MODELS)
-        for encoder, workers in ((NEAR, 1), (NEAR, CORES), (APART, CORES)):
-            seconds, megabytes = in_own_process(partial(_asked, str(engine.url), encoder, workers))
-            laps, numbers = _found(engine)
+        for encoder, workers in ((NEAR, 1), (NEAR, CORES), (DISTINCT, CORES)):
+            seconds, megabytes = in_own_process(partial(_time_analysis, str(engine.url), encoder, workers))
+            laps, numbers = _read_finding(engine)
             yield {
                 "name": f"smart-filtering, {N_PROMPTS}x{N_MODELS} in {N_TASKS} tasks, vectors {encoder}",
                 "workers": workers,
@@ -61,8 +61,8 @@ def measurements() -> Iterator[dict[str, Any]]:
             }
 
 
-def _asked(url: str, encoder: str, workers: int) -> float:
-    """Seconds from the question to its record."""
+def _time_analysis(url: str, encoder: str, workers: int) -> float:
+    """Seconds from the call of the analysis to its record."""
     engine = connect(url)
     selection = Selection(benchmark="large", metric="accuracy", encoder=encoder)
     started = time.perf_counter()
@@ -72,17 +72,17 @@ def _asked(url: str, encoder: str, workers: int) -> float:
     return spent
 
 
-def _found(engine: sa.Engine) -> tuple[dict[str, float], dict[str, Any]]:
+def _read_finding(engine: sa.Engine) -> tuple[dict[str, float], dict[str, Any]]:
     """Seconds of the latest finding's stages, and what it found."""
-    shown = ("n_kept", "easy.n_flagged", "contaminated.n_flagged", "similar.n_flagged", "similar.n_pairs")
+    metric_names = ("n_kept", "easy.n_flagged", "contaminated.n_flagged", "similar.n_flagged", "similar.n_pairs")
     analysis, metric = tables.finding.c, tables.finding_metric.c
     with transaction(engine, write=False) as session:
         key, laps = session.execute(
             sa.select(analysis.id, analysis.timings).order_by(analysis.id.desc()).limit(1)
         ).one()
-        asked = sa.select(metric.name, metric.value).where(metric.finding_id == key, metric.name.in_(shown))
-        numbers = {str(name): None if value is None else int(value) for name, value in session.execute(asked)}
-    return laps, {name: numbers[name] for name in shown}
+        query = sa.select(metric.name, metric.value).where(metric.finding_id == key, metric.name.in_(metric_names))
+        numbers = {str(name): None if value is None else int(value) for name, value in session.execute(query)}
+    return laps, {name: numbers[name] for name in metric_names}
 
 
 def _fill(engine: sa.Engine, n: int, m: int) -> None:
@@ -95,18 +95,18 @@ def _fill(engine: sa.Engine, n: int, m: int) -> None:
     easy, leaked = rng.random(n) < 0.25, rng.random(n) < 0.05
     odds = rng.normal(0.3, 0.8, (1, m)) - rng.normal(0, 1.2, (n, 1))
     with TemporaryDirectory() as folder:
-        asked = {
+        columns = {
             "prompt_id": prompts,
             "task": tasks,
             "question": [f"Question {i} of many: what is the value of item {i * 7919 % 104729}?" for i in range(n)],
             "choices": [json.dumps(choices)] * n,
             "answer": ["ABCD"[place] for place in gold],
         }
-        _take_in(engine, Path(folder) / "prompts.parquet", asked)
+        _ingest(engine, Path(folder) / "prompts.parquet", columns)
         for condition, by_all in (("full", easy | leaked), ("answer_only", leaked)):
             knows = odds if condition == "full" else odds - 2
             right = (rng.random((n, m)) < 1 / (1 + np.exp(-knows))) | by_all[:, None]
-            said = np.where(right, gold[:, None], (gold[:, None] + rng.integers(1, 4, (n, m))) % 4)
+            answers = np.where(right, gold[:, None], (gold[:, None] + rng.integers(1, 4, (n, m))) % 4)
             sure = np.where(by_all[:, None], rng.uniform(0.85, 1, (n, m)), rng.uniform(0.3, 0.95, (n, m)))
             answered = {
                 "model": np.repeat([f"maker {j % 12}/model {j}" for j in range(m)], n).tolist(),
@@ -114,13 +114,13 @@ def _fill(engine: sa.Engine, n: int, m: int) -> None:
                 "task": tasks * m,
                 "metric": ["accuracy"] * (n * m),
                 "score": right.T.ravel().astype(np.float64),
-                "predicted": np.array(list("ABCD"))[said].T.ravel().tolist(),
+                "predicted": np.array(list("ABCD"))[answers].T.ravel().tolist(),
                 "predicted_probability": sure.T.ravel(),
                 "gold_probability": np.where(right, sure, (1 - sure) / 3).T.ravel(),
                 "condition": [condition] * (n * m),
             }
-            _take_in(engine, Path(folder) / f"{condition}.parquet", answered)
-        for encoder in (NEAR, APART):
+            _ingest(engine, Path(folder) / f"{condition}.parquet", answered)
+        for encoder in (NEAR, DISTINCT):
             path = Path(folder) / f"{encoder}.parquet"
             _write(path, {"prompt_id": prompts, "vector": list(_vectors(rng, tasks, near=encoder == NEAR))})
             name = EncoderName(name=encoder, revision="", template="question+choices")
@@ -144,7 +144,7 @@ def _write(path: Path, columns: dict[str, Any]) -> None:
     pq.write_table(pa.table(columns), path)
 
 
-def _take_in(engine: sa.Engine, path: Path, columns: dict[str, Any]) -> None:
+def _ingest(engine: sa.Engine, path: Path, columns: dict[str, Any]) -> None:
     _write(path, columns)
     reading = parse_file(path, OPTIONS)
     with transaction(engine, exclusive=True) as session:

@@ -15,7 +15,7 @@ from analyses.filter_baselines.figures import list_figures
 from analyses.filter_baselines.method import BaselineOptions, FilterBaselines, compare_methods
 from analyses.filter_baselines.summary import list_warnings, summarize
 from analyses.filter_baselines.tables import list_prompt_values, list_rankings, list_tables
-from analyses.filter_baselines.validation import check_judged, check_options
+from analyses.filter_baselines.validation import check_options, check_rows
 from analyses.presentation.validation import validate
 from tracker.queries.answers import Answers
 from tracker.queries.benchmark_scores import BenchmarkScores
@@ -56,17 +56,17 @@ def analyze(
             nothing; too few models that the other benchmark has too.
     """
     validate(check_options(scores, n_subsets=n_subsets, percentile=percentile, seed=seed))
-    _, is_judged = recorded.align(scores.prompt_ids)
-    validate(check_judged(recorded, is_judged))
-    judged = scores.rows(is_judged)
+    _, is_decided = recorded.align(scores.prompt_ids)
+    validate(check_rows(recorded, is_decided))
+    decided_scores = scores.rows(is_decided)
     options = BaselineOptions(n_subsets=n_subsets, percentile=percentile, combine=combine, seed=seed)
-    finding = compare_methods(judged, recorded, answers, against, options)
+    finding = compare_methods(decided_scores, recorded, answers, against, options)
     return Report(
         finding,
         summary=summarize(finding),
-        prompt_values=list_prompt_values(finding, judged.prompt_ids),
-        rankings=list_rankings(finding, judged.models),
+        prompt_values=list_prompt_values(finding, decided_scores.prompt_ids),
+        rankings=list_rankings(finding, decided_scores.models),
         tables=list_tables(finding, higher_is_better=scores.higher_is_better),
         figures=list_figures(finding),
-        warnings=list_warnings(finding, recorded, judged.models, n_unjudged=int((~is_judged).sum())),
+        warnings=list_warnings(finding, recorded, decided_scores.models, n_undecided=int((~is_decided).sum())),
     )

@@ -35,7 +35,7 @@ def summarize(finding: FilterBaselines) -> str:
     if finding.agreement_of:
         start = f"Two models {SAME[finding.agreement_of]} on {finding.full['agreement']:.1%} of all prompts;"
         rows["agreement"] = (f"{start} of those kept on", "{:.1%}")
-    comparisons = (_compare(methods, name, *words) for name, words in rows.items())
+    comparisons = (_compare(methods, name, *texts) for name, texts in rows.items())
     return " ".join([*_describe_sizes(finding), *comparisons]).strip()
 
 
@@ -75,7 +75,7 @@ def _compare(methods: Mapping[str, SelectionComparison], name: str, start: str, 
 
 
 def list_warnings(
-    finding: FilterBaselines, recorded: PromptFilter, models: Sequence[str], *, n_unjudged: int
+    finding: FilterBaselines, recorded: PromptFilter, models: Sequence[str], *, n_undecided: int
 ) -> list[str]:
     """What the reader of the numbers should know of how they came about.
 
@@ -83,12 +83,12 @@ def list_warnings(
         finding: the result.
         recorded: the filter.
         models: all with any score.
-        n_unjudged: prompts that the filter did not judge.
+        n_undecided: prompts that the filter did not judge.
     """
     warnings, response = [], finding.response
-    if n_unjudged:
+    if n_undecided:
         warnings.append(
-            f"{n_unjudged:,} prompts that filter {recorded.finding_id} never judged, which came later or were not "
+            f"{n_undecided:,} prompts that filter {recorded.finding_id} never judged, which came later or were not "
             "among the data chosen for it, are left out."
         )
     if recorded.stale:

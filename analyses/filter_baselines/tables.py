@@ -51,28 +51,30 @@ def list_rankings(finding: FilterBaselines, names: Sequence[str]) -> dict[str, R
     return {"ability": RankedModels(models=ranked, score=ability, rank=mean_ranks(ability))}
 
 
-def methods(found: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]) -> pa.Table:
+def methods(
+    comparisons: Mapping[str, SelectionComparison], full: Mapping[str, float], statistics: Sequence[str]
+) -> pa.Table:
     """One row for all prompts, then for each method one of its own and one of the random subsets of its size.
 
     Beside every statistic of a method stands its position among the random subsets, and beside their mean the 2.5 %
     and 97.5 % quantiles.
 
     Args:
-        found: by the method's name.
+        comparisons: by the method's name.
         full: statistics of all prompts, as far as they are defined.
         statistics: names of those wanted.
     """
     rows: list[dict[str, Any]] = []
-    n = len(next(iter(found.values())).kept)
+    n = len(next(iter(comparisons.values())).kept)
     rows.append({"method": "all prompts", "n_prompts": n, "share_removed": 0.0, **full})
-    for method, beside in found.items():
-        size = {"n_prompts": int(beside.kept.sum()), "share_removed": beside.share_removed}
-        own, drawn = {"method": method, **size}, {"method": f"random, as many as {method}", **size}
+    for method, comparison in comparisons.items():
+        size = {"n_prompts": int(comparison.kept.sum()), "share_removed": comparison.share_removed}
+        row, drawn = {"method": method, **size}, {"method": f"random, as many as {method}", **size}
         for name in statistics:
-            own |= {name: beside.values[name], f"{name}_position": beside.position(name)}
-            over = beside.spread(name)
+            row |= {name: comparison.values[name], f"{name}_position": comparison.position(name)}
+            over = comparison.spread(name)
             drawn |= {name: over.mean, f"{name}_low": over.low, f"{name}_high": over.high}
-        rows += [own, drawn]
+        rows += [row, drawn]
     columns = [f"{name}{end}" for name in statistics for end in ("", "_low", "_high", "_position")]
     return pa.table(
         {
@@ -88,7 +90,7 @@ def models(
     names: Sequence[str],
     is_filter_model: Mask,
     means: NDArray[np.float64],
-    found: Mapping[str, SelectionComparison],
+    comparisons: Mapping[str, SelectionComparison],
     *,
     sign: int = 1,
 ) -> pa.Table:
@@ -98,7 +100,7 @@ def models(
         names: of the models.
         is_filter_model: ``(n_models,)``.
         means: ``(n_models,)`` on all prompts, larger is better.
-        found: by the method's name, over the same models.
+        comparisons: by the method's name, over the same models.
         sign: -1 where scores were turned round so that larger is better; they are written as they were.
     """
     ranks = mean_ranks(means)
@@ -109,14 +111,14 @@ def models(
         "score": sign * means[order],
         "rank": ranks[order],
     }
-    for method, beside in found.items():
-        known = not np.isnan(beside.means).any()
-        own = mean_ranks(beside.means) if known else np.full(len(names), np.nan)
-        drawn = [spread(sign * column) for column in beside.random_means.T[order]]
+    for method, comparison in comparisons.items():
+        known = not np.isnan(comparison.means).any()
+        ranks_of_method = mean_ranks(comparison.means) if known else np.full(len(names), np.nan)
+        drawn = [spread(sign * column) for column in comparison.random_means.T[order]]
         columns |= {
-            f"{method}_score": number_column(sign * beside.means[order]),
-            f"{method}_rank": number_column(own[order]),
-            f"{method}_random_low": number_column([one.low for one in drawn]),
-            f"{method}_random_high": number_column([one.high for one in drawn]),
+            f"{method}_score": number_column(sign * comparison.means[order]),
+            f"{method}_rank": number_column(ranks_of_method[order]),
+            f"{method}_random_low": number_column([over.low for over in drawn]),
+            f"{method}_random_high": number_column([over.high for over in drawn]),
         }
     return pa.table(columns)

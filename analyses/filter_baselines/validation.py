@@ -25,10 +25,10 @@ def check_options(scores: PerformanceMatrix, *, n_subsets: int, percentile: floa
     }
 
 
-def check_judged(recorded: PromptFilter, judged: NDArray[np.bool_]) -> ValidationErrors:
+def check_rows(recorded: PromptFilter, is_decided: NDArray[np.bool_]) -> ValidationErrors:
     """None of the chosen prompts was judged by the filter."""
     problem = f"Filter {recorded.finding_id} judged none of these prompts. Choose its tasks, or another --filter."
-    return {problem: not judged.any()}
+    return {problem: not is_decided.any()}
 
 
 def check_ranked_models(

@@ -61,15 +61,15 @@ def analyze(
     n_models = len(recorded.models)
     sizes = sizes or tuple(range(max(1, n_models - MAX_FEWER_MODELS), n_models))
     validate(check_sizes(sizes, recorded.models))
-    is_judged = np.isin(scores.prompt_ids, recorded.prompt_ids)
-    validate(check_rows(recorded, is_judged))
-    judged = scores.rows(is_judged)
+    is_decided = np.isin(scores.prompt_ids, recorded.prompt_ids)
+    validate(check_rows(recorded, is_decided))
+    decided_scores = scores.rows(is_decided)
     finding = compare_filters(
-        judged,
+        decided_scores,
         recorded,
-        evidence(judged, probabilities, answer_only),
+        evidence(decided_scores, probabilities, answer_only),
         encoders.by_encoder,
-        [prompts.texts[row] or "" for row in prompts.find_rows(judged.prompt_ids)],
+        [prompts.texts[row] or "" for row in prompts.find_rows(decided_scores.prompt_ids)],
         sizes=sizes,
     )
     return Report(
@@ -82,5 +82,5 @@ def analyze(
             "overlaps": tables.by_pair(finding.encoders, finding.overlaps),
         },
         figures={"subsets": lambda: figures.subsets(finding.decisions, float(finding.recorded.mean()))},
-        warnings=list_warnings(finding, recorded, metric=scores.metric, n_new=int((~is_judged).sum())),
+        warnings=list_warnings(finding, recorded, metric=scores.metric, n_new=int((~is_decided).sum())),
     )

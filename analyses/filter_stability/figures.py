@@ -47,9 +47,10 @@ def subsets(decided: SubsetDecisions, recorded: float) -> Figure:
             zorder=3, label="a subset of its models" if is_first and size != of_all else None,
         )  # fmt: skip
         if size != of_all:
-            told = summarize_population(shares[sizes == size])
+            population = summarize_population(shares[sizes == size])
             axes.errorbar(
-                told.mean, row + 0.12, xerr=told.sd, color=INK, marker="|", markersize=9, linewidth=1.1, capsize=2,
+                population.mean, row + 0.12, xerr=population.sd, color=INK, marker="|", markersize=9, linewidth=1.1,
+                capsize=2,
                 label="mean, one standard deviation to each side" if is_first else None,
             )  # fmt: skip
     counts = [int((sizes == size).sum()) for size in rows]

@@ -37,10 +37,10 @@ def list_warnings(finding: FilterStability, recorded: PromptFilter, *, metric: s
         metric: of the scores.
         n_new: prompts with scores here that it did not judge.
     """
-    warnings, n_judged = [], len(finding.recorded)
+    warnings, n_decided = [], len(finding.recorded)
     if n_new:
         warnings.append(f"{n_new:,} prompts that filter {recorded.finding_id} never judged are left out.")
-    if lost := len(recorded.prompt_ids) - n_judged:
+    if lost := len(recorded.prompt_ids) - n_decided:
         warnings.append(
             f"{lost:,} prompts that filter {recorded.finding_id} judged have no scores here, and are left out."
         )
@@ -94,12 +94,12 @@ def _describe_sizes(decided: SubsetDecisions) -> list[str]:
     parts: list[str] = []
     changed: list[str] = []
     for size in sorted({*sizes.tolist()} - {of_all}, reverse=True):
-        told, n = summarize_population(decided.share_removed[sizes == size]), int((sizes == size).sum())
-        words = "Made by {} of them it would remove {} on average" if not parts else "by {} {}"
-        which = f"{f'all {n:,} such sets' if n > 1 else 'the only such set'}: " if not parts else f"{n:,} sets: "
+        population, n = summarize_population(decided.share_removed[sizes == size]), int((sizes == size).sum())
+        pattern = "Made by {} of them it would remove {} on average" if not parts else "by {} {}"
+        sets = f"{f'all {n:,} such sets' if n > 1 else 'the only such set'}: " if not parts else f"{n:,} sets: "
         parts.append(
-            f"{words.format(size, f'{told.mean:.1%}')} ({which}standard deviation {100 * told.sd:.2f} points, from "
-            f"{told.min:.1%} to {told.max:.1%})"
+            f"{pattern.format(size, f'{population.mean:.1%}')} ({sets}standard deviation {100 * population.sd:.2f} "
+            f"points, from {population.min:.1%} to {population.max:.1%})"
         )
         otherwise = f"{decided.share_changed[sizes == size].mean():.2%}"
         changed.append(f"{otherwise} if {size} of them decide" if not changed else f"{otherwise} if {size} do")
@@ -115,15 +115,16 @@ def _describe_sizes(decided: SubsetDecisions) -> list[str]:
 
 def _describe_left_out(decided: SubsetDecisions, models: Sequence[str]) -> list[str]:
     """Whose absence matters most and least."""
-    one_fewer = np.flatnonzero(decided.sizes == len(models) - 1)
-    if len(one_fewer) < 2:
+    without_one = np.flatnonzero(decided.sizes == len(models) - 1)
+    if len(without_one) < 2:
         return []
-    removed = decided.share_removed[one_fewer]
+    removed = decided.share_removed[without_one]
     if removed.min() == removed.max():
         return ["Whichever one is left out, as many are removed."]
-    of = {place: next(j for j in range(len(models)) if j not in decided.subsets[place]) for place in one_fewer}
+    of = {place: next(j for j in range(len(models)) if j not in decided.subsets[place]) for place in without_one}
     most, least = (
-        join_names([models[of[place]] for place in one_fewer[removed == end]]) for end in (removed.max(), removed.min())
+        join_names([models[of[place]] for place in without_one[removed == end]])
+        for end in (removed.max(), removed.min())
     )
     return [
         f"Leaving one out makes the largest difference for {most} ({removed.max():.1%} without) and the smallest "
@@ -131,32 +132,32 @@ def _describe_left_out(decided: SubsetDecisions, models: Sequence[str]) -> list[
     ]
 
 
-def _describe_encoders(encoders: Sequence[EncoderResult], shared: Sequence[EncoderOverlap]) -> list[str]:
+def _describe_encoders(encoders: Sequence[EncoderResult], overlaps: Sequence[EncoderOverlap]) -> list[str]:
     """What two encoders share; of more than two, the nearest and the farthest."""
-    there = [one for one in shared if one.prompts is not None]
-    because = [(encoder.encoder, encoder.reason.split(";")[0]) for encoder in encoders if encoder.reason]
-    said = [f"With {encoder} the similar step flags nothing: {reason}." for encoder, reason in because]
-    if not there:
-        return [*said, "So no two encoders can be compared."]
-    by_overlap = sorted(there, key=lambda one: one.prompts.coefficient if one.prompts else 0.0)
-    which = by_overlap if len(by_overlap) < 3 else [by_overlap[0], by_overlap[-1]]
-    if len(there) > 2:
-        said.append(f"Of {len(there)} pairs of encoders, those that share least and most:")
-    return [*said, *(_describe_pair(encoders, one) for one in which)]
+    defined = [overlap for overlap in overlaps if overlap.prompts is not None]
+    undefined = [(encoder.encoder, encoder.reason.split(";")[0]) for encoder in encoders if encoder.reason]
+    sentences = [f"With {encoder} the similar step flags nothing: {reason}." for encoder, reason in undefined]
+    if not defined:
+        return [*sentences, "So no two encoders can be compared."]
+    by_overlap = sorted(defined, key=lambda overlap: overlap.prompts.coefficient if overlap.prompts else 0.0)
+    extremes = by_overlap if len(by_overlap) < 3 else [by_overlap[0], by_overlap[-1]]
+    if len(defined) > 2:
+        sentences.append(f"Of {len(defined)} pairs of encoders, those that share least and most:")
+    return [*sentences, *(_describe_pair(encoders, overlap) for overlap in extremes)]
 
 
-def _describe_pair(encoders: Sequence[EncoderResult], shared: EncoderOverlap) -> str:
-    found, pairs = shared.prompts, shared.pairs
-    assert found is not None
-    names = f"{encoders[shared.first].encoder} and {encoders[shared.second].encoder}"
-    of_pairs = ""
+def _describe_pair(encoders: Sequence[EncoderResult], overlap: EncoderOverlap) -> str:
+    prompts, pairs = overlap.prompts, overlap.pairs
+    assert prompts is not None
+    names = f"{encoders[overlap.first].encoder} and {encoders[overlap.second].encoder}"
+    pairs_sentence = ""
     if pairs is not None and not np.isnan(pairs.coefficient):
-        of_pairs = (
+        pairs_sentence = (
             f" Of the pairs behind that, they share {pairs.coefficient:.1%} of the smaller set ({pairs.jaccard:.1%})."
         )
     return (
-        f"With {names} the similar step flags {found.n_first:,} and {found.n_second:,} prompts, {found.n_both:,} of "
-        f"them with both: {found.coefficient:.1%} of the smaller set (overlap coefficient), {found.jaccard:.1%} of "
-        f"what either flags (Jaccard). Sets drawn at random share {found.expected_coefficient:.1%} of the smaller one "
-        f"on average.{of_pairs}"
+        f"With {names} the similar step flags {prompts.n_first:,} and {prompts.n_second:,} prompts, {prompts.n_both:,} "
+        f"of them with both: {prompts.coefficient:.1%} of the smaller set (overlap coefficient), {prompts.jaccard:.1%} "
+        f"of what either flags (Jaccard). Sets drawn at random share {prompts.expected_coefficient:.1%} of the smaller "
+        f"one on average.{pairs_sentence}"
     )

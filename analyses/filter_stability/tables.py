@@ -25,8 +25,11 @@ def by_size(decided: SubsetDecisions) -> pa.Table:
         "n_subsets": [int((decided.sizes == size).sum()) for size in sizes],
     }
     for name, values in decided.shares.items():
-        told = [summarize_population(values[decided.sizes == size]) for size in sizes]
-        columns |= {f"{name}_{what}": [getattr(one, what) for one in told] for what in ("mean", "sd", "min", "max")}
+        populations = [summarize_population(values[decided.sizes == size]) for size in sizes]
+        columns |= {
+            f"{name}_{statistic}": [getattr(population, statistic) for population in populations]
+            for statistic in ("mean", "sd", "min", "max")
+        }
     return pa.table(columns)
 
 
@@ -83,17 +86,17 @@ def by_pair(steps: Sequence[EncoderResult], shared: Sequence[EncoderOverlap]) ->
     rows = []
     for pair in shared:
         for of in ("prompts", "pairs"):
-            found = getattr(pair, of)
+            overlap = getattr(pair, of)
             row = {
                 "first": steps[pair.first].encoder,
                 "second": steps[pair.second].encoder,
                 "of": of,
                 "reason": pair.reason,
             }
-            if found is not None:
-                row |= {name: getattr(found, name) for name in ("n", "n_first", "n_second", "n_both", "expected")}
-                row |= {"overlap": found.coefficient, "expected_overlap": found.expected_coefficient}
-                row |= {"jaccard": found.jaccard}
+            if overlap is not None:
+                row |= {name: getattr(overlap, name) for name in ("n", "n_first", "n_second", "n_both", "expected")}
+                row |= {"overlap": overlap.coefficient, "expected_overlap": overlap.expected_coefficient}
+                row |= {"jaccard": overlap.jaccard}
             rows.append(row)
     kinds = {"first": pa.string(), "second": pa.string(), "of": pa.string()}
     kinds |= dict.fromkeys(("n", "n_first", "n_second", "n_both"), pa.int64())

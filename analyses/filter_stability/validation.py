@@ -50,11 +50,11 @@ def check_sizes(sizes: Sequence[int], models: Sequence[str]) -> ValidationErrors
     }
 
 
-def check_rows(chosen: PromptFilter, judged: NDArray[np.bool_]) -> ValidationErrors:
+def check_rows(chosen: PromptFilter, is_decided: NDArray[np.bool_]) -> ValidationErrors:
     """None of the prompts were judged."""
     return {
-        f"None of the {len(judged):,} prompts with scores here were judged by filter {chosen.finding_id}. Choose the "
-        "tasks and runs that it was made of.": not judged.any()
+        f"None of the {len(is_decided):,} prompts with scores here were judged by filter {chosen.finding_id}. Choose "
+        "the tasks and runs that it was made of.": not is_decided.any()
     }
 
 

@@ -57,7 +57,7 @@ def _agreement(effects: FilterEffects, of: str) -> str:
     if np.isnan(before.mean_share) or np.isnan(after.mean_share):
         return "Agreement between models is not defined."
     chance = f"; on random subsets of that size {drawn.mean:.1%}" if drawn.n else ""
-    kappas = [f"{one.mean_kappa:.3f}" for one in (before, after) if not np.isnan(one.mean_kappa)]
+    kappas = [f"{measured.mean_kappa:.3f}" for measured in (before, after) if not np.isnan(measured.mean_kappa)]
     kappa = f" (kappa {' and '.join(kappas)})" if len(kappas) == 2 else ""
     return (
         f"Two models {SAME[of]} on {before.mean_share:.1%} of all prompts and on {after.mean_share:.1%} of those that "
@@ -69,8 +69,8 @@ def _correlations(changes: Mapping[str, CorrelationChange], against: str) -> lis
     if not changes:
         return []
     n_models = next(iter(changes.values())).n_models
-    told = "; ".join(f"{name.capitalize()}'s {_change(change)}" for name, change in changes.items())
-    return [f"Correlation with {against} over {n_models} models, before and after: {told}."]
+    texts = "; ".join(f"{name.capitalize()}'s {_change(change)}" for name, change in changes.items())
+    return [f"Correlation with {against} over {n_models} models, before and after: {texts}."]
 
 
 def _change(change: CorrelationChange) -> str:

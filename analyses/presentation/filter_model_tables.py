@@ -37,11 +37,11 @@ def answer_only_table(
     chance = np.array([1 / len(offered) if offered else np.nan for offered in choices])
     rows = []
     for column, model in enumerate(scores.models):
-        asked = known.blind_asked[:, column] & ~np.isnan(chance)
-        n = int(asked.sum())
+        is_known = known.blind_asked[:, column] & ~np.isnan(chance)
+        n = int(is_known.sum())
         if not n:
             continue
-        p, right = chance[asked], known.blind_right[asked, column]
+        p, right = chance[is_known], known.blind_right[is_known, column]
         rows.append(
             {
                 "model": model,
@@ -59,19 +59,19 @@ def answer_only_table(
     return pa.Table.from_pylist(sorted(rows, key=lambda row: (-float(str(row["accuracy"])), str(row["model"]))), schema)
 
 
-def path_table(found: SimilarPath) -> pa.Table:
+def path_table(path: SimilarPath) -> pa.Table:
     """One row for each bandwidth and number of neighbours."""
-    b, k = found.thresholds.shape
-    columns = {"threshold": found.thresholds, "share_removed": found.shares, "largest_group_share": found.largest}
+    b, k = path.thresholds.shape
+    columns = {"threshold": path.thresholds, "share_removed": path.shares, "largest_group_share": path.largest}
     chosen = np.zeros((b, k), dtype=np.bool_)
-    if found.chosen is not None:
-        chosen[found.chosen] = True
+    if path.chosen is not None:
+        chosen[path.chosen] = True
     return pa.table(
         {
-            "bandwidth": np.repeat(found.bandwidths, k),
-            "n_neighbours": np.tile(found.n_neighbours, b),
+            "bandwidth": np.repeat(path.bandwidths, k),
+            "n_neighbours": np.tile(path.n_neighbours, b),
             **{name: pa.array(values.ravel(), pa.float64(), from_pandas=True) for name, values in columns.items()},
-            "refused": found.refused.ravel(),
+            "refused": path.refused.ravel(),
             "chosen": chosen.ravel(),
         }
     )

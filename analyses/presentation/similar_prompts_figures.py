@@ -26,20 +26,20 @@ MAX_NUMBERS = 8
 """Maxima whose positions are written, the first ones; all have a mark."""
 
 
-def density(found: Density, threshold: float | None, chosen_by: str) -> Figure:
+def density(curve: Density, threshold: float | None, chosen_by: str) -> Figure:
     """The density of distances with its maxima and the threshold; below it again, on a logarithmic scale.
 
     Args:
-        found: what to show; a density of nothing gives axes that say so.
+        curve: what to show; a density of nothing gives axes that say so.
         threshold: drawn as a line, pairs left of it shaded; None is no line.
         chosen_by: how it was chosen, or why there is none, in a few words.
     """
     figure = create_figure(7.0, 4.6)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    if found.density.size and found.density.max() > 0:
-        x, y = _curve(found, threshold)
+    if curve.density.size and curve.density.max() > 0:
+        x, y = _curve(curve, threshold)
         largest = float(y.max())
-        heights = np.interp(found.maxima, found.grid, found.density)
+        heights = np.interp(curve.maxima, curve.grid, curve.density)
         cut = 0.0 if threshold is None else threshold
         for axes in (top, bottom):
             for part, colour in ((x <= cut, OBSERVED), (x >= cut, DRAWN)):
@@ -48,14 +48,14 @@ def density(found: Density, threshold: float | None, chosen_by: str) -> Figure:
                 )
             axes.plot(x, y, color=INK, linewidth=1.0)
             axes.plot(
-                found.maxima, heights, color=SERIES[0], marker="o", markersize=4, linestyle="none", clip_on=False,
+                curve.maxima, heights, color=SERIES[0], marker="o", markersize=4, linestyle="none", clip_on=False,
                 zorder=3,
             )  # fmt: skip
         top.set_ylim(0, 1.12 * largest)
         bottom.set_yscale("log")
         bottom.set_ylim(MIN_DENSITY_SHARE * largest, 3 * largest)
-        shown = x[y >= MIN_DENSITY_SHARE * largest]
-        bottom.set_xlim(0, max(shown[-1], 0.0 if threshold is None else 1.05 * threshold))
+        visible = x[y >= MIN_DENSITY_SHARE * largest]
+        bottom.set_xlim(0, max(visible[-1], 0.0 if threshold is None else 1.05 * threshold))
     else:
         top.text(0.5, 0.5, "no density", transform=top.transAxes, ha="center", va="center", color=FAINT)
         bottom.set_xlim(0, 1.0 if threshold is None else 2 * threshold)
@@ -65,33 +65,33 @@ def density(found: Density, threshold: float | None, chosen_by: str) -> Figure:
         style_axes(axes)
         if threshold is not None:
             axes.axvline(threshold, color=OBSERVED, linewidth=1.3, linestyle=(0, (4, 3)))
-    _title(top, found, threshold, chosen_by)
+    _title(top, curve, threshold, chosen_by)
     top.set_ylabel("density", fontsize=9)
     bottom.set_ylabel("logarithmic", fontsize=9)
     bottom.set_xlabel("cosine distance between a prompt and one of its nearest neighbours", fontsize=9)
     return figure
 
 
-def _title(axes: Axes, found: Density, threshold: float | None, chosen_by: str) -> None:
+def _title(axes: Axes, curve: Density, threshold: float | None, chosen_by: str) -> None:
     """Threshold, how it was chosen, bandwidth and maxima, above a panel."""
     chosen = "no threshold" if threshold is None else f"threshold {threshold:.4g}"
     axes.set_title(f"{chosen}: {chosen_by}", fontsize=9, color=INK, loc="left", pad=18, wrap=True)
-    n = len(found.maxima)
-    numbers = ", ".join(f"{position:.3g}" for position in found.maxima[:MAX_NUMBERS])
-    which = f"maxima at {numbers}" + (f" and {n - MAX_NUMBERS} more" if n > MAX_NUMBERS else "")
+    n = len(curve.maxima)
+    numbers = ", ".join(f"{position:.3g}" for position in curve.maxima[:MAX_NUMBERS])
+    maxima = f"maxima at {numbers}" + (f" and {n - MAX_NUMBERS} more" if n > MAX_NUMBERS else "")
     axes.annotate(
-        f"bandwidth {found.bandwidth:.3g}; {which if n else 'no maximum'}", (0, 1), xycoords="axes fraction",
+        f"bandwidth {curve.bandwidth:.3g}; {maxima if n else 'no maximum'}", (0, 1), xycoords="axes fraction",
         xytext=(0, 5), textcoords="offset points", fontsize=7.5, color=FAINT,
     )  # fmt: skip
 
 
-def _curve(found: Density, threshold: float | None) -> tuple[Floats, Floats]:
+def _curve(curve: Density, threshold: float | None) -> tuple[Floats, Floats]:
     """Points of the density that draw it: along the grid, closer at its maxima, and at the threshold."""
-    some = found.grid[:: max(1, found.grid.size // MAX_POINTS)]
-    tops = (found.maxima[:, None] + np.linspace(-4, 4, 33) * found.bandwidth).ravel()
-    x = np.concatenate([some, tops, [] if threshold is None else [threshold], found.grid[-1:]])
-    x = np.unique(np.clip(x, 0.0, found.grid[-1]))
-    return x, np.interp(x, found.grid, found.density)
+    some = curve.grid[:: max(1, curve.grid.size // MAX_POINTS)]
+    tops = (curve.maxima[:, None] + np.linspace(-4, 4, 33) * curve.bandwidth).ravel()
+    x = np.concatenate([some, tops, [] if threshold is None else [threshold], curve.grid[-1:]])
+    x = np.unique(np.clip(x, 0.0, curve.grid[-1]))
+    return x, np.interp(x, curve.grid, curve.density)
 
 
 def path(

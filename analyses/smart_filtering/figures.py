@@ -54,8 +54,8 @@ def list_figures(
     """
     effects, models = finding.effects, finding.models
     best = np.argsort(-effects.ranking.score_before, kind="stable")
-    what = "answer" if finding.agreement_of == "answers" else "outcome"
-    heatmaps = partial(agreement, models, effects.before, effects.after, effects.random, what, order=best)
+    answer_word = "answer" if finding.agreement_of == "answers" else "outcome"
+    heatmaps = partial(agreement, models, effects.before, effects.after, effects.random, answer_word, order=best)
     figures: dict[str, Callable[[], Figure]] = {
         "accuracy": lambda: accuracy(models, effects.ranking, is_filter_model),
         "agreement": lambda: heatmaps(measure="share"),
@@ -72,7 +72,7 @@ def agreement(
     before: ModelAgreement,
     after: ModelAgreement,
     random: RandomAgreement | None,
-    what: str,
+    answer_word: str,
     *,
     measure: Literal["share", "kappa"] = "share",
     order: NDArray[np.int64] | None = None,
@@ -83,13 +83,13 @@ def agreement(
         names: of the models.
         before, after: their agreement, in the same order.
         random: means over the pairs in random subsets as large as the kept one.
-        what: models agree in, such as "answers".
+        answer_word: models agree in, such as "answers".
         measure: what is shown.
         order: places of the models, best first, from the first row down; as they are by default.
     """
     k = len(names)
     rows = np.arange(k) if order is None else order
-    tables = [_off_diagonal(getattr(found, measure)[np.ix_(rows, rows)]) for found in (before, after)]
+    tables = [_off_diagonal(getattr(measured, measure)[np.ix_(rows, rows)]) for measured in (before, after)]
     labels = shorten([names[row] for row in rows.tolist()], 26) if k <= NAMED_MODELS else []
     low, high = _range(np.concatenate([table.compressed() for table in tables]), measure)
     side = min(6.5, max(2.6, (0.4 if k <= WRITTEN_CELLS else 0.2) * k))
@@ -99,7 +99,7 @@ def agreement(
     parts: Any = figure.subfigures(2, 1, height_ratios=[height, 1.5]) if random is not None else None
     top = figure if parts is None else parts[0]
     panels = top.subplots(1, 2, sharey=True)
-    means = [getattr(found, f"mean_{measure}") for found in (before, after)]
+    means = [getattr(measured, f"mean_{measure}") for measured in (before, after)]
     for axes, table, mean, title in zip(panels, tables, means, ("all prompts", "kept prompts"), strict=True):
         image = axes.imshow(table, cmap=SEQUENTIAL, vmin=low, vmax=high, interpolation="nearest")
         axes.set_title(f"{title}: mean {_written(mean, measure)}", fontsize=9, color=INK)
@@ -114,7 +114,7 @@ def agreement(
     panels[0].set_ylabel("models" if order is None else "models, best first", fontsize=9)
     bar = top.colorbar(image, ax=list(panels), shrink=0.8, pad=0.02)
     written = {"share": "prompts on which two models agree", "kappa": "Cohen's kappa of two models"}[measure]
-    bar.set_label(f"{written} ({what})", fontsize=8)
+    bar.set_label(f"{written} ({answer_word})", fontsize=8)
     bar.ax.tick_params(labelsize=7, color=FAINT)
     bar.outline.set_visible(False)
     if measure == "share":
@@ -145,9 +145,9 @@ def _written(value: float, measure: str) -> str:
 
 def _write_cells(axes: Axes, table: Any, middle: float, measure: str) -> None:
     for i, j in zip(*np.nonzero(~np.ma.getmaskarray(table)), strict=True):
-        said = f"{100 * table[i, j]:.0f}" if measure == "share" else f"{table[i, j]:.2f}"
+        text = f"{100 * table[i, j]:.0f}" if measure == "share" else f"{table[i, j]:.2f}"
         color = "white" if table[i, j] < middle else INK
-        axes.text(j, i, said, ha="center", va="center", fontsize=6.5, color=color)
+        axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=color)
 
 
 def _means(axes: Axes, means: Sequence[float], drawn: NDArray[np.float64], measure: str) -> None:
@@ -204,9 +204,9 @@ def accuracy(
         label.set_fontweight("bold" if is_marked else "normal")
     axes.set_ylim(k - 0.4, -0.6)
     for row, place in enumerate(order.tolist()):
-        said, color = _ranks(change.rank_before[place], change.rank_after[place])
+        text, color = _ranks(change.rank_before[place], change.rank_after[place])
         axes.annotate(
-            said, (1.02, row), xycoords=("axes fraction", "data"), fontsize=max(size, 4.5), color=color, va="center",
+            text, (1.02, row), xycoords=("axes fraction", "data"), fontsize=max(size, 4.5), color=color, va="center",
             annotation_clip=False,
         )  # fmt: skip
     axes.annotate(
@@ -247,8 +247,8 @@ def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept
     figure = create_figure(7.6, max(2.6, 1.7 + (0.24 if k <= 20 else 0.19 if k <= 40 else 0.155) * k))
     axes = figure.subplots()
     start = np.zeros(k)
-    shown = {name: color for name, color in zip(removed, cycle(SERIES)) if removed[name].any()}
-    for name, color in shown.items():
+    colors = {name: color for name, color in zip(removed, cycle(SERIES)) if removed[name].any()}
+    for name, color in colors.items():
         share = (removed[name] / n)[order]
         axes.barh(rows, share, left=start, height=0.78, color=color, label=name.replace("_", " "))
         start += share
@@ -270,6 +270,6 @@ def shares_by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept
     axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
     axes.set_xlabel("share of the task's prompts removed", fontsize=9)
     axes.set_ylabel(f"tasks (first {k} of {len(n):,})" if k < len(n) else "tasks", fontsize=9)
-    if shown:
-        figure.legend(loc="outside upper center", ncols=min(len(shown), 4), frameon=False, fontsize=8)
+    if colors:
+        figure.legend(loc="outside upper center", ncols=min(len(colors), 4), frameon=False, fontsize=8)
     return figure

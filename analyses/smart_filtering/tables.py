@@ -120,8 +120,8 @@ def by_task(tasks: NDArray[np.str_], steps: Mapping[str, StepFlags], kept: NDArr
         kept: ``(n_prompts,)`` what they leave.
     """
     parts = {"kept": kept}
-    for name, one in steps.items():
-        parts |= {f"{_column(name)}_flagged": one.flagged, f"{_column(name)}_removed": one.removed}
+    for name, flags in steps.items():
+        parts |= {f"{_column(name)}_flagged": flags.flagged, f"{_column(name)}_removed": flags.removed}
     names, size, inside = count_by_task(tasks, parts)
     removed = size - inside["kept"]
     share = removed / size
@@ -170,9 +170,9 @@ def agreement(models: Sequence[str], before: ModelAgreement, after: ModelAgreeme
     i, j = np.triu_indices(len(models), 1)
     names = np.array(models, dtype=object)
     columns = {
-        f"{measure}_{when}": number_column(getattr(found, measure)[i, j])
+        f"{measure}_{when}": number_column(getattr(measured, measure)[i, j])
         for measure in ("share", "kappa")
-        for when, found in (("before", before), ("after", after))
+        for when, measured in (("before", before), ("after", after))
     }
     return pa.table(
         {"model": pa.array(names[i].tolist(), pa.string()), "other": pa.array(names[j].tolist(), pa.string())} | columns
@@ -181,15 +181,15 @@ def agreement(models: Sequence[str], before: ModelAgreement, after: ModelAgreeme
 
 def correlations(changes: Mapping[str, CorrelationChange]) -> pa.Table:
     """One row for each correlation, by its name."""
-    told = ("before", "after", "change", "low", "high", "share_not_above")
-    found = list(changes.values())
+    attributes = ("before", "after", "change", "low", "high", "share_not_above")
+    rows = list(changes.values())
     columns: dict[str, Any] = {
         "correlation": pa.array([*changes], pa.string()),
-        "n_models": pa.array([one.n_models for one in found], pa.int64()),
+        "n_models": pa.array([change.n_models for change in rows], pa.int64()),
     }
-    columns |= {name: number_column([getattr(one, name) for one in found]) for name in told}
+    columns |= {name: number_column([getattr(change, name) for change in rows]) for name in attributes}
     columns |= {
-        name: pa.array([getattr(one, name) for one in found], pa.int64()) for name in ("n_draws", "n_undefined")
+        name: pa.array([getattr(change, name) for change in rows], pa.int64()) for name in ("n_draws", "n_undefined")
     }
     return pa.table(columns)
 
@@ -214,9 +214,9 @@ def decisions(
         "reasons": _joined([*steps], [step.flagged for step in steps.values()], len(tasks)),
         "removed_by": _joined([*steps], [step.removed for step in steps.values()], len(tasks)),
     }
-    for name, one in steps.items():
-        if (one.groups >= 0).any():
-            columns[f"{_column(name)}_group"] = pa.array(one.groups, pa.int32(), mask=one.groups < 0)
+    for name, flags in steps.items():
+        if (flags.groups >= 0).any():
+            columns[f"{_column(name)}_group"] = pa.array(flags.groups, pa.int32(), mask=flags.groups < 0)
     return pa.table(columns)
 
 

@@ -85,19 +85,19 @@ def find_anomalous_tasks(
     }
     if E is not None:
         measured["distance"] = _distances(E, task, len(names))
-    found = [
+    anomalies = [
         AnomalousTask(
             task=str(names[place]),
             measure=measure,
-            value=_shown(measure, values[place]),
-            median=_shown(measure, np.nanmedian(values)),
+            value=_restore_unit(measure, values[place]),
+            median=_restore_unit(measure, np.nanmedian(values)),
             z=float(z[place]),
         )
         for measure, values in measured.items()
         for z in [_robust_z(values, MIN_DIFFERENCE[measure])]
         for place in np.flatnonzero((z if measure == "distance" else np.abs(z)) >= at_least)
     ]
-    return tuple(sorted(found, key=lambda anomaly: -abs(anomaly.z)))
+    return tuple(sorted(anomalies, key=lambda anomaly: -abs(anomaly.z)))
 
 
 def _means(values: Floats, task: NDArray[np.intp], n_tasks: int) -> Floats:
@@ -139,6 +139,6 @@ def _robust_z(values: Floats, least: float) -> Floats:
     return z
 
 
-def _shown(measure: Measure, value: float) -> float:
+def _restore_unit(measure: Measure, value: float) -> float:
     """A value in the unit in which it is read."""
     return float(np.expm1(value) if measure == "length" else value)

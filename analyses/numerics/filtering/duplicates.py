@@ -58,7 +58,7 @@ def normalized(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Compatibility forms replaced, but for powers, indices and fractions."""
-    return _replaceable().sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+    return _replaceable().sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
 
 
 @cache

@@ -104,14 +104,14 @@ def fit_two_parameter(
         tolerance: of discrimination's logarithm, of ``c`` and of abilities.
     """
     n_prompts, n_models = right.shape
-    asked, answering = ~np.isnan(right).all(axis=1), ~np.isnan(right).all(axis=0)
+    is_measured, has_scores = ~np.isnan(right).all(axis=1), ~np.isnan(right).all(axis=0)
     prompt, model = (np.full(n, np.nan) for n in (n_prompts, n_models))
-    if not asked.any():
+    if not is_measured.any():
         return TwoParameterFit(
             difficulty=prompt, discrimination=prompt, difficulty_stderr=prompt, discrimination_stderr=prompt,
             ability=model, n_iterations=0, converged=True, log_posterior=np.nan,
         )  # fmt: skip
-    kept = right[np.ix_(asked, answering)]
+    kept = right[np.ix_(is_measured, has_scores)]
     answers = np.where(np.isnan(kept), -1, kept).astype(np.int8)
     patterns, members, counts = np.unique(answers, axis=0, return_inverse=True, return_counts=True)
     fit = _Fit(patterns, counts.astype(np.float64))
@@ -120,13 +120,13 @@ def fit_two_parameter(
         n_iterations += 1
         converged = fit.iterate() <= tolerance
     weights, evidence = fit.posterior()
-    model[answering] = (weights * fit.nodes()).sum(axis=1)
-    found = []
+    model[has_scores] = (weights * fit.nodes()).sum(axis=1)
+    columns = []
     for values in fit.numbers(weights):
-        all_of_them = prompt.copy()
-        all_of_them[asked] = values[members.reshape(-1)]
-        found.append(all_of_them)
-    difficulty, discrimination, difficulty_stderr, discrimination_stderr = found
+        column = prompt.copy()
+        column[is_measured] = values[members.reshape(-1)]
+        columns.append(column)
+    difficulty, discrimination, difficulty_stderr, discrimination_stderr = columns
     return TwoParameterFit(
         difficulty=difficulty,
         discrimination=discrimination,
@@ -212,12 +212,12 @@ class _Fit:
 
         def look(block: int) -> Floats:
             rows = self.blocks[block]
-            found = np.empty((len(self.c[rows]), 3))
-            information(self.answers[rows], self.slopes[rows], self.c[rows], self.middle, nodes, weights, found)
-            return found
+            block_entries = np.empty((len(self.c[rows]), 3))
+            information(self.answers[rows], self.slopes[rows], self.c[rows], self.middle, nodes, weights, block_entries)
+            return block_entries
 
-        found = np.concatenate(map_blocks(look, len(self.blocks)))
-        of_slope, of_both, of_odds = (found + np.array([SLOPE_SD**-2, 0.0, ODDS_SD**-2])).T
+        entries = np.concatenate(map_blocks(look, len(self.blocks)))
+        of_slope, of_both, of_odds = (entries + np.array([SLOPE_SD**-2, 0.0, ODDS_SD**-2])).T
         determinant = of_slope * of_odds - of_both**2
         determinant[(determinant <= 0) | (of_slope <= 0)] = np.nan
         a = np.exp(self.slopes)
@@ -230,9 +230,9 @@ class _Fit:
         """A kernel's sums over all prompts, block after block."""
 
         def look(block: int) -> Floats:
-            rows, found = self.blocks[block], zeros.copy()
-            kernel(self.answers[rows], self.counts[rows], self.slopes[rows], self.c[rows], self.middle, at, found)
-            return found
+            rows, sums = self.blocks[block], zeros.copy()
+            kernel(self.answers[rows], self.counts[rows], self.slopes[rows], self.c[rows], self.middle, at, sums)
+            return sums
 
         return np.asarray(np.sum(map_blocks(look, len(self.blocks)), axis=0))
 
@@ -273,7 +273,7 @@ class _Fit:
 
 
 def flag_easy_or_undiscriminating(
-    found: TwoParameterFit, *, percentile: float = 25, combine: Literal["either", "both"] = "either"
+    fit: TwoParameterFit, *, percentile: float = 25, combine: Literal["either", "both"] = "either"
 ) -> NDArray[np.bool_]:
     """Prompts that are among the easiest, or among those that tell good models least from bad ones.
 
@@ -281,7 +281,7 @@ def flag_easy_or_undiscriminating(
     quarter of the prompts has the same lowest difficulty, all of them are easy. Prompts without numbers are neither.
 
     Args:
-        found: as of `fit_two_parameter`.
+        fit: as of `fit_two_parameter`.
         percentile: of difficulty and of discrimination, by linear interpolation, in [0, 100].
         combine: whether one of the two is enough, or both must be.
 
@@ -290,7 +290,7 @@ def flag_easy_or_undiscriminating(
 
     Source: Gupta et al. 2024, section 4.4, after Rodriguez et al. 2021.
     """
-    easy, dull = (_lowest(numbers, percentile) for numbers in (found.difficulty, found.discrimination))
+    easy, dull = (_lowest(numbers, percentile) for numbers in (fit.difficulty, fit.discrimination))
     return easy | dull if combine == "either" else easy & dull
 
 

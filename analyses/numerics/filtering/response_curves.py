@@ -21,7 +21,7 @@ MAX_STEP = 1.0
 
 
 @jit
-def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, nodes: Any, found: Any) -> None:
+def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, nodes: Any, out: Any) -> None:
     """Add to ``found``, ``(n_models, n_nodes)``, the log likelihood of each model's answers at each of its nodes.
 
     Args:
@@ -39,11 +39,11 @@ def log_likelihood(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, node
                     odds = a * (nodes[j, k] - nu) - c[i]
                     if answers[i, j] == 0:
                         odds = -odds
-                    found[j, k] -= counts[i] * (np.log1p(np.exp(-np.abs(odds))) + max(-odds, 0.0))
+                    out[j, k] -= counts[i] * (np.log1p(np.exp(-np.abs(odds))) + max(-odds, 0.0))
 
 
 @jit
-def ability_slopes(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: Any, found: Any) -> None:
+def ability_slopes(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: Any, out: Any) -> None:
     """Add to ``found``, ``(2, n_models)``, slope and curvature (its sign changed) of the log likelihood at abilities.
 
     Args:
@@ -55,8 +55,8 @@ def ability_slopes(answers: Any, counts: Any, slopes: Any, c: Any, nu: Any, at: 
         for j in range(answers.shape[1]):
             if answers[i, j] >= 0:
                 p = 1 / (1 + np.exp(c[i] - a * (at[j] - nu)))
-                found[0, j] += counts[i] * a * (answers[i, j] - p)
-                found[1, j] += counts[i] * a * a * p * (1 - p)
+                out[0, j] += counts[i] * a * (answers[i, j] - p)
+                out[1, j] += counts[i] * a * a * p * (1 - p)
 
 
 @jit
@@ -103,7 +103,7 @@ def step_prompts(
 
 
 @jit
-def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights: Any, found: Any) -> None:
+def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights: Any, out: Any) -> None:
     """Fill ``found``, ``(n, 3)``, with each prompt's observed information about its slope and ``c``.
 
     Entries are the second derivatives of the marginal log likelihood, signs changed: slope twice, slope and ``c``,
@@ -115,7 +115,7 @@ def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights:
     """
     for i in range(answers.shape[0]):
         a = np.exp(slopes[i])
-        found[i] = 0.0
+        out[i] = 0.0
         for j in range(answers.shape[1]):
             if answers[i, j] >= 0:
                 s1, s2, s11, s12, s22 = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -128,9 +128,9 @@ def information(answers: Any, slopes: Any, c: Any, nu: Any, nodes: Any, weights:
                     s11 += weight * miss * miss * t * t
                     s12 -= weight * miss * miss * t
                     s22 += weight * miss * miss
-                    found[i, 0] += weight * (spread * t * t - miss * t)
-                    found[i, 1] -= weight * spread * t
-                    found[i, 2] += weight * spread
-                found[i, 0] -= s11 - s1 * s1
-                found[i, 1] -= s12 - s1 * s2
-                found[i, 2] -= s22 - s2 * s2
+                    out[i, 0] += weight * (spread * t * t - miss * t)
+                    out[i, 1] -= weight * spread * t
+                    out[i, 2] += weight * spread
+                out[i, 0] -= s11 - s1 * s1
+                out[i, 1] -= s12 - s1 * s2
+                out[i, 2] -= s22 - s2 * s2

@@ -83,13 +83,13 @@ def measure_random_agreement(
     blocks = split_blocks(n_draws, BLOCK)
 
     def drawn(block: int) -> list[tuple[float, float]]:
-        found = []
+        means = []
         for draw in blocks[block]:
             chosen = generator(seed, RANDOM_SUBSETS, draw).choice(columns.shape[1], size, replace=False)
             some = np.ascontiguousarray(columns[:, np.sort(chosen)])
             share, kappa = _of_counts(*_counts(some, n_answers))
-            found.append((_mean(share), _mean(kappa)))
-        return found
+            means.append((_mean(share), _mean(kappa)))
+        return means
 
     means = np.array([pair for some in map_blocks(drawn, len(blocks)) for pair in some]).reshape(n_draws, 2)
     return RandomAgreement(share=means[:, 0].copy(), kappa=means[:, 1].copy())

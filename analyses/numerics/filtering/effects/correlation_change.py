@@ -57,7 +57,7 @@ class CorrelationChange:
 
 
 def correlation_changes(
-    before: Floats, after: Floats, other: Floats, *, n_draws: int = 10_000, seed: int
+    before: Floats, after: Floats, external_scores: Floats, *, n_draws: int = 10_000, seed: int
 ) -> Mapping[str, CorrelationChange]:
     """Pearson's and Spearman's correlation with other scores, before and after.
 
@@ -66,15 +66,15 @@ def correlation_changes(
     nothing is defined.
 
     Args:
-        before, after, other: ``(m,)`` scores of the same models, on one scale and direction each; models that lack one
-            (NaN) are left out.
+        before, after, external_scores: ``(m,)`` scores of the same models, on one scale and direction each; models that
+            lack one (NaN) are left out.
         n_draws: draws of the models.
         seed: the same seed gives the same draws, for any number of workers.
 
     Returns:
         By the names "pearson" and "spearman".
     """
-    table = np.stack([before, after, other]).astype(np.float64)
+    table = np.stack([before, after, external_scores]).astype(np.float64)
     table = table[:, ~np.isnan(table).any(axis=0)]
     m = table.shape[1]
     if m < MIN_MODELS:
@@ -100,14 +100,14 @@ def _correlations(table: Floats, levels: NDArray[np.intp], models: NDArray[np.in
         levels: ``(3, m)`` place of each score among the different ones, the smallest first.
         models: ``(n_draws, m)`` models drawn.
     """
-    found = np.empty((len(models), 2, 2))
+    correlations = np.empty((len(models), 2, 2))
     constant = [np.ptp(level[models], axis=1) == 0 for level in levels]
     ranked = [_mid_ranks(level[models], int(level.max()) + 1) for level in levels]
     for place, units in enumerate(([_units(row[models]) for row in table], [_units(ranks) for ranks in ranked])):
-        for which in (0, 1):
-            r = np.clip((units[which] * units[2]).sum(axis=1), -1.0, 1.0)
-            found[:, place, which] = np.where(constant[which] | constant[2], np.nan, r)
-    return found
+        for column in (0, 1):
+            r = np.clip((units[column] * units[2]).sum(axis=1), -1.0, 1.0)
+            correlations[:, place, column] = np.where(constant[column] | constant[2], np.nan, r)
+    return correlations
 
 
 def _units(x: Floats) -> Floats:

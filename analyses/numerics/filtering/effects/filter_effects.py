@@ -72,14 +72,14 @@ class FilterEffects:
             if self.ranking.n_without_filter_models < 2
             else tied
         )
-        found = {
+        rankings = {
             "tau": (self.ranking.tau, tied),
             "tau_without_filter_models": (self.ranking.tau_without_filter_models, few),
         }
-        return found | self._agreement() | self._correlations() | self._error()
+        return rankings | self._agreement() | self._correlations() | self._error()
 
     def _agreement(self) -> dict[str, tuple[float, str]]:
-        found: dict[str, tuple[float, str]] = {}
+        numbers: dict[str, tuple[float, str]] = {}
         for name in ("share", "kappa"):
             drawn = spread(getattr(self.random, name))
             values = {
@@ -89,15 +89,15 @@ class FilterEffects:
                 "random_low": drawn.low,
                 "random_high": drawn.high,
             }
-            found |= {f"agreement.{name}.{when}": (value, "no two models have one") for when, value in values.items()}
-        return found
+            numbers |= {f"agreement.{name}.{when}": (value, "no two models have one") for when, value in values.items()}
+        return numbers
 
     def _correlations(self) -> dict[str, tuple[float, str]]:
         constant = "the scores of one of them are all the same"
         return {
-            f"against.{name}.{what}": (float(getattr(change, what)), constant)
+            f"against.{name}.{attribute}": (float(getattr(change, attribute)), constant)
             for name, change in self.changes.items()
-            for what in ("n_models", "before", "after", "change", "low", "high", "share_not_above")
+            for attribute in ("n_models", "before", "after", "change", "low", "high", "share_not_above")
         }
 
     def _error(self) -> dict[str, tuple[float, str]]:
@@ -105,22 +105,27 @@ class FilterEffects:
             self.error.reason or "it is not defined in any split",
             spread(np.where(self.error.n_kept > 0, self.error.n_kept, np.nan)),
         )
-        found = {f"subset_error.n_kept.{which}": (getattr(sizes, which), reason) for which in ("mean", "low", "high")}
-        for who in ("chosen", "random"):
-            for what in ("fitted", "raw", "tau"):
-                over_splits = spread(getattr(getattr(self.error, who), what))
-                for which in ("mean", "low", "high"):
-                    found[f"subset_error.{who}.{what}.{which}"] = (getattr(over_splits, which), reason)
-        return found
+        numbers = {
+            f"subset_error.n_kept.{statistic}": (getattr(sizes, statistic), reason)
+            for statistic in ("mean", "low", "high")
+        }
+        for subset in ("chosen", "random"):
+            for measure in ("fitted", "raw", "tau"):
+                over_splits = spread(getattr(getattr(self.error, subset), measure))
+                for statistic in ("mean", "low", "high"):
+                    numbers[f"subset_error.{subset}.{measure}.{statistic}"] = (getattr(over_splits, statistic), reason)
+        return numbers
 
     @property
     def arrays(self) -> Mapping[str, NDArray[np.float64]]:
         """Random subsets and splits, one by one."""
-        found = {"random.share": self.random.share, "random.kappa": self.random.kappa}
-        for who in ("chosen", "random"):
-            errors = getattr(self.error, who)
-            found |= {f"subset_error.{who}.{what}": getattr(errors, what) for what in ("fitted", "raw", "tau")}
-        return found
+        arrays = {"random.share": self.random.share, "random.kappa": self.random.kappa}
+        for subset in ("chosen", "random"):
+            errors = getattr(self.error, subset)
+            arrays |= {
+                f"subset_error.{subset}.{measure}": getattr(errors, measure) for measure in ("fitted", "raw", "tau")
+            }
+        return arrays
 
 
 def measure_effects(
@@ -128,7 +133,7 @@ def measure_effects(
     kept: NDArray[np.bool_],
     is_filter_model: NDArray[np.bool_],
     answers: NDArray[np.int32],
-    other: NDArray[np.float64] | None,
+    external_scores: NDArray[np.float64] | None,
     choose: Callable[[NDArray[np.intp]], NDArray[np.bool_]],
     draws: EffectDraws,
 ) -> FilterEffects:
@@ -139,15 +144,15 @@ def measure_effects(
         kept: ``(n_prompts,)`` whether the prompt stays.
         is_filter_model: ``(n_models,)`` whether the filter looked at the model's answers.
         answers: ``(n_prompts, n_models)`` numbers of answers, -1 = none.
-        other: ``(n_models,)`` other scores of the models, larger is better; NaN where there is none.
+        external_scores: ``(n_models,)`` other scores of the models, larger is better; NaN where there is none.
         choose: what would stay if only some models could be looked at, see `subset_error`.
         draws: random subsets, splits of the models, draws of the models.
     """
     ranking = ranking_change(Q, kept, is_filter_model)
     changes: Mapping[str, CorrelationChange] = {}
-    if other is not None:
+    if external_scores is not None:
         changes = correlation_changes(
-            ranking.score_before, ranking.score_after, other, n_draws=draws.n_draws, seed=draws.seed
+            ranking.score_before, ranking.score_after, external_scores, n_draws=draws.n_draws, seed=draws.seed
         )
     return FilterEffects(
         ranking=ranking,

@@ -83,8 +83,8 @@ def compare_with_random(
         seed: two selections of one size are compared with the same random ones.
     """
     size = int(kept.sum())
-    one = subset_statistics(Q, kept[None], excluded=excluded, external_scores=external_scores)
-    many = random_subset_statistics(
+    selected = subset_statistics(Q, kept[None], excluded=excluded, external_scores=external_scores)
+    drawn_statistics = random_subset_statistics(
         Q, size, n_subsets=n_subsets, seed=seed, excluded=excluded, external_scores=external_scores
     )
     nowhere = np.full(n_subsets, np.nan)
@@ -92,15 +92,15 @@ def compare_with_random(
     if answers is not None:
         agreed = agreement(answers[kept]).mean_share
         drawn = measure_random_agreement(answers, size, n_draws=n_subsets, seed=seed).share
-    values, random = _named(one), _named(many)
+    values, random = _name_statistics(selected), _name_statistics(drawn_statistics)
     if not excluded.any():
         values["tau_without_filter_models"], random["tau_without_filter_models"] = nowhere[:1], nowhere
     return SelectionComparison(
         kept=kept,
-        values={name: float(found[0]) for name, found in values.items()} | {"agreement": agreed},
+        values={name: float(value[0]) for name, value in values.items()} | {"agreement": agreed},
         random={**random, "agreement": drawn},
-        means=one.means[0],
-        random_means=many.means,
+        means=selected.means[0],
+        random_means=drawn_statistics.means,
     )
 
 
@@ -112,16 +112,16 @@ def full_statistics(
     Args:
         Q, answers, external_scores: as for `compare_with_random`.
     """
-    found = _named(subset_statistics(Q, np.ones((1, len(Q)), np.bool_), external_scores=external_scores))
-    return {name: float(found[name][0]) for name in ("pearson", "spearman")} | {
+    statistics = _name_statistics(subset_statistics(Q, np.ones((1, len(Q)), np.bool_), external_scores=external_scores))
+    return {name: float(statistics[name][0]) for name in ("pearson", "spearman")} | {
         "agreement": float("nan") if answers is None else agreement(answers).mean_share
     }
 
 
-def _named(found: SubsetStatistics) -> dict[str, Floats]:
+def _name_statistics(statistics: SubsetStatistics) -> dict[str, Floats]:
     return {
-        "tau": found.tau,
-        "tau_without_filter_models": found.tau_without_excluded,
-        "pearson": found.pearson,
-        "spearman": found.spearman,
+        "tau": statistics.tau,
+        "tau_without_filter_models": statistics.tau_without_excluded,
+        "pearson": statistics.pearson,
+        "spearman": statistics.spearman,
     }

@@ -78,14 +78,14 @@ def subset_statistics(
         external_scores: ``(n_models,)`` scores of the same models in another place, NaN = not known; by default of all.
     """
     n_models = Q.shape[1]
-    others = np.ones(n_models, bool) if excluded is None else ~excluded
+    included = np.ones(n_models, bool) if excluded is None else ~excluded
     scores = np.full(n_models, np.nan) if external_scores is None else external_scores
     full, means = _means(Q, np.ones((1, len(Q)), bool))[0], _means(Q, selections)
     tau, correlations = np.full((len(means), 2), np.nan), np.full((len(means), 2), np.nan)
     for row, some in enumerate(means):
         both = ~np.isnan(full) & ~np.isnan(some)
         first, second = mean_ranks(full[both]), mean_ranks(some[both])
-        tau[row] = kendall_tau_b(first, second), kendall_tau_b(first[others[both]], second[others[both]])
+        tau[row] = kendall_tau_b(first, second), kendall_tau_b(first[included[both]], second[included[both]])
         known = ~np.isnan(some) & ~np.isnan(scores)
         correlations[row] = _correlations(some[known], scores[known])
     return SubsetStatistics(

@@ -56,15 +56,15 @@ def ranking_change(
     """
     before, after = mean_scores(Q, np.ones(len(Q), np.bool_)), mean_scores(Q, kept)
     first, second = (_ranks(scores, higher_is_better) for scores in (before, after))
-    others = ~is_filter_model
+    did_not_filter = ~is_filter_model
     return RankingChange(
         score_before=before,
         score_after=after,
         rank_before=first,
         rank_after=second,
         tau=_tau(first, second),
-        tau_without_filter_models=_tau(first[others], second[others]),
-        n_without_filter_models=int(others.sum()),
+        tau_without_filter_models=_tau(first[did_not_filter], second[did_not_filter]),
+        n_without_filter_models=int(did_not_filter.sum()),
     )
 
 

@@ -114,12 +114,12 @@ def _errors(
     full: Floats, some: Floats, choosing: NDArray[np.bool_], higher_is_better: bool
 ) -> tuple[float, float, float]:
     """Raw error, fitted error and tau-b of the models that did not choose."""
-    judged = ~choosing
+    scored = ~choosing
     if np.isnan(some).any():
         return (float("nan"),) * 3
-    raw = float(np.abs(full[judged] - some[judged]).mean())
-    fitted = float(np.abs(full[judged] - _line(some[choosing], full[choosing], some[judged])).mean())
-    ranks = (mean_ranks(scores[judged], higher_is_better=higher_is_better) for scores in (some, full))
+    raw = float(np.abs(full[scored] - some[scored]).mean())
+    fitted = float(np.abs(full[scored] - _line(some[choosing], full[choosing], some[scored])).mean())
+    ranks = (mean_ranks(scores[scored], higher_is_better=higher_is_better) for scores in (some, full))
     return raw, fitted, kendall_tau_b(*ranks)
 
 

@@ -79,9 +79,9 @@ def iterate_products(
         Place of the block's first row, and ``(b, n)`` products, which the next block overwrites.
     """
     size = max(1, min(ROWS_AT_A_TIME, FLOATS_AT_A_TIME // max(1, len(columns))))
-    held = np.empty((min(size, len(rows)), len(columns)), np.float32)
+    buffer = np.empty((min(size, len(rows)), len(columns)), np.float32)
     for block in split_blocks(len(rows), size):
-        yield block.start, np.matmul(rows[block.start : block.stop], columns.T, out=held[: len(block)])
+        yield block.start, np.matmul(rows[block.start : block.stop], columns.T, out=buffer[: len(block)])
 
 
 def iterate_pair_products(unit: NDArray[np.float32]) -> Iterator[tuple[int, int, NDArray[np.float32]]]:

@@ -207,7 +207,7 @@ def _position(values: NDArray[np.float64], top: int, rounding: float) -> float:
     return float(top + 0.5 * (before - after) / (before - 2 * at + after))
 
 
-def threshold(found: Density, *, unimodal: Literal["keep", "half"] = "keep") -> Threshold:
+def threshold(curve: Density, *, unimodal: Literal["keep", "half"] = "keep") -> Threshold:
     """The first local maximum of the density above 0.
 
     A maximum at 0 is a crowd of pairs closer to each other than the bandwidth. No distance lies strictly below it, so
@@ -215,21 +215,21 @@ def threshold(found: Density, *, unimodal: Literal["keep", "half"] = "keep") -> 
     itself stands in it, and the last digit of its distance must not decide whether it lies below.
 
     Args:
-        found: of the distances.
+        curve: of the distances.
         unimodal: where there is one usable maximum only, "keep" takes it, as the paper says, and "half" takes half of
             it, as its authors' code does.
     """
-    usable = found.maxima[found.maxima > 0]
-    is_crowded = len(usable) < len(found.maxima)
+    usable = curve.maxima[curve.maxima > 0]
+    is_crowded = len(usable) < len(curve.maxima)
     n = len(usable)
     value: float | None = None
     if n:
-        unit = found.bandwidth / FINENESS
+        unit = curve.bandwidth / FINENESS
         value = float(np.floor(usable[0] / unit)) * unit / (2 if n == 1 and unimodal == "half" else 1)
-        which = f"the first of {n} local maxima" if n > 1 else "the only local maximum"
+        maximum = f"the first of {n} local maxima" if n > 1 else "the only local maximum"
         half = "half of " if n == 1 and unimodal == "half" else ""
         besides = " above 0, besides one at 0, below which no distance lies" if is_crowded else ""
-        reason = f"{half}{which} of the density{besides}"
+        reason = f"{half}{maximum} of the density{besides}"
     elif is_crowded:
         reason = (
             "the only local maximum of the density is at 0, below which no distance lies; choose a smaller bandwidth, "

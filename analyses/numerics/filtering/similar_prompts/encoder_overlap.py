@@ -132,8 +132,8 @@ def _overlap(steps: Sequence[EncoderResult], i: int, j: int) -> EncoderOverlap:
 def _pairs(E: NDArray[np.float32], near: Neighbours, threshold: float) -> NDArray[np.int64]:
     """Pairs strictly nearer, as numbers, ascending."""
     n, codes = len(E), [np.empty(0, dtype=np.int64)]
-    for i, others in enumerate(iterate_nearer(E, near, threshold)):
-        codes.append(i * n + np.sort(others[others > i]).astype(np.int64))
+    for i, near_prompts in enumerate(iterate_nearer(E, near, threshold)):
+        codes.append(i * n + np.sort(near_prompts[near_prompts > i]).astype(np.int64))
     return np.concatenate(codes)
 
 

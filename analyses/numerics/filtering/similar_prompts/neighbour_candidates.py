@@ -44,11 +44,11 @@ class NeighbourCandidates:
     def kth(self, k: int) -> NDArray[np.float32]:
         """``(n,)`` the ``k``-th largest product; minus infinity where there are fewer, or some may be missing."""
         n, room = self.values.shape
-        found = np.empty(n, np.float32)
+        kth = np.empty(n, np.float32)
         for rows in split_blocks(n, ROWS_AT_A_TIME):
             block = slice(rows.start, rows.stop)
-            found[block] = np.partition(self.values[block], room - k, axis=1)[:, room - k]
-        return np.where(self.counts <= room, found, -np.float32(np.inf))
+            kth[block] = np.partition(self.values[block], room - k, axis=1)[:, room - k]
+        return np.where(self.counts <= room, kth, -np.float32(np.inf))
 
 
 def find_candidates(directions: NormalizedVectors, k: int) -> NeighbourCandidates | None:
@@ -88,23 +88,23 @@ def _gather(near: Any, row: Any, column: Any, bars: Any, counts: Any, places: An
         row, column: numbers of its first row and column.
         bars, counts, places, values: of `NeighbourCandidates`.
     """
-    others, room = bars[column:], places.shape[1]
-    reached = np.empty(others.size, np.int32)
+    column_bars, room = bars[column:], places.shape[1]
+    reached = np.empty(column_bars.size, np.int32)
     for r in range(len(near)):
-        i, mine = row + r, near[r]
+        i, row_products = row + r, near[r]
         bar, count = bars[i], counts[i]
         n_reached = 0
-        for c in range(i + 1 - column, mine.size):
+        for c in range(i + 1 - column, row_products.size):
             reached[n_reached] = c
-            n_reached += (mine[c] >= bar) | (mine[c] >= others[c])
+            n_reached += (row_products[c] >= bar) | (row_products[c] >= column_bars[c])
         for c in reached[:n_reached]:
             j = column + c
-            if mine[c] >= bar:
+            if row_products[c] >= bar:
                 if count < room:
-                    places[i, count], values[i, count] = j, mine[c]
+                    places[i, count], values[i, count] = j, row_products[c]
                 count += 1
-            if mine[c] >= others[c]:
+            if row_products[c] >= column_bars[c]:
                 if counts[j] < room:
-                    places[j, counts[j]], values[j, counts[j]] = i, mine[c]
+                    places[j, counts[j]], values[j, counts[j]] = i, row_products[c]
                 counts[j] += 1
         counts[i] = count

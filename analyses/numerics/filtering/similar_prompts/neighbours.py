@@ -52,16 +52,16 @@ def nearest_neighbours(E: NDArray[np.float32], k: int = 100) -> Neighbours:
     """
     directions, n = NormalizedVectors.of(E), len(E)
     k = max(0, min(k, n - 1))
-    found = Neighbours(indices=np.empty((n, k), np.int32), distances=np.empty((n, k)))
+    neighbours = Neighbours(indices=np.empty((n, k), np.int32), distances=np.empty((n, k)))
     few = find_candidates(directions, k)
-    left = _fill_from(few, directions, found) if few else np.arange(n if k else 0)
-    _fill_from_all(left, directions, found)
-    return found
+    left = _fill_from(few, directions, neighbours) if few else np.arange(n if k else 0)
+    _fill_from_all(left, directions, neighbours)
+    return neighbours
 
 
-def _fill_from(few: NeighbourCandidates, directions: NormalizedVectors, found: Neighbours) -> NDArray[np.int64]:
+def _fill_from(few: NeighbourCandidates, directions: NormalizedVectors, neighbours: Neighbours) -> NDArray[np.int64]:
     """Fill the rows whose neighbours are certain to be among their candidates; return the others."""
-    k = found.indices.shape[1]
+    k = neighbours.indices.shape[1]
     bars = few.kth(k) - np.float32(2 * directions.slack)
     enough = bars >= few.bars
     blocks = split_blocks(len(bars), ROWS_OF_A_TASK)
@@ -84,19 +84,19 @@ def _fill_from(few: NeighbourCandidates, directions: NormalizedVectors, found: N
         return part
 
     for rows, part in zip(blocks, map_blocks(task, len(blocks)), strict=True):
-        found.indices[rows.start : rows.stop] = part.indices
-        found.distances[rows.start : rows.stop] = part.distances
+        neighbours.indices[rows.start : rows.stop] = part.indices
+        neighbours.distances[rows.start : rows.stop] = part.distances
     return np.flatnonzero(~enough)
 
 
-def _fill_from_all(left: NDArray[np.int64], directions: NormalizedVectors, found: Neighbours) -> None:
+def _fill_from_all(left: NDArray[np.int64], directions: NormalizedVectors, neighbours: Neighbours) -> None:
     """Fill some rows by comparing them with all prompts."""
-    n, k = found.indices.shape
+    n, k = neighbours.indices.shape
     for start, near in iterate_products(directions.unit[left], directions.unit):
         rows = left[start : start + len(near)]
         near[np.arange(len(near)), rows] = -np.inf
         bars = np.partition(near, n - k, axis=1)[:, n - k] - np.float32(2 * directions.slack)
-        _select(near, rows, bars, directions.E, directions.squares, found.indices, found.distances)
+        _select(near, rows, bars, directions.E, directions.squares, neighbours.indices, neighbours.distances)
 
 
 @jit

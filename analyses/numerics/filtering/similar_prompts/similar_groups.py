@@ -100,20 +100,20 @@ def find_stars(
     Returns:
         ``(n,)`` number of the star each prompt is in, from 0 in the order in which they are made; -1 in none.
     """
-    found, n_stars = np.full(len(E), -1, np.int32), 0
+    groups, n_stars = np.full(len(E), -1, np.int32), 0
     for centre, near in enumerate(iterate_nearer(E, neighbours, threshold)):
-        members = near[found[near] < 0]
-        if len(members) + (found[centre] < 0) < 2:
+        members = near[groups[near] < 0]
+        if len(members) + (groups[centre] < 0) < 2:
             continue
         if texts is not None:
             distinct = [not is_lexically_similar(texts[centre], texts[m], protect) for m in members]
             members = members[np.array(distinct, np.bool_)]
-        if found[centre] < 0:
+        if groups[centre] < 0:
             members = np.append(members, centre)
         if len(members) >= 2:
-            found[members] = n_stars
+            groups[members] = n_stars
             n_stars += 1
-    return found
+    return groups
 
 
 def is_lexically_similar(a: str, b: str, at_least: float) -> bool:
@@ -244,14 +244,14 @@ def _join_products(
     least = np.float32(1 - limits[-1] - slack)
     wide, sums, reached = np.empty(E.shape[1]), np.empty(LANES), np.empty(near.shape[1], np.int32)
     for r in range(len(near)):
-        i, mine = row + r, near[r]
+        i, row_products = row + r, near[r]
         wide[:] = E[i]
         n_reached = 0
-        for c in range(i + 1 - column, mine.size):
+        for c in range(i + 1 - column, row_products.size):
             reached[n_reached] = c
-            n_reached += mine[c] >= least
+            n_reached += row_products[c] >= least
         for c in reached[:n_reached]:
-            cell = INT((1.0 - np.float64(mine[c])) * (CELLS / 2))
+            cell = INT((1.0 - np.float64(row_products[c])) * (CELLS / 2))
             first = INT(cells[min(max(cell, INT(0)), INT(CELLS - 1))])
             if first == OPEN:
                 distance = distance_from(wide, squares[i], INT(column + c), E, squares, sums)
@@ -294,10 +294,10 @@ def _number(parents: Any, groups: Any) -> None:
         for i in range(n):
             parents[t, i] = _root(parents, INT(t), INT(i))
             sizes[parents[t, i]] += 1
-        found = 0
+        n_groups = 0
         for i in range(n):
             root = parents[t, i]
             if root == i:
-                numbers[i] = found if sizes[i] > 1 else -1
-                found += sizes[i] > 1
+                numbers[i] = n_groups if sizes[i] > 1 else -1
+                n_groups += sizes[i] > 1
             groups[t, i] = numbers[root]
