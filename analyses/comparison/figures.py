@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analyses.numerics.comparing.by_task import TaskDifference
-from analyses.numerics.comparing.two_models import PairedComparison
+from analyses.comparison.method import ModelComparison
 from analyses.presentation.canvas import (
     DRAWN,
     FAINT,
@@ -23,48 +21,46 @@ from analyses.presentation.canvas import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 """Tasks that one picture shows."""
 
 
-def differences(
-    found: PairedComparison, tasks: Sequence[TaskDifference], names: tuple[str, str], metric: str
-) -> Figure:
+def differences(finding: ModelComparison, metric: str) -> Figure:
     """The difference in each task with its interval, and over all prompts.
 
     Args:
-        found: over all prompts.
-        tasks: of each task.
-        names: of the two models.
+        finding: the numbers.
         metric: what the scores are.
     """
-    order = sorted(tasks, key=lambda one: -one.difference)[:MOST_ROWS]
+    comparison = finding.comparison
+    order = sorted(finding.tasks, key=lambda task: -task.difference)[:MAX_ROWS]
     n = len(order)
     figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * (n + 1))
     axes = figure.subplots()
     axes.axvline(0.0, color=FAINT, linewidth=0.9)
-    for row, one in enumerate(order):
-        clear = one.holm <= 1 - found.level
-        color = INK if clear else FAINT
-        if not np.isnan(one.low):
-            axes.hlines(row, one.low, one.high, color=color, linewidth=1.3)
-        axes.plot(one.difference, row, "o", markersize=4.5, color=color, markerfacecolor=color if clear else "white")
-    best = found.best
+    for row, task in enumerate(order):
+        is_significant = task.holm <= 1 - comparison.level
+        color = INK if is_significant else FAINT
+        if not np.isnan(task.low):
+            axes.hlines(row, task.low, task.high, color=color, linewidth=1.3)
+        fill = color if is_significant else "white"
+        axes.plot(task.difference, row, "o", markersize=4.5, color=color, markerfacecolor=fill)
+    best = comparison.best
     if not np.isnan(best.low):
         axes.hlines(n + 0.3, best.low, best.high, color=OBSERVED, linewidth=2.4)
     axes.plot(best.mean, n + 0.3, "D", markersize=6, color=OBSERVED)
-    by = f", {best.n_units:,} clusters" if found.clustered is not None else ""
-    labels = [*(f"{one.task or '(no task)'} ({one.n:,})" for one in order), f"all prompts ({found.n:,}){by}"]
+    by = f", {best.n_units:,} clusters" if comparison.clustered is not None else ""
+    labels = [*(f"{task.task or '(no task)'} ({task.n:,})" for task in order), f"all prompts ({comparison.n:,}){by}"]
     axes.set_yticks([*range(n), n + 0.3], shorten(labels), fontsize=label_font_size(n + 1))
     axes.set_ylim(n + 0.9, -0.7)
     axes.set_axisbelow(True)
     axes.grid(axis="x", color=FAINT, alpha=0.2, linewidth=0.5)
-    a, b = shorten(names, 40)
+    a, b = shorten(finding.models, 40)
     axes.set_xlabel(f"difference of {metric or 'the scores'}: ← {b} better   |   {a} better →", fontsize=9)
-    of = f" (first {n} of {len(tasks)})" if n < len(tasks) else ""
+    of = f" (first {n} of {len(finding.tasks)})" if n < len(finding.tasks) else ""
     axes.set_ylabel(f"tasks{of} (prompts)", fontsize=9)
     axes.set_title(
-        f"lines: {found.level:.0%} intervals, each for itself; filled: more than chance after Holm's correction",
+        f"lines: {comparison.level:.0%} intervals, each for itself; filled: more than chance after Holm's correction",
         fontsize=8,
         color=INK,
     )
@@ -73,20 +69,19 @@ def differences(
     return figure
 
 
-def flips(tasks: Sequence[TaskDifference], names: tuple[str, str]) -> Figure:
+def flips(finding: ModelComparison) -> Figure:
     """How many prompts of each task only one of the two does better on.
 
     Args:
-        tasks: of each task.
-        names: of the two models.
+        finding: the numbers.
     """
-    order = sorted(tasks, key=lambda one: -one.difference)[:MOST_ROWS]
+    order = sorted(finding.tasks, key=lambda task: -task.difference)[:MAX_ROWS]
     n = len(order)
     figure = create_figure(7.5, 1.9 + (0.27 if n <= 40 else 0.17) * n)
     axes = figure.subplots()
     rows = np.arange(n)
-    a, b = shorten(names, 40)
-    to_a, to_b = np.array([one.n_a_better for one in order]), np.array([one.n_b_better for one in order])
+    a, b = shorten(finding.models, 40)
+    to_a, to_b = np.array([task.n_a_better for task in order]), np.array([task.n_b_better for task in order])
     axes.barh(rows, to_a, color=OBSERVED, height=0.7, label=f"{a} better")
     axes.barh(rows, -to_b, color=DRAWN, height=0.7, label=f"{b} better")
     most = max(1, int(to_a.max(initial=0)), int(to_b.max(initial=0)))
@@ -98,7 +93,7 @@ def flips(tasks: Sequence[TaskDifference], names: tuple[str, str]) -> Figure:
     axes.set_xlim(-1.15 * most, 1.15 * most)
     axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
     axes.set_yticks(
-        rows, shorten([f"{one.task or '(no task)'} ({one.n:,})" for one in order]), fontsize=label_font_size(n)
+        rows, shorten([f"{task.task or '(no task)'} ({task.n:,})" for task in order]), fontsize=label_font_size(n)
     )
     axes.set_ylim(n - 0.4, -0.6)
     axes.set_xlabel("prompts on which one of the two is better", fontsize=9)

@@ -1,77 +1,55 @@
-"""Whether one model is better than another, in plain words."""
+"""The summary of a comparison of two models, and its warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from analyses.numerics.comparing.by_task import TaskDifference
+from analyses.comparison.method import ModelComparison
+from analyses.numerics.comparing.paired_comparison import PairedComparison
 from analyses.numerics.comparing.power import ALPHA, POWER
-from analyses.numerics.comparing.two_models import PairedComparison
-from analyses.presentation.name_lists import join_names
-from analyses.presentation.validation import ValidationErrors, check_minimum
+from analyses.numerics.comparing.task_differences import TaskDifference
 
-SHOWN_TEXT = 90
-"""Characters of a prompt that a note shows."""
-NO_ERROR = "fewer than two prompts are shared"
-CONSTANT = "the difference is the same on all prompts"
+MAX_TEXT = 90
+"""Characters of a prompt that a warning shows."""
+Flip: TypeAlias = Mapping[str, Any]
+"""A row of the table of flips."""
 
 
-def problems(
-    models: Sequence[str], chosen: tuple[str, str], *, n_resamples: int, n_flips: int, level: float, seed: int
-) -> ValidationErrors:
-    """Why these two cannot be compared, and what to do about it.
-
-    Args:
-        models: names of columns.
-        chosen: what the two are called; '' where they were not named.
-        n_resamples, n_flips, level, seed: as asked for.
-    """
-    return {
-        "A comparison needs two models. Name them with --model-a and --model-b. "
-        f"Known: {join_names(models, most=10)}.": ("" in chosen and len(models) != 2),
-        f"Both models are {chosen[0]}. Name two different ones.": bool(chosen[0]) and chosen[0] == chosen[1],
-        **check_minimum(1, n_resamples=n_resamples),
-        **check_minimum(0, n_flips=n_flips, seed=seed),
-        f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
-    }
-
-
-def unshared(names: tuple[str, str], n_shared: int, n_only: tuple[int, int]) -> ValidationErrors:
-    """Two models that were not asked the same."""
-    said = ", ".join(f"{name} {n:,}" for name, n in zip(names, n_only, strict=True))
-    return {
-        f"{names[0]} and {names[1]} have no prompt in common (measured: {said}), so there is nothing to compare. "
-        "Choose other runs or tasks.": n_shared == 0
-    }
-
-
-def summary(found: PairedComparison, names: tuple[str, str], by: str, tasks: Sequence[TaskDifference]) -> str:
+def summarize(finding: ModelComparison) -> str:
     """The verdict, with its numbers."""
-    said = [_verdict(found, names, by), _tests(found)]
-    said += [_unpaired(found), _power(found), _flips(found, names), _by_task(tasks, names, found.level)]
-    return " ".join(one for one in said if one)
+    pair, names = finding.comparison, finding.models
+    sentences = [
+        _verdict(pair, names, finding.cluster),
+        _tests(pair),
+        _unpaired(pair),
+        _power(pair),
+        _flips(pair, names),
+        _by_task(finding.tasks, names, pair.level),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _verdict(found: PairedComparison, names: tuple[str, str], by: str) -> str:
-    best, p, n = found.best, found.pvalue, f"{found.n:,} shared prompt{'s' * (found.n != 1)}"
-    if not found.advantage.any():
+def _verdict(pair: PairedComparison, names: tuple[str, str], by: str) -> str:
+    best, p, n = pair.best, pair.pvalue, f"{pair.n:,} shared prompt{'s' * (pair.n != 1)}"
+    if not pair.advantage.any():
         return f"{names[0]} and {names[1]} have the same score on every one of {n}: nothing tells them apart."
     ahead, behind = names if best.mean >= 0 else names[::-1]
-    first, second = (found.mean_a, found.mean_b) if best.mean >= 0 else (found.mean_b, found.mean_a)
+    first, second = (pair.mean_a, pair.mean_b) if best.mean >= 0 else (pair.mean_b, pair.mean_a)
     means = f"means {first:.4f} and {second:.4f}"
     if np.isnan(best.stderr):
         return (
             f"{ahead} is ahead of {behind} by {abs(best.mean):.4f} on {n} ({means}): too few to say how sure that is."
         )
-    interval = f"{found.level:.0%} interval {_ends(best.low, best.high, best.mean)}"
+    interval = f"{pair.level:.0%} interval {_ends(best.low, best.high, best.mean)}"
     if best.stderr == 0:
-        interval = f"no interval, since {'clusters' if found.clustered is not None else 'prompts'} all say the same"
-    clustered = f", clustered by {by} ({best.n_units} clusters{'' if found.is_even else ' of very unequal sizes'})"
-    clustered = clustered if found.clustered is not None else ", prompts taken as independent"
+        interval = f"no interval, since {'clusters' if pair.clustered is not None else 'prompts'} all say the same"
+    clustered = f", clustered by {by} ({best.n_units} clusters{'' if pair.is_even else ' of very unequal sizes'})"
+    clustered = clustered if pair.clustered is not None else ", prompts taken as independent"
     size = f"{abs(best.mean):.4f} (standard error {best.stderr:.4f})"
-    if p <= 1 - found.level:
+    if p <= 1 - pair.level:
         return f"{ahead} is better than {behind} by {size} on {n} ({means}; {interval}{clustered}; p = {p:.2g})."
     if best.mean == 0:
         return f"{names[0]} and {names[1]} have equal means on {n} ({means}; {interval}{clustered})."
@@ -86,74 +64,74 @@ def _ends(low: float, high: float, mean: float) -> str:
     return f"{low:.4f} to {high:.4f}" if mean >= 0 else f"{-high:.4f} to {-low:.4f}"
 
 
-def _tests(found: PairedComparison) -> str:
+def _tests(pair: PairedComparison) -> str:
     """The tests that are not the verdict's own."""
-    if not found.advantage.any() or found.n < 2:
+    if not pair.advantage.any() or pair.n < 2:
         return ""
-    others = []
-    flat = found.best.stderr == 0
-    if found.flips_clustered is not None and not flat:
-        others.append(f"flipped signs of whole clusters {_p(found.flips_clustered.pvalue)}")
-    if found.clustered is not None:
-        alone = "exact McNemar" if not np.isnan(found.mcnemar) else "flipped signs"
-        p = found.flips.pvalue if np.isnan(found.mcnemar) else found.mcnemar
-        others.append(f"{alone}, as if prompts were independent, {_p(p)}")
+    further = []
+    flat = pair.best.stderr == 0
+    if pair.flips_clustered is not None and not flat:
+        further.append(f"flipped signs of whole clusters {_p(pair.flips_clustered.pvalue)}")
+    if pair.clustered is not None:
+        alone = "exact McNemar" if not np.isnan(pair.mcnemar) else "flipped signs"
+        p = pair.flips.pvalue if np.isnan(pair.mcnemar) else pair.mcnemar
+        further.append(f"{alone}, as if prompts were independent, {_p(p)}")
     else:
-        alone = "exact McNemar test" if not np.isnan(found.mcnemar) else "flipped signs"
-        said = f"The test is {'the ' if 'McNemar' in alone else 'that of '}{alone}, on the same prompts."
-        inside = found.best.low <= 0 <= found.best.high
-        if not flat and inside != (found.pvalue > 1 - found.level):
-            said += " The interval is Student's t and says otherwise; the verdict is the test's."
-        return said
+        alone = "exact McNemar test" if not np.isnan(pair.mcnemar) else "flipped signs"
+        text = f"The test is {'the ' if 'McNemar' in alone else 'that of '}{alone}, on the same prompts."
+        inside = pair.best.low <= 0 <= pair.best.high
+        if not flat and inside != (pair.pvalue > 1 - pair.level):
+            text += " The interval is Student's t and says otherwise; the verdict is the test's."
+        return text
     if flat:
-        return f"The test is that of flipped signs of whole clusters; beside it: {'; '.join(others)}."
-    return f"The test is paired t with {found.best.degrees:.3g} degrees of freedom; beside it: {'; '.join(others)}."
+        return f"The test is that of flipped signs of whole clusters; beside it: {'; '.join(further)}."
+    return f"The test is paired t with {pair.best.degrees:.3g} degrees of freedom; beside it: {'; '.join(further)}."
 
 
 def _p(value: float) -> str:
     return f"p = {value:.2g}"
 
 
-def _unpaired(found: PairedComparison) -> str:
-    one = found.unpaired
-    if np.isnan(one.pvalue):
+def _unpaired(pair: PairedComparison) -> str:
+    unpaired = pair.unpaired
+    if np.isnan(unpaired.pvalue):
         return ""
     return (
-        f"An unpaired z-test, which forgets that the prompts are the same, would have said {_p(one.pvalue)} (standard "
-        f"error {one.stderr:.4f}, paired {found.naive.stderr:.4f})."
+        f"An unpaired z-test, which forgets that the prompts are the same, would have said {_p(unpaired.pvalue)} "
+        f"(standard error {unpaired.stderr:.4f}, paired {pair.naive.stderr:.4f})."
     )
 
 
-def _power(found: PairedComparison) -> str:
-    if np.isnan(found.detectable):
+def _power(pair: PairedComparison) -> str:
+    if np.isnan(pair.detectable):
         return ""
-    said = f"With this error a true difference of {found.detectable:.4f} would be found in {POWER:.0%} of the cases"
-    if np.isfinite(found.n_needed) and found.n_needed > found.n:
-        said += f"; for one as large as the observed it would take about {_enough(found)}"
-    return f"{said} (t-test, two-sided, at {ALPHA:g})."
+    text = f"With this error a true difference of {pair.detectable:.4f} would be found in {POWER:.0%} of the cases"
+    if np.isfinite(pair.n_needed) and pair.n_needed > pair.n:
+        text += f"; for one as large as the observed it would take about {_enough(pair)}"
+    return f"{text} (t-test, two-sided, at {ALPHA:g})."
 
 
-def _enough(found: PairedComparison) -> str:
+def _enough(pair: PairedComparison) -> str:
     """How many units would be enough: more prompts of the same clusters would not do."""
-    if found.clustered is None:
-        return f"{found.n_needed:,.0f} prompts like these"
-    n_clusters = round(found.n_needed * found.best.n_units / found.n)
-    return f"{n_clusters:,} clusters like these {found.best.n_units:,}, of {found.n_needed:,.0f} prompts together"
+    if pair.clustered is None:
+        return f"{pair.n_needed:,.0f} prompts like these"
+    n_clusters = round(pair.n_needed * pair.best.n_units / pair.n)
+    return f"{n_clusters:,} clusters like these {pair.best.n_units:,}, of {pair.n_needed:,.0f} prompts together"
 
 
-def _flips(found: PairedComparison, names: tuple[str, str]) -> str:
-    n_a, n_b = int((found.advantage > 0).sum()), int((found.advantage < 0).sum())
+def _flips(pair: PairedComparison, names: tuple[str, str]) -> str:
+    n_a, n_b = int((pair.advantage > 0).sum()), int((pair.advantage < 0).sum())
     if not n_a and not n_b:
         return ""
-    return f"{names[0]} is better on {n_a:,} prompts, {names[1]} on {n_b:,}; on {found.n - n_a - n_b:,} they are equal."
+    return f"{names[0]} is better on {n_a:,} prompts, {names[1]} on {n_b:,}; on {pair.n - n_a - n_b:,} they are equal."
 
 
 def _by_task(tasks: Sequence[TaskDifference], names: tuple[str, str], level: float) -> str:
     tested = [task for task in tasks if not np.isnan(task.holm)]
     if len(tasks) < 2 or not tested:
         return ""
-    clear = [one for one in tested if one.holm <= 1 - level]
-    n_a, n_b = sum(one.difference > 0 for one in clear), sum(one.difference < 0 for one in clear)
+    significant = [task for task in tested if task.holm <= 1 - level]
+    n_a, n_b = sum(task.difference > 0 for task in significant), sum(task.difference < 0 for task in significant)
     wins = sum(task.difference > 0 for task in tasks), sum(task.difference < 0 for task in tasks)
     return (
         f"By task, {names[0]} is ahead in {wins[0]} and {names[1]} in {wins[1]} of {len(tasks)}; after Holm's "
@@ -161,37 +139,44 @@ def _by_task(tasks: Sequence[TaskDifference], names: tuple[str, str], level: flo
     )
 
 
-def warnings(
-    found: PairedComparison,
-    names: tuple[str, str],
-    *,
-    n_only: tuple[int, int],
-    higher_is_better: bool,
-    metric: str,
-    shown: Sequence[str],
+def collect_warnings(
+    finding: ModelComparison, *, higher_is_better: bool, metric: str, flips: Sequence[Flip], n_flips: int
 ) -> list[str]:
-    """What the reader of the numbers should know."""
-    said = []
-    for name, other, n in zip(names, names[::-1], n_only, strict=True):
+    """What the reader of the numbers should know.
+
+    Args:
+        finding: the numbers.
+        higher_is_better: whether large scores are good.
+        metric: what the scores are.
+        flips: prompts on which the two differ, in order.
+        n_flips: how many of them to show for each model.
+    """
+    pair, names = finding.comparison, finding.models
+    warnings = []
+    for name, rival, n in zip(names, names[::-1], finding.n_only, strict=True):
         if n:
-            said.append(
-                f"{n:,} prompts of {name} are left out, since {other} was not measured on them: only shared prompts "
+            warnings.append(
+                f"{n:,} prompts of {name} are left out, since {rival} was not measured on them: only shared prompts "
                 "are compared."
             )
-    turned = "" if higher_is_better else f"; under {metric} lower is better, so that is {names[1]} less {names[0]}"
-    said.append(f"Differences are positive where {names[0]} is better{turned}.")
-    if not found.flips.is_exact and np.isnan(found.mcnemar):
-        least = 1 / (found.flips.n_drawn + 1)
-        said.append(
-            f"Signs of prompts were drawn {found.flips.n_drawn:,} times, so that their p-value is at least {least:.1g}."
+    direction = "" if higher_is_better else f"; under {metric} lower is better, so that is {names[1]} less {names[0]}"
+    warnings.append(f"Differences are positive where {names[0]} is better{direction}.")
+    if not pair.flips.is_exact and np.isnan(pair.mcnemar):
+        smallest = 1 / (pair.flips.n_drawn + 1)
+        warnings.append(
+            f"Signs of prompts were drawn {pair.flips.n_drawn:,} times, so that their p-value is at least "
+            f"{smallest:.1g}."
         )
-    return [*said, *shown]
+    for name in names:
+        warnings += [describe_flip(flip) for flip in flips if flip["better"] == name][:n_flips]
+    return warnings
 
 
-def flip_in_words(name: str, prompt: str, task: str, text: str | None) -> str:
+def describe_flip(flip: Flip) -> str:
     """A prompt on which a model is better than the other, in one line."""
-    said = f"{name} alone does better on {prompt}{f' ({task})' if task else ''}"
+    task, text = flip["task"], flip["text"]
+    start = f"{flip['better']} alone does better on {flip['prompt']}{f' ({task})' if task else ''}"
     if not text:
-        return f"{said}."
+        return f"{start}."
     line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
-    return f"{said}: {line if len(line) <= SHOWN_TEXT else line[: SHOWN_TEXT - 1] + '…'}"
+    return f"{start}: {line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 1] + '…'}"

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyses.numerics.comparing.steps import RunStep
+from analyses.drift.method import Drift
 from analyses.presentation.canvas import FAINT, INK, SERIES, create_figure, shorten, style_axes
 from tracker.queries.ranking.history import RunHistory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_MODELS = len(SERIES)
+MAX_LINES = len(SERIES)
 
 
-def history(runs: RunHistory, steps: Sequence[RunStep], level: float) -> Figure:
+def history(runs: RunHistory, finding: Drift) -> Figure:
     """The mean of every run over time; steps that are more than chance are drawn bold.
 
     Args:
         runs: of all models.
-        steps: between them.
-        level: of the tests.
+        finding: the steps between them.
     """
     scores = runs.scores
-    series = sorted(runs.columns_by_model.items(), key=lambda one: (-len(one[1]), one[0]))
+    series = sorted(runs.columns_by_model.items(), key=lambda line: (-len(line[1]), line[0]))
     series = [line for line in series if len(line[1]) > 1] or series
-    shown = series[:MOST_MODELS]
+    lines = series[:MAX_LINES]
     means = np.array([mean for _, mean in runs.means])
-    dated = all(runs.runs[column].is_dated for _, columns in shown for column in columns)
+    dated = all(runs.runs[column].is_dated for _, columns in lines for column in columns)
     figure = create_figure(7.5, 4.2)
     axes = figure.subplots()
-    clear = {(step.before, step.after) for step in steps if step.holm <= 1 - level}
-    for color, (model, columns) in zip(SERIES, shown, strict=False):
+    drifted = {(step.before, step.after) for step in finding.drifted}
+    for color, (model, columns) in zip(SERIES, lines, strict=False):
         x: Any = [runs.runs[column].when for column in columns] if dated else list(range(1, len(columns) + 1))
         for place in range(len(columns) - 1):
-            bold = (columns[place], columns[place + 1]) in clear
+            bold = (columns[place], columns[place + 1]) in drifted
             axes.plot(
                 x[place : place + 2],
                 means[columns[place : place + 2]],
@@ -60,16 +58,16 @@ def history(runs: RunHistory, steps: Sequence[RunStep], level: float) -> Figure:
     axes.set_ylim(low - 0.15 * (high - low or 1), high + 0.2 * (high - low or 1))
     axes.set_axisbelow(True)
     axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.5)
-    own = any(step.n_only_before or step.n_only_after for step in steps)
-    over = " over the run's own prompts" if own else ""
+    has_unshared = any(step.n_only_before or step.n_only_after for step in finding.steps)
+    over = " over the run's own prompts" if has_unshared else ""
     axes.set_ylabel(f"mean {scores.metric or 'score'}{over}", fontsize=9)
     if dated:
         axes.set_xlabel("when it was run", fontsize=9)
         figure.autofmt_xdate(rotation=20)
     else:
         axes.set_xlabel("runs, in the order in which they were taken in", fontsize=9)
-        axes.set_xticks(range(1, max(len(columns) for _, columns in shown) + 1))
-    of = f" (the {len(shown)} of {len(series)} models with most runs)" if len(shown) < len(series) else ""
+        axes.set_xticks(range(1, max(len(columns) for _, columns in lines) + 1))
+    of = f" (the {len(lines)} of {len(series)} models with most runs)" if len(lines) < len(series) else ""
     axes.set_title(
         f"numbers: runs; bold: more than chance on shared prompts after Holm's correction{of}", fontsize=8, color=INK
     )

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from analyses.numerics.comparing.steps import RunStep
+from analyses.numerics.comparing.run_steps import RunStep, score_changes
 from analyses.presentation.table_columns import number_column
+from tracker.queries.prompts import Prompts
 from tracker.queries.ranking.history import RunHistory
 
 
 def by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
     """One row for each run; what changed since the run before it is null for the first of a model."""
-    led_here = {step.after: step for step in steps}
-    made = [led_here.get(column) for column in range(len(history.runs))]
+    steps_by_column = {step.after: step for step in steps}
+    before = [steps_by_column.get(column) for column in range(len(history.runs))]
     floats = ("change", "stderr", "low", "high", "pvalue", "holm")
     whole = {"n": "n_shared", "n_better": "n_better", "n_worse": "n_worse"}
     return pa.table(
@@ -28,33 +28,25 @@ def by_run(history: RunHistory, steps: Sequence[RunStep]) -> pa.Table:
             "is_dated": pa.array([run.is_dated for run in history.runs], pa.bool_()),
             "n_prompts": pa.array([n for n, _ in history.means], pa.int64()),
             "mean": number_column([mean for _, mean in history.means]),
-            "since": pa.array([None if step is None else history.runs[step.before].id for step in made], pa.int64()),
+            "since": pa.array([None if step is None else history.runs[step.before].id for step in before], pa.int64()),
         }
         | {
-            title: pa.array([None if step is None else getattr(step, name) for step in made], pa.int64())
+            title: pa.array([None if step is None else getattr(step, name) for step in before], pa.int64())
             for name, title in whole.items()
         }
-        | {name: number_column([np.nan if step is None else getattr(step, name) for step in made]) for name in floats}
+        | {name: number_column([np.nan if step is None else getattr(step, name) for step in before]) for name in floats}
     )
 
 
-def changed(
-    steps: Sequence[tuple[RunStep, NDArray[np.float64]]],
-    history: RunHistory,
-    *,
-    names: Sequence[str],
-    texts: Sequence[str | None],
-) -> pa.Table:
-    """One row for each prompt whose score changed in a step; the largest changes of each step first.
-
-    Args:
-        steps: each with the change of every prompt, NaN where it was not measured in both runs.
-        history: the runs.
-        names, texts: of every prompt.
-    """
+def changed_prompts(history: RunHistory, steps: Sequence[RunStep], prompts: Prompts) -> pa.Table:
+    """One row for each prompt whose score changed in a step; the largest changes of each step first."""
+    positions = prompts.find_rows(history.scores.prompt_ids).tolist()
+    names = [prompts.names[position] for position in positions]
+    texts = [prompts.texts[position] for position in positions]
     Q, tasks = history.scores.Q, history.scores.tasks
     parts = []
-    for step, change in steps:
+    for step in steps:
+        change = score_changes(Q, step, higher_is_better=history.scores.higher_is_better)
         size = np.abs(np.nan_to_num(change))
         rows = np.argsort(-size, kind="stable")
         parts.append((step, rows[size[rows] > 0], change))

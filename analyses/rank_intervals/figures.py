@@ -23,42 +23,42 @@ from tracker.statistics.rank_intervals import RankIntervals
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_ROWS = 120
+MAX_ROWS = 120
 """Models that one picture shows, the best first."""
 BETTER, OPEN, WORSE = "#0072B2", "#eeeeee", "#E69F00"
 """Of a pair: the row is significantly better, neither is, the row is significantly worse."""
 
 
-def ranks(found: RankIntervals, models: Sequence[str]) -> Figure:
+def ranks(intervals: RankIntervals, models: Sequence[str]) -> Figure:
     """The rank of each model with both intervals.
 
     Args:
-        found: as computed.
+        intervals: as computed.
         models: names of columns.
     """
-    order = np.argsort(found.rank, kind="stable")[:MOST_ROWS]
+    order = np.argsort(intervals.rank, kind="stable")[:MAX_ROWS]
     n, k = len(order), len(models)
     figure = create_figure(7.5, 1.6 + max(0.17 if n > 40 else 0.24, 0.5 - 0.02 * n) * n)
     axes = figure.subplots()
     rows = np.arange(n)
     axes.hlines(
         rows,
-        found.rank_low[order],
-        found.rank_high[order],
+        intervals.rank_low[order],
+        intervals.rank_high[order],
         color=DRAWN,
         linewidth=4 if n <= 40 else 2.5,
-        label=f"all ranks at once ({found.level:.0%}, Holm)",
+        label=f"all ranks at once ({intervals.level:.0%}, Holm)",
     )
-    if not np.isnan(found.bootstrap_low).any():
+    if not np.isnan(intervals.bootstrap_low).any():
         axes.hlines(
             rows,
-            found.bootstrap_low[order],
-            found.bootstrap_high[order],
+            intervals.bootstrap_low[order],
+            intervals.bootstrap_high[order],
             color=INK,
             linewidth=1.2,
-            label=f"each rank for itself ({found.level:.0%} of resamples)",
+            label=f"each rank for itself ({intervals.level:.0%} of resamples)",
         )
-    axes.plot(found.rank[order], rows, "o", markersize=5 if n <= 40 else 3, color=OBSERVED, label="rank")
+    axes.plot(intervals.rank[order], rows, "o", markersize=5 if n <= 40 else 3, color=OBSERVED, label="rank")
     axes.set_yticks(rows, shorten([models[column] for column in order]), fontsize=label_font_size(n))
     axes.set_ylim(n - 0.4, -0.6)
     axes.set_xlim(0.5, k + 0.5)
@@ -72,26 +72,26 @@ def ranks(found: RankIntervals, models: Sequence[str]) -> Figure:
     return figure
 
 
-def separable(found: RankIntervals, models: Sequence[str]) -> Figure:
+def separable(intervals: RankIntervals, models: Sequence[str]) -> Figure:
     """Which models are significantly better than which others, the best first.
 
     Args:
-        found: as computed.
+        intervals: as computed.
         models: names of columns.
     """
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch, Rectangle
 
-    order = np.argsort(found.rank, kind="stable")[:MOST_ROWS]
+    order = np.argsort(intervals.rank, kind="stable")[:MAX_ROWS]
     n, k = len(order), len(models)
-    better = found.better[np.ix_(order, order)]
+    better = intervals.better[np.ix_(order, order)]
     cells = np.ma.masked_array(better.astype(int) - better.T.astype(int), mask=np.eye(n, dtype=bool))
     side = max(2.4, (0.26 if n <= 40 else 0.11) * n)
     figure = create_figure(side + 3.2, side + 3.0)
     axes = figure.subplots()
     axes.imshow(cells, cmap=ListedColormap([WORSE, OPEN, BETTER]), vmin=-1, vmax=1, interpolation="nearest")
     place = {int(column): row for row, column in enumerate(order)}
-    for group in found.groups:
+    for group in intervals.groups:
         if all(column in place for column in group):
             corner = place[group[0]] - 0.5
             axes.add_patch(
@@ -104,8 +104,8 @@ def separable(found: RankIntervals, models: Sequence[str]) -> Figure:
     axes.tick_params(length=0)
     axes.set_ylabel("this model" + (f" (first {n} of {k:,})" if n < k else "") + " …", fontsize=9)
     axes.set_xlabel("… against this one", fontsize=9)
-    shown = ((BETTER, "significantly better"), (OPEN, "cannot be told apart"), (WORSE, "significantly worse"))
-    handles = [Patch(facecolor=color, edgecolor=FAINT, label=label) for color, label in shown]
-    handles += [Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, label="framed: a group")] if found.groups else []
+    legend = ((BETTER, "significantly better"), (OPEN, "cannot be told apart"), (WORSE, "significantly worse"))
+    handles = [Patch(facecolor=color, edgecolor=FAINT, label=label) for color, label in legend]
+    handles += [Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, label="framed: a group")] if intervals.groups else []
     figure.legend(handles=handles, loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     return figure

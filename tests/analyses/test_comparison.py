@@ -179,10 +179,10 @@ class TestLaws:
     def test_the_verdict_is_by_cr2_where_one_task_holds_most_prompts(self):
         tasks = np.array(["large"] * 180 + ["b", "c", "d", "e", "f", "g"] * 10)
         report = asked(tasks=tasks)
-        assert report.finding.found.best is report.finding.found.uneven
+        assert report.finding.comparison.best is report.finding.comparison.uneven
         assert "of very unequal sizes" in report.summary
         assert any("CR2" in note for note in report.warnings)
-        found = asked().finding.found
+        found = asked().finding.comparison
         assert found.best is found.clustered
 
     def test_the_same_seed_gives_the_same_numbers(self):
@@ -209,14 +209,14 @@ class TestLaws:
 
 class TestWords:
     def test_a_clear_difference_is_a_verdict_with_the_unpaired_test_beside_it(self):
-        said = asked(np.column_stack([BINARY[:, 0], BINARY[:, 2]])).finding.summary()
+        said = asked(np.column_stack([BINARY[:, 0], BINARY[:, 2]])).summary
         assert said.startswith("A is better than B by 0.")
         assert "clustered by task (6 clusters)" in said
         assert "An unpaired z-test, which forgets that the prompts are the same, would have said p = " in said
 
     def test_what_may_be_chance_is_no_verdict(self):
         Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 1)])
-        said = asked(Q, "none").finding.summary()
+        said = asked(Q, "none").summary
         assert "cannot be told apart" in said or "have equal means" in said
         assert "prompts taken as independent" in said
 
@@ -274,9 +274,9 @@ class TestWords:
     def test_an_interval_that_disagrees_with_the_exact_test_is_owned_up_to(self):
         Q = np.zeros((100, 2))
         Q[:5, 0] = 1
-        assert "The interval is Student's t and says otherwise" in asked(Q, "none").finding.summary()
+        assert "The interval is Student's t and says otherwise" in asked(Q, "none").summary
         Q[:9, 0] = 1
-        assert "says otherwise" not in asked(Q, "none").finding.summary()
+        assert "says otherwise" not in asked(Q, "none").summary
 
     def test_more_clusters_are_asked_for_where_errors_are_clustered(self):
         Q = np.column_stack([BINARY[:, 0], np.roll(BINARY[:, 0], 7)])
@@ -294,14 +294,14 @@ class TestWords:
         Q[:20] = [1.0, 0.0]
         found = asked(Q, field).finding
         n_units, least = N / size, found.metrics["n_needed"] / size
-        each = abs(found.found.best.mean) / (found.found.best.stderr * np.sqrt(n_units))
+        each = abs(found.comparison.best.mean) / (found.comparison.best.stderr * np.sqrt(n_units))
         for units, enough in ((least, True), (least - 1, False)):
             t = scipy.stats.nct(units - 1, each * np.sqrt(units))
             assert (t.sf(scipy.stats.t.ppf(0.975, units - 1)) >= 0.8) == enough
 
     def test_means_that_differ_by_rounding_are_equal(self):
         Q = np.column_stack([[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]])
-        assert "have equal means" in asked(Q, "none").finding.summary()
+        assert "have equal means" in asked(Q, "none").summary
 
 
 class TestErrors:

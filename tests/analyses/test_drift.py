@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from analyses.drift import analyze
-from analyses.drift.summary import settings_changed
+from analyses.drift.summary import find_changed_settings
 from tracker.errors import SelectionError
 from tracker.queries.clusters import Clusters
 from tracker.queries.performance import PerformanceMatrix
@@ -113,7 +113,7 @@ class TestWords:
     def test_settings_that_changed_are_named(self) -> None:
         before = run(1, temperature=0.0, gen={"top_p": 1, "stop": "x"}, only_here=1)
         after = run(2, temperature=0.7, gen={"top_p": 2, "stop": "x"}, seed=4)
-        assert settings_changed(before.settings, after.settings) == ["gen.top_p", "temperature"]
+        assert find_changed_settings(before.settings, after.settings) == ["gen.top_p", "temperature"]
         warnings = " ".join(asked(three_runs()[:, :2], [before, after]).warnings)
         assert "settings changed: gen.top_p, temperature." in warnings
 
@@ -124,7 +124,7 @@ class TestWords:
         after = run(
             2, identity="b" * 64, usage={"tokens_read": 2}, command="y", left_out={"long": 2}, deep={"usage": 2}
         )
-        assert settings_changed(before.settings, after.settings) == ["deep.usage"]
+        assert find_changed_settings(before.settings, after.settings) == ["deep.usage"]
 
     def test_other_prompts_in_the_two_runs_are_told(self) -> None:
         Q = three_runs()[:, :2]
@@ -139,7 +139,7 @@ class TestWords:
 
     def test_equal_runs_are_said_to_be_equal(self) -> None:
         Q = np.column_stack([LEVEL, LEVEL])
-        assert "the same score on every one of 200 prompts" in asked(Q, [run(1), run(2)]).finding.summary()
+        assert "the same score on every one of 200 prompts" in asked(Q, [run(1), run(2)]).summary
 
     def test_means_of_runs_that_were_asked_different_prompts_are_drawn_as_such(self) -> None:
         Q = three_runs()

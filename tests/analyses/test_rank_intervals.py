@@ -72,9 +72,9 @@ class TestAgainstReference:
 
     def test_a_model_without_a_rank_may_lead_for_all_that_is_known(self):
         far = np.column_stack([np.ones(60), np.zeros(60), np.ones(60)])
-        assert "U leads, and no other model may." in asked(far[:, :2]).finding.summary()
+        assert "U leads, and no other model may." in asked(far[:, :2]).summary
         far[3, 2] = np.nan
-        said = asked(far).finding.summary()
+        said = asked(far).summary
         assert "U leads, and no other model of these 2 (the 1 without a rank may do better) may." in said
 
     def test_mmlu_pro_can_be_told_apart_in_seconds(self, mmlu_pro_full):

@@ -234,7 +234,7 @@ def _print_found(recorded: RecordedFinding) -> None:
     from tracker.simulation.truth_comparison import PRINTED_TESTS
 
     finding = recorded.report.finding
-    _say(f"Found: {finding.summary()}")
+    _say(f"Found: {recorded.report.summary}")
     tests = list(_tests(finding.metrics, PRINTED_TESTS.get(recorded.analysis, finding.headline)))[:MOST_TESTS]
     for line in tests:
         click.echo(f"  {line}")

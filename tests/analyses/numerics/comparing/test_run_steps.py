@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from statsmodels.stats.multitest import multipletests
 
-from analyses.numerics.comparing.steps import compare_runs, score_changes
+from analyses.numerics.comparing.run_steps import compare_runs, score_changes
 from tracker.statistics.grouping import group_rows
 from tracker.statistics.paired_differences import estimate_clustered_mean
 

@@ -1,0 +1,197 @@
+"""Two models compared on the prompts both were measured on: the finding, and how it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.numerics.comparing.paired_comparison import PairedComparison, compare_models
+from analyses.numerics.comparing.task_differences import TaskDifference, task_differences
+from tracker.queries.clusters import NONE, SPLIT, TASK, Clusters
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.interval_warnings import unclustered_reason
+from tracker.recording.finding import Finding, Metric, Undefined, finite_or_undefined
+from tracker.statistics.grouping import Grouping, group_rows
+from tracker.statistics.rng_streams import SHOWN_PROMPTS, generator
+
+FEW_SHARED = "fewer than two prompts are shared"
+CONSTANT = "the difference is the same on all prompts"
+CONSTANT_MODEL = "one of the two has the same score on all prompts"
+CONSTANT_MODELS = "both have the same score on all prompts"
+ESTIMATES = ("stderr", "low", "high", "pvalue")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedScores:
+    """The scores of two models on the prompts that both were measured on.
+
+    Attributes:
+        models: the two names.
+        scores: of all models, on these prompts.
+        a, b: ``(n,)`` scores of the two.
+        groups: clusters of the prompts.
+        cluster: what makes a cluster.
+        n_only: prompts that only the first, or only the second, was measured on.
+    """
+
+    models: tuple[str, str]
+    scores: PerformanceMatrix
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    groups: Grouping
+    cluster: str
+    n_only: tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelComparison(Finding):
+    """The first model less the second; positive means that the first is better, whatever the metric's direction.
+
+    Attributes:
+        models: the two names.
+        comparison: over all shared prompts.
+        tasks: in each task.
+        cluster: what makes a cluster.
+        n_clusters: clusters of the shared prompts.
+        unclustered_reason: why errors are not clustered; '' where they are.
+        n_only: prompts that only the first, or only the second, was measured on.
+    """
+
+    models: tuple[str, str]
+    comparison: PairedComparison
+    tasks: tuple[TaskDifference, ...]
+    cluster: str
+    n_clusters: int
+    unclustered_reason: str
+    n_only: tuple[int, int]
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Counts, the difference, then errors, tests, power, and what the unpaired test would have said."""
+        comparison = self.comparison
+        d, best, unpaired = comparison.advantage, comparison.best, comparison.unpaired
+        no_interval = CONSTANT if comparison.n > 1 else FEW_SHARED
+        no_power = FEW_SHARED if np.isnan(best.stderr) else CONSTANT
+        return {
+            "n_prompts": float(comparison.n),
+            "n_left_out": float(sum(self.n_only)),
+            "n_tasks": float(len(self.tasks)),
+            "n_clusters": Undefined(self.unclustered_reason) if self.unclustered_reason else float(self.n_clusters),
+            "mean_a": comparison.mean_a,
+            "mean_b": comparison.mean_b,
+            "difference": best.mean,
+            **{
+                f"naive.{name}": finite_or_undefined(float(getattr(comparison.naive, name)), FEW_SHARED)
+                for name in ESTIMATES
+            },
+            **self._clustered_metrics(),
+            "mcnemar.pvalue": finite_or_undefined(comparison.mcnemar, "scores are not all 0 and 1"),
+            "flips.pvalue": comparison.flips.pvalue,
+            "flips.n_drawn": float(comparison.flips.n_drawn),
+            "bca.low": finite_or_undefined(comparison.bca[0], no_interval),
+            "bca.high": finite_or_undefined(comparison.bca[1], no_interval),
+            "detectable": finite_or_undefined(comparison.detectable, no_power),
+            "n_needed": finite_or_undefined(comparison.n_needed, no_power if best.mean else "the means are equal"),
+            "n_a_better": float((d > 0).sum()),
+            "n_b_better": float((d < 0).sum()),
+            "n_equal": float((d == 0).sum()),
+            "correlation": finite_or_undefined(comparison.correlation, CONSTANT_MODEL),
+            "unpaired.stderr": finite_or_undefined(unpaired.stderr, FEW_SHARED),
+            "unpaired.z": finite_or_undefined(unpaired.z, CONSTANT_MODELS),
+            "unpaired.pvalue": finite_or_undefined(unpaired.pvalue, CONSTANT_MODELS),
+        }
+
+    def _clustered_metrics(self) -> dict[str, Metric]:
+        """The same with errors by cluster; undefined where they are not clustered."""
+        comparison, undefined = self.comparison, Undefined(self.unclustered_reason)
+        metrics: dict[str, Metric] = {}
+        for name in ESTIMATES:
+            value = getattr(comparison.clustered, name) if comparison.clustered else None
+            metrics[f"clustered.{name}"] = undefined if value is None else float(value)
+        no_interval = "clusters do not differ, or all resamples lie on one side"
+        for value, name in zip(comparison.bca_clustered, ("bca.low", "bca.high"), strict=True):
+            metrics[f"clustered.{name}"] = (
+                finite_or_undefined(value, no_interval) if comparison.clustered else undefined
+            )
+        for name in ("stderr", "degrees", "low", "high", "pvalue"):
+            value = getattr(comparison.uneven, name) if comparison.uneven else None
+            metrics[f"cr2.{name}"] = undefined if value is None else float(value)
+        flips = comparison.flips_clustered
+        metrics["clustered.flips.pvalue"] = undefined if flips is None else flips.pvalue
+        return metrics
+
+
+def select_pair(models: tuple[str, ...], a: str, b: str) -> tuple[str, str]:
+    """The two names; where one is not given, it is the other one of two."""
+    if a and b:
+        return a, b
+    rest = [name for name in models if name not in (a, b)]
+    return (a or rest.pop(0)), (b or rest.pop(0))
+
+
+def select_shared(scores: PerformanceMatrix, clusters: Clusters, models: tuple[str, str]) -> SharedScores:
+    """The prompts that both models were measured on."""
+    pair = scores.Q[:, [scores.models.index(name) for name in models]]
+    is_measured = ~np.isnan(pair)
+    is_shared = np.asarray(is_measured.all(axis=1))
+    kept = scores.rows(is_shared)
+    a, b = np.ascontiguousarray(pair[is_shared].T)
+    return SharedScores(
+        models=models,
+        scores=kept,
+        a=a,
+        b=b,
+        groups=group_rows(clusters.align(kept.prompt_ids)),
+        cluster=clusters.field,
+        n_only=(int((is_measured[:, 0] & ~is_shared).sum()), int((is_measured[:, 1] & ~is_shared).sum())),
+    )
+
+
+def compare_pair(shared: SharedScores, *, n_resamples: int, level: float, seed: int) -> ModelComparison:
+    """Compare two models over all shared prompts, and in each task.
+
+    Args:
+        shared: their scores.
+        n_resamples: of the bootstrap.
+        level: of the intervals.
+        seed: the same seed gives the same bytes, whatever the number of workers.
+    """
+    a, b, groups = shared.a, shared.b, shared.groups
+    comparison = compare_models(
+        a,
+        b,
+        groups,
+        higher_is_better=shared.scores.higher_is_better,
+        level=level,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+    is_finer = shared.cluster not in (TASK, SPLIT, NONE)
+    tasks = task_differences(
+        a,
+        b,
+        comparison.advantage,
+        shared.scores.tasks,
+        groups if is_finer else None,
+        is_binary=not np.isnan(comparison.mcnemar),
+        level=level,
+    )
+    return ModelComparison(
+        models=shared.models,
+        comparison=comparison,
+        tasks=tasks,
+        cluster=shared.cluster,
+        n_clusters=groups.n_groups,
+        unclustered_reason=unclustered_reason(groups, shared.cluster),
+        n_only=shared.n_only,
+    )
+
+
+def order_flips(advantage: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
+    """Prompts on which the two differ, the largest difference first, those of equal size in random order."""
+    order = generator(seed, SHOWN_PROMPTS).permutation(len(advantage))
+    order = order[np.argsort(-np.abs(advantage[order]), kind="stable")]
+    return np.asarray(order[advantage[order] != 0])

@@ -1,0 +1,113 @@
+"""Intervals of all ranks at once: the finding, and how it is computed from scores and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.queries.clusters import Clusters
+from tracker.queries.performance import PerformanceMatrix
+from tracker.queries.ranking.interval_warnings import unclustered_reason
+from tracker.recording.finding import Finding, Metric, Undefined
+from tracker.statistics.grouping import Grouping
+from tracker.statistics.rank_intervals import RankIntervals
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeparableRanks(Finding):
+    """What can be said of ranks.
+
+    Attributes:
+        models: name of each column.
+        n_prompts: every model was measured on all of them.
+        n_clusters: clusters of these prompts; 0 where errors are not clustered.
+        cluster: what makes a cluster.
+        n_left_out: models without a rank, since scores are missing.
+        unclustered: why errors are not clustered; '' where they are.
+        ranks: everything ranks.
+    """
+
+    models: tuple[str, ...]
+    n_prompts: int
+    n_clusters: int
+    cluster: str
+    n_left_out: int
+    unclustered_reason: str
+    ranks: RankIntervals
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Counts, then pairs, widths and groups."""
+        ranks = self.ranks
+        width = ranks.rank_high - ranks.rank_low + 1
+        grouped = [len(group) for group in ranks.groups]
+        drawn: Metric = Undefined("nothing was resampled")
+        if not np.isnan(ranks.bootstrap_low).any():
+            drawn = float((ranks.bootstrap_high - ranks.bootstrap_low + 1).mean())
+        return {
+            "n_models": float(len(self.models)),
+            "n_left_out": float(self.n_left_out),
+            "n_prompts": float(self.n_prompts),
+            "n_clusters": Undefined(self.unclustered_reason) if self.unclustered_reason else float(self.n_clusters),
+            "n_pairs": float(ranks.n_pairs),
+            "n_separable_pairs": float(ranks.n_separable_pairs),
+            "share_separable": ranks.n_separable_pairs / ranks.n_pairs,
+            "n_may_lead": float((ranks.rank_low == 1).sum()),
+            "n_certain_ranks": float((width == 1).sum()),
+            "width.mean": float(width.mean()),
+            "width.widest": float(width.max()),
+            "width.bootstrap": drawn,
+            "n_groups": float(len(grouped)),
+            "largest_group": float(max(grouped, default=1)),
+        }
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Matrices of pairs, in the order of the models in ``rankings``."""
+        pairs = self.ranks.pairs
+        return {
+            "difference": pairs.difference,
+            "stderr": pairs.stderr_clustered if self.ranks.is_clustered else pairs.stderr,
+            "pvalue": self.ranks.pvalues,
+            "holm": self.ranks.holm,
+            "better": self.ranks.better,
+        }
+
+
+def split_complete(scores: PerformanceMatrix) -> tuple[PerformanceMatrix, tuple[str, ...]]:
+    """The models that have a score for every prompt, and the names of the others."""
+    is_complete = np.asarray(~np.isnan(scores.Q).any(axis=0))
+    complete = replace(
+        scores,
+        Q=np.ascontiguousarray(scores.Q[:, is_complete]),
+        models=tuple(name for name, stays in zip(scores.models, is_complete.tolist(), strict=True) if stays),
+        run_ids=scores.run_ids[is_complete],
+    )
+    return complete, tuple(name for name, stays in zip(scores.models, is_complete.tolist(), strict=True) if not stays)
+
+
+def separable_ranks(
+    scores: PerformanceMatrix, clusters: Clusters, groups: Grouping, ranks: RankIntervals, *, n_left_out: int
+) -> SeparableRanks:
+    """The finding.
+
+    Args:
+        scores: of the models that are ranked.
+        clusters: which prompts depend on each other.
+        groups: the clusters of these prompts.
+        ranks: as computed.
+        n_left_out: models without a rank.
+    """
+    return SeparableRanks(
+        models=scores.models,
+        n_prompts=scores.n_prompts,
+        n_clusters=groups.n_groups if ranks.is_clustered else 0,
+        cluster=clusters.field,
+        n_left_out=n_left_out,
+        unclustered_reason=unclustered_reason(groups, clusters.field),
+        ranks=ranks,
+    )

@@ -1,0 +1,30 @@
+"""Scores and options with which ranks cannot be told apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyses.presentation.validation import ValidationErrors, check_minimum
+from tracker.queries.score_validation import check_finite, check_squarable
+
+
+def find_problems(
+    Q: NDArray[np.float64], n_left_out: int, *, n_resamples: int, level: float, seed: int
+) -> ValidationErrors:
+    """Why these ranks cannot be told apart, and what to do about it.
+
+    Args:
+        Q: of the models that were measured on every prompt.
+        n_left_out: models that were not.
+        n_resamples, level, seed: as asked for.
+    """
+    left_out = f" {n_left_out} lack scores; choose --tasks or --runs that are complete." if n_left_out else ""
+    return {
+        **check_minimum(0, n_resamples=n_resamples, seed=seed),
+        f"level is {level:g}; it must be between 0 and 1, such as 0.95.": not 0 < level < 1,
+        **check_finite(Q),
+        **check_squarable(Q),
+        f"Ranks need 2 models that were measured on every prompt, here: {Q.shape[1]}."
+        f"{left_out or ' Choose more models.'}": Q.shape[1] < 2,
+    }
