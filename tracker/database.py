@@ -26,7 +26,7 @@ NOT_ALLOWED = ("42501", "25006")
 """PostgreSQL's codes for a right that was not granted, and for writing where only reading is allowed."""
 
 
-def database_url(given: str | None = None) -> str:
+def database_url(explicit: str | None = None) -> str:
     """The store's address: as given, else from the environment, else a file in the current folder.
 
     Args:
@@ -35,7 +35,7 @@ def database_url(given: str | None = None) -> str:
     Raises:
         DatabaseError: the URL names no engine that is supported.
     """
-    text = given or os.environ.get("SUFFRAGE_DATABASE_URL") or os.environ.get("DATABASE_URL") or DEFAULT_URL
+    text = explicit or os.environ.get("SUFFRAGE_DATABASE_URL") or os.environ.get("DATABASE_URL") or DEFAULT_URL
     try:
         url = sa.make_url(text)
     except exc.ArgumentError:

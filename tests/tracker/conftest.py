@@ -51,9 +51,6 @@ class Hardness(Finding):
     draws: np.ndarray
     grid: np.ndarray
 
-    def summary(self) -> str:
-        return f"On {self.n_prompts} prompts the mean score is {self.mean:.3f}."
-
 
 def draw(seed: int, block: int) -> float:
     return float(np.random.default_rng([seed, block]).normal(size=1000).mean())
@@ -101,6 +98,7 @@ def analyze(
             draws=draws,
             grid=np.arange(6, dtype=np.int64).reshape(2, 3),
         ),
+        summary=f"On {scores.n_prompts} prompts the mean score is {float(Q.mean()):.3f}.",
         prompt_values={"weight.toy": PromptValues(prompt_ids=scores.prompt_ids, values=values)},
         task_values={"mean": tasks | {next(iter(tasks)): float("nan")}},
         rankings={

@@ -87,7 +87,7 @@ class Store(StoreQueries):
         on_conflict: OnConflict = "rerun",
         partial: bool = False,
         dry_run: bool = False,
-        **said: Any,
+        **options: Any,
     ) -> list[IngestResult]:
         """Take in files, or the results in folders; each file whole or not at all, and the same file only once.
 
@@ -98,8 +98,8 @@ class Store(StoreQueries):
                 ``error``.
             partial: of a damaged file, store what is sound; its runs are marked as partial.
             dry_run: say what would change, and change nothing.
-            said: what the files do not say: ``benchmark``, ``metric``, ``model``, ``condition``, and all other fields
-                of `tracker.ingest.measurement.ReadOptions`.
+            options: what the files do not say: ``benchmark``, ``metric``, ``model``, ``condition``, and all other
+                fields of `tracker.ingest.measurement.ReadOptions`.
 
         Returns:
             what became of each file, in the order in which they were read.
@@ -120,21 +120,21 @@ class Store(StoreQueries):
         from tracker.ingest.pipeline import ingest_file
 
         known = [field.name for field in fields(ReadOptions)]
-        if unknown := sorted(set(said) - set(known)):
+        if unknown := sorted(set(options) - set(known)):
             raise SelectionError(f"ingest takes no {unknown[0]!r}. It takes: {', '.join(known)}.")
-        options = ReadOptions(**said)
-        models_by_name = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        read_options = ReadOptions(**options)
+        path_list = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         return [
             ingest_file(
                 self.engine,
                 path,
-                options,
+                read_options,
                 format=format,
                 on_conflict=on_conflict,
                 partial=partial,
                 dry_run=dry_run,
             )
-            for path in find_files([Path(item) for item in models_by_name], options, format=format)
+            for path in find_files([Path(item) for item in path_list], read_options, format=format)
         ]
 
     def prompts_from(

@@ -39,20 +39,6 @@ class CustomWeights(Finding):
     n_without_weight: int
     n_effective: float
 
-    def summary(self) -> str:
-        """What the file holds."""
-        every = self.n_prompts + self.n_without_weight
-        sentences = [
-            f"{self.file} weighs {self.n_prompts:,} of the {every:,} prompts of {self.benchmark}, with an effective "
-            f"number of {self.n_effective:,.1f}."
-        ]
-        for n, description in ((self.n_without_weight, "not in the file"), (self.n_zero, "of weight 0")):
-            if n:
-                sentences.append(
-                    f"{n:,} {'is' if n == 1 else 'are'} {description} and left out wherever these weights are used."
-                )
-        return " ".join(sentences)
-
 
 def custom_weights(
     session: Session,
@@ -94,5 +80,22 @@ def custom_weights(
         runs={},
     )
     return provenance, Report(
-        finding, prompt_values={f"{PREFIX}{name}": PromptValues(prompt_ids=prompt_ids, values=values)}
+        finding,
+        summary=_summarize(finding),
+        prompt_values={f"{PREFIX}{name}": PromptValues(prompt_ids=prompt_ids, values=values)},
     )
+
+
+def _summarize(finding: CustomWeights) -> str:
+    """What the file holds."""
+    every = finding.n_prompts + finding.n_without_weight
+    sentences = [
+        f"{finding.file} weighs {finding.n_prompts:,} of the {every:,} prompts of {finding.benchmark}, with an "
+        f"effective number of {finding.n_effective:,.1f}."
+    ]
+    for n, description in ((finding.n_without_weight, "not in the file"), (finding.n_zero, "of weight 0")):
+        if n:
+            sentences.append(
+                f"{n:,} {'is' if n == 1 else 'are'} {description} and left out wherever these weights are used."
+            )
+    return " ".join(sentences)

@@ -179,15 +179,15 @@ def _contents(session: Session) -> Iterator[Check]:
     advice = (
         "Questions about texts leave them out; a prompt table gives them: suffrage ingest PROMPTS" if silent else ""
     )
-    said = f"{n_prompts:,}, {silent:,} of them without text" if silent else f"{n_prompts:,}, all with text"
-    yield Check(name="prompts", verdict="ok", result=said if n_prompts else "none yet", advice=advice)
+    description = f"{n_prompts:,}, {silent:,} of them without text" if silent else f"{n_prompts:,}, all with text"
+    yield Check(name="prompts", verdict="ok", result=description if n_prompts else "none yet", advice=advice)
     open_ended = metric.lower.is_(None) | metric.upper.is_(None)
     unbounded = session.scalars(sa.select(metric.name).where(open_ended).order_by(metric.name)).all()
     n_metrics = session.scalar(sa.select(sa.func.count()).select_from(tables.metric)) or 0
-    said = f"{n_metrics:,}"
+    description = f"{n_metrics:,}"
     if unbounded:
-        said += f", {len(unbounded)} of them without bounds: {join_names(unbounded, N_NAMED)}"
-    yield Check(name="metrics", verdict="ok", result=said)
+        description += f", {len(unbounded)} of them without bounds: {join_names(unbounded, N_NAMED)}"
+    yield Check(name="metrics", verdict="ok", result=description)
 
 
 def _partial(session: Session) -> str:

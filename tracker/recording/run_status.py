@@ -158,10 +158,10 @@ def delete(session: Session, keys: Sequence[int], reason: str | None = None) -> 
     rows, before = _runs(session, keys), stale_findings(session)
     used, run_table, analysis = tables.finding_run, tables.run, tables.finding
     for row in rows:
-        note = f"deleted since: run {row.id} of {row.model}{f' ({reason})' if reason else ''}"
+        deletion = f"deleted since: run {row.id} of {row.model}{f' ({reason})' if reason else ''}"
         resting = sa.select(used.c.finding_id).where(used.c.run_id == row.id)
         earlier = sa.case((analysis.c.stale.is_(None), ""), else_=analysis.c.stale + "; ")
-        session.execute(sa.update(analysis).where(analysis.c.id.in_(resting)).values(stale=earlier + note))
+        session.execute(sa.update(analysis).where(analysis.c.id.in_(resting)).values(stale=earlier + deletion))
         session.execute(
             sa.update(run_table)
             .where(run_table.c.superseded_by == row.id)

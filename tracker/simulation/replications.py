@@ -52,7 +52,7 @@ class TrialFindings(Finding):
         names = [name for name in self.metrics if name in self.findings[0].headline or name.endswith(".sd")]
         return ["n_trials", *names][:MAX_METRICS]
 
-    def summary(self) -> str:
+    def summarize(self) -> str:
         """The means in a few sentences."""
         numbers, n = self.metrics, len(self.findings)
         trials = f"means over {n} trials" if n > 1 else "one trial"
@@ -143,8 +143,10 @@ def analyze_trials(
         input_digest=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
         runs=runs or {},
     )
+    finding = TrialFindings(description=description, findings=findings, search=_describe_search(values))
     return question, Report(
-        TrialFindings(description=description, findings=findings, search=_describe_search(values)),
+        finding,
+        summary=finding.summarize(),
         tables={"trials": _make_trial_table(findings)},
     )
 

@@ -40,14 +40,13 @@ from tracker.recording.finding import Finding, Report, analysis
 class Share(Finding):
     share: float
 
-    def summary(self) -> str:
-        return f"The share is {self.share:.3f}."
-
 
 @analysis
 def analyze(scores: PerformanceMatrix, *, decimals: int = 3) -> Report:
+    share = round(float(np.nanmean(scores.Q)), decimals)
     return Report(
-        Share(share=round(float(np.nanmean(scores.Q)), decimals)),
+        Share(share=share),
+        summary=f"The share is {share:.3f}.",
         figures={"empty": lambda: create_figure(2, 1)},
     )
 '''

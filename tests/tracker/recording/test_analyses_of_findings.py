@@ -38,13 +38,11 @@ class ToyFindings(Findings):
 class Count(Finding):
     n: int
 
-    def summary(self) -> str:
-        return f"There are {self.n} findings."
-
 
 @analysis
 def analyze(findings: ToyFindings, *, least: int = 0) -> Report:
-    return Report(Count(n=len(findings.records)))
+    n = len(findings.records)
+    return Report(Count(n=n), summary=f"There are {n} findings.")
 '''
 ARITHMETIC = Selection(benchmark="arithmetic")
 

@@ -40,13 +40,10 @@ from tracker.recording.finding import Finding, Report, analysis
 class Stopped(Finding):
     mean: float
 
-    def summary(self) -> str:
-        return "It was stopped."
-
 @analysis
 def analyze(scores: PerformanceMatrix, *, group: int) -> Report:
     os.killpg(group, signal.SIGKILL)
-    return Report(Stopped(mean=float(scores.Q.mean())))
+    return Report(Stopped(mean=float(scores.Q.mean())), summary="It was stopped.")
 '''
 
 

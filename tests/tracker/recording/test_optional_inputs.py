@@ -42,9 +42,6 @@ class Mean(Finding):
     weighted: bool
     n_texts: int
 
-    def summary(self) -> str:
-        return f"The mean is {self.mean:.3f}."
-
 
 @analysis
 def analyze(scores: PerformanceMatrix, weights: PromptWeights | None, prompts: Prompts) -> Report:
@@ -53,7 +50,7 @@ def analyze(scores: PerformanceMatrix, weights: PromptWeights | None, prompts: P
     found = Mean(
         mean=mean, n_effective=chosen.n_effective, weighted=weights is not None, n_texts=len(prompts.prompt_ids)
     )
-    return Report(found, warnings=chosen.warnings)
+    return Report(found, summary=f"The mean is {mean:.3f}.", warnings=chosen.warnings)
 '''
 
 

@@ -39,9 +39,6 @@ from tracker.recording.finding import Finding, Report, analysis
 class Threads(Finding):
     n_workers: int
 
-    def summary(self) -> str:
-        return f"{self.n_workers} at once."
-
 
 def met(barrier: Barrier) -> bool:
     try:
@@ -54,7 +51,8 @@ def met(barrier: Barrier) -> bool:
 @analysis
 def analyze(scores: PerformanceMatrix) -> Report:
     barrier = Barrier(2)
-    return Report(Threads(n_workers=1 + all(Parallel()(delayed(met)(barrier) for _ in range(2)))))
+    n_workers = 1 + all(Parallel()(delayed(met)(barrier) for _ in range(2)))
+    return Report(Threads(n_workers=n_workers), summary=f"{n_workers} at once.")
 '''
 
 ARITHMETIC = Selection(benchmark="arithmetic")
@@ -202,15 +200,12 @@ engine = None
 class Nothing(Finding):
     n: int
 
-    def summary(self) -> str:
-        return "nothing"
-
 @analysis
 def analyze(scores: PerformanceMatrix) -> Report:
     with transaction(engine) as session:
         session.execute(sa.insert(tables.benchmark).values(name="written while computing", revision=""))
         # here
-    return Report(Nothing(n=scores.n_models))
+    return Report(Nothing(n=scores.n_models), summary="nothing")
 '''
 
 
@@ -289,7 +284,7 @@ class TestErrors:
         source = (
             PROBE.replace("with transaction(engine) as session:", "if True:")
             .replace("session.execute(", "str(")
-            .replace("return Report(Nothing(n=scores.n_models))", "return 3")
+            .replace('return Report(Nothing(n=scores.n_models), summary="nothing")', "return 3")
         )
         install("wrong", {"three": source})
         with pytest.raises(PluginError, match="three returned a int, not a Report"):

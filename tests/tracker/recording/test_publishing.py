@@ -166,12 +166,9 @@ class Many(Finding):
     def metrics(self):
         return {f"p<0.05, {i}": float(i) for i in range(self.n)}
 
-    def summary(self) -> str:
-        return "many"
-
 @analysis
 def analyze(scores: PerformanceMatrix) -> Report:
-    return Report(Many(n=120))
+    return Report(Many(n=120), summary="many")
 '''
 
 

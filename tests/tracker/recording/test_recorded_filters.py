@@ -44,9 +44,6 @@ class Sieved(Finding):
     n_prompts: int
     n_kept: int
 
-    def summary(self) -> str:
-        return f"{self.n_kept} of {self.n_prompts} prompts stay."
-
 
 @analysis
 def analyze(scores: PerformanceMatrix, *, at_most: float = 0.5, mended: bool = False) -> Report:
@@ -63,6 +60,7 @@ def analyze(scores: PerformanceMatrix, *, at_most: float = 0.5, mended: bool = F
     by = RankedModels(models=scores.models[:2], score=np.array([0.9, 0.8]), rank=np.array([2.0, 1.0]))
     return Report(
         Sieved(n_prompts=len(ids), n_kept=int(kept.sum())),
+        summary=f"{int(kept.sum())} of {len(ids)} prompts stay.",
         rankings={"filter_models": by},
         filter=FilterDecisions(prompt_ids=ids, kept=kept, reasons=reasons),
     )
@@ -90,15 +88,13 @@ class Looked(Finding):
     n_models: int
     models: tuple[str, ...]
 
-    def summary(self) -> str:
-        return f"Filter {self.filter_id} keeps {self.n_kept} of {self.n_scored}."
-
 
 @analysis
 def analyze(scores: PerformanceMatrix, chosen: PromptFilter, prompts: Prompts, who: FilterModels) -> Report:
     numbers = {"filter_id": chosen.finding_id, "n_kept": chosen.n_kept, "n_scored": scores.n_prompts}
     more = {"n_texts": len(prompts.prompt_ids), "n_models": scores.n_models, "models": who.named}
-    return Report(Looked(**numbers, **more))
+    summary = f"Filter {chosen.finding_id} keeps {chosen.n_kept} of {scores.n_prompts}."
+    return Report(Looked(**numbers, **more), summary=summary)
 '''
 
 WEIGHED = '''
@@ -119,14 +115,13 @@ class Worth(Finding):
     n_prompts: int
     n_effective: float
 
-    def summary(self) -> str:
-        return f"{self.n_prompts} prompts are worth {self.n_effective:.1f}."
-
 
 @analysis
 def analyze(scores: PerformanceMatrix, weights: PromptWeights | None) -> Report:
     voters = complete_weighted_scores(scores, weights)
-    return Report(Worth(n_prompts=voters.scores.n_prompts, n_effective=voters.n_effective), warnings=voters.warnings)
+    worth = Worth(n_prompts=voters.scores.n_prompts, n_effective=voters.n_effective)
+    summary = f"{worth.n_prompts} prompts are worth {worth.n_effective:.1f}."
+    return Report(worth, summary=summary, warnings=voters.warnings)
 '''
 
 

@@ -87,13 +87,10 @@ class Spread(Finding):
         absent = Undefined("a gap") if self.gaps else 1.0
         return {"diversity": self.first, "cardinal.tau": 0.25, "cardinal.tau_upper": self.first, "other": absent}
 
-    def summary(self) -> str:
-        return ""
-
 
 def first_score(scores: TaskMatrix, *, time_limit: float, seed: int) -> Report:
     first = float(scores.T[0, 0])
-    return Report(Spread(first=first, gaps=first > 0.5))
+    return Report(Spread(first=first, gaps=first > 0.5), summary="")
 
 
 ASKED = Declaration(
@@ -161,7 +158,7 @@ class TestTrials:
         shown = [row.name for row in metric_rows(many) if row.headline]
         assert shown == ["n_trials", "diversity", "diversity.sd", "cardinal.tau", "cardinal.tau.sd",
                          "cardinal.tau_upper", "other"]  # fmt: skip
-        assert "With no exact search" in many.summary()
+        assert "With no exact search" in many.summarize()
 
 
 class TestErrors:

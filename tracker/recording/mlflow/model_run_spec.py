@@ -36,13 +36,13 @@ class _Column:
     Attributes:
         metric: its name.
         higher_is_better: whether larger scores are better.
-        asked: how many prompts the benchmark has; tasks, where only those were published.
+        n_expected: how many prompts the benchmark has; tasks, where only those were published.
         tasks: name of each task, how many of these it has scores for, and their mean.
     """
 
     metric: str
     higher_is_better: bool
-    asked: int
+    n_expected: int
     tasks: Sequence[tuple[str, int, float]]
 
     @property
@@ -54,7 +54,7 @@ class _Column:
         return {
             self.metric: sum(n * mean for _, n, mean in self.tasks) / self.n,
             f"{self.metric}.n": float(self.n),
-            f"{self.metric}.coverage": self.n / self.asked,
+            f"{self.metric}.coverage": self.n / self.n_expected,
         }
 
     @property
@@ -181,7 +181,7 @@ def _columns(session: Session, run: Run) -> list[_Column]:
                 _Column(
                     metric=metric.name,
                     higher_is_better=metric.higher_is_better,
-                    asked=(n_prompts or 0) if fine else task_counts[metric.id],
+                    n_expected=(n_prompts or 0) if fine else task_counts[metric.id],
                     tasks=tasks,
                 )
             )
