@@ -27,7 +27,7 @@ from tracker.ingest.pipeline import ingest_file
 from tracker.schema import Benchmark, Metric, Model, Prompt, Run, Score, Task
 
 MEGABYTES = int(os.environ.get("SUFFRAGE_BENCHMARK_MEGABYTES", "300"))
-N_SHOTS, N_OPTIONS = 5, 4
+N_FEW_SHOT, N_OPTIONS = 5, 4
 WORDS = [
     f"{start}{end}"
     for start in ("ma", "ter", "in", "fo", "cal", "ver", "sta", "pro", "lu", "gen")
@@ -41,21 +41,21 @@ def measurements() -> Iterator[dict[str, Any]]:
         path = Path(folder) / "samples_exam_2026-01-02T03-04-05.678901.jsonl"
         n_rows = write_samples(path, MEGABYTES * 1_000_000)
         megabytes = path.stat().st_size / 1e6
-        ours, memory = in_own_process(partial(ingested, path))
-        facts = {"n_prompts": n_rows, "megabytes": round(megabytes), "ours_s": round(ours, 2)}
-        facts |= {"ours_mb_per_s": round(megabytes / ours, 1), "ours_peak_mb": round(memory)}
+        seconds, memory = in_own_process(partial(ingested, path))
+        facts = {"n_prompts": n_rows, "megabytes": round(megabytes), "ours_s": round(seconds, 2)}
+        facts |= {"ours_mb_per_s": round(megabytes / seconds, 1), "ours_peak_mb": round(memory)}
         for peer, task in (
             ("json.loads of each line, then SQLModel add_all of the scores", _by_hand),
             ("pandas.read_json(lines=True), nothing stored", _by_pandas),
         ):
-            theirs, their_memory = in_own_process(partial(task, path))
+            peer_seconds, their_memory = in_own_process(partial(task, path))
             yield {
                 "name": "samples of lm-evaluation-harness to committed scores, sqlite",
                 **facts,
                 "peer": peer,
-                "peer_s": round(theirs, 2),
+                "peer_s": round(peer_seconds, 2),
                 "peer_peak_mb": round(their_memory),
-                "ratio": round(theirs / ours, 1),
+                "ratio": round(peer_seconds / seconds, 1),
             }
 
 
@@ -63,27 +63,29 @@ def write_samples(path: Path, n_bytes: int) -> int:
     """SIMULATED samples of a multiple-choice task with worked examples, in the shape of today's version; how many."""
     chance = random.Random(0)
     texts = [" ".join(chance.choices(WORDS, k=chance.randint(60, 160))) for _ in range(400)]
-    shots = [f"Question: {text}\nAnswer: {chance.choice(WORDS)}\n\n" for text in texts]
+    n_examples = [f"Question: {text}\nAnswer: {chance.choice(WORDS)}\n\n" for text in texts]
     n_rows = written = 0
     with path.open("w") as file:
         while written < n_bytes:
-            line = json.dumps(_sample(n_rows, chance, texts, shots)) + "\n"
+            line = json.dumps(_sample(n_rows, chance, texts, n_examples)) + "\n"
             written += file.write(line)
             n_rows += 1
     return n_rows
 
 
-def _sample(number: int, chance: random.Random, texts: list[str], shots: list[str]) -> dict[str, Any]:
+def _sample(number: int, chance: random.Random, texts: list[str], n_examples: list[str]) -> dict[str, Any]:
     question = f"{chance.choice(texts)} {number}?"
     options = [" ".join(chance.choices(WORDS, k=6)) for _ in range(N_OPTIONS)]
-    context = "".join(chance.choices(shots, k=N_SHOTS)) + f"Question: {question}\nAnswer:"
+    context = "".join(chance.choices(n_examples, k=N_FEW_SHOT)) + f"Question: {question}\nAnswer:"
     answers = [[str(-chance.expovariate(0.2)), "False"] for _ in options]
     gold = chance.randrange(N_OPTIONS)
     return {
         "doc_id": number,
         "doc": {"question": question, "choices": options, "answer": gold, "subject": "exam"},
         "target": str(gold),
-        "arguments": {f"gen_args_{place}": {"arg_0": context, "arg_1": f" {one}"} for place, one in enumerate(options)},
+        "arguments": {
+            f"gen_args_{place}": {"arg_0": context, "arg_1": f" {option}"} for place, option in enumerate(options)
+        },
         "resps": [[answer] for answer in answers],
         "filtered_resps": answers,
         "filter": "none",
@@ -100,9 +102,9 @@ def ingested(path: Path) -> float:
     """Seconds from the file to committed scores."""
     with empty_store("sqlite") as engine:
         begun = time.perf_counter()
-        taken = ingest_file(engine, path, ReadOptions(model="org/model"))
+        result = ingest_file(engine, path, ReadOptions(model="org/model"))
         spent = time.perf_counter() - begun
-        assert taken.stored.n_scores == 3 * taken.stored.n_prompts_new
+        assert result.changes.n_scores == 3 * result.changes.n_prompts_new
         return spent
 
 

@@ -14,7 +14,7 @@ from tracker.queries.selection import Policy, Selection
 
 if TYPE_CHECKING:
     from tracker.queries.ranking.leaderboard_result import Leaderboard
-    from tracker.report.contents import Contents, RankIntervals
+    from tracker.report.contents import Contents, RankSpans
 
 RANKS_EXPLANATION = (
     "Under “between ranks” stand the ranks that comparisons of every two models on the same prompts leave open; all of "
@@ -121,15 +121,15 @@ def analysis_docstrings() -> dict[str, str]:
     return docstrings
 
 
-def _ranks(board: Leaderboard) -> RankIntervals:
-    from tracker.report.contents import RankIntervals
+def _ranks(board: Leaderboard) -> RankSpans:
+    from tracker.report.contents import RankSpans
 
     if board.no_rank_intervals:
-        return RankIntervals(said=f"Which ranks could be swapped is not told: {board.no_rank_intervals}.")
+        return RankSpans(text=f"Which ranks could be swapped is not told: {board.no_rank_intervals}.")
     by = f" with errors clustered by {board.cluster}" if board.is_clustered else ""
-    return RankIntervals(
+    return RankSpans(
         low={model: interval.low for model, interval in board.rank_intervals.items()},
         high={model: interval.high for model, interval in board.rank_intervals.items()},
-        said=" ".join((RANKS_EXPLANATION.format(clustered=by), *board.cluster_warnings)),
+        text=" ".join((RANKS_EXPLANATION.format(clustered=by), *board.cluster_warnings)),
         groups=board.describe_groups(),
     )

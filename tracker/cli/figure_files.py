@@ -47,12 +47,12 @@ class Picture:
         inform(f"Wrote {self.path}.")
 
 
-def _writable(ctx: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
-    if given is not None and given.suffix.lower() not in FORMATS:
+def _writable(ctx: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and path.suffix.lower() not in FORMATS:
         raise click.BadParameter(f"give a name that ends in {', '.join(FORMATS)}")
-    if given is not None and not given.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {given.parent}")
-    return given
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}")
+    return path
 
 
 def picture_option(function: Callable[..., Any]) -> Callable[..., Any]:

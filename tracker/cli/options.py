@@ -155,6 +155,6 @@ def _as_selection(options: dict[str, Any]) -> Selection:
     )
 
 
-def split_values(given: tuple[str, ...]) -> tuple[str, ...]:
+def split_values(values: tuple[str, ...]) -> tuple[str, ...]:
     """Values given by repeating an option or with commas between them."""
-    return tuple(part.strip() for one in given for part in one.split(",") if part.strip())
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())

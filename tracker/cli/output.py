@@ -57,10 +57,10 @@ def print_rows(
         cells = [[_text(r[n]) for n in names] for r in records]
         numeric = {n for n in names if all(isinstance(r[n], (int, float, Decimal)) or r[n] is None for r in records)}
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        printed, left_out = text_table(names, cells, numeric=numeric, width=width, spare=spare)
+        printed, omitted = text_table(names, cells, numeric=numeric, width=width, spare=spare)
         click.echo(printed)
-        if left_out:
-            inform(f"Left out for want of space: {', '.join(left_out)}. A wider terminal or --format csv shows all.")
+        if omitted:
+            inform(f"Left out for want of space: {', '.join(omitted)}. A wider terminal or --format csv shows all.")
 
 
 def print_record(record: Mapping[str, Any], output_format: str) -> None:
@@ -73,14 +73,14 @@ def print_record(record: Mapping[str, Any], output_format: str) -> None:
 
 def print_numbers(numbers: Sequence[NamedNumber]) -> None:
     """Print the headline numbers of a finding for reading: plain ones, then statistics with what belongs to them."""
-    found = grouped(numbers)
-    if found.plain:
-        reasons = any(n.reason for n in found.plain)
-        rows = [{"number": n.name, "value": _whole(n.value), "why not": n.reason or ""} for n in found.plain]
+    groups = grouped(numbers)
+    if groups.plain:
+        reasons = any(n.reason for n in groups.plain)
+        rows = [{"number": n.name, "value": _whole(n.value), "why not": n.reason or ""} for n in groups.plain]
         print_rows(rows, "table", columns=("number", "value", "why not")[: 3 if reasons else 2])
-    if found.plain and found.statistics:
+    if groups.plain and groups.statistics:
         click.echo()
-    if found.statistics:
+    if groups.statistics:
         rows = [
             {
                 "statistic": statistic.number.name,
@@ -88,7 +88,7 @@ def print_numbers(numbers: Sequence[NamedNumber]) -> None:
                 **statistic.beside,
                 "remark": statistic.reason or ("discrete" if statistic.is_discrete else ""),
             }
-            for statistic in found.statistics
+            for statistic in groups.statistics
         ]
         print_rows(rows, "table", columns=list(rows[0])[: None if any(r["remark"] for r in rows) else -1])
 

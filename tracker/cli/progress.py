@@ -35,7 +35,7 @@ def progress_of_prompts(label: str) -> Iterator[Callable[[int, int, int], None] 
         task = bar.add_task(label, total=None, rate="")
         start = time.monotonic()
 
-        def tell(done: int, total: int, n_tokens: int) -> None:
+        def update(done: int, total: int, n_tokens: int) -> None:
             if done == 0 or n_tokens == 0:  # another run begins
                 nonlocal start
                 start = time.monotonic()
@@ -44,12 +44,12 @@ def progress_of_prompts(label: str) -> Iterator[Callable[[int, int, int], None] 
             rate = f"{n_tokens / max(time.monotonic() - start, 1e-9):,.0f} tokens/s"
             bar.update(task, completed=done, total=total, rate=rate)
 
-        yield tell
+        yield update
 
 
 def _bar(*columns: Any) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    shown = (TextColumn("{task.description}"), BarColumn(), *columns, TimeRemainingColumn())
-    return Progress(*shown, console=Console(stderr=True), transient=True)
+    bar_columns = (TextColumn("{task.description}"), BarColumn(), *columns, TimeRemainingColumn())
+    return Progress(*bar_columns, console=Console(stderr=True), transient=True)

@@ -40,13 +40,13 @@ def text_table(
     }
     full = {name: max(map(cell_len, column)) for name, column in columns.items()}
     least = {name: full[name] if name in numeric else min(full[name], NARROWEST) for name in columns}
-    left_out: list[str] = []
+    omitted: list[str] = []
     if width is not None:
         silent = [name for name, column in columns.items() if not any(column[1:])]
         for name in [*silent, *spare]:
             if _total(least) > width and name in least:
                 del columns[name], full[name], least[name]
-                left_out += [name] if name not in silent else []
+                omitted += [name] if name not in silent else []
     wide = full if width is None else _shared_out(full, least, width)
     lines = []
     for row in zip(*columns.values(), strict=True):
@@ -58,7 +58,7 @@ def text_table(
             lines.append(GAP.join(parts).rstrip())
         if len(lines) == max(map(len, folded)):
             lines.append("─" * _total(wide))
-    return "\n".join(lines), [name.replace("_", " ") for name in left_out]
+    return "\n".join(lines), [name.replace("_", " ") for name in omitted]
 
 
 def _total(widths: dict[str, int]) -> int:

@@ -73,24 +73,24 @@ def select_exported_runs(
         SelectionError: no run is left.
     """
     units: Sequence[Unit] = ("prompt", "task") if unit is None else (unit,)
-    for one in units:
-        metrics = _metrics(session, benchmark, selection, one)
+    for kind in units:
+        metrics = _metrics(session, benchmark, selection, kind)
         if not metrics:
             continue
         if every:
-            pairs = _every(session, benchmark, selection, metrics, one)
+            pairs = _every(session, benchmark, selection, metrics, kind)
         else:
-            pairs = _chosen(session, benchmark, selection, metrics, one)
+            pairs = _chosen(session, benchmark, selection, metrics, kind)
         runs = _describe_runs(session, pairs)
         of_benchmark = sa.select(sa.func.count(tables.run.c.id.distinct())).select_from(
             sa.join(tables.metric, tables.run, sa.true())
         )
-        there = session.scalar(of_benchmark.where(tables.run.c.benchmark_id == benchmark.id, has_scores(one))) or 0
+        n_runs = session.scalar(of_benchmark.where(tables.run.c.benchmark_id == benchmark.id, has_scores(kind))) or 0
         return ExportedRuns(
             runs=runs,
             metrics={metric.id: metric.name for metric in metrics},
-            unit=one,
-            n_left_out=there - len(runs),
+            unit=kind,
+            n_left_out=n_runs - len(runs),
         )
     if unit == "task" and selection.metric is None:
         raise SelectionError(f"{benchmark.label} has no scores of whole tasks. Export those of its prompts.")
@@ -107,8 +107,8 @@ def _metrics(session: Session, benchmark: BenchmarkKey, selection: Selection, un
         .distinct()
         .order_by(metric.id)
     )
-    found = [MetricKey(*row) for row in session.execute(query)]
-    return [one for one in found if selection.metric in (None, one.name)]
+    metrics = [MetricKey(*row) for row in session.execute(query)]
+    return [metric for metric in metrics if selection.metric in (None, metric.name)]
 
 
 def _chosen(
@@ -154,12 +154,12 @@ def _every(
     )
     aliases: dict[str, str] = {row[0]: row[1] for row in session.execute(also)}
     known = {row.name for row in rows}
-    wanted = {name if name in known else aliases.get(name, name) for name in selection.models}
-    if lacking := sorted(wanted - known):
+    names = {name if name in known else aliases.get(name, name) for name in selection.models}
+    if lacking := sorted(names - known):
         raise NotFoundError("model with such scores", lacking[0], sorted(known))
     pairs: dict[int, set[int]] = defaultdict(set)
     for run_id, metric_id, name in rows:
-        if not wanted or name in wanted:
+        if not names or name in names:
             pairs[run_id].add(metric_id)
     if not pairs:
         raise SelectionError(f"No run of {benchmark.label} is complete. Choose runs with --runs.")

@@ -25,20 +25,20 @@ def prompt_labels(session: Session, prompt_tasks: Mapping[int, str]) -> dict[int
     names: dict[int, tuple[str, str]] = {}
     for prompt_id, namespace, key in session.execute(sa.select(alias.prompt_id, alias.namespace, alias.key)):
         if prompt_id in prompt_tasks:
-            told = (namespace, key)  # compared here: engines differ in how they sort texts
-            names[prompt_id] = min(names.get(prompt_id, told), told)
+            alias_name = (namespace, key)  # compared here: engines differ in how they sort texts
+            names[prompt_id] = min(names.get(prompt_id, alias_name), alias_name)
     plain = {task: names[task][1] if task in names else str(task) for task in prompt_tasks}
-    times = Counter((prompt_tasks[one], name) for one, name in plain.items())
-    taken = set(times)
-    for one in sorted(prompt_tasks):
-        task, name = prompt_tasks[one], plain[one]
-        if times[task, name] == 1 or names.get(one, ("key",))[0] == "":
+    times = Counter((prompt_tasks[prompt_id], name) for prompt_id, name in plain.items())
+    used = set(times)
+    for key in sorted(prompt_tasks):
+        task, name = prompt_tasks[key], plain[key]
+        if times[task, name] == 1 or names.get(key, ("key",))[0] == "":
             continue
-        name = f"{names.get(one, ('key',))[0]}:{name}"
-        while (task, name) in taken:
+        name = f"{names.get(key, ('key',))[0]}:{name}"
+        while (task, name) in used:
             name += "'"
-        plain[one] = name
-        taken.add((task, name))
+        plain[key] = name
+        used.add((task, name))
     return plain
 
 
@@ -51,15 +51,15 @@ def shared_prompt_labels(session: Session, benchmark_id: int, prompt_ids: Sequen
         prompt_ids: which.
     """
     alias, task = tables.prompt_alias.c, tables.task.c
-    asked = (
+    query = (
         sa.select(alias.namespace, alias.prompt_id, alias.key)
         .join(tables.task, task.id == alias.task_id)
         .where(task.benchmark_id == benchmark_id)
     )
-    wanted = set(prompt_ids)
+    selected = set(prompt_ids)
     by_space: dict[str, dict[int, str]] = defaultdict(dict)
-    for namespace, prompt_id, key in session.execute(asked):
-        if prompt_id in wanted:
+    for namespace, prompt_id, key in session.execute(query):
+        if prompt_id in selected:
             known = by_space[namespace]
             known[prompt_id] = min(known.get(prompt_id, key), key)
-    return next((names for _, names in sorted(by_space.items()) if len(names) == len(wanted)), None)
+    return next((names for _, names in sorted(by_space.items()) if len(names) == len(selected)), None)

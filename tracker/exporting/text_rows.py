@@ -29,16 +29,18 @@ def csv_lines(
     """
     alone = len(schema) == 1  # an empty cell by itself would be an empty line, which is no row
 
-    def told(text: str) -> str:
+    def encode(text: str) -> str:
         return _quoted(f"'{text}" if for_spreadsheets and text.startswith(FORMULA) else text, alone=alone)
 
     if for_spreadsheets:
         yield b"\xef\xbb\xbf"
     if header:
-        yield (",".join(map(told, schema.names)) + "\n").encode()
+        yield (",".join(map(encode, schema.names)) + "\n").encode()
     for batch in batches:
         if batch.num_rows:
-            columns = [_cells(column, told, '""' if alone else "", ("yes", "no"), _listed) for column in batch.columns]
+            columns = [
+                _cells(column, encode, '""' if alone else "", ("yes", "no"), _encode_list) for column in batch.columns
+            ]
             yield _joined([columns[0], *(part for column in columns[1:] for part in (",", column))])
 
 
@@ -54,7 +56,7 @@ def json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def _cells(
-    column: pa.Array, text: Callable[[str], str], null: str, words: tuple[str, str], nested: Callable[[Any], str]
+    column: pa.Array, text: Callable[[str], str], null: str, truth_values: tuple[str, str], nested: Callable[[Any], str]
 ) -> pa.Array:
     """A column as cells, each as it stands in the line.
 
@@ -62,7 +64,7 @@ def _cells(
         column: any that an export has.
         text: writes a text.
         null: stands for null.
-        words: stand for true and false.
+        truth_values: stand for true and false.
         nested: writes a list or an object.
     """
     import pyarrow as pa
@@ -71,17 +73,21 @@ def _cells(
     kind = column.type
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         coded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
-        spelled = pa.array([None if one is None else text(one) for one in coded.dictionary.to_pylist()], pa.string())
+        spelled = pa.array(
+            [None if value is None else text(value) for value in coded.dictionary.to_pylist()], pa.string()
+        )
         cells = spelled.take(coded.indices) if len(spelled) else pa.nulls(len(column), pa.string())
     elif pa.types.is_boolean(kind):
-        cells = pc.if_else(column, *words)
+        cells = pc.if_else(column, *truth_values)
     elif pa.types.is_timestamp(kind):
         moments = pc.strftime(column, format="%Y-%m-%dT%H:%M:%SZ")
-        cells = pa.array([None if one is None else text(one) for one in moments.to_pylist()], pa.string())
+        cells = pa.array([None if value is None else text(value) for value in moments.to_pylist()], pa.string())
     elif pa.types.is_date(kind):
-        cells = pa.array([None if one is None else text(one.isoformat()) for one in column.to_pylist()], pa.string())
+        cells = pa.array(
+            [None if value is None else text(value.isoformat()) for value in column.to_pylist()], pa.string()
+        )
     elif pa.types.is_nested(kind):
-        cells = pa.array([None if one is None else nested(one) for one in column.to_pylist()], pa.string())
+        cells = pa.array([None if value is None else nested(value) for value in column.to_pylist()], pa.string())
     else:
         cells = pc.cast(column, pa.string())
     return pc.fill_null(cells, null)
@@ -102,7 +108,7 @@ def _quoted(text: str, *, alone: bool) -> str:
     return text
 
 
-def _listed(value: Any) -> str:
+def _encode_list(value: Any) -> str:
     return _quoted(_json(value), alone=False) if value else ""
 
 

@@ -13,10 +13,10 @@ from tracker.report.contents import Contents
 from tracker.report.number_format import number, score, share
 from tracker.report.score_patterns import by_difficulty, correlations, same_scores
 
-MOST_MODELS = 150
+MAX_MODELS = 150
 """Models that a picture shows; the table has them all."""
 
-MOST_CELLS = 20_000
+MAX_CELLS = 20_000
 """Cells that a picture of colours has, at most."""
 
 N_BINS = 40
@@ -27,8 +27,8 @@ Chart = dict[str, Any]
 
 def charts(contents: Contents) -> dict[str, Chart]:
     """The pictures of a report, by name; those for which there are no data are left out."""
-    shown = contents.board.rows[:MOST_MODELS]
-    names = [row.model for row in shown]
+    rows = contents.board.rows[:MAX_MODELS]
+    names = [row.model for row in rows]
     drawn: dict[str, Chart | None] = {
         "means": _means(contents),
         "ranks": _ranks(contents),
@@ -41,7 +41,7 @@ def charts(contents: Contents) -> dict[str, Chart]:
 
 def _means(contents: Contents) -> Chart:
     board = contents.board
-    rows = board.rows[:MOST_MODELS]
+    rows = board.rows[:MAX_MODELS]
     hover = [
         f"mean {score(row.mean)}"
         + (f", 95 % interval {score(row.low)} to {score(row.high)}" if _plain(row.low) is not None else "")
@@ -63,7 +63,7 @@ def _means(contents: Contents) -> Chart:
 
 def _ranks(contents: Contents) -> Chart | None:
     low, high = contents.ranks.low, contents.ranks.high
-    rows = [row for row in contents.board.rows if row.model in low][:MOST_MODELS]
+    rows = [row for row in contents.board.rows if row.model in low][:MAX_MODELS]
     if not rows:
         return None
     return {
@@ -82,10 +82,10 @@ def _ranks(contents: Contents) -> Chart | None:
 def _tasks(contents: Contents, names: Sequence[str]) -> Chart | None:
     if contents.tasks is None:
         return None
-    found = contents.tasks
-    tasks = found.tasks[: max(1, MOST_CELLS // max(1, len(names)))]
-    means = _in_order(found.models, found.T.T, names)[:, : len(tasks)]
-    counts = _in_order(found.models, found.n_prompts.T.astype(np.float64), names)[:, : len(tasks)]
+    matrix = contents.tasks
+    tasks = matrix.tasks[: max(1, MAX_CELLS // max(1, len(names)))]
+    means = _in_order(matrix.models, matrix.T.T, names)[:, : len(tasks)]
+    counts = _in_order(matrix.models, matrix.n_prompts.T.astype(np.float64), names)[:, : len(tasks)]
     hover = [
         [
             f"{score(means[i, j])}" + (f" over {counts[i, j]:,.0f} prompts" if counts[i, j] > 0 else "")
@@ -100,32 +100,35 @@ def _difficulty(contents: Contents, names: Sequence[str]) -> Chart | None:
     scores = contents.scores
     if scores is None or scores.n_prompts < 2:
         return None
-    found = by_difficulty(scores.Q, N_BINS)
-    means = _in_order(scores.models, found.means, names)
+    by_bin = by_difficulty(scores.Q, N_BINS)
+    means = _in_order(scores.models, by_bin.means, names)
     if not scores.higher_is_better:  # the hardest first, whichever end that is
-        means, overall, edges = means[:, ::-1], found.overall[::-1], (scores.n_prompts - found.edges)[::-1]
+        means, overall, edges = means[:, ::-1], by_bin.overall[::-1], (scores.n_prompts - by_bin.edges)[::-1]
     else:
-        overall, edges = found.overall, found.edges
-    told = [
+        overall, edges = by_bin.overall, by_bin.edges
+    bins = [
         f"prompts {first + 1:,} to {last:,} of {scores.n_prompts:,}, hardest first; all models {score(mean)}"
         for first, last, mean in zip(edges[:-1].tolist(), edges[1:].tolist(), overall.tolist(), strict=True)
     ]
-    hover = [[f"{score(means[i, j])}; {told[j]}" for j in range(len(told))] for i in range(len(names))]
-    ticks = {"0": "hardest", str(len(told) - 1): "easiest"}
-    return _heatmap(names, [str(j) for j in range(len(told))], means, hover, "mean") | {"ticks": ticks}
+    hover = [[f"{score(means[i, j])}; {bins[j]}" for j in range(len(bins))] for i in range(len(names))]
+    ticks = {"0": "hardest", str(len(bins) - 1): "easiest"}
+    return _heatmap(names, [str(j) for j in range(len(bins))], means, hover, "mean") | {"ticks": ticks}
 
 
 def _agreement(contents: Contents, names: Sequence[str]) -> Chart | None:
     scores = contents.scores
     if scores is None or scores.n_models < 2 or scores.n_prompts < 2:
         return None
-    names = names[: int(math.sqrt(MOST_CELLS))]
+    names = names[: int(math.sqrt(MAX_CELLS))]
     values = same_scores(scores.Q) if scores.is_binary else correlations(scores.Q)
-    shown = _in_order(scores.models, _in_order(scores.models, values, names).T, names)
-    said = share if scores.is_binary else score
+    agreement = _in_order(scores.models, _in_order(scores.models, values, names).T, names)
+    format_cell = share if scores.is_binary else score
     unit = "of prompts scored alike" if scores.is_binary else "correlation"
-    hover = [[f"{said(value)} {unit}" if value == value else "not known" for value in row] for row in shown.tolist()]
-    off = shown.copy()
+    hover = [
+        [f"{format_cell(value)} {unit}" if value == value else "not known" for value in row]
+        for row in agreement.tolist()
+    ]
+    off = agreement.copy()
     np.fill_diagonal(off, np.nan)  # everybody agrees with themselves; that would use up the colours
     return _heatmap(names, names, off, hover, "share" if scores.is_binary else "correlation") | {"tilted": True}
 

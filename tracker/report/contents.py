@@ -20,18 +20,18 @@ from tracker.report.prompt_examples import Examples, examples_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankIntervals:
+class RankSpans:
     """Between which ranks models lie.
 
     Attributes:
         low, high: best and worst rank of each model, by name.
-        said: what the intervals are, in words, or why there are none.
+        text: what the intervals are, in words, or why there are none.
         groups: which models cannot be told apart, a sentence for each group.
     """
 
     low: Mapping[str, float] = field(default_factory=dict)
     high: Mapping[str, float] = field(default_factory=dict)
-    said: str = ""
+    text: str = ""
     groups: Sequence[str] = ()
 
 
@@ -56,7 +56,7 @@ class Contents:
 
     selection: Selection
     board: Leaderboard
-    ranks: RankIntervals
+    ranks: RankSpans
     tasks: TaskMatrix | None
     scores: PerformanceMatrix | None
     findings: tuple[FindingRecord, ...]
@@ -73,7 +73,7 @@ def report_contents(
     selection: Selection,
     board: Leaderboard,
     *,
-    ranks: RankIntervals | None = None,
+    ranks: RankSpans | None = None,
     questions: Mapping[str, str] | None = None,
     with_prompts: bool = True,
 ) -> Contents:
@@ -95,21 +95,21 @@ def report_contents(
     selection = replace(selection, metric=board.metric)
     scores = performance_matrix(session, selection) if board.unit == "prompt" else None
     by_task = task_matrix(session, selection)
-    told = tuple(
+    findings = tuple(
         finding_records(session, tables.finding.c.benchmark_id == benchmark.id, tables.finding.c.status == "complete")
     )
-    shown = {row.run_id for row in board.rows}
+    ranked_ids = {row.run_id for row in board.rows}
     ranked = sorted(
-        (run for run in list_runs(session, benchmark=selection.benchmark) if run.id in shown), key=_by_model
+        (run for run in list_runs(session, benchmark=selection.benchmark) if run.id in ranked_ids), key=_by_model
     )
-    moments = [*(run.ingested for run in ranked), *(one.recorded for one in told)]
+    moments = [*(run.ingested for run in ranked), *(finding.recorded for finding in findings)]
     return Contents(
         selection=selection,
         board=board,
-        ranks=ranks or RankIntervals(),
+        ranks=ranks or RankSpans(),
         tasks=by_task if by_task.n_tasks > 1 else None,
         scores=scores,
-        findings=told,
+        findings=findings,
         pictures=_pictures(session, benchmark.id),
         questions=questions or {},
         runs=tuple(ranked),

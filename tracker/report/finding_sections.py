@@ -43,7 +43,7 @@ class FindingEntry:
         stale: why it should be asked again; '' where it need not.
         summary: the answer.
         tables: its headline numbers.
-        shown, more: how many numbers these are, of how many; ``more`` is 0 where that is all.
+        n_shown, more: how many numbers these are, of how many; ``more`` is 0 where that is all.
         pictures: its pictures.
     """
 
@@ -54,7 +54,7 @@ class FindingEntry:
     stale: str
     summary: str
     tables: tuple[NumberTable, ...]
-    shown: int
+    n_shown: int
     more: int
     pictures: tuple[FindingPicture, ...]
 
@@ -86,12 +86,12 @@ def finding_sections(contents: Contents, pictures: Mapping[PictureKey, bytes]) -
     by_name: dict[str, list[FindingRecord]] = {}
     for record in contents.findings:
         by_name.setdefault(record.name, []).append(record)
-    asked = []
+    sections = []
     for name, records in sorted(by_name.items()):
         title, *explained = paragraphs(contents.questions.get(name, "")) or [name]
-        told = tuple(_told(record, pictures) for record in records)
-        asked.append(FindingSection(name=name, title=title, explained=tuple(explained), findings=told))
-    return asked
+        entries = tuple(_entry(record, pictures) for record in records)
+        sections.append(FindingSection(name=name, title=title, explained=tuple(explained), findings=entries))
+    return sections
 
 
 def pictures_that_fit(contents: Contents, room: int) -> tuple[dict[PictureKey, bytes], int]:
@@ -111,10 +111,10 @@ def pictures_that_fit(contents: Contents, room: int) -> tuple[dict[PictureKey, b
     fitting: dict[PictureKey, bytes] = {}
     with ThreadPoolExecutor(2) as pool:
         for key, png in _in_turn(pool, smaller, {key: contents.pictures[key] for key in order}):
-            taken = len(as_address(png))
-            if taken > room:
+            n_bytes = len(as_address(png))
+            if n_bytes > room:
                 break
-            room -= taken
+            room -= n_bytes
             fitting[key] = png
     return fitting, len(order) - len(fitting)
 
@@ -128,8 +128,8 @@ def _in_turn(
         yield from zip((key for key, _ in block), pool.map(work, (png for _, png in block)), strict=True)
 
 
-def _told(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> FindingEntry:
-    shown = sum(number.headline for number in record.numbers)
+def _entry(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> FindingEntry:
+    n_headlines = sum(number.headline for number in record.numbers)
     return FindingEntry(
         id=record.id,
         recorded=minute(record.recorded),
@@ -138,8 +138,8 @@ def _told(record: FindingRecord, pictures: Mapping[PictureKey, bytes]) -> Findin
         stale=record.stale,
         summary=record.summary,
         tables=tuple(number_tables(record.numbers)),
-        shown=shown,
-        more=len(record.numbers) if len(record.numbers) > shown else 0,
+        n_shown=n_headlines,
+        more=len(record.numbers) if len(record.numbers) > n_headlines else 0,
         pictures=tuple(
             FindingPicture(
                 address=as_address(png),
@@ -159,10 +159,10 @@ def chosen(selection: Mapping[str, Any]) -> str:
 
 
 def _choices(values: Mapping[str, Any]) -> str:
-    said = {
+    choices = {
         name: value for name, value in values.items() if value not in (None, "", [], ()) and WHOLE.get(name) != value
     }
-    return "; ".join(_brief(f"{name.replace('_', ' ')} {format_value(value)}") for name, value in said.items())
+    return "; ".join(_brief(f"{name.replace('_', ' ')} {format_value(value)}") for name, value in choices.items())
 
 
 def _brief(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from tracker.name_lists import join_names
 from tracker.queries.ranking.leaderboard import Leaderboard
-from tracker.report.contents import RankIntervals
+from tracker.report.contents import RankSpans
 from tracker.report.number_format import NOTHING, number, score, several, share
 
 N_NAMED = 5
@@ -23,7 +23,7 @@ def axis_of(board: Leaderboard) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def leaderboard_rows(board: Leaderboard, ranks: RankIntervals) -> list[dict[str, Any]]:
+def leaderboard_rows(board: Leaderboard, ranks: RankSpans) -> list[dict[str, Any]]:
     """What each row says, with the numbers by which columns are sorted."""
     low, high = axis_of(board)
 
@@ -53,7 +53,7 @@ def leaderboard_rows(board: Leaderboard, ranks: RankIntervals) -> list[dict[str,
     ]
 
 
-def interval_note(board: Leaderboard) -> str:
+def interval_text(board: Leaderboard) -> str:
     """What the intervals are intervals of."""
     reasons = {row.unclustered for row in board.rows}
     if reasons == {""}:
@@ -73,19 +73,19 @@ def interval_note(board: Leaderboard) -> str:
     )
 
 
-def in_short(board: Leaderboard, ranks: RankIntervals, n_findings: int, n_stale: int) -> list[str]:
+def in_short(board: Leaderboard, ranks: RankSpans, n_findings: int, n_stale: int) -> list[str]:
     """What a reader should take away, one sentence each."""
-    said = [*_best(board), *_first(board, ranks)]
+    sentences = [*_best(board), *_first(board, ranks)]
     if unranked := [row for row in board.rows if row.unranked]:
-        said.append(
+        sentences.append(
             f"{several(len(unranked), 'model')} {'has' if len(unranked) == 1 else 'have'} no rank, for want of scores: "
-            f"{_listed([row.model for row in unranked])}.{_better_without_rank(board)}"
+            f"{_join_names([row.model for row in unranked])}.{_better_without_rank(board)}"
         )
     stale = f", {n_stale} of them stale" if n_stale else ""
-    said.append(
+    sentences.append(
         f"{several(n_findings, 'finding')} on this benchmark {'is' if n_findings == 1 else 'are'} below{stale}."
     )
-    return said
+    return sentences
 
 
 def _best(board: Leaderboard) -> list[str]:
@@ -95,7 +95,7 @@ def _best(board: Leaderboard) -> list[str]:
     first = [row for row in ranked if row.rank == ranked[0].rank]
     if len(first) > 1:
         return [
-            f"{len(first)} models share the best mean, {score(first[0].mean)}: {_listed([r.model for r in first])}."
+            f"{len(first)} models share the best mean, {score(first[0].mean)}: {_join_names([r.model for r in first])}."
         ]
     within = f" (95 % interval {score(first[0].low)} to {score(first[0].high)})" if _is_finite(first[0].low) else ""
     best = "Best mean of the models with a rank" if len(ranked) < len(board.rows) else "Best mean"
@@ -109,11 +109,11 @@ def _better_without_rank(board: Leaderboard) -> str:
     better = [row for row in board.rows if row.rank is None and ranked and sign * row.mean > sign * ranked[0]]
     if not better:
         return ""
-    said = _listed([f"{row.model} {score(row.mean)}" for row in better])
-    return f" Over the {board.unit}s they were measured on, some have better means than the first: {said}."
+    models = _join_names([f"{row.model} {score(row.mean)}" for row in better])
+    return f" Over the {board.unit}s they were measured on, some have better means than the first: {models}."
 
 
-def _first(board: Leaderboard, ranks: RankIntervals) -> list[str]:
+def _first(board: Leaderboard, ranks: RankSpans) -> list[str]:
     """Who might be first."""
     if not ranks.low:
         return []
@@ -121,17 +121,17 @@ def _first(board: Leaderboard, ranks: RankIntervals) -> list[str]:
     ranked = "ranked " if any(row.unranked for row in board.rows) else ""
     if len(possible) <= 1:
         return [f"By the intervals of ranks, no other {ranked}model could be first."]
-    return [f"By the intervals of ranks, {len(possible)} {ranked}models could be first: {_listed(possible)}."]
+    return [f"By the intervals of ranks, {len(possible)} {ranked}models could be first: {_join_names(possible)}."]
 
 
-def _span(ranks: RankIntervals, model: str) -> str:
+def _span(ranks: RankSpans, model: str) -> str:
     if model not in ranks.low:
         return NOTHING
     low, high = number(ranks.low[model]), number(ranks.high[model])
     return low if low == high else f"{low} to {high}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return join_names(names, N_NAMED)
 
 

@@ -23,20 +23,20 @@ class NumberTable:
     """A table of numbers.
 
     Attributes:
-        heads: of its columns; the first names the number, the last is a remark where ``remarked``.
+        heads: of its columns; the first names the number, the last is a remark where ``has_reasons``.
         rows: cells of each row, as many as there are heads.
-        remarked: whether the last column holds words.
+        has_reasons: whether the last column holds words.
     """
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    remarked: bool
+    has_reasons: bool
 
 
 def number_tables(numbers: Sequence[NamedNumber]) -> list[NumberTable]:
     """The headline numbers of a finding: at most one table of plain ones and one of statistics with p-values."""
-    found = grouped(numbers)
-    plain = [((one.name, number(one.value)), one.reason or "") for one in found.plain]
+    groups = grouped(numbers)
+    plain = [((metric.name, number(metric.value)), metric.reason or "") for metric in groups.plain]
     tested = [
         (
             (
@@ -46,15 +46,17 @@ def number_tables(numbers: Sequence[NamedNumber]) -> list[NumberTable]:
             ),
             statistic.reason or ("takes few values: p moves in jumps" if statistic.is_discrete else ""),
         )
-        for statistic in found.statistics
+        for statistic in groups.statistics
     ]
-    heads = ("statistic", "value", *(HEADS[suffix] for suffix in found.suffixes))
+    heads = ("statistic", "value", *(HEADS[suffix] for suffix in groups.suffixes))
     tables = [_table(("number", "value"), plain, "why not"), _table(heads, tested, "remark")]
     return [table for table in tables if table.rows]
 
 
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], str]], remarks: str) -> NumberTable:
-    remarked = any(remark for _, remark in rows)
-    if not remarked:
-        return NumberTable(heads=heads, rows=tuple(cells for cells, _ in rows), remarked=False)
-    return NumberTable(heads=(*heads, remarks), rows=tuple((*cells, remark) for cells, remark in rows), remarked=True)
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], str]], reasons_heading: str) -> NumberTable:
+    has_reasons = any(reason for _, reason in rows)
+    if not has_reasons:
+        return NumberTable(heads=heads, rows=tuple(cells for cells, _ in rows), has_reasons=False)
+    return NumberTable(
+        heads=(*heads, reasons_heading), rows=tuple((*cells, reason) for cells, reason in rows), has_reasons=True
+    )

@@ -23,13 +23,13 @@ def number(value: float | None) -> str:
         return NOTHING
     size = abs(value)
     if float(value).is_integer() and size < 1e15:
-        said = f"{int(size):,}"
+        text = f"{int(size):,}"
     elif size >= 1e15 or size < 1e-3:
         digits, _, power = f"{size:.3e}".partition("e")
-        said = f"{float(digits):g} × 10{str(int(power)).translate(SUPERSCRIPTS)}"
+        text = f"{float(digits):g} × 10{str(int(power)).translate(SUPERSCRIPTS)}"
     else:
-        said = f"{float(f'{size:.4g}'):,.10g}"
-    return f"−{said}" if value < 0 else said
+        text = f"{float(f'{size:.4g}'):,.10g}"
+    return f"−{text}" if value < 0 else text
 
 
 def score(value: float | None) -> str:
@@ -37,9 +37,9 @@ def score(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
     size = abs(value)
-    said = f"{size:,.1f}" if size >= 100 else f"{size:.2f}" if size >= 10 else f"{size:.3f}"
-    said = number(size) if 0 < size < 0.001 or size >= 1e9 else said
-    return f"−{said}" if value < 0 and float(value) != 0 else said
+    text = f"{size:,.1f}" if size >= 100 else f"{size:.2f}" if size >= 10 else f"{size:.3f}"
+    text = number(size) if 0 < size < 0.001 or size >= 1e9 else text
+    return f"−{text}" if value < 0 and float(value) != 0 else text
 
 
 def share(value: float) -> str:
@@ -49,10 +49,10 @@ def share(value: float) -> str:
         >>> share(1.0), share(0.99904), share(0.99999), share(0.5), share(0.0)
         ('100 %', '99.9 %', '> 99.9 %', '50 %', '0 %')
     """
-    said = f"{round(100 * value, 1):g}"
-    if value < 1 and said == "100":
+    text = f"{round(100 * value, 1):g}"
+    if value < 1 and text == "100":
         return "> 99.9 %"
-    return "< 0.1 %" if value > 0 and said == "0" else f"{said} %"
+    return "< 0.1 %" if value > 0 and text == "0" else f"{text} %"
 
 
 def day(moment: datetime) -> str:

@@ -7,21 +7,21 @@ from importlib.resources import files
 from typing import Any
 
 from tracker.name_lists import join_names
-from tracker.report.charts import MOST_MODELS, N_BINS, charts
+from tracker.report.charts import MAX_MODELS, N_BINS, charts
 from tracker.report.contents import Contents
 from tracker.report.finding_sections import chosen, finding_sections, pictures_that_fit
-from tracker.report.leaderboard_rows import axis_of, in_short, interval_note, leaderboard_rows
+from tracker.report.leaderboard_rows import axis_of, in_short, interval_text, leaderboard_rows
 from tracker.report.metric_tables import NumberTable
 from tracker.report.number_format import cut, day, minute, score, several
 from tracker.report.plotly_library import drawing_library, fingerprint
 from tracker.report.prompt_examples import Example
 
-LARGEST = 4_900_000
+MAX_BYTES = 4_900_000
 """Bytes of the whole file; older pictures are left out where it would be larger."""
 
-MOST_CELLS_OF_A_TABLE = 5_000
-LONGEST_PROMPT = 900
-SHOWN_SOURCES = 3
+MAX_TABLE_CELLS = 5_000
+MAX_PROMPT_LENGTH = 900
+N_SOURCES = 3
 
 EXAMPLES = {
     "hardest": ("The hardest", "the lowest mean of all models"),
@@ -37,23 +37,23 @@ def report_page(contents: Contents) -> bytes:
     """
     drawn = charts(contents)
     bare = _rendered(contents, drawn, {}, 0)
-    fitting, left_out = pictures_that_fit(contents, LARGEST - len(bare) - 400 * len(contents.pictures))
-    return _rendered(contents, drawn, fitting, left_out)
+    fitting, n_omitted = pictures_that_fit(contents, MAX_BYTES - len(bare) - 400 * len(contents.pictures))
+    return _rendered(contents, drawn, fitting, n_omitted)
 
 
 def _rendered(
-    contents: Contents, drawn: dict[str, Any], pictures: dict[tuple[int, str], bytes], left_out: int
+    contents: Contents, drawn: dict[str, Any], pictures: dict[tuple[int, str], bytes], n_omitted: int
 ) -> bytes:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = PackageLoader("tracker.report", "templates")
     environment = Environment(loader=templates, autoescape=True, undefined=StrictUndefined)
-    page = environment.get_template("page.html").render(_told(contents, drawn, pictures, left_out))
+    page = environment.get_template("page.html").render(_template_values(contents, drawn, pictures, n_omitted))
     return page.encode()
 
 
-def _told(
-    contents: Contents, drawn: dict[str, Any], pictures: dict[tuple[int, str], bytes], left_out: int
+def _template_values(
+    contents: Contents, drawn: dict[str, Any], pictures: dict[tuple[int, str], bytes], n_omitted: int
 ) -> dict[str, Any]:
     board, library = contents.board, drawing_library()
     style, script = _asset("style.css"), _asset("page.js")
@@ -78,19 +78,19 @@ def _told(
         "counted": f"{several(len(rows), 'model')} on {units}"
         + (f" in {several(board.n_tasks, 'task')}" if board.unit == "prompt" and board.n_tasks else ""),
         "units": units,
-        "interval_note": interval_note(board),
-        "chosen": chosen({**contents.selection.as_json(), "metric": "", "missing": _policy_said(contents)}),
+        "interval_text": interval_text(board),
+        "chosen": chosen({**contents.selection.as_json(), "metric": "", "missing": _missing_policy(contents)}),
         "as_of": day(contents.as_of) if contents.as_of else "",
         "short": in_short(board, contents.ranks, len(contents.findings), n_stale),
         "parts": any(name in drawn for name in ("tasks", "difficulty", "agreement")),
-        "hidden_models": max(0, len(rows) - MOST_MODELS),
-        "most_models": MOST_MODELS,
+        "hidden_models": max(0, len(rows) - MAX_MODELS),
+        "most_models": MAX_MODELS,
         "n_bins": min(N_BINS, contents.scores.n_prompts) if contents.scores is not None else 0,
         "binary": contents.scores is not None and contents.scores.is_binary,
         "task_table": _task_table(contents),
         "examples": _examples(contents),
         "groups": finding_sections(contents, pictures),
-        "left_out": several(left_out, "picture") if left_out else "",
+        "n_omitted": several(n_omitted, "picture") if n_omitted else "",
         "origin": _origin(contents),
         "runs": [
             {
@@ -100,7 +100,7 @@ def _told(
                 "n": f"{run.n_scores:,}",
                 "n_value": run.n_scores,
                 "ingested": minute(run.ingested).removesuffix(" UTC"),
-                "sources": _listed([source.replace("\\", "/").rpartition("/")[2] for source in run.sources]),
+                "sources": _join_names([source.replace("\\", "/").rpartition("/")[2] for source in run.sources]),
             }
             for run in contents.runs
         ],
@@ -133,18 +133,18 @@ def _as_json(value: Any) -> str:
     return htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _policy_said(contents: Contents) -> str:
+def _missing_policy(contents: Contents) -> str:
     return "" if contents.board.missing == "unranked" else contents.board.missing
 
 
 def _task_table(contents: Contents) -> NumberTable | None:
-    found = contents.tasks
-    if found is None or found.T.size > MOST_CELLS_OF_A_TABLE:
+    matrix = contents.tasks
+    if matrix is None or matrix.T.size > MAX_TABLE_CELLS:
         return None
-    column = {model: place for place, model in enumerate(found.models)}
-    shown = [row.model for row in contents.board.rows if row.model in column]
-    rows = tuple((model, *(score(value) for value in found.T[:, column[model]].tolist())) for model in shown)
-    return NumberTable(heads=("model", *found.tasks), rows=rows, remarked=False)
+    column = {model: place for place, model in enumerate(matrix.models)}
+    models = [row.model for row in contents.board.rows if row.model in column]
+    rows = tuple((model, *(score(value) for value in matrix.T[:, column[model]].tolist())) for model in models)
+    return NumberTable(heads=("model", *matrix.tasks), rows=rows, has_reasons=False)
 
 
 def _examples(contents: Contents) -> list[dict[str, Any]]:
@@ -153,24 +153,24 @@ def _examples(contents: Contents) -> list[dict[str, Any]]:
     return [
         {
             "title": EXAMPLES[name][0],
-            "said": f"{several(contents.examples.counts[name], 'prompt')} with {EXAMPLES[name][1]}"
-            + (f"; the first {len(found)}:" if len(found) < contents.examples.counts[name] else ":"),
-            "prompts": [{"head": _head(one), "text": cut(one.text, LONGEST_PROMPT)} for one in found],
+            "caption": f"{several(contents.examples.counts[name], 'prompt')} with {EXAMPLES[name][1]}"
+            + (f"; the first {len(examples)}:" if len(examples) < contents.examples.counts[name] else ":"),
+            "prompts": [{"head": _head(example), "text": cut(example.text, MAX_PROMPT_LENGTH)} for example in examples],
         }
-        for name, found in contents.examples.groups.items()
+        for name, examples in contents.examples.groups.items()
     ]
 
 
-def _head(one: Example) -> str:
-    task = f"{one.task}, " if one.task else ""
-    return f"{task}prompt {one.name}; mean {score(one.mean)} of {several(one.n_models, 'model')}"
+def _head(example: Example) -> str:
+    task = f"{example.task}, " if example.task else ""
+    return f"{task}prompt {example.name}; mean {score(example.mean)} of {several(example.n_models, 'model')}"
 
 
 def _origin(contents: Contents) -> list[tuple[str, str]]:
     """Name and value of what tells where the numbers come from; nothing of the machine that made the page."""
     board, selection = contents.board, contents.selection
     versions = sorted({finding.code_version for finding in contents.findings})
-    said = {
+    facts = {
         "benchmark": board.benchmark,
         "metric": board.metric,
         "condition": board.condition,
@@ -181,10 +181,10 @@ def _origin(contents: Contents) -> list[tuple[str, str]]:
         "store": contents.database_id,
         "digest of the scores": contents.scores.digest if contents.scores is not None else "",
         "program": f"suffrage {version('suffrage')}",
-        "programs behind findings": _listed([version.split(",", 1)[0] for version in versions]),
+        "programs behind findings": _join_names([version.split(",", 1)[0] for version in versions]),
     }
-    return [(name, value) for name, value in said.items() if value]
+    return [(name, value) for name, value in facts.items() if value]
 
 
-def _listed(names: list[str]) -> str:
-    return join_names(dict.fromkeys(names), SHOWN_SOURCES)
+def _join_names(names: list[str]) -> str:
+    return join_names(dict.fromkeys(names), N_SOURCES)

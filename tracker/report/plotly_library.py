@@ -32,11 +32,11 @@ def drawing_library() -> DrawingLibrary:
     import plotly
 
     source = files(plotly).joinpath("package_data", "plotly.min.js").read_bytes()
-    said = re.search(rb"plotly\.js v([\w.-]+)", source[:400])
+    match = re.search(rb"plotly\.js v([\w.-]+)", source[:400])
     return DrawingLibrary(
         packed=base64.b64encode(gzip.compress(source, 9, mtime=0)).decode(),
         fingerprint=fingerprint(source),
-        version=said[1].decode() if said else "",
+        version=match[1].decode() if match else "",
     )
 
 

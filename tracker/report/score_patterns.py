@@ -37,9 +37,9 @@ def by_difficulty(Q: NDArray[np.float64], n_bins: int) -> ByDifficulty:
     order = np.argsort(difficulty, kind="stable")
     count = min(n_bins, len(Q))
     edges = np.round(np.linspace(0, len(Q), count + 1)).astype(np.intp)
-    there = ~np.isnan(Q)[order]
-    sums = np.add.reduceat(np.where(there, Q[order], 0.0), edges[:-1], axis=0)
-    counts = np.add.reduceat(there.astype(np.float64), edges[:-1], axis=0)
+    is_measured = ~np.isnan(Q)[order]
+    sums = np.add.reduceat(np.where(is_measured, Q[order], 0.0), edges[:-1], axis=0)
+    counts = np.add.reduceat(is_measured.astype(np.float64), edges[:-1], axis=0)
     means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     overall = np.add.reduceat(difficulty[order], edges[:-1]) / np.diff(edges)
     return ByDifficulty(means=means.T, overall=overall, edges=edges)
@@ -53,10 +53,10 @@ def same_scores(Q: NDArray[np.float64]) -> NDArray[np.float64]:
     Args:
         Q: ``(n_prompts, n_models)`` scores, NaN = not measured; measured ones are 0 or 1.
     """
-    there = (~np.isnan(Q)).astype(np.float64)
+    is_measured = (~np.isnan(Q)).astype(np.float64)
     ones = np.where(Q == 1, 1.0, 0.0)
-    zeros = there - ones
-    both = there.T @ there
+    zeros = is_measured - ones
+    both = is_measured.T @ is_measured
     same = ones.T @ ones + zeros.T @ zeros
     return np.divide(same, both, out=np.full_like(both, np.nan), where=both > 0)
 
@@ -70,12 +70,12 @@ def correlations(Q: NDArray[np.float64]) -> NDArray[np.float64]:
     Args:
         Q: ``(n_prompts, n_models)`` scores, NaN = not measured.
     """
-    there = (~np.isnan(Q)).astype(np.float64)
+    is_measured = (~np.isnan(Q)).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         centred = np.nan_to_num(Q - np.nanmean(Q, axis=0))  # sums of squares of small numbers, not of large ones
-        n = there.T @ there
-        sums = centred.T @ there  # of the row's model, over the prompts that the column's model has too
-        squares = (centred**2).T @ there
+        n = is_measured.T @ is_measured
+        sums = centred.T @ is_measured  # of the row's model, over the prompts that the column's model has too
+        squares = (centred**2).T @ is_measured
         spread = squares - sums**2 / n
         covered = (centred.T @ centred - sums * sums.T / n) / np.sqrt(spread * spread.T)
     flat = (spread <= 1e-12 * squares) | (n < 2)

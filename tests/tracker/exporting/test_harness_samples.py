@@ -47,7 +47,7 @@ class TestAgainstReference:
         )
         assert asked_by_harness(found.as_json(), tasks) == {(task, name) for task, name, _, kept in prompts if kept}
         assert all(numbers == sorted(set(numbers)) for numbers in found.documents.values())
-        assert {*found.left_out, *found.documents} == set(tasks)
+        assert {*found.omitted_tasks, *found.documents} == set(tasks)
         assert found.counted == ()
 
     @settings(max_examples=40)

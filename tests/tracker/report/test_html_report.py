@@ -28,13 +28,13 @@ from tracker.queries.findings.finding_records import MetricRecord
 from tracker.queries.performance import PerformanceMatrix
 from tracker.queries.ranking.ranked_means import rank_by_prompts
 from tracker.queries.selection import Selection
-from tracker.report.contents import RankIntervals
+from tracker.report.contents import RankSpans
 from tracker.report.finding_sections import finding_sections, pictures_that_fit
 from tracker.report.images import MOST_COLOURS, WIDEST, size_of, smaller
 from tracker.report.leaderboard_rows import in_short
 from tracker.report.metric_tables import number_tables
 from tracker.report.number_format import NOTHING, number, paragraphs, score, share
-from tracker.report.page import LARGEST
+from tracker.report.page import MAX_BYTES
 from tracker.report.score_patterns import by_difficulty, correlations, same_scores
 
 
@@ -146,10 +146,10 @@ class TestContents:
     def test_ranks_have_the_intervals_that_the_leaderboard_gives_them(
         self, hostile: Store, made: BenchmarkReport
     ) -> None:
-        intervals = hostile.leaderboard(BENCHMARK).intervals
+        intervals = hostile.leaderboard(BENCHMARK).rank_intervals
         assert len(intervals) == len(MODELS) - 1
-        assert made.contents.ranks.low == {model: one.low for model, one in intervals.items()}
-        assert made.contents.ranks.high == {model: one.high for model, one in intervals.items()}
+        assert made.contents.ranks.low == {model: interval.low for model, interval in intervals.items()}
+        assert made.contents.ranks.high == {model: interval.high for model, interval in intervals.items()}
 
     def test_every_finding_is_told_with_its_summary_and_pictures(
         self, hostile: Store, made: BenchmarkReport, page: Page
@@ -235,7 +235,7 @@ class TestLaws:
         assert str(Path(str(hostile.engine.url.database)).parent) not in made.page.decode()
 
     def test_it_is_small(self, made: BenchmarkReport) -> None:
-        assert len(made.page) <= LARGEST < 5_000_000
+        assert len(made.page) <= MAX_BYTES < 5_000_000
 
     def test_where_room_is_short_the_latest_answers_keep_their_pictures(self, made: BenchmarkReport) -> None:
         every, none_left = pictures_that_fit(made.contents, 10_000_000)
@@ -390,7 +390,7 @@ class TestWhoMayBeFirst:
             benchmark="x",
             metric="accuracy",
         )
-        ranks = RankIntervals(low={"a": 1, "b": 2, "c": 2}, high={"a": 1, "b": 3, "c": 3})
+        ranks = RankSpans(low={"a": 1, "b": 2, "c": 2}, high={"a": 1, "b": 3, "c": 3})
         said = " ".join(in_short(rank_by_prompts(scores), ranks, 0, 0))
         assert ("no other ranked model could be first" in said) == bool(missing)
         assert ("no other model could be first" in said) == (not missing)

@@ -74,12 +74,12 @@ def command(
     engine = connect(database)
     with transaction(engine, write=False) as session:
         selection, names = _chosen(session, selection, (model_a, model_b))
-    asked = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "n_flips": 0, "seed": seed}
+    parameters = {"model_a": names[0], "model_b": names[1], "n_resamples": n_resamples, "n_flips": 0, "seed": seed}
     if record:
-        recorded = run_analysis(engine, QUESTION, selection, asked, publish_to=None if no_mlflow else tracking_uri)
+        recorded = run_analysis(engine, QUESTION, selection, parameters, publish_to=None if no_mlflow else tracking_uri)
         report = recorded.report
     else:
-        report = compute_report(engine, QUESTION, selection, asked)
+        report = compute_report(engine, QUESTION, selection, parameters)
     _print(report, names, n_flips, output_format)
     if picture is not None:
         picture.save(report, "differences")
@@ -89,24 +89,24 @@ def command(
             inform(f"Warning: {recorded.publishing_problem}")
 
 
-def _chosen(session: Session, selection: Selection, wanted: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
+def _chosen(session: Session, selection: Selection, names: tuple[str, str]) -> tuple[Selection, tuple[str, str]]:
     """The selection of two models or runs, and what their columns are called."""
     from tracker.queries.catalogue.model_names import find_model
     from tracker.queries.resolution import find_benchmark, find_metric, select_runs
 
-    runs = [RUN.fullmatch(one) for one in wanted]
+    runs = [RUN.fullmatch(name) for name in names]
     if not any(runs):
-        a, b = (find_model(session, one).name for one in wanted)
+        a, b = (find_model(session, name).name for name in names)
         return replace(selection, models=(a, b)), (a, b)
     benchmark = find_benchmark(session, selection.benchmark)
     keys = []
-    for one, run in zip(wanted, runs, strict=True):
+    for name, run in zip(names, runs, strict=True):
         if run is not None:
             keys.append(int(run[1]))
             continue
-        only = replace(selection, models=(find_model(session, one).name,))
+        only = replace(selection, models=(find_model(session, name).name,))
         metric, _ = find_metric(session, benchmark, only, ("prompt",))
-        keys += [found.id for found in select_runs(session, benchmark, metric, "prompt", only)]
+        keys += [row.id for row in select_runs(session, benchmark, metric, "prompt", only)]
     selection = replace(selection, runs=tuple(keys))
     metric, _ = find_metric(session, benchmark, selection, ("prompt",))
     columns = {run.id: run.column for run in select_runs(session, benchmark, metric, "prompt", selection)}
@@ -120,7 +120,7 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
     flips = [
         row
         for name in names
-        for row in [one for one in report.tables["flips"].to_pylist() if one["better"] == name][:n_flips]
+        for row in [flip for flip in report.tables["flips"].to_pylist() if flip["better"] == name][:n_flips]
     ]
     if output_format == "json":
         print_record(
@@ -145,8 +145,8 @@ def _print(report: Report, names: tuple[str, str], n_flips: int, output_format: 
         _print_tasks(report.tables["tasks"].to_pylist())
         for name in names:
             _print_flips(name, [row for row in flips if row["better"] == name], report)
-    for note in report.warnings:
-        inform(f"Note: {note}")
+    for warning in report.warnings:
+        inform(f"Note: {warning}")
 
 
 def _print_tasks(rows: list[dict[str, Any]]) -> None:
@@ -155,20 +155,20 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
     click.echo(
         "\nBy task, the largest difference first; p-values as they are, by Holm and by Benjamini and Hochberg:\n"
     )
-    shown = {
+    titles = {
         "task": "task", "n": "n", "mean_a": "mean A", "mean_b": "mean B", "difference": "difference", "low": "95 % low",
         "high": "95 % high", "pvalue": "p", "holm": "Holm", "benjamini_hochberg": "BH",
     }  # fmt: skip
     ordered = sorted(rows, key=lambda row: -row["difference"])
     print_rows(
-        [{title: row[name] for name, title in shown.items()} for row in ordered],
+        [{title: row[name] for name, title in titles.items()} for row in ordered],
         "table",
         spare=("mean A", "mean B", "BH", "p"),
     )
 
 
 def _print_flips(name: str, rows: list[dict[str, Any]], report: Report) -> None:
-    total = sum(one == name for one in report.tables["flips"]["better"].to_pylist())
+    total = sum(better == name for better in report.tables["flips"]["better"].to_pylist())
     if not rows:
         return
     some = f", {len(rows)} of them drawn at random" if total > len(rows) else ""

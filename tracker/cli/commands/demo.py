@@ -52,7 +52,7 @@ def command(folder: Path, seed: int, database: str | None, no_mlflow: bool) -> N
     url = database or _sqlite_url(folder / "suffrage.db")
     tracking_uri = None if no_mlflow else _sqlite_url(folder / "mlflow.db")
 
-    _say("Everything here is simulated: models, organizations and prompts are invented, the truth is known.")
+    _print_text("Everything here is simulated: models, organizations and prompts are invented, the truth is known.")
     simulation = simulate(seed=seed)
     _describe(simulation)
     _write(simulation, folder, known=known)
@@ -99,7 +99,7 @@ def _sqlite_url(path: Path) -> str:
 
 def _describe(simulation: Simulation) -> None:
     n_prompts, n_models = simulation.full.right.shape
-    _say(
+    _print_text(
         f"{n_models} models answered {n_prompts:,} multiple-choice prompts in {len(set(simulation.tasks))} tasks by "
         "an item-response model, once in full and once with the question withheld. A line after $ is the command "
         "that does the same, once the shell points here as the last lines show."
@@ -114,7 +114,7 @@ def _write(simulation: Simulation, folder: Path, *, known: bool) -> None:
     for file in FILES:
         click.echo(f"  {file.name:<20}{file.holds}")
     if known:
-        _say("They were there already, from an earlier demonstration.")
+        _print_text("They were there already, from an earlier demonstration.")
 
 
 def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
@@ -136,9 +136,9 @@ def _ingest(engine: Engine, folder: Path, tracking_uri: str | None) -> None:
         try:
             published = publish_runs(engine, run_ids, tracking_uri)
         except PublishingError as error:
-            _say(f"Not in MLflow: {error}")
+            _print_text(f"Not in MLflow: {error}")
         else:
-            _say(f"{len(published.mlflow_runs)} runs are in MLflow too.")
+            _print_text(f"{len(published.mlflow_runs)} runs are in MLflow too.")
 
 
 def _ingest_vector_file(engine: Engine, folder: Path, file: VectorsFile) -> None:
@@ -173,8 +173,8 @@ def _print_leaderboard(engine: Engine, simulation: Simulation) -> None:
             f"  {rank:>4g}  {row.model:<{longest}}  {row.n:>4,}  {row.mean:.4f}  {plain:.4f}   {by_task:.4f}"
             f"            {ability[row.model]:+.2f}"
         )
-    for note in board.warnings:
-        _say(note)
+    for warning in board.warnings:
+        _print_text(warning)
 
 
 def _compare(engine: Engine, simulation: Simulation) -> None:
@@ -196,7 +196,7 @@ def _analyses() -> list[str]:
     """The questions that can be asked of a benchmark; those that look at a filter after those that may make one."""
     from tracker.recording.registry import available_analyses
 
-    places = {name: _place(name) for name, found in available_analyses().items() if not found.problem}
+    places = {name: _place(name) for name, analysis in available_analyses().items() if not analysis.problem}
     return sorted((name for name, place in places.items() if place is not None), key=lambda name: places[name] or 0)
 
 
@@ -218,14 +218,14 @@ def _analyze(engine: Engine, name: str, tracking_uri: str | None) -> None:
 
     _head(find_analysis(name).description)
     if name in EXPECTED_FINDINGS:
-        _say(EXPECTED_FINDINGS[name])
+        _print_text(EXPECTED_FINDINGS[name])
     for parameters in ANALYSIS_PARAMETERS.get(name, ({},)):
         click.echo()
         _prompt(_command("analyze", name, parameters=parameters))
         try:
             recorded = run_analysis(engine, name, select_scores(), parameters, publish_to=tracking_uri)
         except SuffrageError as error:
-            _say(f"Not run: {error}")
+            _print_text(f"Not run: {error}")
             continue
         _print_found(recorded)
 
@@ -234,13 +234,13 @@ def _print_found(recorded: RecordedFinding) -> None:
     from tracker.simulation.truth_comparison import PRINTED_TESTS
 
     finding = recorded.report.finding
-    _say(f"Found: {recorded.report.summary}")
+    _print_text(f"Found: {recorded.report.summary}")
     tests = list(_tests(finding.metrics, PRINTED_TESTS.get(recorded.analysis, finding.headline)))[:MOST_TESTS]
     for line in tests:
         click.echo(f"  {line}")
-    _say(f"All of it: suffrage show {recorded.finding_id}")
+    _print_text(f"All of it: suffrage show {recorded.finding_id}")
     if recorded.publishing_problem:
-        _say(f"Not in MLflow: {recorded.publishing_problem}")
+        _print_text(f"Not in MLflow: {recorded.publishing_problem}")
 
 
 def _tests(metrics: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
@@ -253,13 +253,13 @@ def _tests(metrics: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
             yield f"{name:<20} observed {value:9.5f}   by chance {chance}   p = {p:.4f}"
 
 
-def _command(*words: str, parameters: Mapping[str, Any] | None = None) -> str:
+def _command(*arguments: str, parameters: Mapping[str, Any] | None = None) -> str:
     from tracker.simulation.files import BENCHMARK, METRIC
 
     options: list[str] = []
     for key, value in (parameters or {}).items():
         options += [f"--{key.replace('_', '-')}", ",".join(map(str, value)) if isinstance(value, tuple) else f"{value}"]
-    return shlex.join(["suffrage", *words, BENCHMARK, "--metric", METRIC, *options])
+    return shlex.join(["suffrage", *arguments, BENCHMARK, "--metric", METRIC, *options])
 
 
 def _print_next(engine: Engine, tracking_uri: str | None) -> None:
@@ -267,7 +267,7 @@ def _print_next(engine: Engine, tracking_uri: str | None) -> None:
 
     url = shown_url(engine.url)
     _head("Next")
-    _say("Point this shell to the demonstration's stores, then look around:")
+    _print_text("Point this shell to the demonstration's stores, then look around:")
     click.echo()
     click.echo(f"  export SUFFRAGE_DATABASE_URL={shlex.quote(url)}")
     if tracking_uri:
@@ -276,7 +276,7 @@ def _print_next(engine: Engine, tracking_uri: str | None) -> None:
     click.echo("  suffrage findings    # what was found")
     click.echo(f'  suffrage sql "{QUERY}"')
     click.echo()
-    _say("With your own results, in another shell: suffrage ingest PATH --benchmark NAME")
+    _print_text("With your own results, in another shell: suffrage ingest PATH --benchmark NAME")
 
 
 def _head(text: str) -> None:
@@ -284,7 +284,7 @@ def _head(text: str) -> None:
     click.echo(click.style(f"── {text} ".ljust(WIDTH, "─"), bold=True))
 
 
-def _say(text: str) -> None:
+def _print_text(text: str) -> None:
     click.echo(textwrap.fill(text, WIDTH, break_on_hyphens=False))
 
 

@@ -117,8 +117,8 @@ def export_command(export: ExportCommand) -> click.Command:
     for parameter in reversed(export.main.arguments):
         decorated = parameter_argument(parameter)(decorated)
     summary, _, rest = export.main.help.partition("\n")
-    made: click.Command = click.command(name=export.main.name, help=f"{summary}\n{rest}")(decorated)
-    return made
+    built: click.Command = click.command(name=export.main.name, help=f"{summary}\n{rest}")(decorated)
+    return built
 
 
 def _destination_options(export: ExportCommand) -> Callable[[Any], Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracker.recording.finding import Report
 
 QUESTION = "drift"
-SHOWN: Mapping[str, str] = {
+COLUMNS: Mapping[str, str] = {
     "benchmark": "benchmark", "model": "model", "run": "run", "label": "label", "when": "when", "n_prompts": "n",
     "mean": "mean", "change": "change", "low": "95 % low", "high": "95 % high", "holm": "p (Holm)",
     "n_better": "better", "n_worse": "worse",
@@ -48,7 +48,7 @@ def command(
     from tracker.database import connect
 
     engine = connect(database)
-    answers = [(chosen, _asked(engine, chosen)) for chosen in _selections(engine, selection)]
+    answers = [(chosen, _run_histories(engine, chosen)) for chosen in _selections(engine, selection)]
     rows = [{"benchmark": chosen.benchmark, "condition": chosen.condition, "variant": chosen.variant,
              "metric": chosen.metric, **row} for chosen, (table, _) in answers for row in table]  # fmt: skip
     if output_format != "table":
@@ -82,30 +82,30 @@ def _selections(engine: Engine, selection: Selection) -> list[Selection]:
             except NotFoundError as no_model:
                 known = sorted({*no_benchmark.known, *no_model.known})
                 raise NotFoundError("model or benchmark", name, known) from None
-            asked = list_histories(session, name)
-            wanted = [one for one in asked if selection.metric in (None, one.metric, *one.other_metrics)]
-            for one in wanted:
-                if selection.metric is None and one.other_metrics:
-                    others = ", ".join(one.other_metrics)
-                    inform(f"{one.benchmark}: {one.metric}; it has scores under {others} too (--metric).")
-            if not wanted:
-                metrics = sorted({name for one in asked for name in (one.metric, *one.other_metrics)})
+            histories = list_histories(session, name)
+            selected = [rerun for rerun in histories if selection.metric in (None, rerun.metric, *rerun.other_metrics)]
+            for rerun in selected:
+                if selection.metric is None and rerun.other_metrics:
+                    other_metrics = ", ".join(rerun.other_metrics)
+                    inform(f"{rerun.benchmark}: {rerun.metric}; it has scores under {other_metrics} too (--metric).")
+            if not selected:
+                metrics = sorted({name for rerun in histories for name in (rerun.metric, *rerun.other_metrics)})
                 raise NotFoundError("metric with scores of this model", selection.metric, metrics) from None
             return [
                 replace(
                     selection,
-                    benchmark=one.benchmark,
-                    metric=selection.metric or one.metric,
-                    condition=one.condition,
-                    variant=one.variant,
+                    benchmark=rerun.benchmark,
+                    metric=selection.metric or rerun.metric,
+                    condition=rerun.condition,
+                    variant=rerun.variant,
                     models=(model.name,),
                 )
-                for one in wanted
+                for rerun in selected
             ]
     return [selection]
 
 
-def _asked(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], Report | None]:
+def _run_histories(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], Report | None]:
     """Its runs, and what the question says of them; no answer where no model has two runs."""
     from tracker.database import transaction
     from tracker.queries.ranking.history import RunHistory
@@ -127,10 +127,13 @@ def _asked(engine: Engine, selection: Selection) -> tuple[list[dict[str, Any]], 
 def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | None]]], changed: int) -> None:
     rows = [{"benchmark": _label(chosen), **row} for chosen, (table, _) in answers for row in table]
     one_benchmark, one_model = len(answers) == 1, len({row["model"] for row in rows}) == 1
-    left_out = {"benchmark"} if one_benchmark else set()
-    left_out |= {"model"} if one_model and not one_benchmark else set()
+    omitted = {"benchmark"} if one_benchmark else set()
+    omitted |= {"model"} if one_model and not one_benchmark else set()
     print_rows(
-        [{title: _shown(name, row.get(name)) for name, title in SHOWN.items() if name not in left_out} for row in rows],
+        [
+            {title: _format_cell(name, row.get(name)) for name, title in COLUMNS.items() if name not in omitted}
+            for row in rows
+        ],
         "table",
         spare=SPARE,
     )
@@ -139,8 +142,8 @@ def _print(answers: list[tuple[Selection, tuple[list[dict[str, Any]], Report | N
             continue
         click.echo(f"\n{_label(chosen)}: {report.summary}")
         _print_changed(report, changed)
-        for note in report.warnings:
-            inform(f"Note: {note}")
+        for warning in report.warnings:
+            inform(f"Note: {warning}")
     if all(report is None for _, (_, report) in answers):
         inform("No model has two runs here, so nothing can have changed.")
 
@@ -151,14 +154,14 @@ def _print_changed(report: Report, most: int) -> None:
         return
     last = rows[-1]["run"]
     of_last = [row for row in rows if row["run"] == last]
-    shown = [of_last[place * len(of_last) // most] for place in range(most)] if most < len(of_last) else of_last
+    printed = [of_last[place * len(of_last) // most] for place in range(most)] if most < len(of_last) else of_last
     click.echo(
-        f"\n{len(of_last):,} prompts changed from run {shown[0]['since']} to run {last} of {shown[0]['model']}"
-        f"{f'; {len(shown)} of them' if len(of_last) > len(shown) else ''}:\n"
+        f"\n{len(of_last):,} prompts changed from run {printed[0]['since']} to run {last} of {printed[0]['model']}"
+        f"{f'; {len(printed)} of them' if len(of_last) > len(printed) else ''}:\n"
     )
     print_rows(
         [{"prompt": row["prompt"], "task": row["task"], "before": row["before"], "after": row["after"],
-          "text": in_one_line(row["text"])} for row in shown],
+          "text": in_one_line(row["text"])} for row in printed],
         "table",
         spare=("task",),
     )  # fmt: skip
@@ -169,5 +172,5 @@ def _label(chosen: Selection) -> str:
     return f"{chosen.benchmark} ({', '.join(more)})" if more else chosen.benchmark
 
 
-def _shown(name: str, value: Any) -> Any:
+def _format_cell(name: str, value: Any) -> Any:
     return f"{value:%Y-%m-%d %H:%M}" if name == "when" and value is not None else value

@@ -167,13 +167,13 @@ def ingest_files(
     if passed_over:
         names = join_names(passed_over, N_PASSED_OVER)
         inform(f"Passed over, since no format recognises them: {names}. One that is named itself is told why.")
-    named: dict[str, Path] = {}
+    paths_by_model: dict[str, Path] = {}
     for path in files:
         try:
             if options.model and len(files) > 1:
-                _check_model(path, options, format_name, named)
+                _check_model(path, options, format_name, paths_by_model)
             with progress(path.name) as advance:
-                taken = ingest_file(
+                result = ingest_file(
                     engine,
                     path,
                     options,
@@ -190,20 +190,20 @@ def ingest_files(
         except KeyboardInterrupt:
             inform(f"Stopped while taking in {path}. Each file is stored whole or not at all; run it again to go on.")
             raise
-        run_ids += taken.changes.run_ids
-        inform(taken.summary())
-        if taken.changes.damage:
-            inform(f"  stored in part, for the file is damaged: {taken.changes.damage}")
-        if taken.changes.n_runs_partial:
+        run_ids += result.changes.run_ids
+        inform(result.summary())
+        if result.changes.damage:
+            inform(f"  stored in part, for the file is damaged: {result.changes.damage}")
+        if result.changes.n_runs_partial:
             inform(
                 "  Its new runs are partial: no ranking takes them unless --runs names them. The whole file mends them."
             )
-        for note in taken.changes.warnings:
-            inform(f"  note: {note}")
+        for warning in result.changes.warnings:
+            inform(f"  note: {warning}")
     return run_ids, failed
 
 
-def _check_model(path: Path, options: ReadOptions, format_name: str | None, named: dict[str, Path]) -> None:
+def _check_model(path: Path, options: ReadOptions, format_name: str | None, paths_by_model: dict[str, Path]) -> None:
     """Refuse a file that calls its model otherwise than an earlier one did: one name would make both one run.
 
     Raises:
@@ -212,15 +212,15 @@ def _check_model(path: Path, options: ReadOptions, format_name: str | None, name
     from tracker.errors import BadInputError
     from tracker.ingest.parsing.detection import read_model_name
 
-    own = read_model_name(path, options, format=format_name)
-    if own is None:
+    model = read_model_name(path, options, format=format_name)
+    if model is None:
         return
-    other = next((name for name in named if name != own), None)
-    if other is not None:
+    conflicting = next((name for name in paths_by_model if name != model), None)
+    if conflicting is not None:
         raise BadInputError(
             path,
-            f"calls its model {own!r}, and {named[other]} calls it {other!r}: --model {options.model} would make them "
-            "one.",
+            f"calls its model {model!r}, and {paths_by_model[conflicting]} calls it {conflicting!r}: "
+            f"--model {options.model} would make them one.",
             advice="Leave --model out, or take in the files of each model by themselves.",
         )
-    named[own] = path
+    paths_by_model[model] = path

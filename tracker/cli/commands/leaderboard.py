@@ -53,8 +53,8 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         at = names.index("rank") + 1
         rows = [asdict(row) | _interval_fields(board, row, ranks) for row in board.rows]
         print_rows(rows, output_format, columns=[*names[:at], *ranks, *names[at:]])
-        for note in (*board.warnings, *board.cluster_warnings):
-            inform(note)
+        for warning in (*board.warnings, *board.cluster_warnings):
+            inform(warning)
         return
     tasks = f" in {board.n_tasks} tasks" if board.unit == "prompt" and board.n_tasks else ""
     better = "larger" if board.higher_is_better else "smaller"
@@ -63,7 +63,7 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
         f"{board.benchmark}: {board.metric} over {board.n_units:,} {board.unit}s{tasks}{effective}; {better} is better."
     )
     print_rows(
-        [_shown(row, board.rank_intervals.get(row.model), board) for row in board.rows], output_format, spare=SPARE
+        [_columns(row, board.rank_intervals.get(row.model), board) for row in board.rows], output_format, spare=SPARE
     )
     for row in board.rows:
         if row.unranked:
@@ -73,14 +73,14 @@ def command(selection: Selection, missing: Policy, database: str | None, output_
     reasons = {row.unclustered for row in board.rows if row.unclustered}
     if len(reasons) == 1 and selection.cluster != "none":
         inform(f"No standard error clustered by {board.cluster}: {reasons.pop()}.")
-    for note in (*board.warnings, *board.cluster_warnings):
-        inform(note)
-    said = board.describe_groups()
-    for line in said[:MOST_GROUPS]:
+    for warning in (*board.warnings, *board.cluster_warnings):
+        inform(warning)
+    groups = board.describe_groups()
+    for line in groups[:MOST_GROUPS]:
         inform(_cut(line))
-    if len(said) > MOST_GROUPS:
-        inform(f"and {len(said) - MOST_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
-    if board.rank_intervals and not said:
+    if len(groups) > MOST_GROUPS:
+        inform(f"and {len(groups) - MOST_GROUPS} more such groups: `suffrage analyze rank-intervals` records them all.")
+    if board.rank_intervals and not groups:
         inform("Every two neighbours in rank can be told apart.")
     if board.no_rank_intervals and board.unit == "prompt":
         inform(f"No intervals of ranks: {board.no_rank_intervals}.")
@@ -92,7 +92,7 @@ def _interval_fields(board: Leaderboard, row: LeaderboardRow, names: list[str]) 
     return {name: values.get(name.removeprefix("rank_")) for name in names}
 
 
-def _shown(row: LeaderboardRow, interval: RankInterval | None, board: Leaderboard) -> dict[str, object]:
+def _columns(row: LeaderboardRow, interval: RankInterval | None, board: Leaderboard) -> dict[str, object]:
     ranks = {} if not board.rank_intervals else {"ranks": "" if interval is None else _span(interval)}
     return {
         "rank": None if row.rank is None else Decimal(f"{row.rank:g}"),  # 2, or 1.5 for two that share the first two
@@ -115,8 +115,8 @@ def _span(interval: RankInterval) -> str:
 
 def _cut(sentence: str) -> str:
     """A sentence that lists names, with the middle ones left out where there are many."""
-    head, _, listed = sentence.partition(": ")
-    names = listed.removesuffix(".").split(", ")
+    head, _, model_names = sentence.partition(": ")
+    names = model_names.removesuffix(".").split(", ")
     if len(names) <= MOST_NAMED:
         return sentence
     half = MOST_NAMED // 2

@@ -64,15 +64,16 @@ def command(
     engine = connect(database)
     if not no_mlflow:
         mlflow_store(tracking_uri, engine)  # what can never work is refused before the report is made
-    made = build_report(engine, selection, missing=missing, with_prompts=not no_prompts)
-    write_file(output, made.page, force=force)
-    inform(f"Wrote {output} ({len(made.page) / 1e6:.1f} MB). Open it in a browser.")
+    built = build_report(engine, selection, missing=missing, with_prompts=not no_prompts)
+    write_file(output, built.page, force=force)
+    inform(f"Wrote {output} ({len(built.page) / 1e6:.1f} MB). Open it in a browser.")
     if not no_mlflow:
         try:
-            publish(engine, made, tracking_uri)
+            publish(engine, built, tracking_uri)
         except PublishingError as error:
             inform(f"Warning: {error}")
         else:
             inform(
-                f"In MLflow: `suffrage ui` shows it in the experiment suffrage/reports/{made.contents.board.benchmark}."
+                "In MLflow: `suffrage ui` shows it in the experiment "
+                f"suffrage/reports/{built.contents.board.benchmark}."
             )

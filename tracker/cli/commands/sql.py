@@ -33,5 +33,5 @@ def command(
 
     with read_only_sql(connect(database), statement, limit_seconds=limit_seconds, max_rows=max_rows) as result:
         print_rows(result.rows, output_format, columns=result.columns)
-        for note in result.warnings:
-            inform(f"note: {note}")
+        for warning in result.warnings:
+            inform(f"note: {warning}")

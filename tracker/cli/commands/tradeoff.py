@@ -11,18 +11,20 @@ from tracker.cli.figure_files import Picture, picture_option
 from tracker.recording.declaration import load_declaration
 
 
-def _with_output(asked: click.Command) -> click.Command:
+def _with_output(analysis: click.Command) -> click.Command:
     """The command of the analysis, which can save its picture too."""
-    ask: Any = asked.callback
+    run_command: Any = analysis.callback
 
     def run(picture: Picture | None, **options: Any) -> None:
-        recorded = ask(**options)
+        recorded = run_command(**options)
         if picture is not None:
             picture.save(recorded.report, "tradeoff")
 
-    made: click.Command = click.command("tradeoff", help=asked.help, short_help=asked.short_help)(picture_option(run))
-    made.params = [*made.params, *asked.params]
-    return made
+    built: click.Command = click.command("tradeoff", help=analysis.help, short_help=analysis.short_help)(
+        picture_option(run)
+    )
+    built.params = [*built.params, *analysis.params]
+    return built
 
 
 command = _with_output(analysis_command(load_declaration("tradeoff")))

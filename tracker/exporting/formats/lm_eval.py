@@ -37,17 +37,17 @@ class HarnessSamples:
 
     Attributes:
         documents: numbers of the documents that stay, ascending, by task, in the order of the tasks' names.
-        left_out: tasks of which nothing stays.
+        omitted_tasks: tasks of which nothing stays.
         counted: tasks whose documents were numbered in the order in which they were taken in.
     """
 
     documents: Mapping[str, list[int]]
-    left_out: tuple[str, ...]
+    omitted_tasks: tuple[str, ...]
     counted: tuple[str, ...]
 
     def as_json(self) -> bytes:
         """The object, a task in each line."""
-        lines = (f"  {json.dumps(task, ensure_ascii=False)}: {told}" for task, told in self.documents.items())
+        lines = (f"  {json.dumps(task, ensure_ascii=False)}: {numbers}" for task, numbers in self.documents.items())
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
     @property
@@ -55,16 +55,17 @@ class HarnessSamples:
         """What a reader should know before using it."""
         if self.counted:
             yield (
-                f"{_counted(len(self.counted), 'task')} ({join_names(self.counted, N_NAMED)}): documents were numbered "
+                f"{_count(len(self.counted), 'task')} ({join_names(self.counted, N_NAMED)}): documents were numbered "
                 "from 0 in the order in which they were taken in. That this is the harness's order, and that the tasks "
                 "are called as there, is for you to know."
             )
         yield (
-            f"{_counted(len(self.documents), 'task')} in all. Name in --tasks only those of the file: the harness asks "
+            f"{_count(len(self.documents), 'task')} in all. Name in --tasks only those of the file: the harness asks "
             "every document of a task that --samples does not list."
         )
-        if self.left_out:
-            yield f"Nothing stays of {_counted(len(self.left_out), 'task')}: {join_names(self.left_out, N_NAMED)}."
+        if self.omitted_tasks:
+            names = join_names(self.omitted_tasks, N_NAMED)
+            yield f"Nothing stays of {_count(len(self.omitted_tasks), 'task')}: {names}."
 
 
 def check_review(options: Mapping[str, Any]) -> None:
@@ -106,17 +107,17 @@ def harness_samples(filtered: FilteredPrompts, *, number_by_order: bool = False)
         SelectionError: a document's number is not known, or not to be trusted: two prompts of a task have the same, or
             those that are known contradict the order.
     """
-    asked = filtered.prompts
+    prompts = filtered.prompts
     by_task: dict[str, list[int]] = defaultdict(list)
-    for row, task in enumerate(asked.tasks):
+    for row, task in enumerate(prompts.tasks):
         by_task[task].append(row)
     stays = set(filtered.kept.tolist())
     documents: dict[str, list[int]] = {}
     lacking: dict[str, tuple[int, int]] = {}
     counted, doubtful, disordered = [], [], []
-    for task in sorted({asked.tasks[row] for row in stays}):
+    for task in sorted({prompts.tasks[row] for row in stays}):
         rows = by_task[task]
-        known = {row: number for row in rows if isinstance(number := asked.details[row].get(DOC_ID), int)}
+        known = {row: number for row in rows if isinstance(number := prompts.details[row].get(DOC_ID), int)}
         chosen = [row for row in rows if row in stays]
         missing = [row for row in chosen if row not in known]
         if not task or (missing and not number_by_order):
@@ -132,21 +133,23 @@ def harness_samples(filtered: FilteredPrompts, *, number_by_order: bool = False)
             owners[number].append(row)
         doubtful += [task] if any(len(owners[known[row]]) > 1 for row in chosen) else []
         documents[task] = sorted({known[row] for row in chosen})
-    _refuse(filtered.filter.benchmark, lacking, doubtful, disordered)
-    left_out = tuple(sorted(task for task in by_task if task not in documents))
-    return HarnessSamples(documents=documents, left_out=left_out, counted=tuple(counted))
+    _check_numbers(filtered.filter.benchmark, lacking, doubtful, disordered)
+    omitted_tasks = tuple(sorted(task for task in by_task if task not in documents))
+    return HarnessSamples(documents=documents, omitted_tasks=omitted_tasks, counted=tuple(counted))
 
 
-def _refuse(benchmark: str, lacking: Mapping[str, tuple[int, int]], doubtful: list[str], disordered: list[str]) -> None:
+def _check_numbers(
+    benchmark: str, lacking: Mapping[str, tuple[int, int]], doubtful: list[str], disordered: list[str]
+) -> None:
     if "" in lacking:
         raise SelectionError(
             f"{lacking[''][0]:,} kept prompts of {benchmark} belong to no task, and lm-evaluation-harness finds "
             "documents by their task. Choose --format csv, jsonl or parquet."
         )
     if lacking:
-        named = [f"{task} ({n:,} of {of:,} kept prompts)" for task, (n, of) in lacking.items()]
+        tasks = [f"{task} ({n:,} of {of:,} kept prompts)" for task, (n, of) in lacking.items()]
         raise SelectionError(
-            f"Numbers of documents are not known in {_counted(len(lacking), 'task')}: {join_names(named, N_NAMED)}. "
+            f"Numbers of documents are not known in {_count(len(lacking), 'task')}: {join_names(tasks, N_NAMED)}. "
             f"{AGAIN.format(benchmark=shlex.quote(benchmark))} {BY_ORDER}"
         )
     if disordered:
@@ -162,5 +165,5 @@ def _refuse(benchmark: str, lacking: Mapping[str, tuple[int, int]], doubtful: li
         )
 
 
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -91,9 +91,9 @@ def prompt_table(session: Session, benchmark: BenchmarkKey, selection: Selection
 
     def batches() -> Iterator[pa.RecordBatch]:
         prompt = tables.prompt.c
-        asked = sa.select(prompt.id, prompt.text, prompt.choices, prompt.answer, prompt.split, prompt.details)
+        query = sa.select(prompt.id, prompt.text, prompt.choices, prompt.answer, prompt.split, prompt.details)
         for part in _parts(ids):
-            rows = session.execute(asked.where(prompt.id.in_(part)).order_by(prompt.id)).all()
+            rows = session.execute(query.where(prompt.id.in_(part)).order_by(prompt.id)).all()
             columns = [
                 pa.array([benchmark.label] * len(rows), texts),
                 pa.array([names[row.id] for row in rows], texts),
@@ -104,8 +104,8 @@ def prompt_table(session: Session, benchmark: BenchmarkKey, selection: Selection
                 pa.array([row.split for row in rows], texts),
             ]
             for field, kind in kinds.items():
-                held = [(row.details or {}).get(field) for row in rows]
-                columns.append(pa.array([_told(value, kind) for value in held], kind))
+                values = [(row.details or {}).get(field) for row in rows]
+                columns.append(pa.array([_encode(value, kind) for value in values], kind))
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return StreamedTable(schema=schema, batches=batches(), warnings=warnings)
@@ -122,17 +122,17 @@ def _kinds(session: Session, ids: Sequence[int]) -> dict[str, pa.DataType]:
     prompt = tables.prompt.c
     met: dict[str, set[type]] = {}
     for part in _parts(ids):
-        asked = sa.select(prompt.details).where(prompt.id.in_(part), prompt.details.is_not(None)).order_by(prompt.id)
-        for details in session.scalars(asked):
+        query = sa.select(prompt.details).where(prompt.id.in_(part), prompt.details.is_not(None)).order_by(prompt.id)
+        for details in session.scalars(query):
             for field, value in details.items() if isinstance(details, Mapping) else ():
                 if value is not None:
                     met.setdefault(field, set()).update(_kinds_of(value))
     exact = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    found = {}
+    result = {}
     for field, kinds in met.items():
         alone = exact.get(next(iter(kinds)), pa.string()) if len(kinds) == 1 else pa.string()
-        found[field] = pa.int64() if kinds == {int, _Large} else pa.float64() if kinds == {int, float} else alone
-    return found
+        result[field] = pa.int64() if kinds == {int, _Large} else pa.float64() if kinds == {int, float} else alone
+    return result
 
 
 class _Large(int):
@@ -145,7 +145,7 @@ def _kinds_of(value: Any) -> tuple[type, ...]:
     return (type(value),)
 
 
-def _told(value: Any, kind: pa.DataType) -> Any:
+def _encode(value: Any, kind: pa.DataType) -> Any:
     import pyarrow as pa
 
     if value is None or isinstance(value, str) or not pa.types.is_string(kind):
@@ -155,12 +155,12 @@ def _told(value: Any, kind: pa.DataType) -> Any:
 
 def _headings(fields: Sequence[str]) -> dict[str, str]:
     """Heading of each field: its name, unless that is another column's or plays a part of its own."""
-    taken = set(COLUMNS)
-    found: dict[str, str] = {}
+    used = set(COLUMNS)
+    result: dict[str, str] = {}
     for field in fields:
         heading = field.strip()
-        while not heading or normalize_heading(heading) in SPOKEN_FOR or normalize_heading(heading) in taken:
+        while not heading or normalize_heading(heading) in SPOKEN_FOR or normalize_heading(heading) in used:
             heading = PREFIX + heading
-        taken.add(normalize_heading(heading))
-        found[field] = heading
-    return found
+        used.add(normalize_heading(heading))
+        result[field] = heading
+    return result

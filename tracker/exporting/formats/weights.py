@@ -35,10 +35,10 @@ def export_weights(session: Session, selector: Annotated[str, ValueHint(metavar=
     key, analysis, benchmark = selector.partition(":")[0], tables.finding.c, tables.benchmark.c
     if not key.isdecimal():
         raise SelectionError(f"No weights {selector!r}. Give the number of a finding, such as 12 or 12:distance.")
-    asked = sa.select(benchmark.id, benchmark.name, benchmark.revision).join(
+    query = sa.select(benchmark.id, benchmark.name, benchmark.revision).join(
         tables.finding, analysis.benchmark_id == benchmark.id
     )
-    about = None if int(key) > LARGEST_KEY else session.execute(asked.where(analysis.id == int(key))).first()
+    about = None if int(key) > LARGEST_KEY else session.execute(query.where(analysis.id == int(key))).first()
     if about is None:
         value = tables.prompt_value.c
         known = session.scalars(sa.select(value.finding_id).where(value.name.startswith(PREFIX)).distinct()).all()
@@ -47,19 +47,19 @@ def export_weights(session: Session, selector: Annotated[str, ValueHint(metavar=
     weights = prompt_weights(session, selection)
     ids = weights.prompt_ids.tolist()
     prompt, task = tables.prompt.c, tables.task.c
-    told = sa.select(prompt.id, task.name).join(tables.task, task.id == prompt.task_id)
-    tasks = {row[0]: row[1] for row in session.execute(told.where(task.benchmark_id == about.id))}
+    query = sa.select(prompt.id, task.name).join(tables.task, task.id == prompt.task_id)
+    tasks = {row[0]: row[1] for row in session.execute(query.where(task.benchmark_id == about.id))}
     names = shared_prompt_labels(session, about.id, ids)
     warnings = []
     if names is None:
-        names = prompt_labels(session, {one: tasks[one] for one in ids})
+        names = prompt_labels(session, {prompt_id: tasks[prompt_id] for prompt_id in ids})
         warnings.append("No family of files names all these prompts, so `suffrage weights` will not know them all.")
     if weights.stale:
         warnings.append(f"Finding {key} rests on scores that are no longer the latest ({weights.stale}).")
     table = pa.table(
         {
-            "prompt_id": pa.array([names[one] for one in ids], pa.string()),
-            "task": pa.array([tasks[one] for one in ids], pa.string()),
+            "prompt_id": pa.array([names[prompt_id] for prompt_id in ids], pa.string()),
+            "task": pa.array([tasks[prompt_id] for prompt_id in ids], pa.string()),
             "weight": pa.array(weights.values),
         }
     )

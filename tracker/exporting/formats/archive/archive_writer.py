@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import sqlalchemy as sa
 from sqlmodel import Session
@@ -56,7 +57,7 @@ def write_archive(
         progress: told of the tables written, and of all.
     """
     keys = [benchmark.id for benchmark in benchmarks] or None
-    told: dict[str, dict[str, object]] = {}
+    members: dict[str, dict[str, object]] = {}
     with (
         snapshot(session) as reading,
         zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as archive,
@@ -65,29 +66,29 @@ def write_archive(
         rows = ArchivedRows(reading, keys)
         for place, table in enumerate(ROW_ORDER):
             with archive.open(zipfile.ZipInfo(member(table), FIRST_DAY), "w", force_zip64=True) as raw:
-                file = _Hashed(raw)
+                file = _HashedFile(raw)
                 n_rows = _write_table(file, table, rows)
-            told[table] = {"rows": n_rows, "sha256": file.digest()}
+            members[table] = {"rows": n_rows, "sha256": file.digest()}
             if progress is not None:
                 progress(place + 1, len(ROW_ORDER))
-        manifest = {"format": MARK, "version": VERSION, "schema": known_versions()[-1], "tables": told}
+        manifest = {"format": MARK, "version": VERSION, "schema": known_versions()[-1], "tables": members}
         archive.writestr(zipfile.ZipInfo(MANIFEST, FIRST_DAY), json.dumps(manifest, indent=2) + "\n")
     count = sa.select(sa.func.count())
     about = [] if keys is None else [tables.finding.c.benchmark_id.in_(keys)]
     n_files = 0
     if keys is not None:
-        mine = sa.select(tables.run.c.id).where(tables.run.c.benchmark_id.in_(keys))
-        of_mine = tables.run_source.c.run_id.in_(mine)
-        named = sa.select(sa.func.count(tables.run_source.c.source_id.distinct())).where(of_mine)
-        n_files = (session.scalar(named) or 0) - len(rows.keys["source"])
+        run_ids = sa.select(tables.run.c.id).where(tables.run.c.benchmark_id.in_(keys))
+        of_mine = tables.run_source.c.run_id.in_(run_ids)
+        source_count = sa.select(sa.func.count(tables.run_source.c.source_id.distinct())).where(of_mine)
+        n_files = (session.scalar(source_count) or 0) - len(rows.keys["source"])
     return ArchiveSummary(
-        n_rows={table: int(str(one["rows"])) for table, one in told.items()},
+        n_rows={table: int(str(member["rows"])) for table, member in members.items()},
         n_findings=session.scalar(count.select_from(tables.finding).where(*about)) or 0,
         n_files_left_out=n_files,
     )
 
 
-def _write_table(file: _Hashed, table: str, rows: ArchivedRows) -> int:
+def _write_table(file: _HashedFile, table: str, rows: ArchivedRows) -> int:
     import pyarrow.parquet as pq
 
     n_rows = 0
@@ -104,34 +105,30 @@ def _without_lost(batch: pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow.compute as pc
 
     lost = None
-    for column, told in zip(batch.columns, batch.schema, strict=True):
-        if not told.nullable and column.null_count:
+    for column, field in zip(batch.columns, batch.schema, strict=True):
+        if not field.nullable and column.null_count:
             lost = pc.is_null(column) if lost is None else pc.or_(lost, pc.is_null(column))
     return batch if lost is None else batch.filter(pc.invert(lost))
 
 
-class _Hashed:
-    """A file that knows the SHA-256 of what was written to it."""
+class _HashedFile(io.RawIOBase):
+    """A file that knows the SHA-256 of what was written to it; who opened the underlying one closes that."""
 
-    closed = False
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._hash, self._n_bytes = file, hashlib.sha256(), 0
 
-    def __init__(self, to: object) -> None:
-        self._to, self._hashed, self._n = to, hashlib.sha256(), 0
+    def writable(self) -> bool:
+        return True
 
-    def write(self, data: bytes) -> int:
-        self._hashed.update(data)
-        self._to.write(data)  # type: ignore[attr-defined]
-        self._n += len(data)
+    def write(self, data: Any) -> int:
+        self._hash.update(data)
+        self._file.write(data)
+        self._n_bytes += len(data)
         return len(data)
 
-    def tell(self) -> int:
-        return self._n
-
-    def flush(self) -> None:
-        """Nothing waits."""
-
-    def close(self) -> None:
-        """The zip's member is closed by who opened it."""
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """The position, which cannot be changed: by this Python finds out where a file stands."""
+        return self._n_bytes
 
     def digest(self) -> str:
-        return self._hashed.hexdigest()
+        return self._hash.hexdigest()

@@ -42,18 +42,18 @@ class ArchivedRows:
         if ROW_ORDER[table] == ("id",):
             self.keys[table] = self._keys(table)
         size, schema = ROWS_TOGETHER.get(table, ROWS_ELSE), schema_of(table)
-        held: list[pa.RecordBatch] = []
-        n_held = 0
+        pending: list[pa.RecordBatch] = []
+        n_pending = 0
         for batch in self._all(table):
-            held.append(batch)
-            n_held += batch.num_rows
-            if n_held >= size:
-                whole = pa.Table.from_batches(held, schema).combine_chunks()
-                full = n_held - n_held % size
+            pending.append(batch)
+            n_pending += batch.num_rows
+            if n_pending >= size:
+                whole = pa.Table.from_batches(pending, schema).combine_chunks()
+                full = n_pending - n_pending % size
                 yield from whole.slice(0, full).to_batches(max_chunksize=size)
-                held, n_held = whole.slice(full).to_batches(), n_held - full
-        if n_held:
-            yield from pa.Table.from_batches(held, schema).combine_chunks().to_batches()
+                pending, n_pending = whole.slice(full).to_batches(), n_pending - full
+        if n_pending:
+            yield from pa.Table.from_batches(pending, schema).combine_chunks().to_batches()
 
     def _all(self, table: str) -> Iterator[pa.RecordBatch]:
         if table in TABLES_BY_RUN:
@@ -64,9 +64,9 @@ class ArchivedRows:
 
     def _selected(self, table: str, terms: str) -> Iterator[pa.RecordBatch]:
         columns = columns_of(table)
-        asked = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(self._expressions(table)))
+        selected = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(self._expressions(table)))
         order = ", ".join(self._ordered(table, name) for name in ROW_ORDER[table])
-        with self.reading.reader(f"SELECT {asked} FROM {table} WHERE {terms} ORDER BY {order}") as rows:
+        with self.reading.reader(f"SELECT {selected} FROM {table} WHERE {terms} ORDER BY {order}") as rows:
             for batch in rows:
                 if batch.num_rows:
                     yield self._converted(table, columns, batch)
@@ -93,7 +93,7 @@ class ArchivedRows:
             yield f"CASE WHEN {name} IS NULL THEN 1 ELSE 0 END"
 
     def _ordered(self, table: str, name: str) -> str:
-        kind = next((one.kind for one in columns_of(table) if one.stored == name), None)
+        kind = next((column.kind for column in columns_of(table) if column.stored == name), None)
         texts = isinstance(getattr(kind, "impl", kind), sa.String) and not self.reading.is_sqlite
         return f'"{name}" COLLATE "C"' if texts else f'"{name}"'  # by bytes, as SQLite does
 
@@ -101,52 +101,52 @@ class ArchivedRows:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found = []
+        arrays = []
         place = 0
         for column in columns:
             value = batch.column(place)
-            absent = pc.equal(batch.column(place + 1), 1) if column.nullable else None
+            is_null = pc.equal(batch.column(place + 1), 1) if column.nullable else None
             place += 2 if column.nullable else 1
             if column.refers_to is not None:
-                value = self._places(column.refers_to, value, absent)
-            elif absent is not None:
-                value = pc.if_else(absent, pa.scalar(None, value.type), value)
+                value = self._places(column.refers_to, value, is_null)
+            elif is_null is not None:
+                value = pc.if_else(is_null, pa.scalar(None, value.type), value)
             if isinstance(column.kind, sa.DateTime):
                 value = pc.assume_timezone(pc.cast(value, pa.timestamp("us")), "UTC")
-            found.append(pc.cast(value, column.arrow))
-        return pa.RecordBatch.from_arrays(found, schema=schema_of(table))
+            arrays.append(pc.cast(value, column.arrow))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema_of(table))
 
-    def _places(self, table: str, value: pa.Array, absent: pa.Array | None) -> pa.Array:
+    def _places(self, table: str, value: pa.Array, is_null: pa.Array | None) -> pa.Array:
         """Rows that are referred to, by their places in the archive; null where they are not in it."""
         import pyarrow as pa
 
-        known, wanted = self.keys[table], np.asarray(value.to_numpy(zero_copy_only=False), dtype=np.int64)
-        at = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
-        there = known[at] == wanted if len(known) else np.zeros(len(wanted), dtype=np.bool_)
-        if absent is not None:
-            there &= ~absent.to_numpy(zero_copy_only=False).astype(np.bool_)
-        return pa.array(at.astype(np.int32), mask=~there)
+        known, ids = self.keys[table], np.asarray(value.to_numpy(zero_copy_only=False), dtype=np.int64)
+        at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
+        is_known = known[at] == ids if len(known) else np.zeros(len(ids), dtype=np.bool_)
+        if is_null is not None:
+            is_known &= ~is_null.to_numpy(zero_copy_only=False).astype(np.bool_)
+        return pa.array(at.astype(np.int32), mask=~is_known)
 
     def _keys(self, table: str) -> NDArray[np.int64]:
-        found = self.reading.table(f"SELECT id FROM {table} WHERE {self._terms(table)} ORDER BY id")
-        (keys,) = number_columns(found)
+        ids = self.reading.table(f"SELECT id FROM {table} WHERE {self._terms(table)} ORDER BY id")
+        (keys,) = number_columns(ids)
         return keys.astype(np.int64)
 
     def _terms(self, table: str) -> str:
         """Which rows belong to the archive."""
         if self.benchmark_ids is None:
             return "1 = 1"
-        mine = f"benchmark_id IN ({','.join(map(str, self.benchmark_ids))})"
-        runs, tasks = f"SELECT id FROM run WHERE {mine}", f"SELECT id FROM task WHERE {mine}"
+        of_benchmarks = f"benchmark_id IN ({','.join(map(str, self.benchmark_ids))})"
+        runs, tasks = f"SELECT id FROM run WHERE {of_benchmarks}", f"SELECT id FROM task WHERE {of_benchmarks}"
         prompts = f"SELECT id FROM prompt WHERE task_id IN ({tasks})"
-        models = f"SELECT model_id FROM run WHERE {mine}"
+        models = f"SELECT model_id FROM run WHERE {of_benchmarks}"
         scored = " UNION ".join(
             f"SELECT metric_id FROM {scores} WHERE run_id IN ({runs})" for scores in TABLES_BY_RUN[::2]
         )
         terms: dict[str, str] = {
-            "benchmark": mine.replace("benchmark_id", "id"),
-            "task": mine,
-            "run": mine,
+            "benchmark": of_benchmarks.replace("benchmark_id", "id"),
+            "task": of_benchmarks,
+            "run": of_benchmarks,
             "metric": f"id IN ({scored})",
             "model": f"id IN ({models})",
             "model_alias": f"model_id IN ({models})",

@@ -44,7 +44,7 @@ class EveryEvalEverFiles(FileTree):
         self.session = session
         self._files: dict[str, tuple[RunFile, bool]] = {}
         self._known: dict[int, tuple[InstanceCounts, str]] = {}
-        self._left_out: dict[int, int] = {}
+        self._n_skipped: dict[int, int] = {}
         for run in runs:
             if run.rows.scored:
                 self._files[run.samples_path] = (run, True)
@@ -63,7 +63,7 @@ class EveryEvalEverFiles(FileTree):
     @property
     def warnings(self) -> list[str]:
         """What is lost, of the files that were read."""
-        n = sum(self._left_out.values())
+        n = sum(self._n_skipped.values())
         lost = "answers to prompts without a score were left out: in Every Eval Ever every row has a score"
         return [f"{n:,} {lost}"] if n else []
 
@@ -73,7 +73,7 @@ class EveryEvalEverFiles(FileTree):
             digest.update(piece)
             yield piece
         self._known[run.rows.run_id] = (counts, digest.hexdigest())
-        self._left_out[run.rows.run_id] = counts.n_answers_left_out
+        self._n_skipped[run.rows.run_id] = counts.n_answers_left_out
 
     def _aggregate(self, run: RunFile) -> Iterator[bytes]:
         if run.rows.run_id not in self._known:
@@ -127,19 +127,19 @@ def every_eval_ever(session: Session, chosen: Selection | Sequence[int], *, ever
         return EveryEvalEverFiles(session, _runs_of(session, chosen, every))
     keys = list(dict.fromkeys(chosen))
     run, benchmark = tables.run.c, tables.benchmark.c
-    asked = sa.select(run.id, benchmark.name, benchmark.revision).join(
+    query = sa.select(run.id, benchmark.name, benchmark.revision).join(
         tables.benchmark, benchmark.id == run.benchmark_id
     )
-    of = {row.id: benchmark_label(row.name, row.revision) for row in session.execute(asked.order_by(run.id))}
+    of = {row.id: benchmark_label(row.name, row.revision) for row in session.execute(query.order_by(run.id))}
     if lacking := [key for key in keys if key not in of]:
         raise NotFoundError("run", lacking[0], of)
     by_benchmark: dict[str, list[int]] = defaultdict(list)
     for key in keys:
         by_benchmark[of[key]].append(key)
-    found: list[RunFile] = []
-    for name, those in by_benchmark.items():
-        found += _runs_of(session, Selection(benchmark=name, runs=tuple(those)), every=False)
-    return EveryEvalEverFiles(session, found)
+    files: list[RunFile] = []
+    for name, run_ids in by_benchmark.items():
+        files += _runs_of(session, Selection(benchmark=name, runs=tuple(run_ids)), every=False)
+    return EveryEvalEverFiles(session, files)
 
 
 def _runs_of(session: Session, selection: Selection, every: bool) -> list[RunFile]:
@@ -152,8 +152,8 @@ def _runs_of(session: Session, selection: Selection, every: bool) -> list[RunFil
         problems: list[NotFoundError | SelectionError] = []
         for unit in units:
             try:
-                found = select_exported_runs(session, benchmark, part, unit, every=every and not selection.runs)
-                metric_ids[unit].update({run.id: run.metric_ids for run in found.runs})
+                exported_runs = select_exported_runs(session, benchmark, part, unit, every=every and not selection.runs)
+                metric_ids[unit].update({run.id: run.metric_ids for run in exported_runs.runs})
             except (NotFoundError, SelectionError) as problem:
                 problems.append(problem)
         if len(problems) == len(units):
@@ -201,9 +201,11 @@ def _run_rows(session: Session, keys: Sequence[int]) -> list[Any]:
 def _library(session: Session, run_id: int) -> dict[str, str]:
     """The program that evaluated, as the first file of the run names it."""
     source, link = tables.source.c, tables.run_source.c
-    asked = sa.select(source.harness).join(tables.run_source, link.source_id == source.id)
-    said = session.scalar(asked.where(link.run_id == run_id, source.harness.is_not(None)).order_by(source.id).limit(1))
-    name, _, version = (said or "").rpartition(" ")
+    query = sa.select(source.harness).join(tables.run_source, link.source_id == source.id)
+    harness = session.scalar(
+        query.where(link.run_id == run_id, source.harness.is_not(None)).order_by(source.id).limit(1)
+    )
+    name, _, version = (harness or "").rpartition(" ")
     if not name:
         name, version = version, ""
     return {"name": name or vocabulary.UNKNOWN, "version": version or vocabulary.UNKNOWN}

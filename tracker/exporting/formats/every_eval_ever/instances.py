@@ -123,9 +123,9 @@ class PromptFields:
         keys = self.chunks[place]
         alias, prompt = tables.prompt_alias.c, tables.prompt.c
         names: dict[int, tuple[str, str]] = {}
-        asked = sa.select(alias.prompt_id, alias.namespace, alias.key).where(alias.prompt_id.in_(keys))
-        for key, *told in self.session.execute(asked):
-            name = (str(told[0]), str(told[1]))
+        query = sa.select(alias.prompt_id, alias.namespace, alias.key).where(alias.prompt_id.in_(keys))
+        for key, *parts in self.session.execute(query):
+            name = (str(parts[0]), str(parts[1]))
             names[key] = min(names.get(key, name), name)
         content = sa.select(
             prompt.id, prompt.task_id, prompt.text, prompt.choices, prompt.answer, prompt.split, prompt.details
@@ -156,8 +156,8 @@ def rows(session: Session, of: InstanceSource, prompts: PromptFields, counts: In
         by_prompt: dict[tuple[int, int], list[float]] = defaultdict(list)
         for (prompt, trial), scored in sorted(scores.items()):
             task, fields, metadata = parts[prompt]
-            said = answers.pop((prompt, trial), [])
-            common = _common(of, task, fields, metadata, trial, said)
+            trial_answers = answers.pop((prompt, trial), [])
+            common = _common(of, task, fields, metadata, trial, trial_answers)
             for metric_id, value in sorted(scored.items()):
                 metric = of.metrics[metric_id]
                 common["evaluation_result_id"] = result_id(of.names[task], metric.name)
@@ -191,10 +191,10 @@ def _parts(name: tuple[str, str], row: Any) -> tuple[dict[str, Any], dict[str, s
     if name[0] != vocabulary.NAMESPACE:
         metadata[vocabulary.NAMED_BY] = name[0]
     raw = row.text or ""
-    asked: dict[str, Any] = {"raw": raw, "reference": reference}
+    question: dict[str, Any] = {"raw": raw, "reference": reference}
     if isinstance(row.choices, list) and _all_texts(row.choices):
-        asked["choices"] = row.choices
-    fields = {"sample_id": name[1], "sample_hash": vocabulary.sample_hash(raw, reference), "input": asked}
+        question["choices"] = row.choices
+    fields = {"sample_id": name[1], "sample_hash": vocabulary.sample_hash(raw, reference), "input": question}
     return fields, metadata
 
 
@@ -204,19 +204,19 @@ def _common(
     fields: Mapping[str, Any],
     metadata: Mapping[str, str],
     trial: int,
-    said: Sequence[StoredAnswer],
+    answers: Sequence[StoredAnswer],
 ) -> dict[str, Any]:
     """A row, but for result and score."""
     more = {
         extraction: [status, probability]
-        for extraction, text, probability, status in said
+        for extraction, text, probability, status in answers
         if probability is not None or status != ("ok" if (text or "").strip() else "empty")
     }
-    told = dict(metadata)
+    all_metadata = dict(metadata)
     if trial:
-        told[vocabulary.TRIAL] = str(trial)
+        all_metadata[vocabulary.TRIAL] = str(trial)
     if more:
-        told[vocabulary.ANSWERS] = _json(more)
+        all_metadata[vocabulary.ANSWERS] = _json(more)
     row: dict[str, Any] = {
         "schema_version": vocabulary.VERSION,
         "evaluation_id": of.evaluation_id,
@@ -225,7 +225,7 @@ def _common(
         "evaluation_result_id": "",
         **fields,
         "interaction_type": "single_turn",
-        "output": {"raw": [text or "" for _, text, _, _ in said[:1]]},
+        "output": {"raw": [text or "" for _, text, _, _ in answers[:1]]},
         "answer_attribution": [
             {
                 "turn_idx": 0,
@@ -234,46 +234,46 @@ def _common(
                 "extraction_method": extraction or vocabulary.UNKNOWN,
                 "is_terminal": True,
             }
-            for extraction, text, _, _ in said
+            for extraction, text, _, _ in answers
         ],
         "evaluation": {},
     }
-    if any(status == "error" for *_, status in said):
+    if any(status == "error" for *_, status in answers):
         row["error"] = "the model failed; its score stands all the same"
-    if told:
-        row["metadata"] = told
+    if all_metadata:
+        row["metadata"] = all_metadata
     return row
 
 
 def _scores(session: Session, of: InstanceSource, keys: Sequence[int]) -> dict[tuple[int, int], dict[int, float]]:
     """By prompt and trial: score by metric. Each metric is one range of the table's own order."""
     score: Any = tables.score.c
-    wanted = set(keys)
-    found: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+    known = set(keys)
+    scores: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
     for metric in of.scored:
-        asked = sa.select(score.prompt_id, score.trial, score.value).where(
+        query = sa.select(score.prompt_id, score.trial, score.value).where(
             score.run_id == of.run_id, score.metric_id == metric, score.prompt_id.between(keys[0], keys[-1])
         )
-        for prompt, trial, value in session.execute(asked):
-            if prompt in wanted:
-                found[prompt, trial][metric] = value
-    return found
+        for prompt, trial, value in session.execute(query):
+            if prompt in known:
+                scores[prompt, trial][metric] = value
+    return scores
 
 
 def _answers(session: Session, run_id: int, keys: Sequence[int]) -> dict[tuple[int, int], list[StoredAnswer]]:
     """By prompt and trial: what the model said, in the order of the extractions' names."""
     answer: Any = tables.answer.c
-    wanted = set(keys)
-    asked = sa.select(
+    known = set(keys)
+    query = sa.select(
         answer.prompt_id, answer.trial, answer.extraction, answer.text, answer.probability, answer.status
     ).where(answer.run_id == run_id, answer.prompt_id.between(keys[0], keys[-1]))
-    found: dict[tuple[int, int], list[StoredAnswer]] = defaultdict(list)
-    for prompt, trial, *said in session.execute(asked):
-        if prompt in wanted:
-            found[prompt, trial].append((said[0], said[1], said[2], said[3]))
-    for those in found.values():
-        those.sort(key=lambda one: one[0])
-    return found
+    answers: dict[tuple[int, int], list[StoredAnswer]] = defaultdict(list)
+    for prompt, trial, *stored in session.execute(query):
+        if prompt in known:
+            answers[prompt, trial].append((stored[0], stored[1], stored[2], stored[3]))
+    for same_trial in answers.values():
+        same_trial.sort(key=lambda stored_answer: stored_answer[0])
+    return answers
 
 
 def _all_texts(values: Sequence[Any]) -> bool:

@@ -55,12 +55,12 @@ class FilteredPrompts:
     @cached_property
     def _reasons(self) -> list[list[tuple[str, bool, int]]]:
         """Step, whether it stays in spite of it, and group or -1, of each row."""
-        found: list[list[tuple[str, bool, int]]] = [[] for _ in self.prompts.prompt_ids]
+        reasons: list[list[tuple[str, bool, int]]] = [[] for _ in self.prompts.prompt_ids]
         for step, reason in self.filter.reasons.items():
             rows = self.prompts.find_rows(reason.prompt_ids).tolist()
             for row, stays, group in zip(rows, reason.retained.tolist(), reason.groups.tolist(), strict=True):
-                found[row].append((step, stays, group))
-        return found
+                reasons[row].append((step, stays, group))
+        return reasons
 
 
 def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
@@ -84,42 +84,45 @@ def filtered_prompts(session: Session, key: int) -> FilteredPrompts:
         ).all()
     )
     names: dict[int, set[tuple[str, str]]] = {}
-    called = (
+    query = (
         sa.select(alias.prompt_id, alias.namespace, alias.key)
         .join(tables.task, task.id == alias.task_id)
         .where(task.benchmark_id == benchmark.id)
     )
-    for prompt_id, namespace, name in session.execute(called):
+    for prompt_id, namespace, name in session.execute(query):
         names.setdefault(prompt_id, set()).add((namespace, name))
     # The first of them in this order is the one in `Prompts.names`.
-    others = {one: [f"{n}:{name}" if n else name for n, name in sorted(called)[1:]] for one, called in names.items()}
+    further_names = {
+        prompt_id: [f"{n}:{name}" if n else name for n, name in sorted(aliases)[1:]]
+        for prompt_id, aliases in names.items()
+    }
     ids = every.prompt_ids.tolist()
     return FilteredPrompts(
         filter=chosen,
         prompts=every,
-        splits=tuple(splits[one] for one in ids),
-        other_names=tuple(tuple(others.get(one, ())) for one in ids),
+        splits=tuple(splits[prompt_id] for prompt_id in ids),
+        other_names=tuple(tuple(further_names.get(prompt_id, ())) for prompt_id in ids),
         warnings=filter_warnings(session, benchmark, Selection(benchmark=benchmark.label, filter=key)),
     )
 
 
 def _benchmark_of(session: Session, key: int) -> BenchmarkKey:
     analysis, benchmark, decision = tables.finding.c, tables.benchmark.c, tables.filter_decision.c
-    there = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
-    filters = session.scalars(sa.select(analysis.id).where(there).order_by(analysis.id)).all()
-    found = None
+    has_decisions = sa.select(sa.literal(1)).where(decision.finding_id == analysis.id).exists()
+    filters = session.scalars(sa.select(analysis.id).where(has_decisions).order_by(analysis.id)).all()
+    finding = None
     if 0 < key <= LARGEST_KEY:
-        found = session.execute(
+        finding = session.execute(
             sa.select(analysis.analysis, benchmark.id, benchmark.name.label("benchmark"), benchmark.revision)
             .outerjoin(tables.benchmark, benchmark.id == analysis.benchmark_id)
             .where(analysis.id == key)
         ).first()
-    if found is None:
+    if finding is None:
         raise NotFoundError("finding with a filter", key, filters)
     if key not in filters:
-        which = f"Those that are: {', '.join(map(str, filters[-N_LISTED:]))}." if filters else "None is yet."
+        hint = f"Those that are: {', '.join(map(str, filters[-N_LISTED:]))}." if filters else "None is yet."
         raise SelectionError(
-            f"Finding {key} ({found.analysis}) is no filter. {which} Make one: "
+            f"Finding {key} ({finding.analysis}) is no filter. {hint} Make one: "
             "suffrage analyze smart-filtering BENCHMARK"
         )
-    return BenchmarkKey(found.id, benchmark_label(found.benchmark, found.revision))
+    return BenchmarkKey(finding.id, benchmark_label(finding.benchmark, finding.revision))

@@ -18,16 +18,16 @@ def kept_prompts(filtered: FilteredPrompts) -> pa.Table:
     """
     import pyarrow as pa
 
-    asked = filtered.prompts
+    prompts = filtered.prompts
     rows = filtered.kept.tolist()
     texts, lists = pa.string(), pa.list_(pa.string())
     return pa.table(
         {
-            "prompt_id": pa.array([asked.names[row] for row in rows], texts),
-            "task": pa.array([asked.tasks[row] for row in rows], texts),
-            "text": pa.array([asked.texts[row] for row in rows], texts),
-            "choices": pa.array([asked.choices[row] for row in rows], lists),
-            "answer": pa.array([asked.answers[row] for row in rows], texts),
+            "prompt_id": pa.array([prompts.names[row] for row in rows], texts),
+            "task": pa.array([prompts.tasks[row] for row in rows], texts),
+            "text": pa.array([prompts.texts[row] for row in rows], texts),
+            "choices": pa.array([prompts.choices[row] for row in rows], lists),
+            "answer": pa.array([prompts.answers[row] for row in rows], texts),
             "split": pa.array([filtered.splits[row] for row in rows], texts),
             "reasons": pa.array([filtered.tags(row) for row in rows], lists),
             "groups": pa.array([filtered.groups(row) for row in rows], lists),

@@ -19,7 +19,7 @@ from tracker.option_labels import option_letter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_OTHERS = 20
+MAX_MEMBERS = 20
 """Other members of a group that are shown; a group may hold hundreds."""
 
 
@@ -45,31 +45,31 @@ def review_sample(filtered: FilteredPrompts, n: int, *, seed: int = 0) -> pa.Tab
 
     if not filtered.filter.reasons:
         raise SelectionError(f"Filter {filtered.filter.finding_id} singled out no prompt: there is nothing to review.")
-    asked = filtered.prompts
-    stays = np.zeros(len(asked.prompt_ids), dtype=np.bool_)
+    prompts = filtered.prompts
+    stays = np.zeros(len(prompts.prompt_ids), dtype=np.bool_)
     stays[filtered.kept] = True
     lines: list[dict[str, Any]] = []
     for step, reason in filtered.filter.reasons.items():
-        rows = asked.find_rows(reason.prompt_ids).tolist()
+        rows = prompts.find_rows(reason.prompt_ids).tolist()
         groups: dict[int, list[int]] = defaultdict(list)
         for row, group in zip(rows, reason.groups.tolist(), strict=True):
             groups[group].append(row)
         for place in _drawn(len(rows), n, step, seed).tolist():
             row, group = rows[place], int(reason.groups[place])
-            others = [other for other in groups[group] if other != row] if group >= 0 else []
+            members = [member for member in groups[group] if member != row] if group >= 0 else []
             lines.append(
                 {
                     "reason": step,
                     "removed": not stays[row],
                     "retained": bool(reason.retained[place]),
-                    "prompt_id": asked.names[row],
-                    "task": asked.tasks[row],
-                    "text": asked.texts[row],
-                    "choices": _lettered(asked.choices[row]),
-                    "answer": asked.answers[row],
+                    "prompt_id": prompts.names[row],
+                    "task": prompts.tasks[row],
+                    "text": prompts.texts[row],
+                    "choices": _lettered(prompts.choices[row]),
+                    "answer": prompts.answers[row],
                     "group": group if group >= 0 else None,
-                    "n_others": len(others),
-                    "others": _others(filtered, others),
+                    "n_others": len(members),
+                    "others": _join_members(filtered, members),
                 }
             )
     kinds = {"removed": pa.bool_(), "retained": pa.bool_(), "group": pa.int64(), "n_others": pa.int64()}
@@ -91,12 +91,15 @@ def _lettered(choices: Any) -> str | None:
     return "\n".join(f"{option_letter(place)}. {choice}" for place, choice in enumerate(choices))
 
 
-def _others(filtered: FilteredPrompts, rows: list[int]) -> str | None:
-    asked = filtered.prompts
-    told = []
-    for row in rows[:MOST_OTHERS]:
-        parts = (f"[{asked.names[row]}] {asked.texts[row] or '(its text is not known)'}", _lettered(asked.choices[row]))
-        told.append("\n".join(filter(None, parts)))
-    if len(rows) > MOST_OTHERS:
-        told.append(f"and {len(rows) - MOST_OTHERS:,} more")
-    return "\n\n".join(told) or None
+def _join_members(filtered: FilteredPrompts, rows: list[int]) -> str | None:
+    prompts = filtered.prompts
+    lines = []
+    for row in rows[:MAX_MEMBERS]:
+        parts = (
+            f"[{prompts.names[row]}] {prompts.texts[row] or '(its text is not known)'}",
+            _lettered(prompts.choices[row]),
+        )
+        lines.append("\n".join(filter(None, parts)))
+    if len(rows) > MAX_MEMBERS:
+        lines.append(f"and {len(rows) - MAX_MEMBERS:,} more")
+    return "\n\n".join(lines) or None

@@ -22,13 +22,13 @@ Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[n
 """Place of the metric (-1: none), place of the prompt, trial and score (NaN: none) of each row."""
 
 
-def find_rows(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def find_rows(known: NDArray[np.int64], selected: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Where keys stand among ascending ones, and which of them are there at all; places only of those."""
     if not len(known):
-        return np.empty(0, dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    there = known[at] == wanted
-    return at[there], there
+        return np.empty(0, dtype=np.int64), np.zeros(len(selected), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(known, selected), len(known) - 1)
+    is_known = known[at] == selected
+    return at[is_known], is_known
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,18 +64,18 @@ class AnswerColumns:
             none = np.empty(0)
             empty = pa.array([], pa.string())
             return cls(keys=none.astype(np.int64), text=empty, probability=none, extraction="", n_errors=0, n_others=0)
-        ways = sorted(pc.unique(table["extraction"]).to_pylist())
-        mine = table.filter(pc.equal(table["extraction"], ways[0]))
-        prompts, trials, chances = number_columns(mine.select(["prompt_id", "trial", "probability"]))
-        error = pc.equal(mine["status"], "error")
-        text = pc.if_else(error, NO_ANSWER, pc.if_else(pc.equal(mine["status"], "empty"), "", mine["text"]))
+        extraction = min(pc.unique(table["extraction"]).to_pylist())
+        rows = table.filter(pc.equal(table["extraction"], extraction))
+        prompts, trials, chances = number_columns(rows.select(["prompt_id", "trial", "probability"]))
+        error = pc.equal(rows["status"], "error")
+        text = pc.if_else(error, NO_ANSWER, pc.if_else(pc.equal(rows["status"], "empty"), "", rows["text"]))
         return cls(
             keys=pack_keys(prompts.astype(np.int64), trials.astype(np.int64)),
             text=text.combine_chunks(),
             probability=np.where(chances < 0, np.nan, chances.astype(np.float64)),
-            extraction=ways[0],
+            extraction=extraction,
             n_errors=int(pc.sum(error).as_py()),
-            n_others=table.num_rows - mine.num_rows,
+            n_others=table.num_rows - rows.num_rows,
         )
 
     def beside(self, keys: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
@@ -83,18 +83,18 @@ class AnswerColumns:
         import pyarrow as pa
 
         at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
-        there = self.keys[at] == keys if len(self.keys) else np.zeros(len(keys), dtype=np.bool_)
-        places = pa.array(np.where(there, at, len(self.keys)))
+        is_known = self.keys[at] == keys if len(self.keys) else np.zeros(len(keys), dtype=np.bool_)
+        places = pa.array(np.where(is_known, at, len(self.keys)))
         text = pa.concat_arrays([self.text, pa.array([NO_ANSWER], self.text.type)]).cast(pa.string()).take(places)
-        chance = np.append(self.probability, np.nan)[np.where(there, at, len(self.keys))]
+        chance = np.append(self.probability, np.nan)[np.where(is_known, at, len(self.keys))]
         return text, pa.array(chance, mask=np.isnan(chance))
 
     def unscored(self, scored: Cells, prompt_ids: NDArray[np.int64]) -> Cells:
         """Rows of the answers that have no score among the exported ones; prompts are found by ascending keys."""
         keys = self.keys[~np.isin(self.keys, pack_keys(prompt_ids[scored[1]], scored[2]))]
-        places, there = find_rows(prompt_ids, keys >> 31)
+        places, is_known = find_rows(prompt_ids, keys >> 31)
         n = len(places)
-        return np.full(n, -1), places, (keys & ((1 << 31) - 1))[there], np.full(n, np.nan)
+        return np.full(n, -1), places, (keys & ((1 << 31) - 1))[is_known], np.full(n, np.nan)
 
 
 def pack_keys(prompts: NDArray[np.int64], trials: NDArray[np.int64]) -> NDArray[np.int64]:

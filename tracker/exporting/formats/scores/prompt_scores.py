@@ -30,7 +30,7 @@ ROWS_TOGETHER = 65_536
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Words:
+class _Dictionaries:
     """The texts that rows repeat, each once, and the place of each prompt among them.
 
     Attributes:
@@ -71,7 +71,7 @@ def prompt_score_table(
     if only is not None and not len(prompt_ids):
         raise SelectionError(only.empties(", ".join(chosen.metrics.values())))
     names = prompt_labels(session, dict(zip(prompt_ids.tolist(), tasks.tolist(), strict=True)))
-    words = _Words(
+    texts = _Dictionaries(
         benchmark=benchmark.label,
         prompt_ids=prompt_ids,
         names=pa.array([names[key] for key in prompt_ids.tolist()], pa.string()),
@@ -80,16 +80,16 @@ def prompt_score_table(
         metrics=pa.array([chosen.metrics[key] for key in sorted(chosen.metrics)], pa.string()),
         models=pa.array(sorted({run.model for run in chosen.runs}), pa.string()),
     )
-    said = answers and _has_answers(session, chosen)
+    with_answers = answers and _has_answers(session, chosen)
     warnings: list[str] = []
     return StreamedTable(
-        schema=_schema(said),
-        batches=_together(_batches(session, words, chosen, said, selection.metric is None, warnings)),
+        schema=_schema(with_answers),
+        batches=_together(_batches(session, texts, chosen, with_answers, selection.metric is None, warnings)),
         warnings=warnings,
     )
 
 
-def _schema(said: bool) -> pa.Schema:
+def _schema(with_answers: bool) -> pa.Schema:
     import pyarrow as pa
 
     word = pa.dictionary(pa.int32(), pa.string())
@@ -98,7 +98,7 @@ def _schema(said: bool) -> pa.Schema:
         ("score", pa.float64()), ("trial", pa.int32()), ("condition", word), ("variant", word), ("run", word),
         ("few_shot", pa.int32()),
     ]  # fmt: skip
-    return pa.schema([*columns, *([("predicted", pa.string()), ("confidence", pa.float64())] if said else [])])
+    return pa.schema([*columns, *([("predicted", pa.string()), ("confidence", pa.float64())] if with_answers else [])])
 
 
 def _has_answers(session: Session, chosen: ExportedRuns) -> bool:
@@ -110,54 +110,59 @@ def _has_answers(session: Session, chosen: ExportedRuns) -> bool:
 
 
 def _batches(
-    session: Session, words: _Words, chosen: ExportedRuns, said: bool, unscored: bool, warnings: list[str]
+    session: Session,
+    texts: _Dictionaries,
+    chosen: ExportedRuns,
+    with_answers: bool,
+    unscored: bool,
+    warnings: list[str],
 ) -> Iterator[pa.RecordBatch]:
-    n_errors, ways, n_others = 0, set(), 0
+    n_errors, extractions, n_others = 0, set(), 0
     with snapshot(session) as reading:
         for run in chosen.runs:
-            scored = _scores(reading, run, words)
-            if not said:
-                yield _batch(words, run, *scored)
+            scored = _scores(reading, run, texts)
+            if not with_answers:
+                yield _batch(texts, run, *scored)
                 continue
-            given = AnswerColumns.read(reading, run)
-            n_errors += given.n_errors
-            ways |= {given.extraction} if given.extraction else set()
-            n_others += given.n_others
-            yield _batch(words, run, *scored, given=given)
+            run_answers = AnswerColumns.read(reading, run)
+            n_errors += run_answers.n_errors
+            extractions |= {run_answers.extraction} if run_answers.extraction else set()
+            n_others += run_answers.n_others
+            yield _batch(texts, run, *scored, answers=run_answers)
             if unscored:
-                yield _batch(words, run, *given.unscored(scored, words.prompt_ids), given=given)
-    if ways:
-        warnings.append(f"Answers as extracted by {', '.join(sorted(ways))}; a row has room for one.")
+                yield _batch(texts, run, *run_answers.unscored(scored, texts.prompt_ids), answers=run_answers)
+    if extractions:
+        warnings.append(f"Answers as extracted by {', '.join(sorted(extractions))}; a row has room for one.")
     if n_others:
         warnings.append(f"{n_others:,} answers that were extracted in another way are left out.")
     if n_errors:
         warnings.append(f"{n_errors:,} answers that are errors of the model stand as {NO_ANSWER}.")
 
 
-def _scores(reading: Reading, run: ExportedRun, words: _Words) -> Cells:
-    listed = ",".join(map(str, run.metric_ids))
+def _scores(reading: Reading, run: ExportedRun, texts: _Dictionaries) -> Cells:
+    metric_ids = ",".join(map(str, run.metric_ids))
     table = reading.table(
-        f"SELECT metric_id, prompt_id, trial, value FROM score WHERE run_id = {run.id} AND metric_id IN ({listed}) "
+        f"SELECT metric_id, prompt_id, trial, value FROM score WHERE run_id = {run.id} AND metric_id IN ({metric_ids}) "
         "ORDER BY metric_id, prompt_id, trial"
     )
     metrics, prompts, trials, values = number_columns(table)
-    places, there = find_rows(words.prompt_ids, prompts.astype(np.int64))
+    places, is_known = find_rows(texts.prompt_ids, prompts.astype(np.int64))
     return (
-        np.searchsorted(words.metric_ids, metrics[there]),
+        np.searchsorted(texts.metric_ids, metrics[is_known]),
         places,
-        trials[there].astype(np.int64),
-        values[there].astype(np.float64),
+        trials[is_known].astype(np.int64),
+        values[is_known].astype(np.float64),
     )
 
 
 def _batch(
-    words: _Words,
+    texts: _Dictionaries,
     run: ExportedRun,
     metrics: NDArray[np.int64],
     places: NDArray[np.int64],
     trials: NDArray[np.int64],
     values: NDArray[np.float64],
-    given: AnswerColumns | None = None,
+    answers: AnswerColumns | None = None,
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
@@ -169,13 +174,13 @@ def _batch(
     def word(codes: NDArray[np.int64], dictionary: pa.Array) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=codes < 0), dictionary)
 
-    model = words.models.index(run.model).as_py()
+    model = texts.models.index(run.model).as_py()
     columns: Mapping[str, pa.Array] = {
-        "benchmark": constant(words.benchmark),
-        "model": word(np.full(n, model), words.models),
-        "prompt_id": word(places, words.names),
-        "task": word(places, words.tasks),
-        "metric": word(metrics, words.metrics),
+        "benchmark": constant(texts.benchmark),
+        "model": word(np.full(n, model), texts.models),
+        "prompt_id": word(places, texts.names),
+        "task": word(places, texts.tasks),
+        "metric": word(metrics, texts.metrics),
         "score": pa.array(values, mask=np.isnan(values)),
         "trial": pa.array(trials.astype(np.int32)),
         "condition": constant(run.condition),
@@ -183,21 +188,21 @@ def _batch(
         "run": constant(run.label),
         "few_shot": pa.nulls(n, pa.int32()) if run.few_shot is None else pa.array(np.full(n, run.few_shot, np.int32)),
     }
-    if given is not None:
-        predicted, confidence = given.beside(pack_keys(words.prompt_ids[places], trials))
+    if answers is not None:
+        predicted, confidence = answers.beside(pack_keys(texts.prompt_ids[places], trials))
         columns = {**columns, "predicted": predicted, "confidence": confidence}
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=_schema(given is not None))
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=_schema(answers is not None))
 
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in fewer and larger batches: a run may have few."""
     import pyarrow as pa
 
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     for batch in batches:
-        held.append(batch)
-        if sum(one.num_rows for one in held) >= ROWS_TOGETHER:
-            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-            held = []
-    if held:
-        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+        pending.append(batch)
+        if sum(pending_batch.num_rows for pending_batch in pending) >= ROWS_TOGETHER:
+            yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
+            pending = []
+    if pending:
+        yield from pa.Table.from_batches(pending).combine_chunks().to_batches()

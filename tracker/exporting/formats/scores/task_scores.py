@@ -31,10 +31,10 @@ def task_score_table(
     score: Any = tables.task_score.c
     rows: list[dict[str, Any]] = []
     for run in chosen.runs:
-        asked = sa.select(score.metric_id, score.task_id, score.value, score.stderr, score.n_prompts).where(
+        query = sa.select(score.metric_id, score.task_id, score.value, score.stderr, score.n_prompts).where(
             score.run_id == run.id, score.metric_id.in_(run.metric_ids)
         )
-        for metric, task, value, stderr, n_prompts in session.execute(asked.order_by(score.metric_id, score.task_id)):
+        for metric, task, value, stderr, n_prompts in session.execute(query.order_by(score.metric_id, score.task_id)):
             if task in tasks:
                 rows.append(
                     {
