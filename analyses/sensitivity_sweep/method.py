@@ -89,7 +89,7 @@ class SensitivitySweep(Finding):
                 name: np.array([change.value for change in changes]),
                 f"{name}_upper": np.array([change.upper_bound for change in changes]),
                 f"{name}_weights": np.array([change.witness for change in changes]),
-                f"{name}_ranks": np.array([change.after for change in changes]),
+                f"{name}_ranks": np.array([change.ranks_after for change in changes]),
             }
         return arrays
 

@@ -118,7 +118,7 @@ def draw_rankings(reranking: Reranking, before: str, after: tuple[str, str], tit
 def _draw_slopes(axes: Axes, reranking: Reranking, changed: ChangedRanking, height: float) -> None:
     from matplotlib.collections import LineCollection
 
-    before, after, n_models = reranking.rank, changed.change.after, len(reranking.models)
+    before, after, n_models = reranking.rank, changed.change.ranks_after, len(reranking.models)
     is_small = n_models <= MAX_LABELLED_MODELS
     moves = after - before
     is_labelled = _choose_labelled(before, after)
@@ -153,7 +153,7 @@ def _label_models(
     n_models = len(reranking.models)
     size = label_font_size(n_models) if n_models <= MAX_LABELLED_MODELS else 6.5
     names = _strip_common_parts(reranking.models)
-    for x, ranks, side in ((0, reranking.rank, "right"), (1, changed.change.after, "left")):
+    for x, ranks, side in ((0, reranking.rank, "right"), (1, changed.change.ranks_after, "left")):
         positions = _spread_labels(ranks[labelled], n_models, height)
         for i, position in zip(labelled.tolist(), positions.tolist(), strict=True):
             text = f"{names[i]}  {ranks[i]:g}" if x == 0 else f"{ranks[i]:g}  {names[i]}"

@@ -126,7 +126,7 @@ def _describe_certainty(change: LargestChange) -> str:
 
 def _describe_leader(reranking: Reranking, changed: ChangedRanking) -> str:
     before = first_ranked(reranking.rank, reranking.models)
-    after = first_ranked(changed.change.after, reranking.models)
+    after = first_ranked(changed.change.ranks_after, reranking.models)
     winners = [name for name in after if name not in before]
     losers = [name for name in before if name not in after]
     if winners and losers:
@@ -139,10 +139,10 @@ def _describe_leader(reranking: Reranking, changed: ChangedRanking) -> str:
 
 
 def _describe_mover(reranking: Reranking, changed: ChangedRanking) -> str:
-    moves = changed.change.after - reranking.rank
+    moves = changed.change.ranks_after - reranking.rank
     model = int(np.abs(moves).argmax())
     direction = "up" if moves[model] < 0 else "down"
-    rank = f"from rank {reranking.rank[model]:g} to {changed.change.after[model]:g}"
+    rank = f"from rank {reranking.rank[model]:g} to {changed.change.ranks_after[model]:g}"
     return f"{reranking.models[model]} {direction} {rank}"
 
 

@@ -63,7 +63,7 @@ def rankings(finding: SocialChoice, models: tuple[str, ...]) -> Mapping[str, Ran
 def _rankings_before_and_after(before: str, system: str, reranking: Reranking) -> Mapping[str, RankedModels]:
     models = reranking.models
     return {before: RankedModels(models=models, score=reranking.score, rank=reranking.rank)} | {
-        f"{system}.{name}": RankedModels(models=models, score=changed.score, rank=changed.change.after)
+        f"{system}.{name}": RankedModels(models=models, score=changed.score, rank=changed.change.ranks_after)
         for name, changed in (("tau", reranking.tau), ("mrc", reranking.mrc))
     }
 
@@ -105,8 +105,8 @@ def _ranking_changes(reranking: Reranking, score: str) -> pa.Table:
             score: reranking.score[order],
             "rank": reranking.rank[order],
             f"tau_{score}": reranking.tau.score[order],
-            "tau_rank": reranking.tau.change.after[order],
+            "tau_rank": reranking.tau.change.ranks_after[order],
             f"mrc_{score}": reranking.mrc.score[order],
-            "mrc_rank": reranking.mrc.change.after[order],
+            "mrc_rank": reranking.mrc.change.ranks_after[order],
         }
     )

@@ -32,18 +32,20 @@ def maximize_exactly(
             return None
         if -1 in basic:
             row = basic.index(-1)
-            column = next(place for place in range(n + 1) if table[row][1 + place] != 0)
+            column = next(index for index in range(n + 1) if table[row][1 + index] != 0)
             _pivot(table, goal, basic, free, row, column)
-    spare = free.index(-1)
-    free.pop(spare)
+    auxiliary_index = free.index(-1)
+    free.pop(auxiliary_index)
     for entries in table:
-        entries.pop(1 + spare)
+        entries.pop(1 + auxiliary_index)
     goal = [ZERO] * (n + 1)
-    for variable, worth in enumerate(objective):
+    for variable, coefficient in enumerate(objective):
         if variable in free:
-            goal[1 + free.index(variable)] += worth
+            goal[1 + free.index(variable)] += coefficient
         else:
-            goal = [total + worth * entry for total, entry in zip(goal, table[basic.index(variable)], strict=True)]
+            goal = [
+                total + coefficient * entry for total, entry in zip(goal, table[basic.index(variable)], strict=True)
+            ]
     _climb(table, goal, basic, free)
     x = [ZERO] * n
     for variable, entries in zip(basic, table, strict=True):
@@ -53,10 +55,12 @@ def maximize_exactly(
 
 
 def _climb(table: list[list[Fraction]], goal: list[Fraction], basic: list[int], free: list[int]) -> None:
-    while entering := [place for place in range(len(free)) if goal[1 + place] > 0]:
-        column = min(entering, key=lambda place: free[place])
+    while entering := [index for index in range(len(free)) if goal[1 + index] > 0]:
+        column = min(entering, key=lambda index: free[index])
         leaving = [row for row in range(len(basic)) if table[row][1 + column] < 0]
-        row = min(leaving, key=lambda one: (table[one][0] / -table[one][1 + column], basic[one]))
+        row = min(
+            leaving, key=lambda basic_row: (table[basic_row][0] / -table[basic_row][1 + column], basic[basic_row])
+        )
         _pivot(table, goal, basic, free, row, column)
 
 
@@ -64,16 +68,16 @@ def _pivot(
     table: list[list[Fraction]], goal: list[Fraction], basic: list[int], free: list[int], row: int, column: int
 ) -> None:
     """Exchange a basic with a nonbasic variable."""
-    at = 1 + column
-    turned = table[row]
-    divisor = -turned[at]
-    turned[at] = Fraction(-1)
-    table[row] = turned = [entry / divisor for entry in turned]
-    for entries in (*(one for place, one in enumerate(table) if place != row), goal):
-        factor = entries[at]
+    pivot_index = 1 + column
+    pivot_row = table[row]
+    divisor = -pivot_row[pivot_index]
+    pivot_row[pivot_index] = Fraction(-1)
+    table[row] = pivot_row = [entry / divisor for entry in pivot_row]
+    for entries in (*(row_entries for index, row_entries in enumerate(table) if index != row), goal):
+        factor = entries[pivot_index]
         if factor:
-            entries[at] = ZERO
-            for place, entry in enumerate(turned):
+            entries[pivot_index] = ZERO
+            for index, entry in enumerate(pivot_row):
                 if entry:
-                    entries[place] += factor * entry
+                    entries[index] += factor * entry
     basic[row], free[column] = free[column], basic[row]

@@ -76,22 +76,22 @@ def exact_scores(
         n_prompts: ``(n_tasks, n_models)`` prompts behind each mean; 0 where not known.
         higher_is_better: whether the largest score is the best.
     """
-    there = ~np.isnan(T)
+    is_present = ~np.isnan(T)
     counts = np.zeros(T.shape, np.int64) if n_prompts is None else n_prompts
     # Few values differ in most tables; as complex numbers, values and counts are sorted together.
-    different, which = np.unique(T[there] + 1j * counts[there], return_inverse=True)
+    distinct, group = np.unique(T[is_present] + 1j * counts[is_present], return_inverse=True)
     fractions = [
-        _fraction(*one) for one in zip(different.real.tolist(), map(int, different.imag.tolist()), strict=True)
+        _fraction(*pair) for pair in zip(distinct.real.tolist(), map(int, distinct.imag.tolist()), strict=True)
     ]
-    common = lcm(1, *{below for _, below in fractions})
-    above = [value * (common // below) for value, below in fractions]
-    shared = gcd(common, *above)
+    common = lcm(1, *{denominator_ for _, denominator_ in fractions})
+    values = [value * (common // denominator_) for value, denominator_ in fractions]
+    divisor = gcd(common, *values)
     sign = 1 if higher_is_better else -1
-    scaled = np.zeros(len(above) + 1, dtype=object)
-    scaled[:-1] = [sign * (value // shared) for value in above]
-    places = np.full(T.shape, -1)
-    places[there] = which.ravel()
-    return ExactScores(T=np.ascontiguousarray(T * sign), numerators=scaled[places], denominator=common // shared)
+    scaled = np.zeros(len(values) + 1, dtype=object)
+    scaled[:-1] = [sign * (value // divisor) for value in values]
+    indices = np.full(T.shape, -1)
+    indices[is_present] = group.ravel()
+    return ExactScores(T=np.ascontiguousarray(T * sign), numerators=scaled[indices], denominator=common // divisor)
 
 
 def decimal_fraction(value: float) -> Fraction:
@@ -103,14 +103,14 @@ def _fraction(value: float, n: int) -> tuple[int, int]:
     """Numerator and denominator, not in lowest terms."""
     total = value * n
     if n > 0 and isfinite(total):
-        near = MAX_SUMMATION_ULPS * ulp(total)
-        if abs(total - round(total)) <= near:
+        tolerance = MAX_SUMMATION_ULPS * ulp(total)
+        if abs(total - round(total)) <= tolerance:
             return round(total), n
         parts = Fraction(total).limit_denominator(MAX_PARTS)
-        if near < MAX_PARTS**-2 and abs(total - parts) <= near:
+        if tolerance < MAX_PARTS**-2 and abs(total - parts) <= tolerance:
             return parts.numerator, parts.denominator * n
     shortest, _, exponent = repr(value).partition("e")
-    whole, _, behind = shortest.partition(".")
-    power = int(exponent or 0) - len(behind)
-    digits = int(whole + behind)
+    whole, _, decimals = shortest.partition(".")
+    power = int(exponent or 0) - len(decimals)
+    digits = int(whole + decimals)
     return (digits * 10**power, 1) if power >= 0 else (digits, 10**-power)

@@ -44,24 +44,24 @@ class ExactSqrtSum:
         free, root = square_free_factors(left * right)
         return cls({free: Fraction(both, free * root)})
 
-    def __add__(self, other: ExactSqrtSum) -> ExactSqrtSum:
+    def __add__(self, addend: ExactSqrtSum) -> ExactSqrtSum:
         terms = dict(self.terms)
-        for f, q in other.terms.items():
+        for f, q in addend.terms.items():
             terms[f] = terms.get(f, Fraction(0)) + q
         return ExactSqrtSum(terms)
 
-    def __mul__(self, other: ExactSqrtSum | Fraction | int) -> ExactSqrtSum:
-        if not isinstance(other, ExactSqrtSum):
-            return ExactSqrtSum({f: q * other for f, q in self.terms.items()})
+    def __mul__(self, factor: ExactSqrtSum | Fraction | int) -> ExactSqrtSum:
+        if not isinstance(factor, ExactSqrtSum):
+            return ExactSqrtSum({f: q * factor for f, q in self.terms.items()})
         terms: dict[int, Fraction] = {}
         for f, p in self.terms.items():
-            for g, q in other.terms.items():
+            for g, q in factor.terms.items():
                 free, root = square_free_factors(f * g)
                 terms[free] = terms.get(free, Fraction(0)) + p * q * root
         return ExactSqrtSum(terms)
 
-    def __sub__(self, other: ExactSqrtSum) -> ExactSqrtSum:
-        return self + other * -1
+    def __sub__(self, subtrahend: ExactSqrtSum) -> ExactSqrtSum:
+        return self + subtrahend * -1
 
     def sign(self) -> int:
         """-1, 0 or 1, decided on integers: no rounding can change it."""

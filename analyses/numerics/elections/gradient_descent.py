@@ -83,14 +83,14 @@ def descend_ordinal_sensitivity(
         step_size: see the module.
         seed: of the start and of all draws.
     """
-    others = np.setdiff1d(np.arange(scores.n_models), leading)
+    addable = np.setdiff1d(np.arange(scores.n_models), leading)
     before = average_ranks(np.array(win_rates(scores, leading, rule=rule), dtype=object))
-    smooth = SmoothWinRates.from_scores(scores, np.concatenate([leading, others]), len(leading), rule)
-    theta = generator(seed, DESCENT, 0).standard_normal(len(others))
+    smooth = SmoothWinRates.from_scores(scores, np.concatenate([leading, addable]), len(leading), rule)
+    theta = generator(seed, DESCENT, 0).standard_normal(len(addable))
     draws = generator(seed, DESCENT, 1)
-    for _ in range(n_steps if len(others) else 0):
+    for _ in range(n_steps if len(addable) else 0):
         q = _sigmoid(theta)
-        rates, gradient = smooth.rates(draws.random(len(others)) < q)
+        rates, gradient = smooth.evaluate(draws.random(len(addable)) < q)
         theta -= (
             step_size
             * scores.n_models
@@ -99,10 +99,10 @@ def descend_ordinal_sensitivity(
             * np.einsum("i,ij->j", hinge_gradient(rates, before, margin), gradient)
         )
     added = np.asarray(_sigmoid(theta) > 0.5)
-    field = np.concatenate([leading, others[added]])
+    field = np.concatenate([leading, addable[added]])
     after = average_ranks(np.array(win_rates(scores, field, rule=rule)[: len(leading)], dtype=object))
     tau, mrc = _lower_bounds(before, after, added)
-    return OrdinalSensitivity(tau=tau, mrc=mrc, leading=leading, addable=others, before=before)
+    return OrdinalSensitivity(tau=tau, mrc=mrc, leading=leading, addable=addable, before=before)
 
 
 def hinge_gradient(scores: NDArray[np.float64], before: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
@@ -196,12 +196,12 @@ class SmoothWinRates:
     Attributes:
         points: ``(n_groups, k, k + l)`` in [0, 1], of a leading model against each; groups are tasks, or one for all
             of them.
-        there: ``(n_groups, k + l)`` 1 where a model takes part in a group, else 0.
+        present: ``(n_groups, k + l)`` 1 where a model takes part in a group, else 0.
         counts_itself: whether a model is counted among its own opponents, with no point.
     """
 
     points: NDArray[np.float64]
-    there: NDArray[np.float64]
+    present: NDArray[np.float64]
     counts_itself: bool
 
     @classmethod
@@ -211,14 +211,16 @@ class SmoothWinRates:
         if rule == "pairwise":
             pairs = pairwise_wins(field)
             shares = (pairs.wins[:k] / pairs.denominator).astype(np.float64)
-            return cls(points=shares[None], there=np.ones((1, len(columns))), counts_itself=True)
+            return cls(points=shares[None], present=np.ones((1, len(columns))), counts_itself=True)
         codes = rank_codes(field)
-        mine, theirs = codes[:, :k, None], codes[:, None, :]
-        points = np.where((mine > 0) & (theirs > 0), 0.5 * (1 + np.sign(mine - theirs)), 0.0)
+        leading_codes, opponent_codes = codes[:, :k, None], codes[:, None, :]
+        points = np.where(
+            (leading_codes > 0) & (opponent_codes > 0), 0.5 * (1 + np.sign(leading_codes - opponent_codes)), 0.0
+        )
         points[:, np.arange(k), np.arange(k)] = 0.0
-        return cls(points=points, there=(codes > 0).astype(np.float64), counts_itself=False)
+        return cls(points=points, present=(codes > 0).astype(np.float64), counts_itself=False)
 
-    def rates(self, added: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def evaluate(self, added: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Win rates of the leading models, and their derivatives by what is added.
 
         Args:
@@ -228,15 +230,15 @@ class SmoothWinRates:
             ``(k,)`` and ``(k, l)``.
         """
         k = self.points.shape[1]
-        there = np.concatenate([np.ones(k), added])
-        n_opponents = np.einsum("tj,j->t", self.there, there) - (not self.counts_itself)
-        contested = n_opponents > 0
-        part = self.there[:, :k] * contested[:, None] / np.where(contested, n_opponents, 1.0)[:, None]
-        n_groups = np.maximum((self.there[:, :k] * contested[:, None]).sum(axis=0), 1.0)
-        totals = np.einsum("tij,j->ti", self.points, there)
-        rates = (totals * part).sum(axis=0) / n_groups
-        mean = totals / np.where(contested, n_opponents, 1.0)[:, None]
-        slopes = np.einsum("ti,tij->ij", part, self.points[:, :, k:]) - np.einsum(
-            "ti,tj->ij", mean * part, self.there[:, k:]
+        participation = np.concatenate([np.ones(k), added])
+        n_opponents = np.einsum("tj,j->t", self.present, participation) - (not self.counts_itself)
+        has_opponents = n_opponents > 0
+        share = self.present[:, :k] * has_opponents[:, None] / np.where(has_opponents, n_opponents, 1.0)[:, None]
+        n_groups = np.maximum((self.present[:, :k] * has_opponents[:, None]).sum(axis=0), 1.0)
+        totals = np.einsum("tij,j->ti", self.points, participation)
+        rates = (totals * share).sum(axis=0) / n_groups
+        mean = totals / np.where(has_opponents, n_opponents, 1.0)[:, None]
+        slopes = np.einsum("ti,tij->ij", share, self.points[:, :, k:]) - np.einsum(
+            "ti,tj->ij", mean * share, self.present[:, k:]
         )
         return rates, slopes / n_groups[:, None]

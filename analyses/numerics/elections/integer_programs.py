@@ -70,24 +70,24 @@ def maximize(
         return IntegerSolution(x=None, value=-np.inf, upper_bound=np.inf, is_optimal=False, is_infeasible=False)
     whole = np.broadcast_to(np.asarray(integrality), gains.shape)
     with _silence():
-        found = milp(
+        result = milp(
             -gains,
             constraints=LinearConstraint(matrix, lower, upper) if matrix.shape[0] else None,
             bounds=Bounds(*bounds),
             integrality=whole,
             options={"time_limit": float(time_limit), "mip_rel_gap": 0.0},
         )
-    if found.status == _INFEASIBLE:
+    if result.status == _INFEASIBLE:
         return IntegerSolution(x=None, value=-np.inf, upper_bound=-np.inf, is_optimal=False, is_infeasible=True)
-    x = None if found.x is None else np.where(whole == 1, np.round(found.x), found.x)
+    x = None if result.x is None else np.where(whole == 1, np.round(result.x), result.x)
     value = -np.inf if x is None else float(gains @ x)
-    dual = found.mip_dual_bound if whole.any() else found.fun
-    upper_bound = -float(dual) if dual is not None and found.status in (_OPTIMAL, _LIMIT) else np.inf
+    dual = result.mip_dual_bound if whole.any() else result.fun
+    upper_bound = -float(dual) if dual is not None and result.status in (_OPTIMAL, _LIMIT) else np.inf
     return IntegerSolution(
         x=x,
         value=value,
         upper_bound=upper_bound,
-        is_optimal=found.status == _OPTIMAL and x is not None,
+        is_optimal=result.status == _OPTIMAL and x is not None,
         is_infeasible=False,
     )
 
@@ -97,20 +97,20 @@ def _silence() -> Iterator[None]:
     """Send file descriptor 1 away: HiGHS prints to it from C++, past ``sys.stdout``, whatever its options say."""
     with _ONE_AT_A_TIME:
         try:
-            kept = os.dup(1)
+            saved_stdout = os.dup(1)
         except OSError:  # there is no standard output to keep clean
             yield
             return
-        away = os.open(os.devnull, os.O_WRONLY)
+        null_device = os.open(os.devnull, os.O_WRONLY)
         try:
             _flush()
-            os.dup2(away, 1)
+            os.dup2(null_device, 1)
             yield
         finally:
             _flush()
-            os.dup2(kept, 1)
-            os.close(kept)
-            os.close(away)
+            os.dup2(saved_stdout, 1)
+            os.close(saved_stdout)
+            os.close(null_device)
 
 
 def _flush() -> None:

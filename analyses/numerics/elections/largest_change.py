@@ -23,14 +23,14 @@ class LargestChange:
         upper_bound: no irrelevant change does more; equal to ``value`` where that is proven to be the largest.
         witness: what does it. Cardinal: ``(n_tasks,)`` float64 weights in [epsilon, 1], NaN for a task that ties all
             models and so has none. Ordinal: ``(n_outside,)`` bool, which of the other models are added.
-        after: ``(m,)`` ranks after it.
-        distance: all distances of ``after`` from the ranking before.
+        ranks_after: ``(m,)`` ranks after it.
+        distance: all distances of ``ranks_after`` from the ranking before.
     """
 
     value: float
     upper_bound: float
     witness: NDArray[Any]
-    after: NDArray[np.float64]
+    ranks_after: NDArray[np.float64]
     distance: RankingDistance
 
     @classmethod
@@ -53,7 +53,7 @@ class LargestChange:
         """
         distance = ranking_distance(before, after)
         value = distance.tau if measure == "tau" else distance.mrc
-        return cls(value=value, upper_bound=upper_bound, witness=witness, after=after, distance=distance)
+        return cls(value=value, upper_bound=upper_bound, witness=witness, ranks_after=after, distance=distance)
 
     @property
     def is_exact(self) -> bool:

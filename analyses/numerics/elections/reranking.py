@@ -56,47 +56,51 @@ def preserved_shares(witness: NDArray[np.float64], scale: NDArray[np.float64]) -
     return share / share[weighed].max() if weighed.any() else share
 
 
-def rerank_by_weights(T: NDArray[np.float64], models: Sequence[str], found: CardinalSensitivity) -> Reranking:
+def rerank_by_weights(T: NDArray[np.float64], models: Sequence[str], sensitivity: CardinalSensitivity) -> Reranking:
     """Models by their mean, and by the weighted means of both witnesses.
 
     Args:
         T: ``(n_tasks, n_models)`` complete scores, with the sign they were read with.
         models: name of each column.
-        found: of these scores.
+        sensitivity: of these scores.
     """
 
     def after(change: LargestChange) -> ChangedRanking:
-        share = np.nan_to_num(preserved_shares(change.witness, found.scale))
+        share = np.nan_to_num(preserved_shares(change.witness, sensitivity.scale))
         return ChangedRanking(change=change, score=share @ T / share.sum() if share.any() else T.mean(axis=0))
 
     return Reranking(
-        models=tuple(models), rank=found.before, score=T.mean(axis=0), tau=after(found.tau), mrc=after(found.mrc)
+        models=tuple(models),
+        rank=sensitivity.before,
+        score=T.mean(axis=0),
+        tau=after(sensitivity.tau),
+        mrc=after(sensitivity.mrc),
     )
 
 
 def rerank_with_additions(
-    scores: ExactScores, models: Sequence[str], found: OrdinalSensitivity, rule: WinRateRule
+    scores: ExactScores, models: Sequence[str], sensitivity: OrdinalSensitivity, rule: WinRateRule
 ) -> Reranking:
     """The leading models by their win rate among themselves, and with the models of both witnesses added.
 
     Args:
         scores: of all models.
         models: name of each column.
-        found: of these scores.
+        sensitivity: of these scores.
         rule: of win rates.
     """
 
     def rates(added: NDArray[np.int64]) -> NDArray[np.float64]:
-        field = np.concatenate([found.leading, added])
-        return np.array([float(one) for one in win_rates(scores, field, rule=rule)[: len(found.leading)]])
+        field = np.concatenate([sensitivity.leading, added])
+        return np.array([float(rate) for rate in win_rates(scores, field, rule=rule)[: len(sensitivity.leading)]])
 
     def after(change: LargestChange) -> ChangedRanking:
-        return ChangedRanking(change=change, score=rates(found.addable[change.witness]))
+        return ChangedRanking(change=change, score=rates(sensitivity.addable[change.witness]))
 
     return Reranking(
-        models=tuple(models[column] for column in found.leading.tolist()),
-        rank=found.before,
-        score=rates(found.addable[:0]),
-        tau=after(found.tau),
-        mrc=after(found.mrc),
+        models=tuple(models[column] for column in sensitivity.leading.tolist()),
+        rank=sensitivity.before,
+        score=rates(sensitivity.addable[:0]),
+        tau=after(sensitivity.tau),
+        mrc=after(sensitivity.mrc),
     )

@@ -79,14 +79,14 @@ def compute_cardinal(
         seed: of the paper's algorithm; None searches exactly.
     """
     if seed is None:
-        found = cardinal_sensitivity(scores, epsilon=epsilon, standardised=is_standardised, time_limit=time_limit)
+        sensitivity = cardinal_sensitivity(scores, epsilon=epsilon, standardised=is_standardised, time_limit=time_limit)
     else:
-        found = descend_cardinal_sensitivity(scores, epsilon=epsilon, standardised=is_standardised, seed=seed)
+        sensitivity = descend_cardinal_sensitivity(scores, epsilon=epsilon, standardised=is_standardised, seed=seed)
     return CardinalResult(
         tasks=tasks,
         is_standardised=is_standardised,
-        sensitivity=found,
-        reranking=rerank_by_weights(T, models, found),
+        sensitivity=sensitivity,
+        reranking=rerank_by_weights(T, models, sensitivity),
     )
 
 
@@ -112,19 +112,21 @@ def compute_ordinal(
     rates = win_rates(scores, rule=rule)
     is_explicit = not isinstance(leading, (int, float))
     if isinstance(leading, (int, float)):
-        first = select_leading_models(scores, models, top=leading, rule=rule)
+        leading_columns = select_leading_models(scores, models, top=leading, rule=rule)
     else:
-        chosen = {models.index(name) for name in leading}
-        first = np.array(sorted(chosen, key=lambda model: (-rates[model], models[model])), dtype=np.int64)
+        leading_set = {models.index(name) for name in leading}
+        leading_columns = np.array(
+            sorted(leading_set, key=lambda model: (-rates[model], models[model])), dtype=np.int64
+        )
     if seed is None:
-        found = ordinal_sensitivity(scores, leading=first, rule=rule, time_limit=time_limit)
+        sensitivity = ordinal_sensitivity(scores, leading=leading_columns, rule=rule, time_limit=time_limit)
     else:
-        found = descend_ordinal_sensitivity(scores, leading=first, rule=rule, seed=seed)
+        sensitivity = descend_ordinal_sensitivity(scores, leading=leading_columns, rule=rule, seed=seed)
     return OrdinalResult(
-        addable=tuple(models[model] for model in found.addable.tolist()),
+        addable=tuple(models[model] for model in sensitivity.addable.tolist()),
         rates=tuple(rates),
         rule=rule,
         is_explicit=is_explicit,
-        sensitivity=found,
-        reranking=rerank_with_additions(scores, models, found, rule),
+        sensitivity=sensitivity,
+        reranking=rerank_with_additions(scores, models, sensitivity, rule),
     )

@@ -43,9 +43,9 @@ class PairwiseWins:
 def rank_codes(scores: ExactScores) -> NDArray[np.int32]:
     """``(n_tasks, n_models)``: larger is better, equal is equal, decided on exact scores; 0 where not measured."""
     codes = np.zeros(scores.T.shape, dtype=np.int32)
-    for row, there, into in zip(scores.numerators, scores.present, codes, strict=True):
-        place = {value: i for i, value in enumerate(sorted(set(row[there])), start=1)}
-        into[there] = [place[value] for value in row[there]]
+    for row, is_present, code_row in zip(scores.numerators, scores.present, codes, strict=True):
+        code_of_value = {value: i for i, value in enumerate(sorted(set(row[is_present])), start=1)}
+        code_row[is_present] = [code_of_value[value] for value in row[is_present]]
     return codes
 
 
@@ -64,8 +64,8 @@ def count_pairwise_wins(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], ND
     as_column = np.where(codes == 0, np.iinfo(np.int32).max, codes)
     for row, column in zip(codes, as_column, strict=True):
         won += row[:, None] > column[None, :]
-    there = (codes > 0).astype(np.float32)
-    return won, np.asarray(there.T @ there, dtype=np.int32)
+    is_present = (codes > 0).astype(np.float32)
+    return won, np.asarray(is_present.T @ is_present, dtype=np.int32)
 
 
 def task_units(shared: NDArray[np.int32], *, n_summands: int) -> tuple[NDArray[Any], int]:
@@ -82,10 +82,10 @@ def task_units(shared: NDArray[np.int32], *, n_summands: int) -> tuple[NDArray[A
     counts = [int(count) for count in np.unique(shared) if count]
     denominator = lcm(1, *counts)
     kind: Any = np.int64 if denominator * max(n_summands, 1) < MAX_INT64_SUM else object
-    worth = np.zeros(max(counts, default=0) + 1, dtype=kind)
+    units = np.zeros(max(counts, default=0) + 1, dtype=kind)
     for count in counts:
-        worth[count] = denominator // count
-    return worth, denominator
+        units[count] = denominator // count
+    return units, denominator
 
 
 def pairwise_wins(scores: ExactScores) -> PairwiseWins:
@@ -95,8 +95,8 @@ def pairwise_wins(scores: ExactScores) -> PairwiseWins:
         scores: complete or not.
     """
     won, shared = count_pairwise_wins(rank_codes(scores))
-    worth, denominator = task_units(shared, n_summands=scores.n_models)
-    return PairwiseWins(wins=won.astype(worth.dtype) * worth[shared], denominator=denominator)
+    units, denominator = task_units(shared, n_summands=scores.n_models)
+    return PairwiseWins(wins=won.astype(units.dtype) * units[shared], denominator=denominator)
 
 
 def count_models_beaten(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -118,13 +118,13 @@ def task_half_points(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArr
         ``(n_tasks, n_models)`` points, 0 where not measured, and ``(n_tasks,)`` models that have the task.
     """
     points = np.zeros(codes.shape, dtype=np.int64)
-    n_there = np.asarray((codes > 0).sum(axis=1), dtype=np.int64)
-    for row, into in zip(codes, points, strict=True):
-        there = row > 0
-        ordered = np.sort(row[there])
-        below = np.searchsorted(ordered, row[there], side="left")
-        into[there] = below + np.searchsorted(ordered, row[there], side="right") - 1
-    return points, n_there
+    n_present = np.asarray((codes > 0).sum(axis=1), dtype=np.int64)
+    for row, point_row in zip(codes, points, strict=True):
+        is_present = row > 0
+        ordered = np.sort(row[is_present])
+        n_below = np.searchsorted(ordered, row[is_present], side="left")
+        point_row[is_present] = n_below + np.searchsorted(ordered, row[is_present], side="right") - 1
+    return points, n_present
 
 
 def win_rates(
@@ -145,12 +145,12 @@ def win_rates(
         pairs = pairwise_wins(field)
         return [Fraction(int(total), pairs.denominator * field.n_models) for total in pairs.wins.sum(axis=1)]
     codes = rank_codes(field)
-    points, n_there = task_half_points(codes)
-    contested = n_there > 1
-    denominator = lcm(1, *{int(count) - 1 for count in n_there[contested]})
-    shares = np.array([denominator // (int(count) - 1) for count in n_there[contested]], dtype=object)
-    totals = (points[contested].astype(object) * shares[:, None]).sum(axis=0)
-    n_tasks = (codes[contested] > 0).sum(axis=0)
+    points, n_present = task_half_points(codes)
+    has_opponents = n_present > 1
+    denominator = lcm(1, *{int(count) - 1 for count in n_present[has_opponents]})
+    shares = np.array([denominator // (int(count) - 1) for count in n_present[has_opponents]], dtype=object)
+    totals = (points[has_opponents].astype(object) * shares[:, None]).sum(axis=0)
+    n_tasks = (codes[has_opponents] > 0).sum(axis=0)
     return [
         Fraction(int(total), 2 * denominator * int(count)) if count else Fraction(0)
         for total, count in zip(totals, n_tasks, strict=True)

@@ -53,20 +53,20 @@ class WeightInequalities:
         """A row as fractions."""
         return [int(step) * unit for step, unit in zip(self.steps[:, row], self.units, strict=True)]
 
-    def undecided(self, box: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+    def undecided_rows(self, box: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
         """Rows that hold in part of a box, perhaps, and the worth of those that hold in all of it."""
-        up, down = np.maximum(self.D, 0), np.minimum(self.D, 0)
-        least, most = box[0] @ up + box[1] @ down, box[1] @ up + box[0] @ down
-        sure = most < -self.slack
-        return np.flatnonzero((least < self.slack) & ~sure), int(self.worth[sure].sum())
+        positive, negative = np.maximum(self.D, 0), np.minimum(self.D, 0)
+        minimum, maximum = box[0] @ positive + box[1] @ negative, box[1] @ positive + box[0] @ negative
+        is_certain = maximum < -self.slack
+        return np.flatnonzero((minimum < self.slack) & ~is_certain), int(self.worth[is_certain].sum())
 
 
 def face_boxes(n_weights: int, epsilon: float) -> list[NDArray[np.float64]]:
     """Boxes ``(2, n_weights)`` that hold every direction of [epsilon, 1]ⁿ: one weight at 1, the others free."""
     boxes = []
-    for place in range(n_weights):
+    for index in range(n_weights):
         box = np.array([np.full(n_weights, epsilon), np.ones(n_weights)])
-        box[0, place] = 1.0
+        box[0, index] = 1.0
         boxes.append(box)
     return boxes
 
@@ -80,23 +80,29 @@ class BoxSearch:
     """
 
     def __init__(
-        self, rows: WeightInequalities, *, epsilon: Fraction, floor: float, best: int, few: int = MAX_EXACT_ROWS
+        self,
+        rows: WeightInequalities,
+        *,
+        epsilon: Fraction,
+        min_weight: float,
+        incumbent: int,
+        max_exact_rows: int = MAX_EXACT_ROWS,
     ) -> None:
         """Nothing is looked at yet.
 
         Args:
             rows: at least one weight.
             epsilon: least weight.
-            floor: the same as a float.
-            best: what is to be exceeded.
-            few: rows that are decided in exact arithmetic.
+            min_weight: the same as a float.
+            incumbent: what is to be exceeded.
+            max_exact_rows: rows that are decided in exact arithmetic.
         """
-        self.best, self.weights = best, None
-        self._rows, self._epsilon, self._floor, self._few = rows, epsilon, floor, few
-        self._slack, self._given_up = rows.slack, 0
-        possible = int(rows.worth.sum())
-        boxes = face_boxes(len(rows.D), floor)
-        self._heap: list[tuple[int, int, Any]] = [(-possible, number, box) for number, box in enumerate(boxes)]
+        self.incumbent, self.weights = incumbent, None
+        self._rows, self._epsilon, self._min_weight, self._max_exact_rows = rows, epsilon, min_weight, max_exact_rows
+        self._slack, self._abandoned_bound = rows.slack, 0
+        total_worth = int(rows.worth.sum())
+        boxes = face_boxes(len(rows.D), min_weight)
+        self._heap: list[tuple[int, int, Any]] = [(-total_worth, number, box) for number, box in enumerate(boxes)]
         self._n_made = len(boxes)
 
     weights: NDArray[np.float64] | None
@@ -104,70 +110,74 @@ class BoxSearch:
     @property
     def upper_bound(self) -> int:
         """No weights do more."""
-        return max(self.best, self._given_up, -self._heap[0][0] if self._heap else 0)
+        return max(self.incumbent, self._abandoned_bound, -self._heap[0][0] if self._heap else 0)
 
-    def advance(self, *, until: float, enough: int = 0) -> None:
+    def advance(self, *, deadline: float, target_bound: int = 0) -> None:
         """Go on until nothing better is possible, the bound is at most ``enough``, or time is up.
 
         Args:
-            until: by the monotonic clock.
-            enough: a bound that will do.
+            deadline: by the monotonic clock.
+            target_bound: a bound that will do.
         """
         heap, rows = self._heap, self._rows
-        while heap and -heap[0][0] > max(self.best, enough) and monotonic() < until:
+        while heap and -heap[0][0] > max(self.incumbent, target_bound) and monotonic() < deadline:
             bound, _, box = heapq.heappop(heap)
             width = (box[1] - box[0]).max()
-            if width <= NARROW_WIDTH or len(self._slack) <= self._few:
-                undecided, sure = rows.undecided(box)
-                if len(undecided) <= self._few:
-                    self._take(*_solve_exactly(rows, undecided, sure, box, self._epsilon, self._floor, self.best))
+            if width <= NARROW_WIDTH or len(self._slack) <= self._max_exact_rows:
+                undecided, certain_worth = rows.undecided_rows(box)
+                if len(undecided) <= self._max_exact_rows:
+                    self._accept(
+                        *_solve_exactly(
+                            rows, undecided, certain_worth, box, self._epsilon, self._min_weight, self.incumbent
+                        )
+                    )
                     continue
             if width <= MIN_WIDTH:
-                self._given_up = max(self._given_up, -bound)
+                self._abandoned_bound = max(self._abandoned_bound, -bound)
                 continue
             budget = SMALL_BUDGET if len(heap) * 2 * len(rows.D) < MAX_STORED_FLOATS else LARGE_BUDGET
-            best, found, left, bounds, _ = branch_and_bound(
-                rows.D, self._slack, rows.worth, box[0], box[1], self.best, budget
+            best, witness, open_boxes, bounds, _ = branch_and_bound(
+                rows.D, self._slack, rows.worth, box[0], box[1], self.incumbent, budget
             )
-            self._take(best, found if len(found) else None)
-            for one, its_bound in zip(left, bounds.tolist(), strict=True):
-                heapq.heappush(heap, (-its_bound, self._n_made, one))
+            self._accept(best, witness if len(witness) else None)
+            for open_box, bound_ in zip(open_boxes, bounds.tolist(), strict=True):
+                heapq.heappush(heap, (-bound_, self._n_made, open_box))
                 self._n_made += 1
 
-    def offer(self, weights: NDArray[np.float64]) -> None:
+    def propose(self, weights: NDArray[np.float64]) -> None:
         """Take weights found elsewhere, if they are better.
 
         Args:
             weights: ``(n_weights,)`` in [epsilon, 1].
         """
         worth = int(self._rows.worth[weights @ self._rows.D < -self._slack].sum())
-        if worth > self.best:
-            self._take(worth, weights)
+        if worth > self.incumbent:
+            self._accept(worth, weights)
 
-    def _take(self, worth: int, weights: NDArray[np.float64] | None) -> None:
+    def _accept(self, worth: int, weights: NDArray[np.float64] | None) -> None:
         if weights is not None:
-            self.best, self.weights = int(worth), weights
+            self.incumbent, self.weights = int(worth), weights
 
 
 def _solve_exactly(
     rows: WeightInequalities,
     undecided: NDArray[np.int64],
-    sure: int,
+    certain_worth: int,
     box: NDArray[np.float64],
     epsilon: Fraction,
-    floor: float,
-    best: int,
+    min_weight: float,
+    incumbent: int,
 ) -> tuple[int, NDArray[np.float64] | None]:
     """The best of one box in exact arithmetic, where it exceeds what is known."""
-    low, high = ([epsilon if end == floor else Fraction(end) for end in ends] for ends in box.tolist())
-    most, weights = maximize_in_box(
+    low, high = ([epsilon if end == min_weight else Fraction(end) for end in ends] for ends in box.tolist())
+    worth, weights = maximize_in_box(
         [rows.exact_row(row) for row in undecided],
         rows.worth[undecided].tolist(),
         rows.worth_tied[undecided].tolist(),
         low,
         high,
-        best=best - sure,
+        incumbent=incumbent - certain_worth,
     )
     if weights is None:
-        return best, None
-    return most + sure, np.array([floor if weight == epsilon else float(weight) for weight in weights])
+        return incumbent, None
+    return worth + certain_worth, np.array([min_weight if weight == epsilon else float(weight) for weight in weights])

@@ -97,71 +97,79 @@ def _ensure_capacity(array: Any, size: Any) -> Any:
 
 
 @jit
-def branch_and_bound(D: Any, slack: Any, worth: Any, low: Any, high: Any, best: Any, budget: Any) -> Any:
-    """Halve a box again and again, following the better half first, and drop what cannot exceed ``best``.
+def _halve(D: Any, slack: Any, worth: Any, box: Any, j: Any, rows: Any, halves: Any, counts: Any) -> None:
+    """Fill ``halves`` with the rows open in each half of a box, and ``counts``, ``(4, 2)``, as `_filter_open_rows`."""
+    cut = (box[0, j] + box[1, j]) / 2
+    for side in range(2):
+        by = box[1, j] - cut if side == 0 else cut - box[0, j]
+        counts[0, side], counts[1, side], counts[2, side], counts[3, side] = _filter_open_rows(
+            D, slack, worth, rows, j, by, side == 0, halves[side]
+        )
+
+
+@jit
+def branch_and_bound(D: Any, slack: Any, worth: Any, low: Any, high: Any, incumbent: Any, budget: Any) -> Any:
+    """Halve a box again and again, following the better half first, and drop what cannot exceed the incumbent.
 
     Args:
         D: ``(n_weights, n_rows)`` float64, a column for each inequality.
         slack: ``(n_rows,)`` how far a sum may be from what it should be.
         worth: ``(n_rows,)`` int64, positive.
         low, high: ``(n_weights,)`` the box.
-        best: what is to be exceeded.
+        incumbent: worth that is to be exceeded.
         budget: boxes to look at, at most.
 
     Returns:
-        Best worth found and its weights (the ``best`` given and an empty array where nothing exceeds it); the boxes
-        left over as ``(n, 2, n_weights)`` with the bounds of each; boxes looked at.
+        Best worth and its weights (the incumbent and an empty array where nothing exceeds it); the open boxes as
+        ``(n, 2, n_weights)`` with the bounds of each; the number of boxes looked at.
     """
     n, n_rows = D.shape
     # Boxes wait on a stack; the open rows of each lie in one arena, those of the uppermost box last.
     boxes = np.empty((MAX_DEPTH + 2, 2, n))
-    start, sure, bound, depth = np.zeros((4, MAX_DEPTH + 3), np.int64)
-    arena, halves = np.empty((4 * n_rows, 3)), np.empty((2, n_rows, 3))
-    size, sure_in, bound_of = np.zeros((3, 2), np.int64)
-    left_over, left_bound, n_left = np.empty((16, 2, n)), np.empty(16, np.int64), 0
+    start, certain, bound, depth = np.zeros((4, MAX_DEPTH + 3), np.int64)
+    arena, halves, counts = np.empty((4 * n_rows, 3)), np.empty((2, n_rows, 3)), np.zeros((4, 2), np.int64)
+    open_boxes, open_bounds, n_open = np.empty((16, 2, n)), np.empty(16, np.int64), 0
     witness = np.empty(0)
 
     boxes[0, 0], boxes[0, 1] = low, high
     _sums_in_box(D, boxes[0], halves[0])
-    start[1], sure[0], bound[0], at_middle = _filter_open_rows(D, slack, worth, halves[0], 0, 0.0, True, arena)
-    if at_middle > best:
-        best, witness = at_middle, (low + high) / 2
-    looked, top = 1, 0
+    start[1], certain[0], bound[0], at_middle = _filter_open_rows(D, slack, worth, halves[0], 0, 0.0, True, arena)
+    if at_middle > incumbent:
+        incumbent, witness = at_middle, (low + high) / 2
+    n_boxes, top = 1, 0
     while top >= 0:
-        if bound[top] <= best:
+        if bound[top] <= incumbent:
             top -= 1
             continue
         box, rows = boxes[top].copy(), arena[start[top] : start[top + 1]]
-        chosen = _choose_branching_weight(D, worth, box, rows)
-        if looked >= budget or depth[top] >= MAX_DEPTH or top + 1 >= MAX_DEPTH or chosen < 0:
-            left_over, left_bound = _ensure_capacity(left_over, n_left + 1), _ensure_capacity(left_bound, n_left + 1)
-            left_over[n_left], left_bound[n_left] = box, bound[top]
-            n_left += 1
-            top -= 1
-            continue
-        cut = (box[0, chosen] + box[1, chosen]) / 2
-        for side in range(2):
-            by = box[1, chosen] - cut if side == 0 else cut - box[0, chosen]
-            size[side], more, possible, at_middle = _filter_open_rows(
-                D, slack, worth, rows, chosen, by, side == 0, halves[side]
+        j = _choose_branching_weight(D, worth, box, rows)
+        if n_boxes >= budget or depth[top] >= MAX_DEPTH or top + 1 >= MAX_DEPTH or j < 0:
+            open_boxes, open_bounds = (
+                _ensure_capacity(open_boxes, n_open + 1),
+                _ensure_capacity(open_bounds, n_open + 1),
             )
-            sure_in[side], bound_of[side] = sure[top] + more, sure[top] + possible
-            looked += 1
-            if sure[top] + at_middle > best:
-                best, witness = sure[top] + at_middle, (box[0] + box[1]) / 2
-                witness[chosen] = (box[side, chosen] + cut) / 2
-        end, deeper = start[top], depth[top] + 1
+            open_boxes[n_open], open_bounds[n_open] = box, bound[top]
+            n_open, top = n_open + 1, top - 1
+            continue
+        _halve(D, slack, worth, box, j, rows, halves, counts)
+        size, certain_in, bound_in = counts[0], certain[top] + counts[1], certain[top] + counts[2]
+        n_boxes += 2
+        cut = (box[0, j] + box[1, j]) / 2
+        for side in range(2):
+            if certain[top] + counts[3, side] > incumbent:
+                incumbent, witness = certain[top] + counts[3, side], (box[0] + box[1]) / 2
+                witness[j] = (box[side, j] + cut) / 2
+        end, deeper, worse = start[top], depth[top] + 1, 1 if bound_in[0] >= bound_in[1] else 0
         top -= 1
-        worse = 1 if bound_of[0] >= bound_of[1] else 0
         for side in (worse, 1 - worse):
-            if bound_of[side] <= best:
+            if bound_in[side] <= incumbent:
                 continue
             top += 1
             boxes[top] = box
-            boxes[top, 1 - side, chosen] = cut
-            sure[top], bound[top], depth[top] = sure_in[side], bound_of[side], deeper
+            boxes[top, 1 - side, j] = cut
+            certain[top], bound[top], depth[top] = certain_in[side], bound_in[side], deeper
             arena = _ensure_capacity(arena, end + size[side])
             arena[end : end + size[side]] = halves[side, : size[side]]
             start[top], start[top + 1] = end, end + size[side]
             end += size[side]
-    return best, witness, left_over[:n_left].copy(), left_bound[:n_left].copy(), looked
+    return incumbent, witness, open_boxes[:n_open].copy(), open_bounds[:n_open].copy(), n_boxes

@@ -7,6 +7,7 @@ much, so the sensitivity is the largest distance of the ranking by Σ α_j s_j f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from time import monotonic
 
@@ -68,53 +69,110 @@ def cardinal_sensitivity(
         time_limit: seconds for both proofs, about; 0 leaves them out.
         start: ``(n_tasks,)`` weights to begin with besides a task alone, each in [epsilon, 1]; NaN counts as 1.
     """
-    began = monotonic()
+    start_time = monotonic()
     sums = weighted_sums(scores, standardised=standardised)
     if sums.n_weights < 2:
         return _unchanged(sums, epsilon)
-    floor = round_up(epsilon)
-    given = [_weights_of_groups(sums, one) for one in start]
-    starts = np.vstack([single_task_starts(sums.n_weights, floor), np.ones((1, sums.n_weights)), *given])
-    effort = QUICK_EFFORT if time_limit <= 0 else THOROUGH_EFFORT
-    if sums.n_weights >= MIN_HARD_WEIGHTS:
-        effort = max(effort, EFFORT_PER_SECOND * min(time_limit, 60))
-    weights = search_weights(sums.to_floats(), sums.before, epsilon=floor, starts=starts, effort=effort)
-    possible = possible_overtakes(sums, epsilon)
-    n_reversed, most_reversed = _measure_change(sums, weights, "tau"), count_reversible_pairs(sums, possible)
-
-    candidates = np.vstack([starts, weights])
-    moving = search_moving_weights(sums, possible, epsilon=floor, candidates=candidates)
-    moved = _measure_change(sums, moving, "mrc")
-    most_moved = max(moved, list_rank_moves(sums, possible)[0].upper_bound)
-    if time_limit > 0 and most_moved > moved:
-        until = monotonic() + MRC_TIME_SHARE * max(0.0, began + time_limit - monotonic())
-        further, most_moved = maximize_rank_move(sums, possible, epsilon=epsilon, floor=floor, best=moved, until=until)
-        moving = _better_weights(sums, moving, further, "mrc")
-
-    if time_limit > 0 and n_reversed < most_reversed <= MAX_ENTRIES // sums.n_weights:
-        rows = reversal_inequalities(sums, possible)
-        search = BoxSearch(rows, epsilon=epsilon, floor=floor, best=n_reversed)
-        left = began + time_limit - monotonic()
-        search.advance(until=monotonic() + TIME_SHARE_BEFORE_PROGRAM * left)
-        if search.upper_bound > search.best:
-            offered = solve_weight_program(rows, floor=floor, time_limit=PROGRAM_TIME_SHARE * left)
-            if offered is not None:
-                search.offer(offered)
-            search.advance(until=began + time_limit)
-        weights, most_reversed = _better_weights(sums, weights, search.weights, "tau"), search.upper_bound
+    problem = _WeightProblem(
+        sums=sums,
+        possible=possible_overtakes(sums, epsilon),
+        epsilon=epsilon,
+        time_limit=time_limit,
+        deadline=start_time + time_limit,
+    )
+    explicit_starts = [_weights_of_groups(sums, weights) for weights in start]
+    single_starts = single_task_starts(sums.n_weights, problem.min_weight)
+    starts = np.vstack([single_starts, np.ones((1, sums.n_weights)), *explicit_starts])
+    weights = search_weights(
+        sums.to_floats(), sums.before, epsilon=problem.min_weight, starts=starts, effort=problem.effort
+    )
+    mrc_weights, mrc_bound = _maximize_mrc(problem, np.vstack([starts, weights]))
+    tau_weights, tau_bound = _maximize_tau(problem, weights)
     m = sums.n_models
     return CardinalSensitivity(
-        tau=_change(sums, weights, floor, most_reversed / (m * (m - 1) // 2), "tau"),
-        mrc=_change(sums, moving, floor, most_moved / 2 / (m - 1), "mrc"),
+        tau=_change(sums, tau_weights, problem.min_weight, tau_bound / (m * (m - 1) // 2), "tau"),
+        mrc=_change(sums, mrc_weights, problem.min_weight, mrc_bound / 2 / (m - 1), "mrc"),
         before=sums.before,
         epsilon=epsilon,
         scale=sums.scale,
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _WeightProblem:
+    """The scores, which models can pass which, and the limits of the search."""
+
+    sums: WeightedSums
+    possible: NDArray[np.int8]
+    epsilon: Fraction
+    time_limit: float
+    deadline: float
+
+    @property
+    def min_weight(self) -> float:
+        """The least weight as a float."""
+        return round_up(self.epsilon)
+
+    @property
+    def effort(self) -> float:
+        """Effort of the search for good weights."""
+        effort = QUICK_EFFORT if self.time_limit <= 0 else THOROUGH_EFFORT
+        if self.sums.n_weights >= MIN_HARD_WEIGHTS:
+            effort = max(effort, EFFORT_PER_SECOND * min(self.time_limit, 60))
+        return effort
+
+
+def _maximize_mrc(problem: _WeightProblem, candidates: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Weights under which a model moves far, and a bound in half ranks.
+
+    Args:
+        problem: the scores and limits.
+        candidates: ``(n, n_weights)`` weights to begin with.
+    """
+    sums, possible, min_weight = problem.sums, problem.possible, problem.min_weight
+    weights = search_moving_weights(sums, possible, epsilon=min_weight, candidates=candidates)
+    moved = _measure_change(sums, weights, "mrc")
+    upper_bound = max(moved, list_rank_moves(sums, possible)[0].upper_bound)
+    if problem.time_limit > 0 and upper_bound > moved:
+        now = monotonic()
+        better, upper_bound = maximize_rank_move(
+            sums,
+            possible,
+            epsilon=problem.epsilon,
+            min_weight=min_weight,
+            incumbent=moved,
+            deadline=now + MRC_TIME_SHARE * max(0.0, problem.deadline - now),
+        )
+        weights = _better_weights(sums, weights, better, "mrc")
+    return weights, upper_bound
+
+
+def _maximize_tau(problem: _WeightProblem, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Weights that reverse many pairs, and a bound of their number.
+
+    Args:
+        problem: the scores and limits.
+        weights: ``(n_weights,)`` good weights.
+    """
+    sums, possible, min_weight = problem.sums, problem.possible, problem.min_weight
+    n_reversed, upper_bound = _measure_change(sums, weights, "tau"), count_reversible_pairs(sums, possible)
+    if problem.time_limit <= 0 or not n_reversed < upper_bound <= MAX_ENTRIES // sums.n_weights:
+        return weights, upper_bound
+    rows = reversal_inequalities(sums, possible)
+    search = BoxSearch(rows, epsilon=problem.epsilon, min_weight=min_weight, incumbent=n_reversed)
+    seconds_left = problem.deadline - monotonic()
+    search.advance(deadline=monotonic() + TIME_SHARE_BEFORE_PROGRAM * seconds_left)
+    if search.upper_bound > search.incumbent:
+        proposal = solve_weight_program(rows, min_weight=min_weight, time_limit=PROGRAM_TIME_SHARE * seconds_left)
+        if proposal is not None:
+            search.propose(proposal)
+        search.advance(deadline=problem.deadline)
+    return _better_weights(sums, weights, search.weights, "tau"), search.upper_bound
+
+
 def _measure_change(sums: WeightedSums, weights: NDArray[np.float64], measure: Measure) -> int:
     """Pairs reversed, or by how many half ranks a model moves."""
-    after = sums.after(weights)
+    after = sums.ranks_after(weights)
     if measure == "tau":
         return ranking_distance(sums.before, after).n_reversed
     return max_half_rank_change(sums.before, after)
@@ -122,35 +180,35 @@ def _measure_change(sums: WeightedSums, weights: NDArray[np.float64], measure: M
 
 def _weights_of_groups(sums: WeightedSums, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """One weight for all tasks that share it: the first of them; NaN as 1."""
-    first = [int(np.flatnonzero(sums.group == place)[0]) for place in range(sums.n_weights)]
+    first = [int(np.flatnonzero(sums.group == index)[0]) for index in range(sums.n_weights)]
     return np.nan_to_num(weights[first], nan=1.0)
 
 
 def _better_weights(
-    sums: WeightedSums, known: NDArray[np.float64], found: NDArray[np.float64] | None, measure: Measure
+    sums: WeightedSums, incumbent: NDArray[np.float64], candidate: NDArray[np.float64] | None, measure: Measure
 ) -> NDArray[np.float64]:
-    if found is None or _measure_change(sums, found, measure) <= _measure_change(sums, known, measure):
-        return known
-    return found
+    if candidate is None or _measure_change(sums, candidate, measure) <= _measure_change(sums, incumbent, measure):
+        return incumbent
+    return candidate
 
 
 def _change(
-    sums: WeightedSums, weights: NDArray[np.float64], floor: float, upper_bound: float, measure: Measure
+    sums: WeightedSums, weights: NDArray[np.float64], min_weight: float, upper_bound: float, measure: Measure
 ) -> LargestChange:
     """The result for these weights, with as few decimals as do the same."""
-    goal = _measure_change(sums, weights, measure)
+    change = _measure_change(sums, weights, measure)
     for digits in DIGITS:
-        rounded = np.clip(np.round(weights, digits), floor, 1.0)
-        if _measure_change(sums, rounded, measure) >= goal:
+        rounded = np.clip(np.round(weights, digits), min_weight, 1.0)
+        if _measure_change(sums, rounded, measure) >= change:
             weights = rounded
             break
     return LargestChange.between(
-        sums.before, sums.after(weights), measure, witness=sums.task_weights(weights), upper_bound=upper_bound
+        sums.before, sums.ranks_after(weights), measure, witness=sums.task_weights(weights), upper_bound=upper_bound
     )
 
 
 def _unchanged(sums: WeightedSums, epsilon: Fraction) -> CardinalSensitivity:
     """Where there is at most one weight, every ranking is that by the mean."""
     witness = sums.task_weights(np.ones(sums.n_weights))
-    none = LargestChange.between(sums.before, sums.before, "tau", witness=witness, upper_bound=0.0)
-    return CardinalSensitivity(tau=none, mrc=none, before=sums.before, epsilon=epsilon, scale=sums.scale)
+    no_change = LargestChange.between(sums.before, sums.before, "tau", witness=witness, upper_bound=0.0)
+    return CardinalSensitivity(tau=no_change, mrc=no_change, before=sums.before, epsilon=epsilon, scale=sums.scale)

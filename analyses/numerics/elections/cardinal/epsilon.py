@@ -20,15 +20,16 @@ def automatic_epsilon(scores: ExactScores) -> Fraction:
 
     Source: Zhang & Hardt 2024, section 5.
     """
-    ties = np.asarray((scores.numerators == scores.numerators[:, :1]).all(axis=1), dtype=np.bool_)
-    if ties.all():
+    is_constant = np.asarray((scores.numerators == scores.numerators[:, :1]).all(axis=1), dtype=np.bool_)
+    if is_constant.all():
         return DEFAULT_EPSILON
-    T = scores.T[~ties]
+    T = scores.T[~is_constant]
     # Each task by its own power of two, so that no square overflows or vanishes.
     exponents = np.frexp(np.abs(T).max(axis=1))[1]
     deviations = np.ldexp(T, -exponents[:, None]).std(axis=1, ddof=1)
     sd: list[Fraction] = [
-        Fraction(one) * Fraction(2) ** power for one, power in zip(deviations.tolist(), exponents.tolist(), strict=True)
+        Fraction(deviation) * Fraction(2) ** exponent
+        for deviation, exponent in zip(deviations.tolist(), exponents.tolist(), strict=True)
     ]
     return min(DEFAULT_EPSILON, min(sd) / max(sd))
 

@@ -11,26 +11,26 @@ Vector = Sequence[Fraction]
 
 
 def find_feasible_weights(
-    strictly: Sequence[Vector], weakly: Sequence[Vector], low: Vector, high: Vector
+    strict_rows: Sequence[Vector], weak_rows: Sequence[Vector], low: Vector, high: Vector
 ) -> list[Fraction] | None:
     """Weights in a box with d·w < 0 for some rows and d·w ≤ 0 for others; None where there are none.
 
     Args:
-        strictly, weakly: rows.
+        strict_rows, weak_rows: rows.
         low, high: the box.
     """
     n = len(low)
-    rows = [[*row, Fraction(1)] for row in strictly] + [[*row, ZERO] for row in weakly]
-    limits = [-sum((d * at for d, at in zip(row, low, strict=False)), ZERO) for row in rows]
-    for place in range(n):
-        rows.append([Fraction(int(place == one)) for one in range(n + 1)])
-        limits.append(high[place] - low[place])
+    rows = [[*row, Fraction(1)] for row in strict_rows] + [[*row, ZERO] for row in weak_rows]
+    limits = [-sum((d * lower for d, lower in zip(row, low, strict=False)), ZERO) for row in rows]
+    for index in range(n):
+        rows.append([Fraction(int(index == column)) for column in range(n + 1)])
+        limits.append(high[index] - low[index])
     rows.append([ZERO] * n + [Fraction(1)])
     limits.append(Fraction(1))
-    found = maximize_exactly([ZERO] * n + [Fraction(1)], rows, limits)
-    if found is None or (strictly and found[0] <= 0):
+    solution = maximize_exactly([ZERO] * n + [Fraction(1)], rows, limits)
+    if solution is None or (strict_rows and solution[0] <= 0):
         return None
-    return [at + above for at, above in zip(low, found[1], strict=False)]
+    return [lower + excess for lower, excess in zip(low, solution[1], strict=False)]
 
 
 def maximize_in_box(
@@ -40,7 +40,7 @@ def maximize_in_box(
     low: Vector,
     high: Vector,
     *,
-    best: int,
+    incumbent: int,
 ) -> tuple[int, list[Fraction] | None]:
     """The largest worth above ``best`` and its weights; ``best`` and None where nothing exceeds it.
 
@@ -49,26 +49,26 @@ def maximize_in_box(
         worth: of a row that holds strictly; not negative.
         worth_tied: of a row with d·w = 0; at most ``worth``.
         low, high: the box.
-        best: what is to be exceeded.
+        incumbent: what is to be exceeded.
     """
     order = sorted(range(len(rows)), key=lambda row: -worth[row])
     weights: list[Fraction] | None = None
 
-    def choose(depth: int, sure: int, strictly: list[Vector], weakly: list[Vector]) -> None:
-        nonlocal best, weights
-        if sure + sum(worth[row] for row in order[depth:]) <= best:
+    def choose(depth: int, certain_worth: int, strict_rows: list[Vector], weak_rows: list[Vector]) -> None:
+        nonlocal incumbent, weights
+        if certain_worth + sum(worth[row] for row in order[depth:]) <= incumbent:
             return
         if depth == len(order):
-            best, weights = sure, find_feasible_weights(strictly, weakly, low, high)
+            incumbent, weights = certain_worth, find_feasible_weights(strict_rows, weak_rows, low, high)
             return
         row = order[depth]
-        for gain, more_strictly, more_weakly in (
-            (worth[row], [*strictly, rows[row]], weakly),
-            (worth_tied[row], strictly, [*weakly, rows[row]]),
+        for gain, more_strict_rows, more_weak_rows in (
+            (worth[row], [*strict_rows, rows[row]], weak_rows),
+            (worth_tied[row], strict_rows, [*weak_rows, rows[row]]),
         ):
-            if gain and find_feasible_weights(more_strictly, more_weakly, low, high) is not None:
-                choose(depth + 1, sure + gain, more_strictly, more_weakly)
-        choose(depth + 1, sure, strictly, weakly)
+            if gain and find_feasible_weights(more_strict_rows, more_weak_rows, low, high) is not None:
+                choose(depth + 1, certain_worth + gain, more_strict_rows, more_weak_rows)
+        choose(depth + 1, certain_worth, strict_rows, weak_rows)
 
     choose(0, 0, [], [])
-    return best, weights
+    return incumbent, weights

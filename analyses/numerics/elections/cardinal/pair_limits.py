@@ -53,25 +53,25 @@ class PairLimits:
 
     def count_reversible(self, epsilon: Fraction) -> int:
         """Pairs that some weights in [epsilon, 1] reverse."""
-        at = float(epsilon)
-        close = np.flatnonzero(np.abs(self.limit - at) <= LIMIT_TOLERANCE)
-        return int((self.limit > at + LIMIT_TOLERANCE).sum()) + sum(
+        threshold = float(epsilon)
+        close = np.flatnonzero(np.abs(self.limit - threshold) <= LIMIT_TOLERANCE)
+        return int((self.limit > threshold + LIMIT_TOLERANCE).sum()) + sum(
             self.exact_limit(int(pair)) > epsilon for pair in close
         )
 
-    def reversing_directions(self, most: int) -> list[NDArray[np.float64]]:
+    def reversing_directions(self, n_pairs: int) -> list[NDArray[np.float64]]:
         """Distinct ``(n_weights,)`` vectors of 0 and 1, those of the pairs with the largest limits first.
 
         Weights epsilon + (1 − epsilon) · u reverse the pair of u at every epsilon below its limit: tasks for the one
         ahead have the least weight, those against it the largest.
         """
-        found: dict[bytes, NDArray[np.float64]] = {}
-        for pair in np.argsort(-self.limit, kind="stable")[:most]:
+        directions: dict[bytes, NDArray[np.float64]] = {}
+        for pair in np.argsort(-self.limit, kind="stable")[:n_pairs]:
             if self.limit[pair] > 0:
                 i, j = self.ahead[pair], self.behind[pair]
                 u = np.array([float(row[i] < row[j]) for row in self.sums.steps])
-                found.setdefault(u.tobytes(), u)
-        return list(found.values())
+                directions.setdefault(u.tobytes(), u)
+        return list(directions.values())
 
     def max_limit(self, chosen: NDArray[np.bool_] | None = None) -> Fraction:
         """The largest N / P, of all pairs or of those chosen; 0 where there are none."""

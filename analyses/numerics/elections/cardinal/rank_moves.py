@@ -51,15 +51,15 @@ def list_rank_moves(sums: WeightedSums, possible: NDArray[np.int8]) -> list[Rank
     ahead_before = np.rint(2 * (before - 1)).astype(np.int64)
     can_pass = possible.astype(np.int64)
     np.fill_diagonal(can_pass, 0)
-    found = [
-        RankMove(model=i, down=down, upper_bound=int(most - had), rows=None, offset=-int(had))
-        for down, passing, had_before in (
+    moves = [
+        RankMove(model=i, down=down, upper_bound=int(half_ranks - n_before), rows=None, offset=-int(n_before))
+        for down, passing, half_ranks_before in (
             (True, can_pass.sum(axis=1), ahead_before),
             (False, can_pass.sum(axis=0), behind_before),
         )
-        for i, (most, had) in enumerate(zip(passing, had_before, strict=True))
+        for i, (half_ranks, n_before) in enumerate(zip(passing, half_ranks_before, strict=True))
     ]
-    return sorted(found, key=lambda move: (-move.upper_bound, move.model, not move.down))
+    return sorted(moves, key=lambda move: (-move.upper_bound, move.model, not move.down))
 
 
 def add_inequalities(sums: WeightedSums, possible: NDArray[np.int8], move: RankMove) -> RankMove:
@@ -70,8 +70,8 @@ def add_inequalities(sums: WeightedSums, possible: NDArray[np.int8], move: RankM
     copies = (sums.steps == sums.steps[:, i : i + 1]).all(axis=0)
     copies[i] = False
     rivals = np.flatnonzero((can_pass != CANNOT_PASS) & ~copies)
-    me = np.full(len(rivals), i)
-    ahead, behind = (me, rivals) if move.down else (rivals, me)
+    model_column = np.full(len(rivals), i)
+    ahead, behind = (model_column, rivals) if move.down else (rivals, model_column)
     return RankMove(
         model=i,
         down=move.down,
@@ -90,28 +90,28 @@ def _ascend_rows(D: Any, worth: Any, weights: Any, epsilon: Any) -> Any:
         improved = False
         for j in range(n):
             crossings, steps = np.empty(n_rows), np.zeros(n_rows, np.int64)
-            at, n_events = 0, 0
+            worth_at, n_events = 0, 0
             for row in range(n_rows):
                 rest = 0.0
-                for other in range(n):
-                    if other != j:
-                        rest += weights[other] * D[other, row]
+                for k in range(n):
+                    if k != j:
+                        rest += weights[k] * D[k, row]
                 d = D[j, row]
                 if rest + epsilon * d < 0:
-                    at += worth[row]
+                    worth_at += worth[row]
                 if d != 0 and epsilon < -rest / d < 1:
                     crossings[n_events] = -rest / d
                     steps[n_events] = worth[row] if d < 0 else -worth[row]
                     n_events += 1
             order = np.argsort(crossings[:n_events])
-            if at > best:
-                best, weights[j], improved = at, epsilon, True
-            for turn in range(n_events):
-                at += steps[order[turn]]
-                here = crossings[order[turn]]
-                upper = crossings[order[turn + 1]] if turn + 1 < n_events else 1.0
-                if at > best and upper > here:
-                    best, weights[j], improved = at, (here + upper) / 2, True
+            if worth_at > best:
+                best, weights[j], improved = worth_at, epsilon, True
+            for event in range(n_events):
+                worth_at += steps[order[event]]
+                crossing = crossings[order[event]]
+                upper = crossings[order[event + 1]] if event + 1 < n_events else 1.0
+                if worth_at > best and upper > crossing:
+                    best, weights[j], improved = worth_at, (crossing + upper) / 2, True
         if not improved:
             break
     return best
@@ -136,22 +136,28 @@ def search_moving_weights(
     """
     X = sums.to_floats()
     moved = np.array([_float_ranks(weights @ X) for weights in candidates]) - sums.before
-    tried = [candidates[int(np.abs(moved).max(axis=1).argmax())]]
+    attempts = [candidates[int(np.abs(moved).max(axis=1).argmax())]]
     for move in list_rank_moves(sums, possible)[:N_TRIED_MOVES]:
         rows = add_inequalities(sums, possible, move).rows
         if rows is None:
             continue
-        along = moved[:, move.model] if move.down else -moved[:, move.model]
-        for start in np.argsort(-along, kind="stable")[:N_STARTS]:
+        progress = moved[:, move.model] if move.down else -moved[:, move.model]
+        for start in np.argsort(-progress, kind="stable")[:N_STARTS]:
             weights = candidates[start].copy()
             _ascend_rows(rows.D, rows.worth, weights, epsilon)
-            tried.append(weights)
-    changes = [np.abs(_float_ranks(weights @ X) - sums.before).max() for weights in tried]
-    return np.asarray(tried[int(np.argmax(changes))])
+            attempts.append(weights)
+    changes = [np.abs(_float_ranks(weights @ X) - sums.before).max() for weights in attempts]
+    return np.asarray(attempts[int(np.argmax(changes))])
 
 
 def maximize_rank_move(
-    sums: WeightedSums, possible: NDArray[np.int8], *, epsilon: Fraction, floor: float, best: int, until: float
+    sums: WeightedSums,
+    possible: NDArray[np.int8],
+    *,
+    epsilon: Fraction,
+    min_weight: float,
+    incumbent: int,
+    deadline: float,
 ) -> tuple[NDArray[np.float64] | None, int]:
     """Weights that move a model by more half ranks than ``best``, if there are any, and what none exceeds.
 
@@ -159,26 +165,26 @@ def maximize_rank_move(
         sums: the scores.
         possible: of `what_is_possible`.
         epsilon: least weight.
-        floor: the same as a float.
-        best: half ranks to be exceeded.
-        until: when to stop, by the monotonic clock.
+        min_weight: the same as a float.
+        incumbent: half ranks to be exceeded.
+        deadline: when to stop, by the monotonic clock.
     """
     weights: NDArray[np.float64] | None = None
-    waiting: list[tuple[int, int, RankMove, BoxSearch | None]] = [
+    queue: list[tuple[int, int, RankMove, BoxSearch | None]] = [
         (-move.upper_bound, number, move, None) for number, move in enumerate(list_rank_moves(sums, possible))
     ]
-    while waiting and -waiting[0][0] > best and monotonic() < until:
-        _, number, move, search = heapq.heappop(waiting)
+    while queue and -queue[0][0] > incumbent and monotonic() < deadline:
+        _, number, move, search = heapq.heappop(queue)
         if search is None:
             move = add_inequalities(sums, possible, move)
             if move.rows is None:
                 continue
-            search = BoxSearch(move.rows, epsilon=epsilon, floor=floor, best=best - move.offset)
-        search.best = max(search.best, best - move.offset)
-        next_bound = -waiting[0][0] if waiting else best
-        search.advance(until=until, enough=max(best, next_bound - 1) - move.offset)
-        if search.best + move.offset > best:
-            best, weights = search.best + move.offset, search.weights
-        if search.upper_bound + move.offset > best:
-            heapq.heappush(waiting, (-search.upper_bound - move.offset, number, move, search))
-    return weights, max(best, -waiting[0][0] if waiting else best)
+            search = BoxSearch(move.rows, epsilon=epsilon, min_weight=min_weight, incumbent=incumbent - move.offset)
+        search.incumbent = max(search.incumbent, incumbent - move.offset)
+        next_bound = -queue[0][0] if queue else incumbent
+        search.advance(deadline=deadline, target_bound=max(incumbent, next_bound - 1) - move.offset)
+        if search.incumbent + move.offset > incumbent:
+            incumbent, weights = search.incumbent + move.offset, search.weights
+        if search.upper_bound + move.offset > incumbent:
+            heapq.heappush(queue, (-search.upper_bound - move.offset, number, move, search))
+    return weights, max(incumbent, -queue[0][0] if queue else incumbent)

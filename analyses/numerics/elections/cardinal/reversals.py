@@ -44,12 +44,12 @@ def possible_overtakes(sums: WeightedSums, epsilon: Fraction) -> NDArray[np.int8
     _minimum_leads(X, float(epsilon), leads, doubt)
     possible = np.where(leads < 0, CAN_PASS, CANNOT_PASS).astype(np.int8)
     seen: dict[tuple[int, ...], int] = {}
-    kind = np.array([seen.setdefault(tuple(column), len(seen)) for column in sums.steps.T.tolist()])
-    alike = kind[:, None] == kind[None, :]
-    possible[alike] = CAN_TIE
-    for i, k in np.argwhere((np.abs(leads) <= doubt) & ~alike).tolist():
-        apart = (sums.steps[:, i] - sums.steps[:, k]).tolist()
-        terms = [int(steps) * unit for steps, unit in zip(apart, sums.units, strict=True)]
+    copy_group = np.array([seen.setdefault(tuple(column), len(seen)) for column in sums.steps.T.tolist()])
+    is_copy = copy_group[:, None] == copy_group[None, :]
+    possible[is_copy] = CAN_TIE
+    for i, k in np.argwhere((np.abs(leads) <= doubt) & ~is_copy).tolist():
+        difference = (sums.steps[:, i] - sums.steps[:, k]).tolist()
+        terms = [int(steps) * unit for steps, unit in zip(difference, sums.units, strict=True)]
         lead = sum((term * epsilon if term > 0 else term for term in terms), Fraction(0))
         possible[i, k] = CAN_PASS if lead < 0 else CAN_TIE if lead == 0 else CANNOT_PASS
     return possible
@@ -67,20 +67,22 @@ def build_inequalities(
         worth_tied: of a pair that ties.
     """
     steps = sums.differences(ahead, behind)
-    worth, tied = worth.astype(np.int64), np.full(len(worth), worth_tied)
+    worth, worths_tied = worth.astype(np.int64), np.full(len(worth), worth_tied)
     if steps.dtype != object and steps.size:
         common = np.maximum(np.gcd.reduce(steps, axis=0), 1)
-        distinct, place = np.unique((steps // common).T, axis=0, return_inverse=True)
+        distinct, group = np.unique((steps // common).T, axis=0, return_inverse=True)
         steps = distinct.T
-        worth, tied = (np.bincount(place.ravel(), each, len(distinct)).astype(np.int64) for each in (worth, tied))
+        worth, worths_tied = (
+            np.bincount(group.ravel(), each, len(distinct)).astype(np.int64) for each in (worth, worths_tied)
+        )
     D = steps.astype(np.float64) * sums.relative_units()[:, None]
     for row in np.flatnonzero(np.abs(D).sum(axis=0) < MIN_ROW_SIZE):
-        terms = [int(one) * unit for one, unit in zip(steps[:, row], sums.units, strict=True)]
+        terms = [int(step) * unit for step, unit in zip(steps[:, row], sums.units, strict=True)]
         D[:, row] = [float(term / max(map(abs, terms))) for term in terms]
     return WeightInequalities(
         D=np.ascontiguousarray(D / np.abs(D).sum(axis=0)),
         worth=worth,
-        worth_tied=tied,
+        worth_tied=worths_tied,
         steps=steps,
         units=sums.units,
     )
@@ -88,12 +90,12 @@ def build_inequalities(
 
 def reversal_inequalities(sums: WeightedSums, possible: NDArray[np.int8]) -> WeightInequalities:
     """A row for each pair that is ordered before and can be reversed; worth the number of such pairs."""
-    place = sums.before
-    ahead, behind = np.nonzero((place[:, None] < place[None, :]) & (possible == CAN_PASS))
+    ranks = sums.before
+    ahead, behind = np.nonzero((ranks[:, None] < ranks[None, :]) & (possible == CAN_PASS))
     return build_inequalities(sums, ahead, behind, np.ones(len(ahead), np.int64), 0)
 
 
 def count_reversible_pairs(sums: WeightedSums, possible: NDArray[np.int8]) -> int:
     """Pairs that are ordered before and can be reversed, each by some weights of its own."""
-    place = sums.before
-    return int(((place[:, None] < place[None, :]) & (possible == CAN_PASS)).sum())
+    ranks = sums.before
+    return int(((ranks[:, None] < ranks[None, :]) & (possible == CAN_PASS)).sum())

@@ -60,32 +60,32 @@ def sensitivity_path(
         time_limit: seconds for all of it, about. After a quick look at each, the largest epsilon, which is the easiest,
             comes first; each has an equal part of what is left.
     """
-    until = monotonic() + time_limit
+    deadline = monotonic() + time_limit
     ascending = sorted(set(epsilons))
     sums = weighted_sums(scores, standardised=standardised)
     limits = pair_limits(sums)
     directions = limits.reversing_directions(N_PAIR_DIRECTIONS)
     known: dict[Fraction, CardinalSensitivity] = {}
     path: tuple[CardinalSensitivity, ...] = ()
-    open_still, part = ascending, 0.0
-    while open_still:
-        for place in range(len(open_still) - 1, -1, -1):
-            epsilon, left = open_still[place], until - monotonic()
-            if path and left <= 0:
+    open_epsilons, seconds_each = ascending, 0.0
+    while open_epsilons:
+        for index in range(len(open_epsilons) - 1, -1, -1):
+            epsilon, seconds_left = open_epsilons[index], deadline - monotonic()
+            if path and seconds_left <= 0:
                 break
-            here = cardinal_sensitivity(
+            sensitivity = cardinal_sensitivity(
                 scores,
                 epsilon=epsilon,
                 standardised=standardised,
-                time_limit=min(left, max(MIN_SEARCH_SECONDS, left / (place + 1))) if path else 0.0,
+                time_limit=min(seconds_left, max(MIN_SEARCH_SECONDS, seconds_left / (index + 1))) if path else 0.0,
                 start=[sums.task_weights(interpolate_weights(u, epsilon)) for u in directions],
             )
-            known[epsilon] = here if epsilon not in known else _merge_searches(known[epsilon], here)
-            directions += _new_directions(here, directions, sums)
+            known[epsilon] = sensitivity if epsilon not in known else _merge_searches(known[epsilon], sensitivity)
+            directions += _new_directions(sensitivity, directions, sums)
         path = _propagate_along_path([known[epsilon] for epsilon in ascending], directions, sums)
-        open_still = [here.epsilon for here in path if not here.is_exact]
-        last_part, part = part, max(0.0, until - monotonic()) / max(1, len(open_still))
-        if part <= MIN_TIME_GROWTH * last_part:
+        open_epsilons = [sensitivity.epsilon for sensitivity in path if not sensitivity.is_exact]
+        last_seconds_each, seconds_each = seconds_each, max(0.0, deadline - monotonic()) / max(1, len(open_epsilons))
+        if seconds_each <= MIN_TIME_GROWTH * last_seconds_each:
             break
     return SensitivityPath(sensitivities=path, limits=limits)
 
@@ -102,61 +102,63 @@ def interpolate_weights(u: NDArray[np.float64], epsilon: Fraction) -> NDArray[np
 
 
 def _new_directions(
-    found: CardinalSensitivity, known: Sequence[NDArray[np.float64]], sums: WeightedSums
+    sensitivity: CardinalSensitivity, known: Sequence[NDArray[np.float64]], sums: WeightedSums
 ) -> list[NDArray[np.float64]]:
     """The u of both witnesses, stretched so that their least is 0 and their largest 1, unless known."""
     weighed = sums.group >= 0
     new: list[NDArray[np.float64]] = []
-    for change in (found.tau, found.mrc):
+    for change in (sensitivity.tau, sensitivity.mrc):
         weights = np.empty(sums.n_weights)
         weights[sums.group[weighed]] = change.witness[weighed]
         if sums.n_weights and np.ptp(weights) > 0:
             u = np.asarray((weights - weights.min()) / np.ptp(weights))
-            if not any((u == other).all() for other in (*known, *new)):
+            if not any((u == direction).all() for direction in (*known, *new)):
                 new.append(u)
     return new
 
 
-def _merge_searches(one: CardinalSensitivity, other: CardinalSensitivity) -> CardinalSensitivity:
+def _merge_searches(first: CardinalSensitivity, second: CardinalSensitivity) -> CardinalSensitivity:
     """The better witness and the better bound of two searches at the same epsilon."""
     tau, mrc = (
-        replace(_better_change(mine, its), upper_bound=min(mine.upper_bound, its.upper_bound))
-        for mine, its in ((one.tau, other.tau), (one.mrc, other.mrc))
+        replace(_better_change(change, other_change), upper_bound=min(change.upper_bound, other_change.upper_bound))
+        for change, other_change in ((first.tau, second.tau), (first.mrc, second.mrc))
     )
-    return replace(one, tau=tau, mrc=mrc)
+    return replace(first, tau=tau, mrc=mrc)
 
 
 def _propagate_along_path(
-    found: Sequence[CardinalSensitivity],
+    sensitivities: Sequence[CardinalSensitivity],
     directions: Sequence[NDArray[np.float64]],
     sums: WeightedSums,
 ) -> tuple[CardinalSensitivity, ...]:
     """The best of all that is known at each epsilon."""
-    path = list(found)
-    for place in range(len(path) - 1, -1, -1):
-        here = path[place]
-        tau, mrc = here.tau, here.mrc
-        if place + 1 < len(path):
-            larger = path[place + 1]
+    path = list(sensitivities)
+    for index in range(len(path) - 1, -1, -1):
+        sensitivity = path[index]
+        tau, mrc = sensitivity.tau, sensitivity.mrc
+        if index + 1 < len(path):
+            larger = path[index + 1]
             tau, mrc = _better_change(tau, larger.tau), _better_change(mrc, larger.mrc)
         if not (tau.is_exact and mrc.is_exact):
             tau, mrc = _improve_with_candidates(
-                tau, mrc, [interpolate_weights(u, here.epsilon) for u in directions], sums
+                tau, mrc, [interpolate_weights(u, sensitivity.epsilon) for u in directions], sums
             )
-        path[place] = replace(here, tau=tau, mrc=mrc)
-    most_tau = most_mrc = 1.0
-    for place, here in enumerate(path):
-        most_tau = min(most_tau, here.tau.upper_bound)
-        most_mrc = min(most_mrc, here.mrc.upper_bound)
-        path[place] = replace(
-            here, tau=replace(here.tau, upper_bound=most_tau), mrc=replace(here.mrc, upper_bound=most_mrc)
+        path[index] = replace(sensitivity, tau=tau, mrc=mrc)
+    tau_bound = mrc_bound = 1.0
+    for index, sensitivity in enumerate(path):
+        tau_bound = min(tau_bound, sensitivity.tau.upper_bound)
+        mrc_bound = min(mrc_bound, sensitivity.mrc.upper_bound)
+        path[index] = replace(
+            sensitivity,
+            tau=replace(sensitivity.tau, upper_bound=tau_bound),
+            mrc=replace(sensitivity.mrc, upper_bound=mrc_bound),
         )
     return tuple(path)
 
 
-def _better_change(one: LargestChange, other: LargestChange) -> LargestChange:
+def _better_change(first: LargestChange, second: LargestChange) -> LargestChange:
     """The witness that does more, with the bound of the first."""
-    return one if one.value >= other.value else replace(other, upper_bound=one.upper_bound)
+    return first if first.value >= second.value else replace(second, upper_bound=first.upper_bound)
 
 
 def _improve_with_candidates(
@@ -166,16 +168,22 @@ def _improve_with_candidates(
     if not candidates:
         return tau, mrc
     X = sums.to_floats()
-    about = [ranking_distance(sums.before, average_ranks(weights @ X)) for weights in candidates]
+    distances = [ranking_distance(sums.before, average_ranks(weights @ X)) for weights in candidates]
 
-    def best(known: LargestChange, measure: Measure, values: Sequence[float]) -> LargestChange:
-        place = int(np.argmax(values))
-        if values[place] <= known.value:
-            return known
-        weights = candidates[place]
-        found = LargestChange.between(
-            sums.before, sums.after(weights), measure, witness=sums.task_weights(weights), upper_bound=known.upper_bound
+    def best(incumbent: LargestChange, measure: Measure, values: Sequence[float]) -> LargestChange:
+        index = int(np.argmax(values))
+        if values[index] <= incumbent.value:
+            return incumbent
+        weights = candidates[index]
+        change = LargestChange.between(
+            sums.before,
+            sums.ranks_after(weights),
+            measure,
+            witness=sums.task_weights(weights),
+            upper_bound=incumbent.upper_bound,
         )
-        return _better_change(known, found)
+        return _better_change(incumbent, change)
 
-    return best(tau, "tau", [one.tau for one in about]), best(mrc, "mrc", [one.mrc for one in about])
+    return best(tau, "tau", [distance.tau for distance in distances]), best(
+        mrc, "mrc", [distance.mrc for distance in distances]
+    )

@@ -24,28 +24,28 @@ def exact_standard_deviations(rows: Sequence[Sequence[int]], denominator: int) -
         denominator: of all of them.
     """
     kinds: list[tuple[int, Fraction]] = []
-    found = []
+    deviations = []
     for row in rows:
         lowest = min(row)
         above = [value - lowest for value in row]
         # the variance, in a unit that all rows share
         variance = len(row) * sum(value * value for value in above) - sum(above) ** 2
         if variance == 0:
-            found.append(Fraction(1))
+            deviations.append(Fraction(1))
             continue
-        for known, spread in kinds:
-            root = isqrt(variance * known)
-            if root * root == variance * known:
-                found.append(spread * Fraction(root, known))
+        for known_variance, deviation in kinds:
+            root = isqrt(variance * known_variance)
+            if root * root == variance * known_variance:
+                deviations.append(deviation * Fraction(root, known_variance))
                 break
         else:
-            found.append(decimal_fraction(_rounded(above, denominator)))
-            kinds.append((variance, found[-1]))
-    return found
+            deviations.append(decimal_fraction(_rounded(above, denominator)))
+            kinds.append((variance, deviations[-1]))
+    return deviations
 
 
 def _rounded(above: list[int], denominator: int) -> float:
     """The standard deviation, by shares of the range, so that no square leaves the floats; never 0."""
-    share = float(np.std([one / max(above) for one in above], ddof=1))
+    share = float(np.std([value / max(above) for value in above], ddof=1))
     exactly = Fraction(share) * max(above) / denominator
     return float(min(max(exactly, Fraction(sys.float_info.min)), Fraction(sys.float_info.max)))

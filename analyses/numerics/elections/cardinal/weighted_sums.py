@@ -62,7 +62,7 @@ class WeightedSums:
         """``(n_weights, n_models)`` what a model has in the weighed sum at weight 1, above the lowest, as `shares`."""
         return np.asarray(self.steps.astype(np.float64) * self.relative_units()[:, None])
 
-    def after(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def ranks_after(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Ranks under weights, decided on integers.
 
         Args:
@@ -75,16 +75,16 @@ class WeightedSums:
         error = sum(map(max, self.steps.tolist()))
         order = sorted(range(self.n_models), key=totals.__getitem__)
         keys = [0] * self.n_models
-        for near in _near_ties(order, totals, error):
-            exact = [Fraction(0)] * len(near)
-            if len(near) > 1:
+        for near_tied in _near_ties(order, totals, error):
+            exact = [Fraction(0)] * len(near_tied)
+            if len(near_tied) > 1:
                 exact = [
                     sum((share * steps for share, steps in zip(shares, columns[model], strict=True)), Fraction(0))
-                    for model in near
+                    for model in near_tied
                 ]
-            places = {total: place for place, total in enumerate(sorted(set(exact)))}
-            for model, total in zip(near, exact, strict=True):
-                keys[model] = totals[near[0]] * self.n_models + places[total]
+            level_of_total = {total: level for level, total in enumerate(sorted(set(exact)))}
+            for model, total in zip(near_tied, exact, strict=True):
+                keys[model] = totals[near_tied[0]] * self.n_models + level_of_total[total]
         return average_ranks(keys)
 
     def task_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -109,7 +109,7 @@ def weighted_sums(scores: ExactScores, *, standardised: bool) -> WeightedSums:
     group = np.full(scores.n_tasks, -1)
     rows = scores.numerators.tolist()
     scale = exact_standard_deviations(rows, scores.denominator) if standardised else [Fraction(1)] * scores.n_tasks
-    found: dict[tuple[int, ...], int] = {}
+    group_of_direction: dict[tuple[int, ...], int] = {}
     units: list[Fraction] = []
     for task, row in enumerate(rows):
         lowest = min(row)
@@ -118,19 +118,19 @@ def weighted_sums(scores: ExactScores, *, standardised: bool) -> WeightedSums:
         if unit == 0:
             continue
         direction = tuple(value // unit for value in above)
-        if direction not in found:
-            found[direction] = len(units)
+        if direction not in group_of_direction:
+            group_of_direction[direction] = len(units)
             units.append(Fraction(0))
-        group[task] = found[direction]
-        units[found[direction]] += Fraction(unit, scores.denominator) / scale[task]
+        group[task] = group_of_direction[direction]
+        units[group_of_direction[direction]] += Fraction(unit, scores.denominator) / scale[task]
     steps = np.empty((len(units), scores.n_models), dtype=object)
-    for direction, place in found.items():
-        steps[place] = direction
+    for direction, weight_index in group_of_direction.items():
+        steps[weight_index] = direction
     return WeightedSums(
         group=group,
         steps=steps,
         units=tuple(units),
-        scale=np.array([float(one) for one in scale]),
+        scale=np.array([float(value) for value in scale]),
         before=average_ranks(scores.numerators.sum(axis=0)),
     )
 
@@ -138,8 +138,8 @@ def weighted_sums(scores: ExactScores, *, standardised: bool) -> WeightedSums:
 def _near_ties(order: list[int], totals: list[int], error: int) -> list[list[int]]:
     """Models in ascending order, those together that are not more than ``error`` from the next."""
     runs: list[list[int]] = []
-    for place, model in enumerate(order):
-        if place and totals[model] - totals[order[place - 1]] <= error:
+    for index, model in enumerate(order):
+        if index and totals[model] - totals[order[index - 1]] <= error:
             runs[-1].append(model)
         else:
             runs.append([model])

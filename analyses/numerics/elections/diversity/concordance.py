@@ -52,12 +52,12 @@ def diversity(scores: ExactScores) -> Diversity:
     doubled = np.rint(2 * ranks).astype(np.int64)
     # Sums of doubled ranks less their mean are integers, and so is all that follows.
     deviations = doubled.sum(axis=0) - n * (m + 1)
-    spread = 3 * sum(one * one for one in deviations.tolist())
-    most = n * n * (m**3 - m)
+    spread = 3 * sum(deviation * deviation for deviation in deviations.tolist())
+    max_spread = n * n * (m**3 - m)
     ties = sum(t**3 - t for row in doubled for t in np.unique(row, return_counts=True)[1].tolist())
-    allowed = most - n * ties
+    allowed = max_spread - n * ties
     return Diversity(
-        raw=float(1 - Fraction(spread, most)) if n > 1 else 0.0,
+        raw=float(1 - Fraction(spread, max_spread)) if n > 1 else 0.0,
         tie_corrected=float(1 - Fraction(spread, allowed)) if allowed else float("nan"),
         n_tasks=n,
         n_models=m,

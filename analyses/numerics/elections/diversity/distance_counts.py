@@ -183,18 +183,18 @@ def _count(totals: Any, order: Any, group_starts: Any, twice_rank: Any, counts: 
     m, n_groups = order.size, group_starts.size - 1
     models, spare = np.empty(m, np.int64), np.empty(m, np.int64)
     for s in range(totals.shape[0]):
-        given = totals[s]
+        ranking = totals[s]
         models[:] = order
         if n_groups < m:  # Pairs that the standard ties are not reversed, so they are put in order uncounted.
             for g in range(n_groups):
                 if group_starts[g + 1] - group_starts[g] > 1:
-                    _sort(models[group_starts[g] : group_starts[g + 1]], spare, given)
-        counts[0, s] = _sort(models, spare, given)
+                    _sort(models[group_starts[g] : group_starts[g + 1]], spare, ranking)
+        counts[0, s] = _sort(models, spare, ranking)
         n_tied, n_tied_both, doubled_rank_change = np.int64(0), np.int64(0), np.int64(0)
         start = 0
         while start < m:
             stop = start + 1
-            while stop < m and not _below(models[stop], models[start], given):
+            while stop < m and not _below(models[stop], models[start], ranking):
                 stop += 1
             n_tied += (stop - start) * (stop - start - 1) // 2
             run = 0

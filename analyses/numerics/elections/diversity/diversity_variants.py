@@ -38,8 +38,8 @@ def diversity_variants(scores: ExactScores) -> DiversityVariants:
     Args:
         scores: every task and every model has at least one.
     """
-    there = scores.present
-    tasks, models = np.flatnonzero(there.all(axis=1)), np.flatnonzero(there.all(axis=0))
+    is_present = scores.present
+    tasks, models = np.flatnonzero(is_present.all(axis=1)), np.flatnonzero(is_present.all(axis=0))
     whole = diversity(impute_knn(scores))
     by_tasks = by_models = whole if scores.is_complete else None
     if by_tasks is None and len(tasks) >= MIN_COMPLETE_TASKS:

@@ -28,20 +28,22 @@ def impute_knn(scores: ExactScores, n_neighbours: int = N_NEIGHBOURS) -> ExactSc
 
     Source: the imputer of Zhang & Hardt 2024, section 4.2 (five neighbours of equal weight).
     """
-    there = scores.present
-    if there.all():
+    is_present = scores.present
+    if is_present.all():
         return scores
-    known = np.where(there, scores.T, 0.0)
+    known = np.where(is_present, scores.T, 0.0)
     # By a power of two, so that no square overflows and no digit changes.
     known = np.ldexp(known, -np.frexp(np.abs(known).max())[1])
     gaps: dict[tuple[int, int], tuple[int, int]] = {}
-    for model in np.flatnonzero(~there.all(axis=0)).tolist():
-        distance = _distances(known, there, model)
-        for task in np.flatnonzero(~there[:, model]).tolist():
-            donors = np.flatnonzero(there[task])
-            near = donors[~np.isnan(distance[donors])]
-            if near.size:
-                gaps[task, model] = _mean_of_nearest(scores.numerators[task, near], distance[near], n_neighbours)
+    for model in np.flatnonzero(~is_present.all(axis=0)).tolist():
+        distance = _distances(known, is_present, model)
+        for task in np.flatnonzero(~is_present[:, model]).tolist():
+            donors = np.flatnonzero(is_present[task])
+            neighbours = donors[~np.isnan(distance[donors])]
+            if neighbours.size:
+                gaps[task, model] = _mean_of_nearest(
+                    scores.numerators[task, neighbours], distance[neighbours], n_neighbours
+                )
             else:
                 gaps[task, model] = scores.numerators[task, donors].sum(), donors.size
     common = lcm(*{divisor for _, divisor in gaps.values()})
@@ -52,9 +54,9 @@ def impute_knn(scores: ExactScores, n_neighbours: int = N_NEIGHBOURS) -> ExactSc
     return ExactScores(T=T, numerators=numerators, denominator=denominator)
 
 
-def _distances(known: NDArray[np.float64], there: NDArray[np.bool_], model: int) -> NDArray[np.float64]:
+def _distances(known: NDArray[np.float64], is_present: NDArray[np.bool_], model: int) -> NDArray[np.float64]:
     """``(n_models,)`` mean squared difference of each model from one, NaN where they share no task."""
-    both = there & there[:, model, None]
+    both = is_present & is_present[:, model, None]
     squares = np.where(both, known - known[:, model, None], 0.0) ** 2
     shared = both.sum(axis=0)
     return np.asarray(np.divide(squares.sum(axis=0), shared, out=np.full(len(shared), np.nan), where=shared > 0))

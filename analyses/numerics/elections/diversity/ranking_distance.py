@@ -62,11 +62,11 @@ def ranking_distance(before: NDArray[np.float64], after: NDArray[np.float64]) ->
     n_pairs = m * (m - 1) // 2
     first, second = (ranks[:, None] < ranks[None, :] for ranks in (before, after))
     n_first, n_second = int(np.count_nonzero(first)), int(np.count_nonzero(second))
-    n_alike, n_reversed = int(np.count_nonzero(first & second)), int(np.count_nonzero(first & second.T))
-    n_half_tied = n_first + n_second - 2 * (n_alike + n_reversed)
+    n_concordant, n_reversed = int(np.count_nonzero(first & second)), int(np.count_nonzero(first & second.T))
+    n_half_tied = n_first + n_second - 2 * (n_concordant + n_reversed)
     norm = float(n_first) * float(n_second)
     both_tied = not n_first and not n_second
-    correlation = (n_alike - n_reversed) / np.sqrt(norm) if norm else (1.0 if both_tied else np.nan)
+    correlation = (n_concordant - n_reversed) / np.sqrt(norm) if norm else (1.0 if both_tied else np.nan)
     return RankingDistance(
         tau=n_reversed / n_pairs if n_pairs else 0.0,
         tau_paper=(n_reversed + n_half_tied) / n_pairs if n_pairs else 0.0,

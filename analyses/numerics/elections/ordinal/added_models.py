@@ -99,10 +99,10 @@ class LinearAdditions:
         base, effects = self._floats
         signs = np.zeros((len(base), len(base)), dtype=np.int8)
         for i in range(len(base)):
-            least = base[i] - base + np.minimum(effects[i] - effects, 0).sum(axis=1)
-            signs[i] = np.sign(least)
+            minimum = base[i] - base + np.minimum(effects[i] - effects, 0).sum(axis=1)
+            signs[i] = np.sign(minimum)
             if not self._is_exact:
-                for j in np.flatnonzero(np.abs(least) <= self.tolerance):
+                for j in np.flatnonzero(np.abs(minimum) <= self.tolerance):
                     exact = self.base[i] - self.base[j] + sum(min(int(d), 0) for d in self.effects[i] - self.effects[j])
                     signs[i, j] = (exact > 0) - (exact < 0)
         return signs
@@ -137,16 +137,16 @@ class PerTaskAdditions:
     """Rates per task, each over the opponents present, averaged over a model's tasks.
 
     Attributes:
-        there: ``(k, n_tasks)`` which leading model has which task.
+        present_leading: ``(k, n_tasks)`` which leading model has which task.
         base: ``(k, n_tasks)`` half points against the other leading models.
         points: ``(k, n_tasks, l)`` half points against each other model.
-        joins: ``(n_tasks, l)`` which other model has which task.
+        present_addable: ``(n_tasks, l)`` which other model has which task.
     """
 
-    there: NDArray[np.bool_]
+    present_leading: NDArray[np.bool_]
     base: NDArray[np.int64]
     points: NDArray[np.int8]
-    joins: NDArray[np.bool_]
+    present_addable: NDArray[np.bool_]
     tolerance: float = TOLERANCE
 
     def initial_totals(self, added: NDArray[np.bool_]) -> PerTaskTotals:
@@ -155,17 +155,17 @@ class PerTaskAdditions:
 
     def minimum_signs(self) -> NDArray[np.int8]:
         """A relaxation: each task chooses its own additions, the best of each number of them."""
-        k, n_tasks, n_others = self.points.shape
+        k, n_tasks, n_addable = self.points.shape
         signs = np.full((k, k), -1, dtype=np.int8)
-        if k * k * n_tasks * (n_others + 1) > MAX_CELLS:
+        if k * k * n_tasks * (n_addable + 1) > MAX_CELLS:
             return signs
-        opponents = self.there.sum(axis=0) - 1
-        lone = self.there & (opponents == 0)
-        counts = self.there.sum(axis=1)
+        opponents = self.present_leading.sum(axis=0) - 1
+        is_sole = self.present_leading & (opponents == 0)
+        counts = self.present_leading.sum(axis=1)
         for i in range(k):
             for j in range(k):
                 # Whoever has a task alone averages over a number of tasks that depends on who is added.
-                if i == j or lone[i].any() or lone[j].any() or not counts[i] or not counts[j]:
+                if i == j or is_sole[i].any() or is_sole[j].any() or not counts[i] or not counts[j]:
                     continue
                 signs[i, j] = self._least_sign(i, j, opponents, int(counts[i]), int(counts[j]))
         np.fill_diagonal(signs, 0)
@@ -173,21 +173,21 @@ class PerTaskAdditions:
 
     def _least_sign(self, i: int, j: int, opponents: NDArray[np.int64], n_i: int, n_j: int) -> int:
         """Sign of a lower bound of the rate of i less that of j."""
-        asked = self.there[i] | self.there[j]
+        is_relevant = self.present_leading[i] | self.present_leading[j]
         # Half points, times the numbers of tasks of both: whole numbers.
-        start = self.base[i, asked] * n_j - self.base[j, asked] * n_i
-        gains = self.points[i, asked].astype(np.int64) * n_j - self.points[j, asked].astype(np.int64) * n_i
-        joins, divisors = self.joins[asked], opponents[asked]
-        gains = np.sort(np.where(joins, gains, np.iinfo(np.int64).max), axis=1)
-        n_joining = joins.sum(axis=1)
+        start = self.base[i, is_relevant] * n_j - self.base[j, is_relevant] * n_i
+        gains = self.points[i, is_relevant].astype(np.int64) * n_j - self.points[j, is_relevant].astype(np.int64) * n_i
+        present_addable, divisors = self.present_addable[is_relevant], opponents[is_relevant]
+        gains = np.sort(np.where(present_addable, gains, np.iinfo(np.int64).max), axis=1)
+        n_joining = present_addable.sum(axis=1)
         n_added = np.arange(gains.shape[1] + 1)
         prefixes = np.zeros((len(gains), len(n_added)), dtype=np.int64)
         prefixes[:, 1:] = np.cumsum(np.where(n_added[:-1] < n_joining[:, None], gains, 0), axis=1)
         numerators = start[:, None] + prefixes
         ratios = np.where(n_added <= n_joining[:, None], numerators / (divisors[:, None] + n_added), np.inf)
-        least = float(ratios.min(axis=1).sum()) / (2 * n_i * n_j)
-        if abs(least) > TOLERANCE:
-            return 1 if least > 0 else -1
+        minimum = float(ratios.min(axis=1).sum()) / (2 * n_i * n_j)
+        if abs(minimum) > TOLERANCE:
+            return 1 if minimum > 0 else -1
         exact = sum(
             (
                 min(Fraction(int(row[c]), int(divisor) + c) for c in range(int(n) + 1))
@@ -204,75 +204,77 @@ class PerTaskTotals:
     def __init__(self, additions: PerTaskAdditions, added: NDArray[np.bool_]) -> None:
         self._additions, self.added = additions, added.copy()
         self._points = additions.base + additions.points[:, :, added].sum(axis=2, dtype=np.int64)
-        self._opponents = additions.there.sum(axis=0) - 1 + additions.joins[:, added].sum(axis=1)
+        self._opponents = additions.present_leading.sum(axis=0) - 1 + additions.present_addable[:, added].sum(axis=1)
         self.cells = 2 * additions.base.size
         self.totals = self._rates(self._points[:, :, None], self._opponents[:, None])[:, 0]
 
     def _rates(self, points: NDArray[np.int64], opponents: NDArray[np.int64]) -> NDArray[np.float64]:
         """``(k, b)`` from points ``(k, n_tasks, b)`` and opponents ``(n_tasks, b)``."""
-        contested = opponents > 0
-        shares = np.where(contested, 1 / (2 * np.maximum(opponents, 1)), 0.0)
-        n_tasks = self._additions.there.astype(np.float64) @ contested.astype(np.float64)
+        has_opponents = opponents > 0
+        shares = np.where(has_opponents, 1 / (2 * np.maximum(opponents, 1)), 0.0)
+        n_tasks = self._additions.present_leading.astype(np.float64) @ has_opponents.astype(np.float64)
         return np.asarray(np.einsum("ktb,tb->kb", points, shares) / np.maximum(n_tasks, 1))
 
     def totals_after_flips(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         """Totals after each one flip."""
         signs = np.where(self.added[columns], -1, 1)
         points = self._points[:, :, None] + signs * self._additions.points[:, :, columns]
-        return self._rates(points, self._opponents[:, None] + signs * self._additions.joins[:, columns])
+        return self._rates(points, self._opponents[:, None] + signs * self._additions.present_addable[:, columns])
 
     def flip(self, column: int) -> None:
         """Add that model, or take it away."""
         sign = -1 if self.added[column] else 1
         self._points = self._points + sign * self._additions.points[:, :, column]
-        self._opponents = self._opponents + sign * self._additions.joins[:, column]
+        self._opponents = self._opponents + sign * self._additions.present_addable[:, column]
         self.added[column] = not self.added[column]
         self.totals = self._rates(self._points[:, :, None], self._opponents[:, None])[:, 0]
 
 
 def build_additions(
-    scores: ExactScores, leading: NDArray[np.int64], others: NDArray[np.int64], rule: WinRateRule
+    scores: ExactScores, leading: NDArray[np.int64], addable: NDArray[np.int64], rule: WinRateRule
 ) -> LinearAdditions | PerTaskAdditions:
     """Who leads and who may be added.
 
     Args:
         scores: complete or not.
         leading: ``(k,)`` columns.
-        others: ``(l,)`` columns.
+        addable: ``(l,)`` columns.
         rule: how win rates are counted.
     """
     if rule == "pairwise":
         wins = pairwise_wins(scores).wins[leading]
-        return _linear(wins[:, leading].sum(axis=1), wins[:, others])
+        return _linear(wins[:, leading].sum(axis=1), wins[:, addable])
     # A task that one model alone has gives no rate to anybody.
     codes = rank_codes(scores.rows(np.flatnonzero(scores.present.sum(axis=1) > 1)))
-    ahead, behind = codes[:, leading].T, codes[:, others]
-    points = np.zeros((*ahead.shape, len(others)), dtype=np.int8)
-    for into, row in zip(points, ahead, strict=True):
-        into[:] = 2 * (row[:, None] > behind) + (row[:, None] == behind)
-        into[:] *= (row[:, None] > 0) & (behind > 0)
+    leading_codes, addable_codes = codes[:, leading].T, codes[:, addable]
+    points = np.zeros((*leading_codes.shape, len(addable)), dtype=np.int8)
+    for half_points, model_codes in zip(points, leading_codes, strict=True):
+        half_points[:] = 2 * (model_codes[:, None] > addable_codes) + (model_codes[:, None] == addable_codes)
+        half_points[:] *= (model_codes[:, None] > 0) & (addable_codes > 0)
     base = task_half_points(codes[:, leading])[0].T
     if (codes > 0).all():
         return _linear(base.sum(axis=1), points.sum(axis=1, dtype=np.int64))
-    return PerTaskAdditions(there=ahead > 0, base=base, points=points, joins=behind > 0)
+    return PerTaskAdditions(
+        present_leading=leading_codes > 0, base=base, points=points, present_addable=addable_codes > 0
+    )
 
 
 def _linear(base: NDArray[Any], effects: NDArray[Any]) -> LinearAdditions:
     """In the smallest whole numbers."""
     divisor = max(gcd(*map(int, base), *map(int, effects.ravel())), 1)
     base, effects = base // divisor, effects // divisor
-    most = max(map(int, [*base, *effects.ravel()]), default=0)
-    if most * (1 + effects.shape[1]) < MAX_INT64_SUM:
+    largest = max(map(int, [*base, *effects.ravel()]), default=0)
+    if largest * (1 + effects.shape[1]) < MAX_INT64_SUM:
         base, effects = base.astype(np.int64), effects.astype(np.int64)
     return LinearAdditions(base=base, effects=effects)
 
 
-def addition_effects(field: Additions, n_others: int) -> NDArray[np.float64]:
+def addition_effects(additions: Additions, n_addable: int) -> NDArray[np.float64]:
     """``(k, l)`` by how much each of the other models, added alone, changes the totals."""
-    tally = field.initial_totals(np.zeros(n_others, dtype=np.bool_))
-    block = max(1, _BLOCK // tally.cells)
+    totals = additions.initial_totals(np.zeros(n_addable, dtype=np.bool_))
+    block = max(1, _BLOCK // totals.cells)
     parts = [
-        tally.totals_after_flips(np.arange(first, min(first + block, n_others))) - tally.totals[:, None]
-        for first in range(0, n_others, block)
+        totals.totals_after_flips(np.arange(first, min(first + block, n_addable))) - totals.totals[:, None]
+        for first in range(0, n_addable, block)
     ]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((len(tally.totals), 0))
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(totals.totals), 0))

@@ -16,9 +16,9 @@ from analyses.numerics.elections.ordinal.added_models import Additions, WinTotal
 
 BLOCK = 1 << 16
 """Cells looked at before the best flip among them is made."""
-WIDTHS = (0.3, 0.1, 0.03)
+GAP_WIDTHS = (0.3, 0.1, 0.03)
 """In mean distances of the pairs at the start; after these, pairs are counted."""
-_CERTAIN = 1e-9
+_MIN_GAIN = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,19 +55,19 @@ def maximize_met_pairs(
     """
     limits = np.where(goal.allows_tie, additions.tolerance, -additions.tolerance)[:, None]
     best: NDArray[np.bool_] | None = None
-    most = -1
+    n_most_met = -1
     for start in starts:
         if budget <= 0 and best is not None:
             break
-        tally = additions.initial_totals(start)
-        typical = float(np.abs(_lacks(tally.totals[:, None], goal, limits)).mean())
-        stages = [typical * width for width in WIDTHS] + [additions.tolerance]
+        totals = additions.initial_totals(start)
+        typical = float(np.abs(_gaps(totals.totals[:, None], goal, limits)).mean())
+        stages = [typical * width for width in GAP_WIDTHS] + [additions.tolerance]
         for left, width in zip(range(len(stages), 0, -1), stages, strict=True):
-            budget -= _ascend(tally, goal, limits, max(width, additions.tolerance), budget / left)
-        met = int(np.count_nonzero(_lacks(tally.totals[:, None], goal, limits) < 0))
-        if met > most:
-            best, most = tally.added, met
-    return best, most, budget
+            budget -= _ascend(totals, goal, limits, max(width, additions.tolerance), budget / left)
+        n_met = int(np.count_nonzero(_gaps(totals.totals[:, None], goal, limits) < 0))
+        if n_met > n_most_met:
+            best, n_most_met = totals.added, n_met
+    return best, n_most_met, budget
 
 
 def prune_additions(additions: Additions, goal: PairGoal, added: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -79,51 +79,51 @@ def prune_additions(additions: Additions, goal: PairGoal, added: NDArray[np.bool
         added: ``(l,)``.
     """
     limits = np.where(goal.allows_tie, additions.tolerance, -additions.tolerance)[:, None]
-    tally = additions.initial_totals(added)
-    met = np.count_nonzero(_lacks(tally.totals[:, None], goal, limits) < 0)
-    spared = True
-    while spared:
-        spared = False
-        for column in np.flatnonzero(tally.added).tolist():
-            totals = tally.totals_after_flips(np.array([column]))
-            if np.count_nonzero(_lacks(totals, goal, limits) < 0) >= met:
-                tally.flip(column)
-                spared = True
-    return tally.added
+    totals = additions.initial_totals(added)
+    n_met = np.count_nonzero(_gaps(totals.totals[:, None], goal, limits) < 0)
+    is_pruned = True
+    while is_pruned:
+        is_pruned = False
+        for column in np.flatnonzero(totals.added).tolist():
+            flipped = totals.totals_after_flips(np.array([column]))
+            if np.count_nonzero(_gaps(flipped, goal, limits) < 0) >= n_met:
+                totals.flip(column)
+                is_pruned = True
+    return totals.added
 
 
-def _ascend(tally: WinTotals, goal: PairGoal, limits: NDArray[np.float64], width: float, budget: float) -> float:
+def _ascend(totals: WinTotals, goal: PairGoal, limits: NDArray[np.float64], width: float, budget: float) -> float:
     """Flip until no flip brings the pairs closer to the order wanted, each counted up to a width; what it cost."""
-    n_others = len(tally.added)
-    cells = max(len(goal), tally.cells)
-    block = max(1, min(n_others, BLOCK // cells))
-    here = float(_shortfall(tally.totals[:, None], goal, limits, width)[0])
-    unimproved = position = spent = 0
-    while unimproved < n_others and spent < budget:
-        columns = np.arange(position, min(position + block, n_others))
-        there = _shortfall(tally.totals_after_flips(columns), goal, limits, width)
-        best = int(there.argmin())
-        spent += cells * len(columns)
-        if there[best] < here - _CERTAIN * (width + abs(here)):
-            tally.flip(int(columns[best]))
-            here, unimproved = float(there[best]), 0
+    n_addable = len(totals.added)
+    cells = max(len(goal), totals.cells)
+    block = max(1, min(n_addable, BLOCK // cells))
+    shortfall = float(_shortfall(totals.totals[:, None], goal, limits, width)[0])
+    unimproved = position = n_cells_used = 0
+    while unimproved < n_addable and n_cells_used < budget:
+        columns = np.arange(position, min(position + block, n_addable))
+        flipped_shortfalls = _shortfall(totals.totals_after_flips(columns), goal, limits, width)
+        best = int(flipped_shortfalls.argmin())
+        n_cells_used += cells * len(columns)
+        if flipped_shortfalls[best] < shortfall - _MIN_GAIN * (width + abs(shortfall)):
+            totals.flip(int(columns[best]))
+            shortfall, unimproved = float(flipped_shortfalls[best]), 0
         else:
             unimproved += len(columns)
-        position = (position + len(columns)) % n_others
-    return float(spent)
+        position = (position + len(columns)) % n_addable
+    return float(n_cells_used)
 
 
 def _shortfall(
     totals: NDArray[np.float64], goal: PairGoal, limits: NDArray[np.float64], width: float
 ) -> NDArray[np.float64]:
     """``(b,)`` what pairs lack of the order wanted in sum, negative where they exceed it, each up to the width."""
-    lacks = _lacks(totals, goal, limits)
-    return np.asarray(np.clip(lacks, -width, width, out=lacks).sum(axis=0))
+    gaps = _gaps(totals, goal, limits)
+    return np.asarray(np.clip(gaps, -width, width, out=gaps).sum(axis=0))
 
 
-def _lacks(totals: NDArray[np.float64], goal: PairGoal, limits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _gaps(totals: NDArray[np.float64], goal: PairGoal, limits: NDArray[np.float64]) -> NDArray[np.float64]:
     """``(r, b)``: a pair stands as wanted where it is below 0; for totals ``(k, b)``."""
-    lacks = totals[goal.behind]
-    lacks -= totals[goal.ahead]
-    lacks -= limits
-    return lacks
+    gaps = totals[goal.behind]
+    gaps -= totals[goal.ahead]
+    gaps -= limits
+    return gaps

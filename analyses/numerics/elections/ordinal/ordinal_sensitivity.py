@@ -39,8 +39,8 @@ def select_leading_models(
         top: below 1, a share of the field, rounded down; else how many. At least 2 models, at most all.
         rule: how win rates are counted.
     """
-    wanted = int(scores.n_models * top + _ROUNDING) if top < 1 else int(top)
-    n_leading = min(max(wanted, MIN_LEADING), scores.n_models)
+    n_requested = int(scores.n_models * top + _ROUNDING) if top < 1 else int(top)
+    n_leading = min(max(n_requested, MIN_LEADING), scores.n_models)
     rates = win_rates(scores, rule=rule)
     order = sorted(range(scores.n_models), key=lambda model: (-rates[model], names[model]))
     return np.array(order[:n_leading], dtype=np.int64)
@@ -61,15 +61,15 @@ def ordinal_sensitivity(
         time_limit: seconds for proofs; with 0 the result does not depend on the machine.
     """
     deadline = time.monotonic() + time_limit
-    others = np.setdiff1d(np.arange(scores.n_models), leading)
-    search = _OrdinalSearch(scores, leading, others, rule)
+    addable = np.setdiff1d(np.arange(scores.n_models), leading)
+    search = _OrdinalSearch(scores, leading, addable, rule)
     # Each gets half of the time, and the second what the first has left.
-    tau = search.largest_tau(deadline - time_limit / 2)
+    tau = search.maximize_tau(deadline - time_limit / 2)
     return OrdinalSensitivity(
         tau=tau,
-        mrc=search.largest_mrc(deadline, also=tau.witness),
+        mrc=search.maximize_mrc(deadline, extra_candidate=tau.witness),
         leading=leading,
-        addable=others,
+        addable=addable,
         before=search.before,
     )
 
@@ -87,70 +87,68 @@ class _OrdinalSearch:
     """One field, its ranking before, and what is known of additions to it."""
 
     def __init__(
-        self, scores: ExactScores, leading: NDArray[np.int64], others: NDArray[np.int64], rule: WinRateRule
+        self, scores: ExactScores, leading: NDArray[np.int64], addable: NDArray[np.int64], rule: WinRateRule
     ) -> None:
-        self._scores, self._leading, self._others, self._rule = scores, leading, others, rule
-        self._known: dict[bytes, NDArray[np.float64]] = {}
-        self._nobody = np.zeros(len(others), dtype=np.bool_)
-        self._additions = build_additions(scores, leading, others, rule)
-        self._signs = self._additions.minimum_signs()
-        self._influences = addition_effects(self._additions, len(others))
-        self.before = self._after(self._nobody)
+        self._scores, self._leading, self._addable, self._rule = scores, leading, addable, rule
+        self._cache: dict[bytes, NDArray[np.float64]] = {}
+        self._no_additions = np.zeros(len(addable), dtype=np.bool_)
+        self._additions = build_additions(scores, leading, addable, rule)
+        self._minimum_signs = self._additions.minimum_signs()
+        self._effects = addition_effects(self._additions, len(addable))
+        self.before = self._ranks_after(self._no_additions)
 
-    def largest_tau(self, deadline: float) -> LargestChange:
+    def maximize_tau(self, deadline: float) -> LargestChange:
         """Most pairs reversed strictly."""
-        better, worse = np.nonzero((self.before[:, None] < self.before) & (self._signs < 0))
+        better, worse = np.nonzero((self.before[:, None] < self.before) & (self._minimum_signs < 0))
         goal = PairGoal(behind=better, ahead=worse, allows_tie=np.zeros(len(better), dtype=np.bool_))
-        best, upper_bound = self._nobody, len(goal)
-        if upper_bound and len(self._others):
-            found, _, _ = maximize_met_pairs(
-                self._additions, goal, self._starts(goal, pairs=True), budget=MAX_SEARCH_CELLS
+        best, upper_bound = self._no_additions, len(goal)
+        if upper_bound and len(self._addable):
+            candidate, _, _ = maximize_met_pairs(
+                self._additions, goal, self._starts(goal, with_pairs=True), budget=MAX_SEARCH_CELLS
             )
-            best = self._best(self._n_reversed, best, found)
+            best = self._better(self._n_reversed, best, candidate)
             if upper_bound > self._n_reversed(best) and isinstance(self._additions, LinearAdditions):
-                found, upper_bound = solve_met_pairs(
-                    self._additions, goal, more_than=self._n_reversed(best), deadline=deadline
+                candidate, upper_bound = solve_met_pairs(
+                    self._additions, goal, incumbent=self._n_reversed(best), deadline=deadline
                 )
-                best = self._best(self._n_reversed, best, found)
-            best = self._without_spare(self._n_reversed, goal, best)
+                best = self._better(self._n_reversed, best, candidate)
+            best = self._prune(self._n_reversed, goal, best)
         k = len(self._leading)
         n_pairs = k * (k - 1) // 2
         return self._change(best, "tau", upper_bound / n_pairs if n_pairs else 0.0)
 
-    def largest_mrc(self, deadline: float, *, also: NDArray[np.bool_]) -> LargestChange:
+    def maximize_mrc(self, deadline: float, *, extra_candidate: NDArray[np.bool_]) -> LargestChange:
         """Largest change of rank of one model.
 
         Args:
             deadline: by `time.monotonic`.
-            also: additions worth a look.
+            extra_candidate: additions worth a look.
         """
-        best = self._best(self._half_ranks, self._nobody, also)
+        best = self._better(self._half_ranks, self._no_additions, extra_candidate)
         moves, budget = [], MAX_SEARCH_CELLS
         for move in sorted(self._moves(), key=lambda move: -move.upper_bound):
             if move.upper_bound > self._half_ranks(best):
                 if budget > 0:
-                    found, _, budget = maximize_met_pairs(
+                    candidate, _, budget = maximize_met_pairs(
                         self._additions, move.goal, self._starts(move.goal), budget=budget
                     )
-                    best = self._best(self._half_ranks, best, found)
+                    best = self._better(self._half_ranks, best, candidate)
                 moves.append(move)
         upper_bound = 0
         for move in moves:
             bound = move.upper_bound
             if bound > self._half_ranks(best) and isinstance(self._additions, LinearAdditions):
-                found, met = solve_met_pairs(
-                    self._additions, move.goal, more_than=self._half_ranks(best) + move.before, deadline=deadline
+                candidate, n_met = solve_met_pairs(
+                    self._additions, move.goal, incumbent=self._half_ranks(best) + move.before, deadline=deadline
                 )
-                bound = min(bound, met - move.before)
-                best = self._best(self._half_ranks, best, found)
+                bound = min(bound, n_met - move.before)
+                best = self._better(self._half_ranks, best, candidate)
             upper_bound = max(upper_bound, bound)
         upper_bound = max(upper_bound, self._half_ranks(best))
         if best.any():
-            moved = self._after(best) - self.before
+            moved = self._ranks_after(best) - self.before
             model = int(np.abs(moved).argmax())
-            best = self._without_spare(
-                self._half_ranks, list(self._moves())[2 * model + int(moved[model] < 0)].goal, best
-            )
+            best = self._prune(self._half_ranks, list(self._moves())[2 * model + int(moved[model] < 0)].goal, best)
         k = len(self._leading)
         return self._change(best, "mrc", upper_bound / 2 / (k - 1) if k > 1 else 0.0)
 
@@ -159,55 +157,57 @@ class _OrdinalSearch:
         for model, rank in enumerate(self.before):
             rivals = np.flatnonzero(np.arange(len(self.before)) != model)
             ranks = self.before[rivals]
-            model_, rivals_ = np.full(2 * len(rivals), model), np.tile(rivals, 2)
+            models, all_rivals = np.full(2 * len(rivals), model), np.tile(rivals, 2)
             allows_tie = np.repeat([False, True], len(rivals))
             n_tied = int((ranks == rank).sum())
             for behind, ahead, signs, n_before in (
-                (model_, rivals_, self._signs[model, rivals], int((ranks < rank).sum())),
-                (rivals_, model_, self._signs[rivals, model], int((ranks > rank).sum())),
+                (models, all_rivals, self._minimum_signs[model, rivals], int((ranks < rank).sum())),
+                (all_rivals, models, self._minimum_signs[rivals, model], int((ranks > rank).sum())),
             ):
-                possible = int((signs < 0).sum() + (signs <= 0).sum())
-                standing = 2 * n_before + n_tied
+                n_possible = int((signs < 0).sum() + (signs <= 0).sum())
+                n_standing = 2 * n_before + n_tied
                 goal = PairGoal(behind=behind, ahead=ahead, allows_tie=allows_tie)
-                yield _RankGoal(goal=goal, before=standing, upper_bound=possible - standing)
+                yield _RankGoal(goal=goal, before=n_standing, upper_bound=n_possible - n_standing)
 
-    def _starts(self, goal: PairGoal, *, pairs: bool = False) -> Iterator[NDArray[np.bool_]]:
+    def _starts(self, goal: PairGoal, *, with_pairs: bool = False) -> Iterator[NDArray[np.bool_]]:
         """Additions to begin with: who helps on the whole; nobody; everybody; who helps each pair."""
         k = len(self._leading)
-        wanted = np.bincount(goal.behind, minlength=k) - np.bincount(goal.ahead, minlength=k)
-        yield wanted @ self._influences < 0
-        yield self._nobody
-        yield ~self._nobody
-        if pairs:
+        direction = np.bincount(goal.behind, minlength=k) - np.bincount(goal.ahead, minlength=k)
+        yield direction @ self._effects < 0
+        yield self._no_additions
+        yield ~self._no_additions
+        if with_pairs:
             for behind, ahead in zip(goal.behind, goal.ahead, strict=True):
-                yield self._influences[behind] < self._influences[ahead]
+                yield self._effects[behind] < self._effects[ahead]
 
-    def _best(
-        self, measure: Callable[[NDArray[np.bool_]], int], best: NDArray[np.bool_], found: NDArray[np.bool_] | None
+    def _better(
+        self, measure: Callable[[NDArray[np.bool_]], int], best: NDArray[np.bool_], candidate: NDArray[np.bool_] | None
     ) -> NDArray[np.bool_]:
-        return best if found is None or measure(found) <= measure(best) else found
+        return best if candidate is None or measure(candidate) <= measure(best) else candidate
 
-    def _without_spare(
+    def _prune(
         self, measure: Callable[[NDArray[np.bool_]], int], goal: PairGoal, added: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Fewer additions that do as much, for a witness that is read by people."""
         fewer = prune_additions(self._additions, goal, added)
         return fewer if measure(fewer) >= measure(added) else added
 
-    def _after(self, added: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _ranks_after(self, added: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Ranks of the leading models by the definition of the win rate."""
         key = added.tobytes()
-        if key not in self._known:
-            field = np.concatenate([self._leading, self._others[added]])
+        if key not in self._cache:
+            field = np.concatenate([self._leading, self._addable[added]])
             rates = win_rates(self._scores, field, rule=self._rule)
-            self._known[key] = average_ranks(np.array(rates[: len(self._leading)], dtype=object))
-        return self._known[key]
+            self._cache[key] = average_ranks(np.array(rates[: len(self._leading)], dtype=object))
+        return self._cache[key]
 
     def _n_reversed(self, added: NDArray[np.bool_]) -> int:
-        return ranking_distance(self.before, self._after(added)).n_reversed
+        return ranking_distance(self.before, self._ranks_after(added)).n_reversed
 
     def _half_ranks(self, added: NDArray[np.bool_]) -> int:
-        return max_half_rank_change(self.before, self._after(added))
+        return max_half_rank_change(self.before, self._ranks_after(added))
 
     def _change(self, added: NDArray[np.bool_], measure: Measure, upper_bound: float) -> LargestChange:
-        return LargestChange.between(self.before, self._after(added), measure, witness=added, upper_bound=upper_bound)
+        return LargestChange.between(
+            self.before, self._ranks_after(added), measure, witness=added, upper_bound=upper_bound
+        )

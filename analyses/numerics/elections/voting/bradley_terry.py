@@ -49,7 +49,7 @@ def fit_strengths(duels: PairwiseDuels) -> NDArray[np.float64] | None:
 
     won = duels.half_points / 2
     i, j = np.nonzero(won)
-    found = evalica.bradley_terry(
+    fit = evalica.bradley_terry(
         i.tolist(),
         j.tolist(),
         [evalica.Winner.X] * len(i),
@@ -57,25 +57,25 @@ def fit_strengths(duels: PairwiseDuels) -> NDArray[np.float64] | None:
         tolerance=TOLERANCE,
         limit=MAX_ITERATIONS,
     )
-    worth = found.scores.reindex(range(len(won))).to_numpy(dtype=np.float64)
-    if not (worth > 0).all():
+    strengths = fit.scores.reindex(range(len(won))).to_numpy(dtype=np.float64)
+    if not (strengths > 0).all():
         return None
-    logs = np.log(worth)
-    chances = expit(logs[:, None] - logs[None, :])
-    expected = ((won + won.T) * chances).sum(axis=1)
+    log_strengths = np.log(strengths)
+    win_probabilities = expit(log_strengths[:, None] - log_strengths[None, :])
+    expected = ((won + won.T) * win_probabilities).sum(axis=1)
     if np.abs(expected - won.sum(axis=1)).max() > RESIDUAL:
         return None
-    return np.asarray(logs - logs.mean())
+    return np.asarray(log_strengths - log_strengths.mean())
 
 
-def tie_levels(worth: NDArray[np.float64]) -> NDArray[np.int64]:
+def tie_levels(strengths: NDArray[np.float64]) -> NDArray[np.int64]:
     """``(n_models,)`` larger is better, equal is tied.
 
     Args:
-        worth: of `fit_strengths`. They are roots of equations, not rational numbers, so ties need a tolerance.
+        strengths: of `fit_strengths`. They are roots of equations, not rational numbers, so ties need a tolerance.
     """
-    order = np.argsort(worth)
-    steps = np.concatenate([[0], np.cumsum(np.diff(worth[order]) > TIE)])
-    found = np.empty(len(worth), dtype=np.int64)
-    found[order] = steps
-    return found
+    order = np.argsort(strengths)
+    steps = np.concatenate([[0], np.cumsum(np.diff(strengths[order]) > TIE)])
+    levels = np.empty(len(strengths), dtype=np.int64)
+    levels[order] = steps
+    return levels

@@ -43,9 +43,9 @@ class PairwiseDuels:
     @property
     def half_points(self) -> NDArray[np.int64]:
         """``(n_models, n_models)`` two for each task the row wins, one for each that both tie on; 0 on the diagonal."""
-        given = self.margins.astype(np.int64) + self.shared
-        np.fill_diagonal(given, 0)
-        return np.asarray(given)
+        half_points = self.margins.astype(np.int64) + self.shared
+        np.fill_diagonal(half_points, 0)
+        return np.asarray(half_points)
 
     @property
     def beats(self) -> NDArray[np.bool_]:
@@ -85,10 +85,10 @@ class PairwiseDuels:
 
 def _ordered_components(reaches: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Strongly connected parts of a graph with an edge between every two nodes, by node; the first part is 0."""
-    n_parts, part = connected_components(csr_array(reaches), directed=True, connection="strong")
+    n_components, component = connected_components(csr_array(reaches), directed=True, connection="strong")
     # Whoever is in an earlier part has an edge to everyone in a later one, and none comes back.
-    furthest = np.zeros(n_parts, dtype=np.int64)
-    np.maximum.at(furthest, part, reaches.sum(axis=1))
-    place = np.empty(n_parts, dtype=np.int64)
-    place[np.argsort(-furthest)] = np.arange(n_parts)
-    return np.asarray(place[part], dtype=np.int64)
+    n_reached = np.zeros(n_components, dtype=np.int64)
+    np.maximum.at(n_reached, component, reaches.sum(axis=1))
+    position = np.empty(n_components, dtype=np.int64)
+    position[np.argsort(-n_reached)] = np.arange(n_components)
+    return np.asarray(position[component], dtype=np.int64)

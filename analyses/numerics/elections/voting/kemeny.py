@@ -65,67 +65,69 @@ def find_kemeny_order(codes: NDArray[np.int32], *, deadline: float, with_uniquen
         deadline: by `time.monotonic`.
         with_uniqueness: whether to find out if it is the only one.
     """
-    distinct, which, copies = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
+    distinct, group, copies = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
     duels = PairwiseDuels.from_codes(distinct)
     # Having the row ahead costs one for each task that the column wins, once for each pair of copies.
     cost = duels.wins.T.astype(np.int64) * copies[:, None] * copies[None, :]
-    liked = duels.margins.astype(np.int64) @ copies
-    starts = _initial_orders(distinct, liked)
-    parts = _ordered_components(cost, liked)
-    lower_bound = _cost_between_components(cost, parts)
-    arranged = []
-    for part in parts:
-        inner = cost[np.ix_(part, part)]
-        found, least = _solve_component(inner, [_restrict_order(order, part) for order in starts], deadline)
-        arranged.append(part[found])
-        lower_bound += least
-    order = np.concatenate(arranged)
+    net_wins = duels.margins.astype(np.int64) @ copies
+    initial_orders = _initial_orders(distinct, net_wins)
+    components = _ordered_components(cost, net_wins)
+    lower_bound = _cost_between_components(cost, components)
+    component_orders = []
+    for component in components:
+        component_cost = cost[np.ix_(component, component)]
+        component_order, component_bound = _solve_component(
+            component_cost, [_restrict_order(order, component) for order in initial_orders], deadline
+        )
+        component_orders.append(component[component_order])
+        lower_bound += component_bound
+    order = np.concatenate(component_orders)
     distance = order_cost(cost, order)
     is_unique = None
     if with_uniqueness and distance == lower_bound:
-        is_unique = _is_unique(cost, arranged, order, deadline)
-    columns, ranks = _restore_copies(_interchangeable_runs(cost, order), which.ravel())
+        is_unique = _is_unique(cost, component_orders, order, deadline)
+    columns, ranks = _restore_copies(_interchangeable_runs(cost, order), group.ravel())
     return KemenyOrder(order=columns, ranks=ranks, distance=distance, lower_bound=lower_bound, is_unique=is_unique)
 
 
-def _initial_orders(codes: NDArray[np.int32], liked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _initial_orders(codes: NDArray[np.int32], net_wins: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Orders to start from: by tasks won less tasks lost, then as single tasks have it."""
     tasks = codes[np.argsort(-(codes > 0).sum(axis=1), kind="stable")][: MAX_STARTS - 1]
-    return [np.argsort(-liked, kind="stable"), *(np.lexsort((-liked, -row)) for row in tasks)]
+    return [np.argsort(-net_wins, kind="stable"), *(np.lexsort((-net_wins, -row)) for row in tasks)]
 
 
-def _restrict_order(order: NDArray[np.int64], part: NDArray[np.int64]) -> NDArray[np.int64]:
+def _restrict_order(order: NDArray[np.int64], component: NDArray[np.int64]) -> NDArray[np.int64]:
     """An order of all as an order of places in a part."""
-    place = np.full(len(order), -1)
-    place[part] = np.arange(len(part))
-    return np.asarray(place[order][place[order] >= 0])
+    position = np.full(len(order), -1)
+    position[component] = np.arange(len(component))
+    return np.asarray(position[order][position[order] >= 0])
 
 
-def _ordered_components(cost: NDArray[np.int64], liked: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _ordered_components(cost: NDArray[np.int64], net_wins: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Strongly connected parts of the graph from winners to losers, in an order that no edge contradicts."""
     beats = cost < cost.T
-    n_parts, part = connected_components(csr_array(beats), directed=True, connection="strong")
-    members = [np.flatnonzero(part == one) for one in range(n_parts)]
-    above = np.zeros((n_parts, n_parts), dtype=bool)
+    n_components, component = connected_components(csr_array(beats), directed=True, connection="strong")
+    members = [np.flatnonzero(component == label) for label in range(n_components)]
+    above = np.zeros((n_components, n_components), dtype=bool)
     winner, loser = np.nonzero(beats)
-    above[part[winner], part[loser]] = True
+    above[component[winner], component[loser]] = True
     np.fill_diagonal(above, False)
-    weight = np.array([liked[some].mean() for some in members])
-    waiting, n_above = np.ones(n_parts, dtype=bool), above.sum(axis=0)
+    weight = np.array([net_wins[columns].mean() for columns in members])
+    is_waiting, n_above = np.ones(n_components, dtype=bool), above.sum(axis=0)
     ordered = []
-    for _ in range(n_parts):
-        free = np.flatnonzero(waiting & (n_above == 0))
+    for _ in range(n_components):
+        free = np.flatnonzero(is_waiting & (n_above == 0))
         first = free[np.argmax(weight[free])]
-        waiting[first] = False
+        is_waiting[first] = False
         n_above = n_above - above[first]
         ordered.append(members[first])
     return ordered
 
 
-def _cost_between_components(cost: NDArray[np.int64], parts: list[NDArray[np.int64]]) -> int:
+def _cost_between_components(cost: NDArray[np.int64], components: list[NDArray[np.int64]]) -> int:
     """Cost of all pairs of different parts, each as its duel was won."""
     least = np.minimum(cost, cost.T)
-    inside = sum(int(least[np.ix_(part, part)].sum()) for part in parts)
+    inside = sum(int(least[np.ix_(component, component)].sum()) for component in components)
     return (int(least.sum()) - inside) // 2
 
 
@@ -139,12 +141,12 @@ def _solve_component(
     best = starts[0]
     for start in starts:
         best = min(best, _improve_order(cost, start, deadline), key=lambda order: order_cost(cost, order))
-    known = order_cost(cost, best)
+    incumbent_cost = order_cost(cost, best)
     lower_bound = int(np.triu(np.minimum(cost, cost.T), 1).sum()) + int(_cycle_cost_bound(np.maximum(cost.T - cost, 0)))
-    if lower_bound < known and m <= MAX_PROGRAM_MODELS:
-        found = minimize_order_cost(cost, known=known, deadline=deadline)
-        best = best if found.order is None else found.order
-        lower_bound = max(lower_bound, found.lower_bound)
+    if lower_bound < incumbent_cost and m <= MAX_PROGRAM_MODELS:
+        result = minimize_order_cost(cost, incumbent_cost=incumbent_cost, deadline=deadline)
+        best = best if result.order is None else result.order
+        lower_bound = max(lower_bound, result.lower_bound)
     return best, lower_bound
 
 
@@ -155,14 +157,14 @@ def _improve_order(cost: NDArray[np.int64], order: NDArray[np.int64], deadline: 
     while has_moved and time.monotonic() < deadline:
         has_moved = False
         for model in order.copy():
-            place = int(np.flatnonzero(order == model)[0])
-            others = np.delete(order, place)
+            position = int(np.flatnonzero(order == model)[0])
+            remaining = np.delete(order, position)
             # At place p, it is behind the first p of the others and ahead of the rest.
             costs = np.zeros(len(order), dtype=np.int64)
-            costs[1:] = np.cumsum(cost[others, model] - cost[model, others])
+            costs[1:] = np.cumsum(cost[remaining, model] - cost[model, remaining])
             best = int(np.argmin(costs))
-            if costs[best] < costs[place]:
-                order = np.insert(others, best, model)
+            if costs[best] < costs[position]:
+                order = np.insert(remaining, best, model)
                 has_moved = True
     return order
 
@@ -175,7 +177,7 @@ def _cycle_cost_bound(margins: Any) -> Any:
         margins: ``(m, m)`` int64, by how much the row wins; overwritten.
     """
     m = margins.shape[0]
-    spent = np.int64(0)
+    bound = np.int64(0)
     for i in range(m):
         for j in range(m):
             for k in range(m):
@@ -186,48 +188,48 @@ def _cycle_cost_bound(margins: Any) -> Any:
                     margins[i, j] -= least
                     margins[j, k] -= least
                     margins[k, i] -= least
-                    spent += least
-    return spent
+                    bound += least
+    return bound
 
 
 def _is_unique(
-    cost: NDArray[np.int64], parts: list[NDArray[np.int64]], order: NDArray[np.int64], deadline: float
+    cost: NDArray[np.int64], components: list[NDArray[np.int64]], order: NDArray[np.int64], deadline: float
 ) -> bool | None:
     """Whether the best order is the only one."""
     if (cost[order[:-1], order[1:]] == cost[order[1:], order[:-1]]).any():
         return False
-    known = True
-    for part in parts:
-        if len(part) == 1:
+    is_proven = True
+    for component in components:
+        if len(component) == 1:
             continue
-        inner = cost[np.ix_(part, part)]
-        best = np.arange(len(part))
-        limit = order_cost(inner, best) + 1
-        found = minimize_order_cost(inner, known=limit, deadline=deadline, other_than=best)
-        if found.order is not None:
+        component_cost = cost[np.ix_(component, component)]
+        best = np.arange(len(component))
+        limit = order_cost(component_cost, best) + 1
+        result = minimize_order_cost(component_cost, incumbent_cost=limit, deadline=deadline, excluded_order=best)
+        if result.order is not None:
             return False
-        known &= found.lower_bound >= limit
-    return True if known else None
+        is_proven &= result.lower_bound >= limit
+    return True if is_proven else None
 
 
 def _interchangeable_runs(cost: NDArray[np.int64], order: NDArray[np.int64]) -> list[list[int]]:
     """Runs of models next to each other that cost the same in any order among them."""
     runs: list[list[int]] = []
     for model in order.tolist():
-        if runs and all(cost[model, one] == cost[one, model] for one in runs[-1]):
+        if runs and all(cost[model, member] == cost[member, model] for member in runs[-1]):
             runs[-1].append(model)
         else:
             runs.append([model])
     return runs
 
 
-def _restore_copies(runs: list[list[int]], which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _restore_copies(runs: list[list[int]], group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The order and ranks of all models, copies beside each other."""
     columns: list[int] = []
-    ranks = np.empty(len(which))
+    ranks = np.empty(len(group))
     for run in runs:
         n_before = len(columns)
         for model in run:
-            columns += np.flatnonzero(which == model).tolist()
+            columns += np.flatnonzero(group == model).tolist()
         ranks[columns[n_before:]] = (n_before + 1 + len(columns)) / 2
     return np.array(columns, dtype=np.int64), ranks

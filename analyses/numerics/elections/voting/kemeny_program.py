@@ -33,9 +33,9 @@ class OrderSearchResult:
 def minimize_order_cost(
     cost: NDArray[np.int64],
     *,
-    known: int,
+    incumbent_cost: int,
     deadline: float,
-    other_than: NDArray[np.int64] | None = None,
+    excluded_order: NDArray[np.int64] | None = None,
 ) -> OrderSearchResult:
     """Look for an order that costs less than what is known, or prove that there is none.
 
@@ -44,39 +44,42 @@ def minimize_order_cost(
 
     Args:
         cost: ``(m, m)`` what it costs to have the row ahead of the column.
-        known: cost of an order that is there already; only cheaper ones are looked for.
+        incumbent_cost: cost of an order that is there already; only cheaper ones are looked for.
         deadline: by `time.monotonic`.
-        other_than: an order that is not allowed.
+        excluded_order: an order that is not allowed.
     """
     m = len(cost)
     above, below = np.triu_indices(m, 1)
     gains = (cost[below, above] - cost[above, below]).astype(np.float64)
     base = int(cost[below, above].sum())
     lower_bound = int(np.minimum(cost[above, below], cost[below, above]).sum())
-    rows = _CycleConstraints(m)
-    forbidden = None if other_than is None else _exclusion_row(other_than, above, below)
-    is_whole = False
-    while lower_bound < known:
-        solved = _solve(gains, rows, forbidden, is_whole, deadline)
-        if solved.is_infeasible:
-            return OrderSearchResult(order=None, lower_bound=known)
-        if solved.upper_bound < np.inf and (is_whole or solved.is_optimal):
-            lower_bound = max(lower_bound, base - solved.integer_bound)
-        if solved.x is None or lower_bound >= known:
+    constraints = _CycleConstraints(m)
+    exclusion = None if excluded_order is None else _exclusion_row(excluded_order, above, below)
+    is_integer = False
+    while lower_bound < incumbent_cost:
+        solution = _solve(gains, constraints, exclusion, is_integer, deadline)
+        if solution.is_infeasible:
+            return OrderSearchResult(order=None, lower_bound=incumbent_cost)
+        if solution.upper_bound < np.inf and (is_integer or solution.is_optimal):
+            lower_bound = max(lower_bound, base - solution.integer_bound)
+        if solution.x is None or lower_bound >= incumbent_cost:
             break
         ahead = np.zeros((m, m))
-        ahead[above, below], ahead[below, above] = solved.x, 1 - solved.x
-        if rows.add_broken(ahead):
+        ahead[above, below], ahead[below, above] = solution.x, 1 - solution.x
+        if constraints.add_broken(ahead):
             continue
-        if np.abs(solved.x - np.round(solved.x)).max() > MIN_VIOLATION:
-            is_whole = True
+        if np.abs(solution.x - np.round(solution.x)).max() > MIN_VIOLATION:
+            is_integer = True
             continue
         order = np.argsort(-ahead.sum(axis=1), kind="stable")
-        found = order_cost(cost, order)
+        order_cost_ = order_cost(cost, order)
         # In floats an order that is not allowed, or no cheaper, can pass for one that is; nothing follows from it.
-        is_new = other_than is None or bool((order != other_than).any())
-        return OrderSearchResult(order=order if found < known and is_new else None, lower_bound=min(lower_bound, found))
-    return OrderSearchResult(order=None, lower_bound=min(lower_bound, known))
+        is_allowed = excluded_order is None or bool((order != excluded_order).any())
+        return OrderSearchResult(
+            order=order if order_cost_ < incumbent_cost and is_allowed else None,
+            lower_bound=min(lower_bound, order_cost_),
+        )
+    return OrderSearchResult(order=None, lower_bound=min(lower_bound, incumbent_cost))
 
 
 def order_cost(cost: NDArray[np.int64], order: NDArray[np.int64]) -> int:
@@ -87,25 +90,25 @@ def order_cost(cost: NDArray[np.int64], order: NDArray[np.int64]) -> int:
 
 def _solve(
     gains: NDArray[np.float64],
-    rows: _CycleConstraints,
-    forbidden: tuple[NDArray[np.float64], float] | None,
-    is_whole: bool,
+    constraints: _CycleConstraints,
+    exclusion: tuple[NDArray[np.float64], float] | None,
+    is_integer: bool,
     deadline: float,
 ) -> IntegerSolution:
-    matrix, lower, upper = rows.matrix()
-    if forbidden is not None:
-        signs, limit = forbidden
+    matrix, lower, upper = constraints.matrix()
+    if exclusion is not None:
+        signs, limit = exclusion
         matrix = csr_array(np.vstack([matrix.toarray(), signs])) if matrix.shape[0] else csr_array(signs[None])
         lower, upper = np.append(lower, -np.inf), np.append(upper, limit)
-    return maximize(gains, matrix, lower, upper, integrality=int(is_whole), time_limit=deadline - time.monotonic())
+    return maximize(gains, matrix, lower, upper, integrality=int(is_integer), time_limit=deadline - time.monotonic())
 
 
 def _exclusion_row(
     order: NDArray[np.int64], above: NDArray[np.int64], below: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], float]:
     """A row whose sum is larger than the limit for that order only."""
-    place = np.argsort(order)
-    agrees = place[above] < place[below]
+    position = np.argsort(order)
+    agrees = position[above] < position[below]
     return np.where(agrees, 1.0, -1.0), float(agrees.sum() - 1)
 
 
@@ -126,14 +129,14 @@ class _CycleConstraints:
         Args:
             ahead: ``(m, m)`` values of the variables, row ahead of column.
         """
-        found: list[tuple[float, tuple[int, int, int]]] = []
+        violations: list[tuple[float, tuple[int, int, int]]] = []
         for i in range(self._m - 2):
             sums = ahead[i, i + 1 :, None] + ahead[i + 1 :, i + 1 :] - ahead[i, None, i + 1 :]
-            broken = np.maximum(sums - 1, -sums)
-            for j, k in zip(*np.nonzero(np.triu(broken, 1) > MIN_VIOLATION), strict=True):
-                found.append((-float(broken[j, k]), (i, i + 1 + int(j), i + 1 + int(k))))
-        found.sort()
-        new = [triangle for _, triangle in found if triangle not in self._known][:MAX_ADDED]
+            violation = np.maximum(sums - 1, -sums)
+            for j, k in zip(*np.nonzero(np.triu(violation, 1) > MIN_VIOLATION), strict=True):
+                violations.append((-float(violation[j, k]), (i, i + 1 + int(j), i + 1 + int(k))))
+        violations.sort()
+        new = [triangle for _, triangle in violations if triangle not in self._known][:MAX_ADDED]
         self._known.update(new)
         return bool(new)
 
@@ -143,6 +146,6 @@ class _CycleConstraints:
         i, j, k = triangles.T
         columns = np.stack([self._number[i, j], self._number[j, k], self._number[i, k]], axis=1).ravel()
         signs = np.tile([1.0, 1.0, -1.0], len(triangles))
-        at = np.arange(0, 3 * len(triangles) + 1, 3)
-        matrix = csr_array((signs, columns, at), shape=(len(triangles), self._n_variables))
+        row_starts = np.arange(0, 3 * len(triangles) + 1, 3)
+        matrix = csr_array((signs, columns, row_starts), shape=(len(triangles), self._n_variables))
         return matrix, np.zeros(len(triangles)), np.ones(len(triangles))

@@ -62,18 +62,18 @@ def find_pivotal_tasks(rule: VotingRule, election: Election, leading: NDArray[np
     """
     if len(leading) == election.n_models or _is_unbeatable(election, leading):
         return NO_REMOVAL
-    counted = canonical_rule(rule, election)
-    if counted in ADDITIVE_RULES:
-        return minimize_sum_removal(task_points(counted, election)[0], leading)
-    if counted == "win-rate" and election.is_complete:
+    canonical = canonical_rule(rule, election)
+    if canonical in ADDITIVE_RULES:
+        return minimize_sum_removal(task_points(canonical, election)[0], leading)
+    if canonical == "win-rate" and election.is_complete:
         return minimize_sum_removal(count_models_beaten(election.codes), leading)
-    everything = np.arange(election.n_tasks)
+    all_tasks = np.arange(election.n_tasks)
 
     def lead(removed: NDArray[np.int64]) -> Any:
-        left = np.setdiff1d(everything, removed)
-        return _leader_margin(rule, election.select_tasks(left), leading, deadline) if len(left) else 1
+        remaining = np.setdiff1d(all_tasks, removed)
+        return _leader_margin(rule, election.select_tasks(remaining), leading, deadline) if len(remaining) else 1
 
-    return search_removal(everything, lead, deadline=deadline)
+    return search_removal(all_tasks, lead, deadline=deadline)
 
 
 def find_pivotal_models(
@@ -89,24 +89,24 @@ def find_pivotal_models(
         leading: of `find_leaders`.
         deadline: by `time.monotonic`.
     """
-    counted = canonical_rule(rule, election)
-    if counted in ("mean", "median") or len(leading) == election.n_models or _is_unbeatable(election, leading):
+    canonical = canonical_rule(rule, election)
+    if canonical in ("mean", "median") or len(leading) == election.n_models or _is_unbeatable(election, leading):
         return NO_REMOVAL
-    if counted == "win-rate":
+    if canonical == "win-rate":
         return minimize_sum_removal(pairwise_wins(election.scores).wins.T, leading, items_are_models=True)
-    if counted in ("borda", "copeland"):
-        return minimize_sum_removal(opponent_points(counted, election).T, leading, items_are_models=True)
-    if counted == "minimax":
+    if canonical in ("borda", "copeland"):
+        return minimize_sum_removal(opponent_points(canonical, election).T, leading, items_are_models=True)
+    if canonical == "minimax":
         return minimize_minimax_removal(defeat_margins(election.duels)[0], leading)
-    if counted == "kemeny" and np.isin(leading, election.duels.weak_condorcet_winners).any():
+    if canonical == "kemeny" and np.isin(leading, election.duels.weak_condorcet_winners).any():
         return NO_REMOVAL  # it loses no duel, whoever else stands
-    others = np.setdiff1d(np.arange(election.n_models), leading)
+    removable = np.setdiff1d(np.arange(election.n_models), leading)
 
     def lead(removed: NDArray[np.int64]) -> Any:
-        left = np.setdiff1d(np.arange(election.n_models), removed)
-        return _leader_margin(rule, election.select_models(left), np.searchsorted(left, leading), deadline)
+        remaining = np.setdiff1d(np.arange(election.n_models), removed)
+        return _leader_margin(rule, election.select_models(remaining), np.searchsorted(remaining, leading), deadline)
 
-    return search_removal(others, lead, deadline=deadline)
+    return search_removal(removable, lead, deadline=deadline)
 
 
 def _is_unbeatable(election: Election, leading: NDArray[np.int64]) -> bool:
@@ -126,51 +126,53 @@ def _rule_levels(rule: PointsRule | Literal["bradley-terry"], election: Election
 
 def _leader_margin(rule: VotingRule, election: Election, leading: NDArray[np.int64], deadline: float) -> Any:
     """By how much the foremost of some models is ahead of all others; below 0 it is not first; None = not known."""
-    others = np.setdiff1d(np.arange(election.n_models), leading)
-    if not len(others):
+    challengers = np.setdiff1d(np.arange(election.n_models), leading)
+    if not len(challengers):
         return 1
     rule = canonical_rule(rule, election)
     if rule == "kemeny":
         return _kemeny_margin(election, leading, deadline)
     levels = _rule_levels(rule, election)
-    return None if levels is None else max(levels[leading].tolist()) - max(levels[others].tolist())
+    return None if levels is None else max(levels[leading].tolist()) - max(levels[challengers].tolist())
 
 
 def _kemeny_leaders(election: Election, deadline: float) -> NDArray[np.int64] | None:
     """Models that are first in some best order; None where best orders are not proven."""
-    best, duels = _proven_kemeny_cost(election, deadline), election.duels
-    if best is None:
+    best_cost, duels = _proven_kemeny_cost(election, deadline), election.duels
+    if best_cost is None:
         return None
     # Whoever loses more than it wins could be moved to the end for less.
-    able = [model for model in duels.smith_set.tolist() if int(duels.margins[model].sum()) >= 0]
-    costs: list[int | None] = [best]
+    candidates = [model for model in duels.smith_set.tolist() if int(duels.margins[model].sum()) >= 0]
+    costs: list[int | None] = [best_cost]
     if duels.condorcet_winner is None:
-        costs = [_kemeny_cost_with_leader(election, model, deadline) for model in able]
+        costs = [_kemeny_cost_with_leader(election, model, deadline) for model in candidates]
     if any(cost is None for cost in costs):
         return None
-    return np.array([model for model, cost in zip(able, costs, strict=True) if cost == best], dtype=np.int64)
+    return np.array([model for model, cost in zip(candidates, costs, strict=True) if cost == best_cost], dtype=np.int64)
 
 
 def _kemeny_margin(election: Election, leading: NDArray[np.int64], deadline: float) -> int | None:
     """How much more the best order costs with another model first than with one of these; below 0 it is cheaper."""
-    whole = find_kemeny_order(election.codes, deadline=deadline, with_uniqueness=False)
+    consensus = find_kemeny_order(election.codes, deadline=deadline, with_uniqueness=False)
     costs = [_kemeny_cost_with_leader(election, model, deadline) for model in leading.tolist()]
     known = [cost for cost in costs if cost is not None]
-    if not whole.is_exact or len(known) < len(costs):
+    if not consensus.is_exact or len(known) < len(costs):
         return None
-    if whole.distance < min(known):
-        return whole.distance - min(known)
-    rivals = [model for model in whole.order.tolist() if model not in leading][:MAX_RIVALS]
-    others = [_kemeny_cost_with_leader(election, model, deadline) for model in rivals]
-    return min((cost for cost in others if cost is not None), default=min(known)) - min(known)
+    if consensus.distance < min(known):
+        return consensus.distance - min(known)
+    rivals = [model for model in consensus.order.tolist() if model not in leading][:MAX_RIVALS]
+    rival_costs = [_kemeny_cost_with_leader(election, model, deadline) for model in rivals]
+    return min((cost for cost in rival_costs if cost is not None), default=min(known)) - min(known)
 
 
 def _kemeny_cost_with_leader(election: Election, model: int, deadline: float) -> int | None:
     """Contradictions of the best order that begins with a model; None where it is not proven."""
-    rest = _proven_kemeny_cost(election.select_models(np.delete(np.arange(election.n_models), model)), deadline)
-    return None if rest is None else rest + int(election.duels.wins[:, model].sum())
+    remaining_cost = _proven_kemeny_cost(
+        election.select_models(np.delete(np.arange(election.n_models), model)), deadline
+    )
+    return None if remaining_cost is None else remaining_cost + int(election.duels.wins[:, model].sum())
 
 
 def _proven_kemeny_cost(election: Election, deadline: float) -> int | None:
-    best = find_kemeny_order(election.codes, deadline=deadline, with_uniqueness=False)
-    return best.distance if best.is_exact else None
+    consensus = find_kemeny_order(election.codes, deadline=deadline, with_uniqueness=False)
+    return consensus.distance if consensus.is_exact else None

@@ -60,47 +60,49 @@ LeaderMargin = Callable[[NDArray[np.int64]], Any]
 """By how much the leaders are ahead without some items: below 0 somebody else leads; None = not known."""
 
 
-def minimize_sum_removal(given: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models: bool = False) -> Removal:
+def minimize_sum_removal(
+    points: NDArray[Any], leaders: NDArray[np.int64], *, items_are_models: bool = False
+) -> Removal:
     """Where what models get from the items that are left is added up.
 
     For one leader and one challenger, the items that favour the leader most are the ones to remove. Of several leaders
     each must fall behind: the hardest one gives the bound, and is tried first.
 
     Args:
-        given: ``(n_items, n_models)`` whole numbers; the sum of each column ranks its model.
+        points: ``(n_items, n_models)`` whole numbers; the sum of each column ranks its model.
         leaders: columns with the largest sum.
         items_are_models: item k is model k: neither a leader nor the challenger is removed.
     """
-    n_items, n_models = given.shape
+    n_items, n_models = points.shape
     challengers = np.setdiff1d(np.arange(n_models), leaders)
     if not len(challengers):
         return NO_REMOVAL
     never = n_items + 1
-    needed = np.zeros(len(challengers), dtype=np.int64)
+    n_needed = np.zeros(len(challengers), dtype=np.int64)
     favours = []
-    for leader in {tuple(given[:, leader].tolist()): leader for leader in leaders}.values():
-        favour = given[:, [leader]] - given[:, challengers]
-        left = favour.sum(axis=0)
+    for leader in {tuple(points[:, leader].tolist()): leader for leader in leaders}.values():
+        favour = points[:, [leader]] - points[:, challengers]
+        total_lead = favour.sum(axis=0)
         movable = np.maximum(favour, 0)
         if items_are_models:
             movable[leaders] = 0
             movable[challengers, np.arange(len(challengers))] = 0
-        after = left - np.cumsum(np.sort(movable, axis=0)[::-1], axis=0)
+        after = total_lead - np.cumsum(np.sort(movable, axis=0)[::-1], axis=0)
         behind = np.asarray(after < 0, dtype=bool)
         hardest = np.where(behind.any(axis=0), behind.argmax(axis=0) + 1, never)
         favours.append((favour, movable))
-        needed = np.maximum(needed, hardest)
-    lower_bound = int(needed.min())
+        n_needed = np.maximum(n_needed, hardest)
+    lower_bound = int(n_needed.min())
     if lower_bound == never:
         return NO_REMOVAL
-    found: NDArray[np.int64] | None = None
-    for one in np.argsort(needed, kind="stable"):
-        if needed[one] == never or (found is not None and needed[one] >= len(found)):
+    smallest: NDArray[np.int64] | None = None
+    for challenger in np.argsort(n_needed, kind="stable"):
+        if n_needed[challenger] == never or (smallest is not None and n_needed[challenger] >= len(smallest)):
             break
-        tried = _remove_greedily([(favour[:, one], movable[:, one]) for favour, movable in favours])
-        if tried is not None and (found is None or len(tried) < len(found)):
-            found = tried
-    return Removal(removed=found, lower_bound=lower_bound)
+        candidate = _remove_greedily([(favour[:, challenger], movable[:, challenger]) for favour, movable in favours])
+        if candidate is not None and (smallest is None or len(candidate) < len(smallest)):
+            smallest = candidate
+    return Removal(removed=smallest, lower_bound=lower_bound)
 
 
 def _remove_greedily(favours: list[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[np.int64] | None:
@@ -114,9 +116,9 @@ def _remove_greedily(favours: list[tuple[NDArray[Any], NDArray[Any]]]) -> NDArra
     removed: list[int] = []
     while len(removed) < n_items:
         kept = np.delete(np.arange(n_items), removed)
-        ahead = [sum(favour[kept].tolist()) for favour, _ in favours]
-        foremost = max(range(len(ahead)), key=ahead.__getitem__)
-        if ahead[foremost] < 0:
+        leads = [sum(favour[kept].tolist()) for favour, _ in favours]
+        foremost = max(range(len(leads)), key=leads.__getitem__)
+        if leads[foremost] < 0:
             return np.sort(np.array(removed, dtype=np.int64))
         movable = favours[foremost][1].copy()
         movable[removed] = 0
@@ -140,13 +142,13 @@ def minimize_minimax_removal(lost: NDArray[Any], leaders: NDArray[np.int64]) -> 
     best: NDArray[np.int64] | None = None
     for challenger in np.setdiff1d(np.arange(n_models), leaders):
         order = np.argsort(-lost[challenger], kind="stable")
-        defeats = lost[challenger][order]
-        n_removed = np.searchsorted(-defeats, -defeats, side="left")
+        sorted_defeats = lost[challenger][order]
+        n_removed = np.searchsorted(-sorted_defeats, -sorted_defeats, side="left")
         # A leader cannot be removed.
         allowed = n_removed <= int(np.isin(order, leaders).argmax())
         for leader in leaders:
             worst_left = np.maximum.accumulate(lost[leader][order][::-1])[::-1]
-            allowed &= np.asarray(worst_left[n_removed] > defeats, dtype=bool)
+            allowed &= np.asarray(worst_left[n_removed] > sorted_defeats, dtype=bool)
         if allowed.any():
             fewest = int(n_removed[allowed].min())
             if best is None or fewest < len(best):
@@ -154,60 +156,60 @@ def minimize_minimax_removal(lost: NDArray[Any], leaders: NDArray[np.int64]) -> 
     return NO_REMOVAL if best is None else Removal(removed=best, lower_bound=len(best))
 
 
-def search_removal(items: NDArray[np.int64], lead: LeaderMargin, *, deadline: float) -> Removal:
+def search_removal(items: NDArray[np.int64], margin: LeaderMargin, *, deadline: float) -> Removal:
     """Where nothing better is known: one item after the other, then all sets by size while there is time.
 
     Args:
         items: what may be removed, together if need be.
-        lead: of the leaders without some of the items.
+        margin: of the leaders without some of the items.
         deadline: by `time.monotonic`.
     """
-    found = _search_greedily(items, lead, time.monotonic() + (deadline - time.monotonic()) / 2)
-    largest = len(items) if found is None else len(found) - 1
+    smallest = _search_greedily(items, margin, time.monotonic() + (deadline - time.monotonic()) / 2)
+    largest = len(items) if smallest is None else len(smallest) - 1
     lower_bound, is_open = 1, False
     for size in range(1, largest + 1):
-        for some in combinations(items.tolist(), size):
+        for subset in combinations(items.tolist(), size):
             if time.monotonic() > deadline:
-                return Removal(removed=found, lower_bound=lower_bound)
-            removed = np.array(some, dtype=np.int64)
-            left = lead(removed)
-            if left is not None and left < 0:
+                return Removal(removed=smallest, lower_bound=lower_bound)
+            removed = np.array(subset, dtype=np.int64)
+            remaining_margin = margin(removed)
+            if remaining_margin is not None and remaining_margin < 0:
                 return Removal(removed=removed, lower_bound=lower_bound)
-            is_open |= left is None
+            is_open |= remaining_margin is None
         if not is_open:
             lower_bound = size + 1
-    if found is None and not is_open:
+    if smallest is None and not is_open:
         return NO_REMOVAL
-    return Removal(removed=found, lower_bound=lower_bound)
+    return Removal(removed=smallest, lower_bound=lower_bound)
 
 
-def _search_greedily(items: NDArray[np.int64], lead: LeaderMargin, deadline: float) -> NDArray[np.int64] | None:
+def _search_greedily(items: NDArray[np.int64], margin: LeaderMargin, deadline: float) -> NDArray[np.int64] | None:
     """Each time the item that costs the leaders most; then those that were not needed are put back."""
     removed: list[int] = []
-    waiting = items.tolist()
-    while waiting:
-        leads: dict[int, Any] = {}
-        for item in waiting:
+    candidates = items.tolist()
+    while candidates:
+        margins: dict[int, Any] = {}
+        for item in candidates:
             if time.monotonic() > deadline:
                 return None
-            left = lead(np.array([*removed, item], dtype=np.int64))
-            if left is not None:
-                leads[item] = left
-        if not leads:
+            remaining_margin = margin(np.array([*removed, item], dtype=np.int64))
+            if remaining_margin is not None:
+                margins[item] = remaining_margin
+        if not margins:
             return None
-        worst = min(leads, key=lambda item: (leads[item], item))
+        worst = min(margins, key=lambda item: (margins[item], item))
         removed.append(worst)
-        waiting.remove(worst)
-        if leads[worst] < 0:
-            return np.sort(np.array(_drop_unnecessary(removed, lead), dtype=np.int64))
+        candidates.remove(worst)
+        if margins[worst] < 0:
+            return np.sort(np.array(_drop_unnecessary(removed, margin), dtype=np.int64))
     return None
 
 
-def _drop_unnecessary(removed: Iterable[int], lead: LeaderMargin) -> list[int]:
+def _drop_unnecessary(removed: Iterable[int], margin: LeaderMargin) -> list[int]:
     kept = list(removed)
     for item in list(kept):
-        fewer = [one for one in kept if one != item]
-        left = lead(np.array(fewer, dtype=np.int64)) if fewer else None
-        if left is not None and left < 0:
-            kept = fewer
+        reduced = [other_item for other_item in kept if other_item != item]
+        remaining_margin = margin(np.array(reduced, dtype=np.int64)) if reduced else None
+        if remaining_margin is not None and remaining_margin < 0:
+            kept = reduced
     return kept

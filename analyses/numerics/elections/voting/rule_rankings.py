@@ -71,26 +71,26 @@ def rank_by_rules(
     Returns:
         By rule; why other rules cannot be applied; and Kemeny's order.
     """
-    found: dict[VotingRule, RuleRanking] = {}
-    absent: dict[VotingRule, str] = {}
+    rankings: dict[VotingRule, RuleRanking] = {}
+    undefined: dict[VotingRule, str] = {}
     consensus = find_kemeny_order(election.codes, deadline=deadline)
     for rule in VOTING_RULES:
         if rule == "kemeny":
-            places = np.empty(election.n_models)
-            places[consensus.order] = np.arange(1, election.n_models + 1)
-            found[rule] = RuleRanking(scores=places, ranks=consensus.ranks)
+            positions = np.empty(election.n_models)
+            positions[consensus.order] = np.arange(1, election.n_models + 1)
+            rankings[rule] = RuleRanking(scores=positions, ranks=consensus.ranks)
         elif rule == "bradley-terry":
-            outcome = _rank_by_strengths(election)
-            if isinstance(outcome, str):
-                absent[rule] = outcome
+            ranking = _rank_by_strengths(election)
+            if isinstance(ranking, str):
+                undefined[rule] = ranking
             else:
-                found[rule] = outcome
+                rankings[rule] = ranking
         elif rule in COMPLETE_TASK_RULES and not complete.n_tasks:
-            absent[rule] = "no task has a score from every model"
+            undefined[rule] = "no task has a score from every model"
         else:
-            given = count_points(rule, complete if rule in COMPLETE_TASK_RULES else election)
-            found[rule] = RuleRanking(scores=given.scores, ranks=given.ranks)
-    return found, absent, consensus
+            rule_points = count_points(rule, complete if rule in COMPLETE_TASK_RULES else election)
+            rankings[rule] = RuleRanking(scores=rule_points.scores, ranks=rule_points.ranks)
+    return rankings, undefined, consensus
 
 
 def _rank_by_strengths(election: Election) -> RuleRanking | str:
@@ -99,12 +99,12 @@ def _rank_by_strengths(election: Election) -> RuleRanking | str:
         return f"evalica is not installed; {INSTALL}"
     if not bradley_terry.has_finite_strengths(election.duels):
         return "some models win every comparison with all others, or were never compared: strengths would be infinite"
-    worth = bradley_terry.fit_strengths(election.duels)
-    if worth is None:
+    strengths = bradley_terry.fit_strengths(election.duels)
+    if strengths is None:
         return "the fit of strengths does not converge"
     if canonical_rule("bradley-terry", election) == "borda":
-        return RuleRanking(scores=worth, ranks=count_points("borda", election).ranks)
-    return RuleRanking(scores=worth, ranks=average_ranks(bradley_terry.tie_levels(worth)))
+        return RuleRanking(scores=strengths, ranks=count_points("borda", election).ranks)
+    return RuleRanking(scores=strengths, ranks=average_ranks(bradley_terry.tie_levels(strengths)))
 
 
 def redundant_rules(election: Election) -> frozenset[VotingRule]:
@@ -112,21 +112,23 @@ def redundant_rules(election: Election) -> frozenset[VotingRule]:
     return frozenset(rule for rule in VOTING_RULES if canonical_rule(rule, election) != rule)
 
 
-def compare_rules(found: Mapping[VotingRule, RuleRanking], same: frozenset[VotingRule]) -> tuple[RuleAgreement, ...]:
+def compare_rules(
+    rankings: Mapping[VotingRule, RuleRanking], redundant: frozenset[VotingRule]
+) -> tuple[RuleAgreement, ...]:
     """Agreement of every two rules.
 
     Args:
-        found: rankings.
-        same: of `redundant_rules`.
+        rankings: rankings.
+        redundant: of `redundant_rules`.
     """
-    rules = list(found)
+    rules = list(rankings)
     return tuple(
         RuleAgreement(
-            rule=rule,
-            other_rule=other,
-            distance=ranking_distance(found[rule].ranks, found[other].ranks),
-            is_by_definition=rule in same or other in same,
+            rule=first_rule,
+            other_rule=second_rule,
+            distance=ranking_distance(rankings[first_rule].ranks, rankings[second_rule].ranks),
+            is_by_definition=first_rule in redundant or second_rule in redundant,
         )
-        for i, rule in enumerate(rules)
-        for other in rules[i + 1 :]
+        for i, first_rule in enumerate(rules)
+        for second_rule in rules[i + 1 :]
     )

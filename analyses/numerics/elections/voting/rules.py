@@ -180,22 +180,22 @@ def task_points(rule: str, election: Election) -> tuple[NDArray[Any], int]:
     return _positional_points(election.codes, places, whole)
 
 
-def _positional_points(codes: NDArray[np.int32], places: list[int], whole: int) -> tuple[NDArray[Any], int]:
+def _positional_points(codes: NDArray[np.int32], points_by_place: list[int], whole: int) -> tuple[NDArray[Any], int]:
     """Points for places; models that tie share the mean of the places they take."""
     sums = [0]
-    for value in places:
+    for value in points_by_place:
         sums.append(sums[-1] + value)
-    taken = [np.unique(-row, return_inverse=True, return_counts=True) for row in codes]
-    sizes = lcm(*{int(size) for _, _, counts in taken for size in counts})
+    groups = [np.unique(-row, return_inverse=True, return_counts=True) for row in codes]
+    sizes = lcm(*{int(size) for _, _, counts in groups for size in counts})
     kind: Any = np.int64 if sums[-1] * sizes * len(codes) < MAX_INT64_SUM else object
-    given = np.zeros(codes.shape, dtype=kind)
-    for into, (_, group, counts) in zip(given, taken, strict=True):
+    shares_by_task = np.zeros(codes.shape, dtype=kind)
+    for into, (_, group, counts) in zip(shares_by_task, groups, strict=True):
         last = np.cumsum(counts).tolist()
         shares = [
             (sums[end] - sums[end - size]) * (sizes // size) for end, size in zip(last, counts.tolist(), strict=True)
         ]
         into[:] = np.array(shares, dtype=kind)[group.ravel()]
-    return given, whole * sizes
+    return shares_by_task, whole * sizes
 
 
 def opponent_points(rule: str, election: Election) -> NDArray[Any]:
@@ -210,9 +210,9 @@ def opponent_points(rule: str, election: Election) -> NDArray[Any]:
     """
     if rule == "borda":
         return election.duels.half_points
-    given = 1 + np.sign(election.duels.margins).astype(np.int64)
-    np.fill_diagonal(given, 0)
-    return np.asarray(given)
+    half_points = 1 + np.sign(election.duels.margins).astype(np.int64)
+    np.fill_diagonal(half_points, 0)
+    return np.asarray(half_points)
 
 
 def _minimax_points(duels: PairwiseDuels) -> RulePoints:
@@ -230,7 +230,7 @@ def defeat_margins(duels: PairwiseDuels) -> tuple[NDArray[Any], int]:
     Returns:
         ``(n_models, n_models)`` numerators, on the diagonal less than any other number; and the denominator.
     """
-    worth, below = task_units(duels.shared, n_summands=1)
-    lost = -duels.margins.astype(worth.dtype) * worth[duels.shared]
-    np.fill_diagonal(lost, -below - 1)
-    return lost, below
+    units, denominator = task_units(duels.shared, n_summands=1)
+    margins = -duels.margins.astype(units.dtype) * units[duels.shared]
+    np.fill_diagonal(margins, -denominator - 1)
+    return margins, denominator

@@ -67,10 +67,10 @@ def task_votes(scores: ExactScores, rule: AggregationRule) -> TaskVotes:
 
 def combine_digits(totals: NDArray[np.int64]) -> list[int]:
     """The totals of one set of tasks, ``(n_digits, n_models)``, as Python's integers."""
-    found = [0] * totals.shape[1]
+    integers = [0] * totals.shape[1]
     for digit in totals.tolist():
-        found = [(high << DIGIT_BITS) + low for high, low in zip(found, digit, strict=True)]
-    return found
+        integers = [(high << DIGIT_BITS) + low for high, low in zip(integers, digit, strict=True)]
+    return integers
 
 
 @dataclass(frozen=True, kw_only=True)

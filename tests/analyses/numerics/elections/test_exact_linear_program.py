@@ -53,7 +53,7 @@ class TestAgainstReference:
             weakly = [row for row, kind in zip(rows, kinds, strict=True) if kind == 2]
             if find_feasible_weights(strictly, weakly, low, high) is not None:
                 most = max(most, 2 * len(strictly) + len(weakly))
-        found, weights = maximize_in_box(rows, worth, tied, low, high, best=-1)
+        found, weights = maximize_in_box(rows, worth, tied, low, high, incumbent=-1)
         assert found == most
         sums = [sum(map(Fraction.__mul__, row, weights)) for row in rows]
         assert sum(2 if one < 0 else int(ties_count and one == 0) for one in sums) == most
@@ -67,4 +67,4 @@ class TestDefinitions:
         assert find_feasible_weights([], [row], low, high) == [Fraction(1, 10), Fraction(1)]
 
     def test_nothing_is_returned_where_nothing_exceeds_what_is_known(self) -> None:
-        assert maximize_in_box([[Fraction(-1)]], [1], [0], [Fraction(0)], [Fraction(1)], best=1) == (1, None)
+        assert maximize_in_box([[Fraction(-1)]], [1], [0], [Fraction(0)], [Fraction(1)], incumbent=1) == (1, None)

@@ -70,7 +70,7 @@ class TestAgainstReference:
         for added in itertools.product([False, True], repeat=n_others):
             field = np.concatenate([LEADING, 3 + np.flatnonzero(added)])
             exact = [float(rate) for rate in win_rates(scores, field, rule=rule)[:3]]
-            assert smooth.rates(np.array(added))[0] == pytest.approx(exact, abs=1e-12)
+            assert smooth.evaluate(np.array(added))[0] == pytest.approx(exact, abs=1e-12)
 
     def test_the_slopes_of_win_rates_are_those_of_the_printed_quotient(self) -> None:
         scores = exact_scores(table(4))
@@ -84,7 +84,7 @@ class TestAgainstReference:
             more = there.copy()
             more[3 + place] += step
             quotient = ((won @ more) / more.sum() - (won @ there) / there.sum()) / step
-            assert smooth.rates(added)[1][:, place] == pytest.approx(quotient, abs=1e-6)
+            assert smooth.evaluate(added)[1][:, place] == pytest.approx(quotient, abs=1e-6)
 
 
 class TestLaws:
@@ -103,7 +103,7 @@ class TestLaws:
             assert Fraction(repr(least)) >= epsilon
             assert most == 1
         assert (found.before == average_ranks(scores.numerators.sum(axis=0))).all()
-        assert found.tau.distance == ranking_distance(found.before, found.tau.after)
+        assert found.tau.distance == ranking_distance(found.before, found.tau.ranks_after)
         assert 0 <= found.tau.value <= found.tau.upper_bound <= 1
         assert 0 <= found.mrc.value <= found.mrc.upper_bound <= 1
         if epsilon == 1 and not standardised:

@@ -67,32 +67,35 @@ class TestAgainstReference:
         rng = np.random.default_rng(seed)
         sums = weighted_sums(exact_scores(rng.random((4, 5)).round(3)), standardised=True)
         rows = reversal_inequalities(sums, possible_overtakes(sums, EPSILONS[0]))
-        searches = [BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0, few=few) for few in (0, 12)]
+        searches = [
+            BoxSearch(rows, epsilon=EPSILONS[0], min_weight=0.01, incumbent=0, max_exact_rows=max_exact_rows)
+            for max_exact_rows in (0, 12)
+        ]
         for search in searches:
-            search.advance(until=np.inf)
-        assert searches[0].best == searches[0].upper_bound == searches[1].best == searches[1].upper_bound
+            search.advance(deadline=np.inf)
+        assert searches[0].incumbent == searches[0].upper_bound == searches[1].incumbent == searches[1].upper_bound
 
     def test_a_search_that_is_taken_up_again_ends_as_one_that_is_not(self) -> None:
         sums = weighted_sums(exact_scores(np.random.default_rng(9).random((5, 12)).round(3)), standardised=True)
         rows = reversal_inequalities(sums, possible_overtakes(sums, EPSILONS[0]))
-        at_once, in_steps = (BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0) for _ in range(2))
-        at_once.advance(until=np.inf)
+        at_once, in_steps = (BoxSearch(rows, epsilon=EPSILONS[0], min_weight=0.01, incumbent=0) for _ in range(2))
+        at_once.advance(deadline=np.inf)
         bounds = []
         for enough in range(in_steps.upper_bound, -1, -3):
-            in_steps.advance(until=np.inf, enough=enough)
+            in_steps.advance(deadline=np.inf, target_bound=enough)
             bounds.append(in_steps.upper_bound)
         assert bounds == sorted(bounds, reverse=True)
-        assert in_steps.best == in_steps.upper_bound == at_once.best == at_once.upper_bound
+        assert in_steps.incumbent == in_steps.upper_bound == at_once.incumbent == at_once.upper_bound
 
     @pytest.mark.parametrize("seed", range(3))
     def test_an_integer_program_finds_weights_as_good_as_the_proven_ones(self, seed: int) -> None:
         sums = weighted_sums(exact_scores(np.random.default_rng(seed).random((5, 9)).round(3)), standardised=True)
         rows = reversal_inequalities(sums, possible_overtakes(sums, EPSILONS[0]))
-        proven, offered = (BoxSearch(rows, epsilon=EPSILONS[0], floor=0.01, best=0) for _ in range(2))
-        proven.advance(until=np.inf)
-        weights = solve_weight_program(rows, floor=0.01, time_limit=20.0)
-        offered.offer(weights)
-        assert offered.best == proven.best
+        proven, offered = (BoxSearch(rows, epsilon=EPSILONS[0], min_weight=0.01, incumbent=0) for _ in range(2))
+        proven.advance(deadline=np.inf)
+        weights = solve_weight_program(rows, min_weight=0.01, time_limit=20.0)
+        offered.propose(weights)
+        assert offered.incumbent == proven.incumbent
         assert np.array_equal(offered.weights, weights)
         assert weights.min() >= 0.01
         assert weights.max() <= 1
@@ -127,7 +130,7 @@ class TestLaws:
             assert all(Fraction(1, 100) <= decimal_fraction(change.witness[task]) <= 1 for task in weighed)
             columns = exact.numerators.T.tolist()
             totals = [sum(share * column[task] for task, share in shares.items()) for column in columns]
-            assert np.array_equal(average_ranks([Fraction(total) for total in totals]), change.after)
+            assert np.array_equal(average_ranks([Fraction(total) for total in totals]), change.ranks_after)
             assert change.value <= change.upper_bound
         assert found.tau.value == found.tau.distance.tau
         assert found.mrc.value == found.mrc.distance.mrc
@@ -192,7 +195,7 @@ class TestDegenerate:
         found = sensitivity(T)
         assert found.is_exact
         assert found.tau.value == found.mrc.value == 0
-        assert np.array_equal(found.tau.after, found.before)
+        assert np.array_equal(found.tau.ranks_after, found.before)
 
     def test_a_task_that_ties_all_models_has_no_weight(self) -> None:
         found = sensitivity(np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0], [4.0, 4.0, 4.0]]))
@@ -204,7 +207,7 @@ class TestDegenerate:
         T = np.array([[0.0, 5.0, 2.0, 1.0], [factor * 5.0, 0.0, factor * 1.0, factor * 2.0]]) + 0.1
         found = sensitivity(np.vstack([T[:, [0, 1, 2, 3]], T[:, [0, 1, 3, 2]]]), epsilon=Fraction(1))
         assert found.is_exact
-        assert found.tau.after[2] == found.tau.after[3]
+        assert found.tau.ranks_after[2] == found.tau.ranks_after[3]
 
     def test_scores_of_many_digits_are_compared_in_full(self) -> None:
         T = np.array([[0.1234567890123456, 0.1234567890123457, 0.5], [0.3, 0.2, 0.1]])

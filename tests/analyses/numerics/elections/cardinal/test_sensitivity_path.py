@@ -80,7 +80,9 @@ class TestAgainstReference:
             path = sensitivity_path(scores, epsilons=EPSILONS, standardised=standardised, time_limit=20.0).sensitivities
             for one in path:
                 assert one.is_exact
-                reached = [ranking_distance(sums.before, sums.after(interpolate_weights(u, one.epsilon))) for u in grid]
+                reached = [
+                    ranking_distance(sums.before, sums.ranks_after(interpolate_weights(u, one.epsilon))) for u in grid
+                ]
                 assert max(distance.tau for distance in reached) <= one.tau.value
                 assert max(distance.mrc for distance in reached) <= one.mrc.value
 
@@ -104,7 +106,7 @@ class TestAgainstReference:
         sums = weighted_sums(exact_scores(T), standardised=False)
         for u in (np.array([1, 0, 0.5, 0.25]), np.array([0, 1, 1, 0])):
             for epsilon in (Fraction(1, 64), Fraction(1, 8), Fraction(1, 2)):
-                after = sums.after(interpolate_weights(u, epsilon))
+                after = sums.ranks_after(interpolate_weights(u, epsilon))
                 for i, j in itertools.permutations(range(6), 2):
                     d = T[:, i] - T[:, j]
                     if d.sum() > 0:
@@ -123,9 +125,12 @@ class TestLaws:
             for change, name in ((one.tau, "tau"), (one.mrc, "mrc")):
                 weights = change.witness[~np.isnan(change.witness)]
                 assert all(one.epsilon <= Fraction(repr(weight)) <= 1 for weight in weights.tolist())
-                assert change.after.tolist() == ranks_under(scores, change, one.scale).tolist()
+                assert change.ranks_after.tolist() == ranks_under(scores, change, one.scale).tolist()
                 assert (
-                    getattr(ranking_distance(one.before, change.after), name) == change.value <= change.upper_bound <= 1
+                    getattr(ranking_distance(one.before, change.ranks_after), name)
+                    == change.value
+                    <= change.upper_bound
+                    <= 1
                 )
         for smaller, larger in itertools.pairwise(path):
             for name in ("tau", "mrc"):
@@ -146,7 +151,9 @@ class TestLaws:
         for u in directions:
             pair = int(np.argmax(limits.limit))
             i, j = limits.ahead[pair], limits.behind[pair]
-            below, above = (sums.after(interpolate_weights(u, epsilon)) for epsilon in (top * Fraction(999, 1000), top))
+            below, above = (
+                sums.ranks_after(interpolate_weights(u, epsilon)) for epsilon in (top * Fraction(999, 1000), top)
+            )
             assert below[i] > below[j]
             assert above[i] <= above[j]
 
@@ -165,7 +172,7 @@ class TestLaws:
         T = np.array([[0.0, 10.0, 20.0], [3.0, 2.0, 1.0], [3.0, 2.5, 1.0]])
         last = found_along(T, standardised=True).sensitivities[-1]
         standardised = (T - T.mean(axis=1, keepdims=True)) / T.std(axis=1, ddof=1, keepdims=True)
-        assert last.tau.after.tolist() == average_ranks(standardised.sum(axis=0)).tolist() == [1, 2, 3]
+        assert last.tau.ranks_after.tolist() == average_ranks(standardised.sum(axis=0)).tolist() == [1, 2, 3]
         assert (last.tau.value, last.mrc.value, last.is_exact) == (1, 1, True)
 
     def test_a_time_limit_of_nothing_gives_the_same_bytes_twice(self) -> None:

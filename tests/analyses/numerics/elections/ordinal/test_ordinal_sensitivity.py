@@ -85,7 +85,7 @@ def every_subset(T: NDArray[np.float64], leading: list[int], rule: WinRateRule) 
 def bears_out(T: NDArray[np.float64], found: OrdinalSensitivity, change: LargestChange, rule: WinRateRule) -> bool:
     """Whether the witness does what is claimed, by the plain definition."""
     field = [*found.leading.tolist(), *found.addable[change.witness].tolist()]
-    return bool(plain_ranks(plain_rates(T, field, rule)[: len(found.leading)]) == change.after.tolist())
+    return bool(plain_ranks(plain_rates(T, field, rule)[: len(found.leading)]) == change.ranks_after.tolist())
 
 
 class TestAgainstReference:
@@ -153,7 +153,7 @@ class TestAgainstReference:
         T = np.array([[4, 3, 1, 2]] * 4 + [[1, 4, 2, 3]] * 3 + [[3, 2, 4, 1]] * 2, dtype=float)
         found = ordinal_sensitivity(exact_scores(T), leading=np.arange(3), rule="pairwise", time_limit=9)
         assert found.before.tolist() == [1.5, 1.5, 3]
-        assert found.mrc.after.tolist() == [2, 1, 3]
+        assert found.mrc.ranks_after.tolist() == [2, 1, 3]
         assert found.mrc.witness.tolist() == [True]
         # A tie that is broken is half a rank, and no reversal.
         assert (found.tau.value, found.mrc.value, found.is_exact) == (0.0, 0.25, True)
